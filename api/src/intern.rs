@@ -1,0 +1,184 @@
+//! One copy of a string that many objects repeat: namespaces, label keys and values, node and image names.
+
+use std::borrow::Borrow;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde::de::{Deserializer, Error, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+thread_local! {
+    // Serde offers no place for a context in `Deserialize`; a scope on the decoding thread is that place.
+    static SCOPE: RefCell<Option<Arc<Interner>>> = const { RefCell::new(None) };
+}
+
+/// A string shared by all who decoded the same text within one [`Interner`].
+///
+/// Costs two words where it is used. Equality, order and hash are those of the text.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Istr(Arc<str>);
+
+impl Istr {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether both share one allocation, which says more than that they are equal.
+    #[must_use]
+    pub fn shares_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Default for Istr {
+    fn default() -> Self {
+        Self::from("")
+    }
+}
+
+impl From<&str> for Istr {
+    /// Takes the copy of the current [`Interner::scope`], or makes one of its own outside of any.
+    fn from(text: &str) -> Self {
+        SCOPE.with_borrow(|scope| match scope {
+            Some(interner) => interner.intern(text),
+            None => Self(Arc::from(text)),
+        })
+    }
+}
+
+impl From<String> for Istr {
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl Deref for Istr {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for Istr {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for Istr {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq<str> for Istr {
+    fn eq(&self, other: &str) -> bool {
+        &*self.0 == other
+    }
+}
+
+impl PartialEq<&str> for Istr {
+    fn eq(&self, other: &&str) -> bool {
+        &*self.0 == *other
+    }
+}
+
+impl fmt::Debug for Istr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl fmt::Display for Istr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Istr {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Istr {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Istr;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Istr, E> {
+                Ok(Istr::from(text))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+/// Keeps one allocation per distinct text for those who decode within its [scope](Self::scope).
+///
+/// Texts that nobody holds any more are dropped when the set has doubled since the last sweep,
+/// so the interner never holds more than twice what lives.
+#[derive(Default)]
+pub struct Interner {
+    texts: Mutex<Texts>,
+}
+
+#[derive(Default)]
+struct Texts {
+    set: HashSet<Istr>,
+    sweep_at: usize,
+}
+
+impl Interner {
+    const SMALLEST_SWEEP: usize = 1024;
+
+    /// Runs `decode` with every [`Istr`] made on this thread taken from this interner.
+    pub fn scope<R>(self: &Arc<Self>, decode: impl FnOnce() -> R) -> R {
+        struct Restore(Option<Arc<Interner>>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                SCOPE.with_borrow_mut(|scope| *scope = self.0.take());
+            }
+        }
+        let _restore = Restore(SCOPE.with_borrow_mut(|scope| scope.replace(Arc::clone(self))));
+        decode()
+    }
+
+    /// The shared copy of `text`.
+    #[must_use]
+    pub fn intern(&self, text: &str) -> Istr {
+        let mut texts = self.texts.lock();
+        if let Some(known) = texts.set.get(text) {
+            return known.clone();
+        }
+        if texts.set.len() >= texts.sweep_at.max(Self::SMALLEST_SWEEP) {
+            texts.set.retain(|text| Arc::strong_count(&text.0) > 1);
+            texts.set.shrink_to_fit();
+            texts.sweep_at = texts.set.len() * 2;
+        }
+        let made = Istr(Arc::from(text));
+        texts.set.insert(made.clone());
+        made
+    }
+
+    /// How many distinct texts are held, those that nobody uses any more included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.texts.lock().set.len()
+    }
+
+    /// Whether nothing has been interned.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,115 @@
+//! Labels and annotations: a sorted list of pairs of shared strings.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::Istr;
+
+/// A small map of strings, sorted by key; labels, or the annotations that are kept.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Labels(Box<[(Istr, Istr)]>);
+
+impl Labels {
+    /// The value of `key`.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let at = self.0.binary_search_by(|(known, _)| known.as_str().cmp(key)).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    /// Whether `key` is present.
+    #[must_use]
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// All pairs, sorted by key.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// How many pairs there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn deserialize_filtered<'de, D: Deserializer<'de>>(
+        deserializer: D,
+        keep: impl Fn(&str) -> bool,
+    ) -> Result<Self, D::Error> {
+        struct Pairs<F>(F);
+        impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Pairs<F> {
+            type Value = Labels;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of strings")
+            }
+
+            fn visit_unit<E>(self) -> Result<Labels, E> {
+                Ok(Labels::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(key) = map.next_key::<Text<'de>>()? {
+                    if (self.0)(&key.0) {
+                        pairs.push((Istr::from(&*key.0), map.next_value::<Option<Istr>>()?.unwrap_or_default()));
+                    } else {
+                        map.next_value::<serde::de::IgnoredAny>()?;
+                    }
+                }
+                Ok(pairs.into_iter().collect())
+            }
+        }
+        deserializer.deserialize_any(Pairs(keep))
+    }
+}
+
+// Borrows from the input where the key has no escapes, so that a key which is not kept costs no allocation.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<K: Into<Istr>, V: Into<Istr>> FromIterator<(K, V)> for Labels {
+    /// Collects pairs; of two with the same key the last one stays.
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        let mut pairs: Vec<(Istr, Istr)> =
+            pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        pairs.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                kept.1 = later.1.clone();
+            }
+            same
+        });
+        Self(pairs.into_boxed_slice())
+    }
+}
+
+impl fmt::Debug for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for Labels {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Labels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize_filtered(deserializer, |_| true)
+    }
+}

@@ -1,0 +1,115 @@
+//! Metadata of an object, as far as controllers read it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::{Istr, Labels, ObjectKey, OwnerReference, ResourceVersion, Uid};
+
+/// Metadata of an object, without what no controller reads.
+///
+/// Fields that are not named here, `managedFields` above all, are skipped without allocating.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "RawMeta")]
+#[non_exhaustive]
+pub struct Meta {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Identity over the object's whole life.
+    pub uid: Uid,
+    /// Version of this state of the object.
+    pub resource_version: ResourceVersion,
+    /// Count of changes to the desired state; 0 where the kind does not count them.
+    pub generation: i64,
+    /// When the API server made the object.
+    pub creation_timestamp: Option<Timestamp>,
+    /// When the object is to be gone; set means that it is terminating.
+    pub deletion_timestamp: Option<Timestamp>,
+    /// Labels, sorted by key.
+    pub labels: Labels,
+    /// The annotations that a decision reads, sorted by key: see [`KEPT_ANNOTATIONS`].
+    pub annotations: Labels,
+    /// Owners, in the order served.
+    pub owner_references: Box<[OwnerReference]>,
+    /// Finalizers, in the order served.
+    pub finalizers: Box<[Istr]>,
+}
+
+/// The annotations that views keep; a controller that needs one more adds its row here.
+///
+/// A controller that copies annotations takes them from the document, which has them all.
+pub const KEPT_ANNOTATIONS: &[&str] = &[
+    // ranks the pods that a replica set deletes
+    "controller.kubernetes.io/pod-deletion-cost",
+];
+
+impl Meta {
+    /// Whether the object is being deleted.
+    #[must_use]
+    pub const fn is_terminating(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+
+    /// The owner that controls this object, if any.
+    #[must_use]
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        self.owner_references.iter().find(|owner| owner.controller)
+    }
+
+    /// Whether this object is controlled by the object with that uid.
+    #[must_use]
+    pub fn is_controlled_by(&self, uid: &Uid) -> bool {
+        self.controller().is_some_and(|owner| owner.uid == *uid)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawMeta {
+    #[serde(default)]
+    name: Box<str>,
+    namespace: Option<Istr>,
+    #[serde(default)]
+    uid: Uid,
+    #[serde(default)]
+    resource_version: ResourceVersion,
+    #[serde(default)]
+    generation: i64,
+    creation_timestamp: Option<Timestamp>,
+    deletion_timestamp: Option<Timestamp>,
+    #[serde(default)]
+    labels: Labels,
+    #[serde(default, deserialize_with = "kept_annotations")]
+    annotations: Labels,
+    #[serde(default)]
+    owner_references: Box<[OwnerReference]>,
+    #[serde(default)]
+    finalizers: Box<[Istr]>,
+}
+
+fn kept_annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
+    Labels::deserialize_filtered(deserializer, |key| KEPT_ANNOTATIONS.contains(&key))
+}
+
+impl From<RawMeta> for Meta {
+    fn from(raw: RawMeta) -> Self {
+        let name: Arc<str> = Arc::from(raw.name);
+        let key = match raw.namespace {
+            Some(namespace) => ObjectKey::namespaced(namespace, name),
+            None => ObjectKey::cluster_scoped(name),
+        };
+        Self {
+            key,
+            uid: raw.uid,
+            resource_version: raw.resource_version,
+            generation: raw.generation,
+            creation_timestamp: raw.creation_timestamp,
+            deletion_timestamp: raw.deletion_timestamp,
+            labels: raw.labels,
+            annotations: raw.annotations,
+            owner_references: raw.owner_references,
+            finalizers: raw.finalizers,
+        }
+    }
+}

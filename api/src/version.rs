@@ -1,0 +1,113 @@
+//! Resource versions and how two of them compare (KEP-5504).
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde::de::{Deserializer, Error, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// The version of an object, or of a list or watch of one resource.
+///
+/// Two versions compare only within one resource of one cluster, and only when both are decimals
+/// without leading zeros, of any length: see [`ResourceVersion::compare`].
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct ResourceVersion(Repr);
+
+// Nearly every version fits a word; one that does not keeps its text, so nothing is lost on the way back.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Repr {
+    Number(u64),
+    Text(Box<str>),
+}
+
+impl Default for Repr {
+    fn default() -> Self {
+        Self::Text(Box::from(""))
+    }
+}
+
+impl ResourceVersion {
+    /// Whether no version is known: the empty text.
+    #[must_use]
+    pub fn is_unset(&self) -> bool {
+        matches!(&self.0, Repr::Text(text) if text.is_empty())
+    }
+
+    /// Which of two versions of one resource is newer, or `None` where one of them is not a decimal.
+    ///
+    /// # Upstream
+    /// KEP-5504: versions are decimals without a leading zero and without a bound on their length.
+    #[must_use]
+    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+        match (&self.0, &other.0) {
+            (Repr::Number(a), Repr::Number(b)) => Some(a.cmp(b)),
+            (Repr::Number(_), Repr::Text(b)) => is_decimal(b).then_some(Ordering::Less),
+            (Repr::Text(a), Repr::Number(_)) => is_decimal(a).then_some(Ordering::Greater),
+            (Repr::Text(a), Repr::Text(b)) => {
+                (is_decimal(a) && is_decimal(b)).then(|| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
+            }
+        }
+    }
+
+    /// Whether this version is `other` or a later one; `None` where they do not compare.
+    #[must_use]
+    pub fn is_at_least(&self, other: &Self) -> Option<bool> {
+        self.compare(other).map(Ordering::is_ge)
+    }
+}
+
+fn is_decimal(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl From<&str> for ResourceVersion {
+    fn from(text: &str) -> Self {
+        match text.parse() {
+            Ok(number) if is_decimal(text) => Self(Repr::Number(number)),
+            _ => Self(Repr::Text(Box::from(text))),
+        }
+    }
+}
+
+impl From<u64> for ResourceVersion {
+    fn from(number: u64) -> Self {
+        if number == 0 { Self::from("0") } else { Self(Repr::Number(number)) }
+    }
+}
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Number(number) => write!(f, "{number}"),
+            Repr::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Debug for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ResourceVersion({self})")
+    }
+}
+
+impl Serialize for ResourceVersion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ResourceVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Version;
+        impl Visitor<'_> for Version {
+            type Value = ResourceVersion;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a resource version")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<ResourceVersion, E> {
+                Ok(ResourceVersion::from(text))
+            }
+        }
+        deserializer.deserialize_str(Version)
+    }
+}

@@ -1,0 +1,1 @@
+//! Scenarios and measurements against a real Kubernetes API server.

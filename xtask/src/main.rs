@@ -1,0 +1,3 @@
+//! The project's commands that are not plain cargo.
+
+fn main() {}
