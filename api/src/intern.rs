@@ -182,3 +182,50 @@ impl Interner {
         self.len() == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::AssertUnwindSafe;
+
+    #[test]
+    fn within_a_scope_equal_texts_share_one_allocation() {
+        let interner = Arc::new(Interner::default());
+        let (a, b) = interner.scope(|| (Istr::from("web"), serde_json::from_str::<Istr>("\"web\"").unwrap()));
+        assert!(a.shares_with(&b));
+        assert!(a.shares_with(&interner.intern("web")));
+        assert!(!a.shares_with(&Istr::from("web")));
+        assert_eq!(interner.len(), 1);
+    }
+
+    #[test]
+    fn a_scope_ends_with_its_closure_and_gives_way_to_an_inner_one() {
+        let (outer, inner) = (Arc::new(Interner::default()), Arc::new(Interner::default()));
+        outer.scope(|| {
+            inner.scope(|| Istr::from("inner"));
+            Istr::from("outer")
+        });
+        drop(Istr::from("none"));
+        assert_eq!((outer.len(), inner.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_panic_ends_the_scope() {
+        let interner = Arc::new(Interner::default());
+        let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| interner.scope(|| panic!("as a test"))));
+        assert!(panicked.is_err());
+        drop(Istr::from("after"));
+        assert!(interner.is_empty());
+    }
+
+    #[test]
+    fn texts_that_nobody_holds_are_swept() {
+        let interner = Interner::default();
+        let kept: Vec<_> = (0..10).map(|number| interner.intern(&format!("kept-{number}"))).collect();
+        for number in 0..10 * Interner::SMALLEST_SWEEP {
+            assert_eq!(interner.intern(&number.to_string()), *number.to_string());
+            assert!(interner.len() <= Interner::SMALLEST_SWEEP);
+        }
+        assert!(kept.iter().all(|text| interner.intern(text).shares_with(text)));
+    }
+}

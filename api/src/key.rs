@@ -1,5 +1,6 @@
 //! Names of objects: key and uid.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -59,14 +60,34 @@ impl fmt::Debug for ObjectKey {
 }
 
 /// The identity of an object over its whole life; a recreated object of the same name has another.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// Ordered as its text.
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Uid(Repr);
 
 // The API server makes uids as lower-case hyphenated UUIDs: 16 bytes instead of 36 and an allocation.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+// As bytes, since a `u128` would align, and so widen, everything that holds a uid.
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Repr {
-    Uuid(u128),
+    Uuid([u8; 16]),
     Text(Box<str>),
+}
+
+impl Ord for Uid {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (&self.0, &other.0) {
+            (Repr::Uuid(a), Repr::Uuid(b)) => a.cmp(b),
+            (Repr::Text(a), Repr::Text(b)) => a.cmp(b),
+            (Repr::Uuid(_), Repr::Text(text)) => (*self.to_string()).cmp(text),
+            (Repr::Text(text), Repr::Uuid(_)) => (**text).cmp(&other.to_string()),
+        }
+    }
+}
+
+impl PartialOrd for Uid {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Uid {
@@ -85,14 +106,13 @@ impl Default for Uid {
 
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-fn parse_uuid(text: &str) -> Option<u128> {
-    if text.len() != 36 {
-        return None;
-    }
-    let mut value = 0_u128;
-    for (at, byte) in text.bytes().enumerate() {
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
+    let mut uuid = [0; 16];
+    let mut digits = 0;
+    for (at, byte) in text.iter().enumerate() {
         if HYPHENS.contains(&at) {
-            if byte != b'-' {
+            if *byte != b'-' {
                 return None;
             }
             continue;
@@ -102,9 +122,10 @@ fn parse_uuid(text: &str) -> Option<u128> {
             b'a'..=b'f' => byte - b'a' + 10,
             _ => return None,
         };
-        value = value << 4 | u128::from(digit);
+        uuid[digits / 2] = uuid[digits / 2] << 4 | digit;
+        digits += 1;
     }
-    Some(value)
+    Some(uuid)
 }
 
 impl From<&str> for Uid {
@@ -116,17 +137,12 @@ impl From<&str> for Uid {
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Repr::Uuid(value) => {
-                let part = |shift: u32, bits: u32| (value >> shift) & ((1 << bits) - 1);
-                write!(
-                    f,
-                    "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-                    part(96, 32),
-                    part(80, 16),
-                    part(64, 16),
-                    part(48, 16),
-                    part(0, 48)
-                )
+            Repr::Uuid(uuid) => {
+                for (at, byte) in uuid.iter().enumerate() {
+                    let hyphen = if [4, 6, 8, 10].contains(&at) { "-" } else { "" };
+                    write!(f, "{hyphen}{byte:02x}")?;
+                }
+                Ok(())
             }
             Repr::Text(text) => f.write_str(text),
         }
@@ -158,5 +174,68 @@ impl<'de> Deserialize<'de> for Uid {
             }
         }
         deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const UUID: &str = "01234567-89ab-cdef-0123-456789abcdef";
+
+    #[test]
+    fn a_key_displays_as_kubectl_names_objects() {
+        assert_eq!(ObjectKey::namespaced("a", "b").to_string(), "a/b");
+        assert_eq!(ObjectKey::cluster_scoped("b").to_string(), "b");
+    }
+
+    #[test]
+    fn keys_are_ordered_by_namespace_then_name() {
+        let mut keys = [
+            ObjectKey::namespaced("b", "a"),
+            ObjectKey::namespaced("a", "b"),
+            ObjectKey::namespaced("a", "a"),
+            ObjectKey::cluster_scoped("z"),
+        ];
+        keys.sort();
+        assert_eq!(keys.map(|key| key.to_string()), ["z", "a/a", "a/b", "b/a"]);
+    }
+
+    #[test]
+    fn a_uuid_takes_no_allocation() {
+        assert!(matches!(Uid::from(UUID).0, Repr::Uuid(_)));
+        assert!(size_of::<Uid>() <= 24);
+    }
+
+    #[test]
+    fn what_is_no_canonical_uuid_keeps_its_text() {
+        for text in ["", "a", &UUID.to_uppercase(), &UUID.replace('-', "_"), &UUID.replace('-', ""), &"é".repeat(18)] {
+            assert!(matches!(Uid::from(text).0, Repr::Text(_)), "{text}");
+            assert_eq!(Uid::from(text).to_string(), text);
+        }
+        assert!(Uid::from("").is_unset());
+        assert!(!Uid::from(UUID).is_unset());
+    }
+
+    fn uid() -> impl Strategy<Value = String> {
+        let uuid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+        prop_oneof![uuid, "[0-9a-fA-F-]{30,40}", ".{0,40}"]
+    }
+
+    proptest! {
+        #[test]
+        fn a_uid_comes_back_as_it_was_given(text in uid()) {
+            let uid = Uid::from(text.as_str());
+            prop_assert_eq!(uid.to_string(), text.clone());
+            let json = serde_json::to_string(&uid).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Uid>(&json).unwrap(), uid);
+            prop_assert_eq!(json, serde_json::to_string(&text).unwrap());
+        }
+
+        #[test]
+        fn uids_are_ordered_as_their_text(a in uid(), b in uid()) {
+            prop_assert_eq!(Uid::from(a.as_str()).cmp(&Uid::from(b.as_str())), a.cmp(&b));
+        }
     }
 }

@@ -27,8 +27,13 @@ impl Labels {
     }
 
     /// All pairs, sorted by key.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    pub(crate) fn pairs(&self) -> impl ExactSizeIterator<Item = &(Istr, Istr)> {
+        self.0.iter()
     }
 
     /// How many pairs there are.
@@ -82,8 +87,7 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 impl<K: Into<Istr>, V: Into<Istr>> FromIterator<(K, V)> for Labels {
     /// Collects pairs; of two with the same key the last one stays.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        let mut pairs: Vec<(Istr, Istr)> =
-            pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        let mut pairs: Vec<(Istr, Istr)> = pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
         pairs.dedup_by(|later, kept| {
             let same = later.0 == kept.0;

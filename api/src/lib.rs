@@ -1,21 +1,54 @@
-//! The Kubernetes API as controllers see it.
+//! The Kubernetes API as controllers see it: values and text, no I/O, no clock, no randomness.
 //!
-//! Being built.
+//! What a cache holds of an object is a [`View`]: its [`Meta`] and the fields that some controller reads, in
+//! [`views`]. Everything else is skipped while decoding. Kinds that a controller puts back whole are [`Documented`]:
+//! the view beside the object's own JSON, which is edited by path, so that no field is lost that we do not know.
+//!
+//! ```text
+//!                    ┌─ Pod ──────────────── patched, deleted: the view alone
+//! JSON of the API ───┼─ ReplicaSet ───────── put whole: view + Document
+//!                    ├─ PartialObjectMeta ── kinds known only at run time: metadata alone
+//!                    └─ Typed<T> ─────────── anything that serde reads, at its own price
+//! ```
+//!
+//! # Guarantees
+//! - No input makes a decoder panic. A missing or `null` optional field is its default, as in Go; a value of the
+//!   wrong type is a [`DecodeError`].
+//! - A [`Document`] is what the API server sent, byte for byte, without `metadata.managedFields` and whitespace
+//!   between tokens. An edit changes the value at its path and nothing else.
+//! - Repeated strings ([`Istr`]) decoded within one [`Interner::scope`] are held once.
+//! - A [`Selector`] is checked once, and matching allocates nothing.
+//!
+//! # What is not here
+//! Rules of single controllers (which pod goes first, when a condition is worth writing), and full types of the API:
+//! those are `k8s-openapi`'s, through [`Typed`].
 
+mod condition;
+mod decode;
+mod document;
+mod int_or_percent;
 mod intern;
 mod key;
 mod labels;
 mod meta;
+pub mod name;
 mod owner;
 mod resource;
+mod selector;
+pub mod time;
 mod version;
 mod view;
+pub mod views;
 
+pub use condition::{Condition, ConditionStatus};
+pub use document::{Document, Documented, EditError};
+pub use int_or_percent::{IntOrPercent, InvalidPercent, Rounding};
 pub use intern::{Interner, Istr};
 pub use key::{ObjectKey, Uid};
 pub use labels::Labels;
 pub use meta::{KEPT_ANNOTATIONS, Meta};
 pub use owner::OwnerReference;
 pub use resource::Resource;
+pub use selector::{InvalidSelector, LabelSelector, LabelSelectorRequirement, Selector};
 pub use version::ResourceVersion;
 pub use view::{DecodeError, KnownView, PartialObjectMeta, Typed, View};

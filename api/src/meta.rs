@@ -1,17 +1,18 @@
 //! Metadata of an object, as far as controllers read it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use crate::decode::null_as_default;
 use crate::{Istr, Labels, ObjectKey, OwnerReference, ResourceVersion, Uid};
 
 /// Metadata of an object, without what no controller reads.
 ///
 /// Fields that are not named here, `managedFields` above all, are skipped without allocating.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(from = "RawMeta")]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Meta {
     /// Namespace and name.
@@ -66,15 +67,15 @@ impl Meta {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawMeta {
-    #[serde(default)]
-    name: Box<str>,
+struct RawMeta<'a> {
+    #[serde(default, borrow)]
+    name: Option<Cow<'a, str>>,
     namespace: Option<Istr>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     uid: Uid,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     resource_version: ResourceVersion,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     generation: i64,
     creation_timestamp: Option<Timestamp>,
     deletion_timestamp: Option<Timestamp>,
@@ -82,9 +83,9 @@ struct RawMeta {
     labels: Labels,
     #[serde(default, deserialize_with = "kept_annotations")]
     annotations: Labels,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     owner_references: Box<[OwnerReference]>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     finalizers: Box<[Istr]>,
 }
 
@@ -92,12 +93,18 @@ fn kept_annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result
     Labels::deserialize_filtered(deserializer, |key| KEPT_ANNOTATIONS.contains(&key))
 }
 
-impl From<RawMeta> for Meta {
-    fn from(raw: RawMeta) -> Self {
-        let name: Arc<str> = Arc::from(raw.name);
+impl<'de> Deserialize<'de> for Meta {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        RawMeta::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl From<RawMeta<'_>> for Meta {
+    fn from(raw: RawMeta<'_>) -> Self {
+        let name: Arc<str> = raw.name.map_or_else(Arc::default, |name| Arc::from(&*name));
         let key = match raw.namespace {
-            Some(namespace) => ObjectKey::namespaced(namespace, name),
-            None => ObjectKey::cluster_scoped(name),
+            Some(namespace) if !namespace.is_empty() => ObjectKey::namespaced(namespace, name),
+            Some(_) | None => ObjectKey::cluster_scoped(name),
         };
         Self {
             key,

@@ -1,29 +1,73 @@
 //! Owner references.
 
+use std::ops::Not;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Istr, Uid};
+use crate::decode::null_as_default;
+use crate::{Istr, Meta, Resource, Uid};
 
 /// A reference from an object to one of its owners.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerReference {
     /// `apiVersion` of the owner.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub api_version: Istr,
     /// Kind of the owner.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub kind: Istr,
     /// Name of the owner.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub name: Istr,
     /// Identity of the owner: the only thing that decides who owns.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub uid: Uid,
     /// Whether this owner is the managing controller.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Not::not")]
     pub controller: bool,
     /// Whether foreground deletion of the owner waits for this object.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Not::not")]
     pub block_owner_deletion: bool,
+}
+
+impl OwnerReference {
+    /// The reference that makes the object of that resource the managing controller of another.
+    ///
+    /// Blocks foreground deletion of the owner, as every controller's reference does.
+    #[must_use]
+    pub fn controller_of(resource: &Resource, owner: &Meta) -> Self {
+        Self {
+            api_version: Istr::from(resource.api_version()),
+            kind: Istr::from(&*resource.kind),
+            name: Istr::from(owner.key.name()),
+            uid: owner.uid.clone(),
+            controller: true,
+            block_owner_deletion: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{KnownView, PartialObjectMeta, View, views::ReplicaSetView};
+
+    #[test]
+    fn a_controller_reference_is_written_as_upstream_writes_it() {
+        let owner = r#"{"metadata":{"name":"web","namespace":"a","uid":"u1"}}"#;
+        let owner = PartialObjectMeta::decode(owner).unwrap();
+        let reference = OwnerReference::controller_of(&ReplicaSetView::RESOURCE, owner.meta());
+        let json = r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"u1","controller":true,"blockOwnerDeletion":true}"#;
+        assert_eq!(serde_json::to_string(&reference).unwrap(), json);
+        assert_eq!(serde_json::from_str::<OwnerReference>(json).unwrap(), reference);
+    }
+
+    #[test]
+    fn flags_that_are_not_set_are_neither_needed_nor_written() {
+        let json = r#"{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}"#;
+        let reference: OwnerReference = serde_json::from_str(json).unwrap();
+        assert!(!reference.controller && !reference.block_owner_deletion);
+        assert_eq!(serde_json::to_string(&reference).unwrap(), json);
+    }
 }

@@ -111,3 +111,63 @@ impl<'de> Deserialize<'de> for ResourceVersion {
         deserializer.deserialize_str(Version)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn compare(a: &str, b: &str) -> Option<Ordering> {
+        ResourceVersion::from(a).compare(&ResourceVersion::from(b))
+    }
+
+    #[test]
+    fn decimals_of_any_length_compare_as_numbers() {
+        let long = "1".repeat(50);
+        for (less, more) in [("1", "2"), ("99", "100"), ("18446744073709551615", "18446744073709551616"), ("9", &*long)]
+        {
+            assert_eq!(compare(less, more), Some(Ordering::Less), "{less} {more}");
+            assert_eq!(compare(more, less), Some(Ordering::Greater), "{less} {more}");
+            assert_eq!(compare(more, more), Some(Ordering::Equal), "{more}");
+        }
+        assert_eq!(ResourceVersion::from("5").is_at_least(&ResourceVersion::from("5")), Some(true));
+        assert_eq!(ResourceVersion::from("4").is_at_least(&ResourceVersion::from("5")), Some(false));
+    }
+
+    #[test]
+    fn what_is_no_decimal_compares_with_nothing() {
+        for malformed in ["", "0", "01", "-1", "+1", "1a", "a", " 1", "1.0", "\u{0661}"] {
+            assert_eq!(compare(malformed, "1"), None, "{malformed:?}");
+            assert_eq!(compare("1", malformed), None, "{malformed:?}");
+            assert_eq!(compare(malformed, malformed), None, "{malformed:?}");
+            assert_eq!(ResourceVersion::from(malformed).to_string(), malformed);
+        }
+        assert_eq!(ResourceVersion::from(0).compare(&ResourceVersion::from(0)), None);
+    }
+
+    #[test]
+    fn takes_two_words() {
+        assert!(size_of::<ResourceVersion>() <= 16);
+    }
+
+    /// Compares digit by digit, as numbers written beneath each other.
+    fn naive(a: &str, b: &str) -> Ordering {
+        let width = a.len().max(b.len());
+        format!("{a:0>width$}").cmp(&format!("{b:0>width$}"))
+    }
+
+    proptest! {
+        #[test]
+        fn decimals_compare_as_big_integers(a in "[1-9][0-9]{0,24}", b in "[1-9][0-9]{0,24}") {
+            prop_assert_eq!(compare(&a, &b), Some(naive(&a, &b)));
+        }
+
+        #[test]
+        fn a_version_comes_back_as_it_was_given(text in "[0-9]{0,24}|.{0,8}") {
+            let version = ResourceVersion::from(text.as_str());
+            prop_assert_eq!(version.to_string(), text.clone());
+            let json = serde_json::to_string(&text).unwrap();
+            prop_assert_eq!(serde_json::from_str::<ResourceVersion>(&json).unwrap(), version);
+        }
+    }
+}

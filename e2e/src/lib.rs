@@ -1,1 +1,31 @@
 //! Scenarios and measurements against a real Kubernetes API server.
+//!
+//! `cargo xtask e2e` runs the scenarios, `cargo xtask measure` the measurements. Plain `cargo test`
+//! needs neither Go nor a cluster: it tests only the parts of this crate that are pure.
+//!
+//! ```text
+//! binaries ──▶ process ──▶ control_plane ──▶ suite ──▶ scenarios
+//!                   └────▶ manager ───────────┘
+//! ```
+//!
+//! - Every program started is the child of a guard: it ends with the guard, at the latest.
+//! - What is waited for is a condition with a time limit; nothing sleeps and hopes.
+//! - A missing program is an error that names the command which builds it, never a skip.
+//! - The same scenario with the same assertions runs against our manager and against upstream's.
+
+#![allow(clippy::must_use_candidate, reason = "nobody reads a getter's value by accident; what must be used says so")]
+
+pub mod binaries;
+pub mod control_plane;
+pub mod interrupt;
+pub mod manager;
+pub mod measure;
+pub mod nodes;
+pub mod pki;
+pub mod process;
+pub mod procfs;
+pub mod random;
+pub mod requests;
+pub mod scenarios;
+pub mod suite;
+pub mod wait;

@@ -1,1 +1,4 @@
 //! Being built.
+
+pub mod client;
+pub mod clock;

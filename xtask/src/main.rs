@@ -1,3 +1,54 @@
-//! The project's commands that are not plain cargo.
+//! The project's commands that are not plain cargo, run as `cargo xtask COMMAND`.
+//!
+//! Each command is one file. They only start other programs, in order, and stop at the first
+//! that fails; what a step does is decided by the program that it starts.
 
-fn main() {}
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
+
+mod ci;
+mod control_plane;
+mod e2e;
+mod step;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  ci                    everything that must hold before a change is merged
+  control-plane         build the control plane that the e2e suite runs against
+  e2e [FILTER] [FLAGS]  run the scenarios whose names contain FILTER, as in
+                        `ours/`, `peer/` or `replicaset/adopts`; `--list` names them
+  measure [FLAGS]       measure memory, CPU and requests beside the peer; `--help` lists the flags
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result<()> {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["ci"] => ci::run(),
+        ["control-plane"] => control_plane::build(),
+        ["e2e", rest @ ..] => e2e::suite(rest),
+        ["measure", rest @ ..] => e2e::measure(rest),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        ["ci" | "control-plane", extra, ..] => {
+            bail!("`{extra}` was not expected: this command takes no arguments")
+        }
+        [unknown, ..] => bail!("there is no command `{unknown}`\n\n{USAGE}"),
+    }
+}

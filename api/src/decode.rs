@@ -1,0 +1,47 @@
+//! How Go's JSON is read: `null` for what is empty, and lists of which one fact is wanted.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+
+/// Reads `null` as the default; Go serves it for empty lists, maps and times.
+pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Folds a list while it is read, so that a list of which one fact is wanted is never built.
+pub(crate) fn fold<'de, D, T, A, F>(deserializer: D, start: A, add: F) -> Result<A, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+    F: FnMut(&mut A, T),
+{
+    struct Fold<T, A, F>(A, F, PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>, A, F: FnMut(&mut A, T)> Visitor<'de> for Fold<T, A, F> {
+        type Value = A;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_unit<E>(self) -> Result<A, E> {
+            Ok(self.0)
+        }
+
+        fn visit_seq<S: SeqAccess<'de>>(mut self, mut seq: S) -> Result<A, S::Error> {
+            while let Some(item) = seq.next_element()? {
+                (self.1)(&mut self.0, item);
+            }
+            Ok(self.0)
+        }
+    }
+
+    deserializer.deserialize_any(Fold(start, add, PhantomData))
+}

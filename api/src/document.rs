@@ -1,0 +1,378 @@
+//! Whole objects as text, for kinds that a controller puts back whole.
+
+use std::fmt;
+use std::ops::Deref;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::{DecodeError, KnownView, Meta, Resource, View};
+
+/// One object as compact JSON without `metadata.managedFields`, edited in place by path.
+///
+/// Order, number forms, escapes and repeated keys are those of the API server, byte for byte; only whitespace
+/// between tokens is gone. So an object that is read, edited and put back loses nothing, fields that we have never
+/// heard of included. The API server keeps managed fields itself when an object comes without them.
+///
+/// # Guarantees
+/// An edit changes the value at its path and nothing else. Of a key that occurs twice in one object the last one
+/// counts, as for the API server; [`remove`](Self::remove) takes all of them.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Document(Box<str>);
+
+/// An edit that a document does not admit; the document is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// The path names no member.
+    #[error("cannot edit a document at an empty path")]
+    EmptyPath,
+    /// A value on the way is neither an object nor `null`.
+    #[error("cannot edit a document inside of `{path}`, which is not an object")]
+    NotAnObject {
+        /// The value that is not an object, as `spec.template`.
+        path: String,
+    },
+    /// A list was asked for where there is none.
+    #[error("cannot read `{path}` of a document as a list")]
+    NotAList {
+        /// The value that is not a list, as `status.conditions`.
+        path: String,
+    },
+    /// The value cannot be written as JSON.
+    #[error("cannot write the value of `{path}` as JSON")]
+    Value {
+        /// Where the value was to go.
+        path: String,
+        /// What serde says.
+        source: serde_json::Error,
+    },
+}
+
+impl Document {
+    /// Reads one object.
+    ///
+    /// # Errors
+    /// Text that is not one JSON object, or metadata that is neither an object nor `null`.
+    pub fn parse(json: &str) -> Result<Self, DecodeError> {
+        let mut text = String::with_capacity(json.len());
+        let mut deserializer = serde_json::Deserializer::from_str(json);
+        Copy { text: &mut text, level: Level::Object }.deserialize(&mut deserializer)?;
+        deserializer.end()?;
+        Ok(Self(text.into_boxed_str()))
+    }
+
+    /// The whole document.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The JSON at `path`; absent where a name on the way is.
+    #[must_use]
+    pub fn get(&self, path: &[&str]) -> Option<&str> {
+        path.iter().try_fold(&*self.0, |object, name| Some(member(object, name)?.get()))
+    }
+
+    /// The JSON at `path`, to be put into something that is serialized.
+    #[must_use]
+    pub fn raw(&self, path: &[&str]) -> Option<&RawValue> {
+        serde_json::from_str(self.get(path)?).ok()
+    }
+
+    /// The items of the list at `path`, each as it stands; none where the list is absent or `null`.
+    ///
+    /// A list that is changed is read with this and written with [`set`](Self::set), so that items that stay, stay whole.
+    pub fn items(&self, path: &[&str]) -> Result<Vec<&RawValue>, EditError> {
+        let Some(list) = self.get(path) else { return Ok(Vec::new()) };
+        let items: Option<_> = serde_json::from_str(list).map_err(|_| EditError::NotAList { path: path.join(".") })?;
+        Ok(items.unwrap_or_default())
+    }
+
+    /// Puts `value` at `path`, in the place of what is there, else as the last member of its object.
+    ///
+    /// Objects that are missing on the way, or are `null`, are made.
+    pub fn set(&mut self, path: &[&str], value: &(impl Serialize + ?Sized)) -> Result<(), EditError> {
+        let value = serde_json::to_string(value).map_err(|source| EditError::Value { path: path.join("."), source })?;
+        self.edit(path, Some(&value))
+    }
+
+    /// Takes away the member at `path`; nothing happens where it is not there.
+    pub fn remove(&mut self, path: &[&str]) -> Result<(), EditError> {
+        if self.get(path).is_some() { self.edit(path, None) } else { Ok(()) }
+    }
+
+    fn edit(&mut self, path: &[&str], value: Option<&str>) -> Result<(), EditError> {
+        let mut text = String::with_capacity(self.0.len() + value.map_or(0, str::len));
+        write_edited(&mut text, &self.0, path, 0, value)?;
+        self.0 = text.into_boxed_str();
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Document {
+    /// Writes the text as it is; only for `serde_json`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+/// A view beside the whole object that it was read from.
+///
+/// Reads as the view; a write clones the document, edits it and puts it back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Documented<V> {
+    /// What decisions read.
+    pub view: V,
+    /// What is put back.
+    pub document: Document,
+}
+
+impl<V> Documented<V> {
+    /// The JSON at `path`, for parts that are carried without being read, as a pod template is.
+    #[must_use]
+    pub fn raw(&self, path: &[&str]) -> Option<&RawValue> {
+        self.document.raw(path)
+    }
+}
+
+impl<V> Deref for Documented<V> {
+    type Target = V;
+    fn deref(&self) -> &V {
+        &self.view
+    }
+}
+
+impl<V: View> View for Documented<V> {
+    fn decode(json: &str) -> Result<Self, DecodeError> {
+        let document = Document::parse(json)?;
+        // The document is a fraction of what was served: managed fields are gone.
+        Ok(Self { view: V::decode(document.as_str())?, document })
+    }
+
+    fn meta(&self) -> &Meta {
+        self.view.meta()
+    }
+}
+
+impl<V: KnownView> KnownView for Documented<V> {
+    const RESOURCE: Resource = V::RESOURCE;
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Level {
+    Object,
+    Metadata,
+}
+
+/// Copies an object to `text` while it is parsed.
+struct Copy<'t> {
+    text: &'t mut String,
+    level: Level,
+}
+
+impl<'de> DeserializeSeed<'de> for Copy<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Copy<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        if self.level == Level::Object {
+            return Err(E::invalid_type(serde::de::Unexpected::Unit, &self));
+        }
+        self.text.push_str("null");
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { text, level } = self;
+        let mut object = ObjectWriter::begin(text);
+        while let Some(key) = map.next_key::<&RawValue>()? {
+            if level == Level::Metadata && is_named(key, "managedFields") {
+                map.next_value::<IgnoredAny>()?;
+            } else if level == Level::Object && is_named(key, "metadata") {
+                let text = object.member(key.get());
+                map.next_value_seed(Copy { text, level: Level::Metadata })?;
+            } else {
+                compact(map.next_value::<&RawValue>()?.get(), object.member(key.get()));
+            }
+        }
+        object.end();
+        Ok(())
+    }
+}
+
+struct ObjectWriter<'t> {
+    text: &'t mut String,
+    is_empty: bool,
+}
+
+impl<'t> ObjectWriter<'t> {
+    fn begin(text: &'t mut String) -> Self {
+        text.push('{');
+        Self { text, is_empty: true }
+    }
+
+    /// Writes the key and hands out the text for the value.
+    fn member(&mut self, key: &str) -> &mut String {
+        if !self.is_empty {
+            self.text.push(',');
+        }
+        self.is_empty = false;
+        self.text.push_str(key);
+        self.text.push(':');
+        self.text
+    }
+
+    fn end(self) {
+        self.text.push('}');
+    }
+}
+
+/// Copies valid JSON without the whitespace between its tokens.
+fn compact(json: &str, text: &mut String) {
+    let bytes = json.as_bytes();
+    let mut copied = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = end_of_string(bytes, at),
+            b' ' | b'\t' | b'\n' | b'\r' => {
+                text.push_str(&json[copied..at]);
+                at += 1;
+                copied = at;
+            }
+            _ => at += 1,
+        }
+    }
+    text.push_str(&json[copied..]);
+}
+
+/// The index after the closing quote of the string that opens at `open`.
+fn end_of_string(bytes: &[u8], open: usize) -> usize {
+    let mut at = open + 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// Whether a key, as written, means this name.
+fn is_named(key: &RawValue, name: &str) -> bool {
+    let key = key.get();
+    if key.contains('\\') {
+        serde_json::from_str::<String>(key).is_ok_and(|key| key == name)
+    } else {
+        key.trim_matches('"') == name
+    }
+}
+
+/// The members of an object in their order, keys as written; `None` for any other value.
+struct Members<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Vec<(&'de RawValue, &'de RawValue)>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(members)
+            }
+        }
+        deserializer.deserialize_map(Collect).map(Self)
+    }
+}
+
+impl<'a> Members<'a> {
+    fn of(json: &'a str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+
+    fn last(&self, name: &str) -> Option<usize> {
+        self.0.iter().rposition(|(key, _)| is_named(key, name))
+    }
+}
+
+fn member<'a>(object: &'a str, name: &str) -> Option<&'a RawValue> {
+    let members = Members::of(object)?;
+    members.last(name).map(|at| members.0[at].1)
+}
+
+/// Writes `current`, found at the first `depth` names of `path`, with `value` at the end of that path, or without it.
+fn write_edited(
+    text: &mut String,
+    current: &str,
+    path: &[&str],
+    depth: usize,
+    value: Option<&str>,
+) -> Result<(), EditError> {
+    let Some((name, rest)) = path[depth..].split_first() else { return Err(EditError::EmptyPath) };
+    let members = match Members::of(current) {
+        Some(members) => members,
+        None if current == "null" => Members(Vec::new()),
+        None => return Err(EditError::NotAnObject { path: path[..depth].join(".") }),
+    };
+    let target = members.last(name);
+    let mut object = ObjectWriter::begin(text);
+    for (at, (key, old)) in members.0.iter().enumerate() {
+        let is_target = target == Some(at);
+        match value {
+            None if rest.is_empty() && is_named(key, name) => {}
+            Some(value) if is_target && rest.is_empty() => object.member(key.get()).push_str(value),
+            None | Some(_) if is_target => {
+                write_edited(object.member(key.get()), old.get(), path, depth + 1, value)?;
+            }
+            None | Some(_) => object.member(key.get()).push_str(old.get()),
+        }
+    }
+    if let (None, Some(value)) = (target, value) {
+        let text = object.member(&quote(name));
+        for name in rest {
+            text.push('{');
+            text.push_str(&quote(name));
+            text.push(':');
+        }
+        text.push_str(value);
+        text.extend(rest.iter().map(|_| '}'));
+    }
+    object.end();
+    Ok(())
+}
+
+fn quote(name: &str) -> String {
+    serde_json::Value::from(name).to_string()
+}

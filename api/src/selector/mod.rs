@@ -1,0 +1,325 @@
+//! Label selectors: parsed and checked once, matched often.
+
+mod query;
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::decode::null_as_default;
+use crate::name::{is_label_key, is_label_value};
+use crate::{Istr, Labels};
+
+/// A condition on labels.
+///
+/// Made from the [`LabelSelector`] of an object, or from the text of a `labelSelector=` query with [`str::parse`].
+/// Displays as that text, requirements sorted by key and values sorted; parsing it again gives an equal selector.
+///
+/// # Upstream
+/// `metav1.LabelSelectorAsSelector` and `labels.Parse`; of the two spellings `=` and `==` the first is displayed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Selector(Repr);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Repr {
+    Nothing,
+    // Sorted by key, then test.
+    All(Box<[Requirement]>),
+}
+
+/// One condition on one label.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Requirement {
+    key: Istr,
+    test: Test,
+}
+
+/// What is asked of a label.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Test {
+    Equals(Istr),
+    NotEquals(Istr),
+    // Sorted, without repetition.
+    In(Box<[Istr]>),
+    NotIn(Box<[Istr]>),
+    Exists,
+    DoesNotExist,
+    Greater(i64),
+    Less(i64),
+}
+
+/// A selector that the API does not admit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidSelector {
+    /// A key that no label can have.
+    #[error("label selector has the invalid key {key:?}")]
+    Key {
+        /// The key.
+        key: String,
+    },
+    /// A value that no label can have.
+    #[error("label selector has the invalid value {value:?} for key {key:?}")]
+    Value {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+    },
+    /// An operator that there is not.
+    #[error("{operator:?} is not a valid label selector operator")]
+    Operator {
+        /// The operator.
+        operator: String,
+    },
+    /// `In` or `NotIn` without a value.
+    #[error("label selector operator {operator:?} needs a value for key {key:?}")]
+    NoValues {
+        /// The key.
+        key: String,
+        /// The operator.
+        operator: &'static str,
+    },
+    /// `Exists` or `DoesNotExist` with a value.
+    #[error("label selector operator {operator:?} takes no values for key {key:?}")]
+    UnwantedValues {
+        /// The key.
+        key: String,
+        /// The operator.
+        operator: &'static str,
+    },
+    /// `>` or `<` with something that is no integer.
+    #[error("label selector compares key {key:?} with {value:?}, which is not an integer")]
+    NotAnInteger {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+    },
+    /// Text that does not follow the grammar of queries.
+    #[error("label selector {text:?} is malformed at byte {at}: found {found:?}, expected {expected}")]
+    Syntax {
+        /// The whole selector.
+        text: String,
+        /// Where the unexpected part begins.
+        at: usize,
+        /// The unexpected part; empty at the end of the text.
+        found: String,
+        /// What could have stood there.
+        expected: &'static str,
+    },
+}
+
+/// A label selector as objects carry it, not yet checked.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LabelSelector {
+    /// Labels that must have just these values.
+    #[serde(default)]
+    pub match_labels: Labels,
+    /// Further conditions, all of which must hold.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub match_expressions: Vec<LabelSelectorRequirement>,
+}
+
+/// One condition of a [`LabelSelector`], not yet checked.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LabelSelectorRequirement {
+    /// Key of the label.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub key: Istr,
+    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub operator: Istr,
+    /// Values for `In` and `NotIn`.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub values: Vec<Istr>,
+}
+
+impl Selector {
+    /// Text that selects nothing, as the query syntax has none of its own.
+    const NOTHING: &str = "!none,none";
+
+    /// Matches every set of labels: a selector without requirements.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self(Repr::All(Box::default()))
+    }
+
+    /// Matches no set of labels: an absent selector.
+    #[must_use]
+    pub const fn nothing() -> Self {
+        Self(Repr::Nothing)
+    }
+
+    /// Matches what carries all of `labels` with these values; everything where there are none.
+    #[must_use]
+    pub fn of_labels<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self::all(
+            labels.into_iter().map(|(key, value)| Requirement { key: key.into(), test: Test::Equals(value.into()) }),
+        )
+    }
+
+    /// Whether this is [`everything`](Self::everything).
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        matches!(&self.0, Repr::All(requirements) if requirements.is_empty())
+    }
+
+    /// Whether this is [`nothing`](Self::nothing).
+    #[must_use]
+    pub const fn is_nothing(&self) -> bool {
+        matches!(self.0, Repr::Nothing)
+    }
+
+    /// Whether an object with these labels is selected. Allocates nothing.
+    #[must_use]
+    pub fn matches(&self, labels: &Labels) -> bool {
+        match &self.0 {
+            Repr::Nothing => false,
+            Repr::All(requirements) => requirements.iter().all(|requirement| requirement.matches(labels)),
+        }
+    }
+
+    fn all(requirements: impl IntoIterator<Item = Requirement>) -> Self {
+        let mut requirements: Box<[_]> = requirements.into_iter().collect();
+        requirements.sort_unstable();
+        Self(Repr::All(requirements))
+    }
+}
+
+impl TryFrom<&LabelSelector> for Selector {
+    type Error = InvalidSelector;
+
+    fn try_from(selector: &LabelSelector) -> Result<Self, InvalidSelector> {
+        let labels = selector.match_labels.pairs().map(|(key, value)| Requirement::equals(key, value));
+        let expressions = selector.match_expressions.iter().map(Requirement::try_from);
+        Ok(Self::all(labels.chain(expressions).collect::<Result<Vec<_>, _>>()?))
+    }
+}
+
+impl TryFrom<Option<&LabelSelector>> for Selector {
+    type Error = InvalidSelector;
+
+    /// An absent selector selects nothing.
+    fn try_from(selector: Option<&LabelSelector>) -> Result<Self, InvalidSelector> {
+        selector.map_or(Ok(Self::nothing()), Self::try_from)
+    }
+}
+
+impl Requirement {
+    fn equals(key: &Istr, value: &Istr) -> Result<Self, InvalidSelector> {
+        Ok(Self { key: checked_key(key)?, test: Test::Equals(checked_value(key, value)?) })
+    }
+
+    fn matches(&self, labels: &Labels) -> bool {
+        let value = labels.get(&self.key);
+        match &self.test {
+            Test::Equals(wanted) => value == Some(wanted),
+            Test::NotEquals(unwanted) => value != Some(unwanted),
+            Test::In(wanted) => value.is_some_and(|value| contains(wanted, value)),
+            Test::NotIn(unwanted) => value.is_none_or(|value| !contains(unwanted, value)),
+            Test::Exists => value.is_some(),
+            Test::DoesNotExist => value.is_none(),
+            Test::Greater(bound) => integer(value).is_some_and(|value| value > *bound),
+            Test::Less(bound) => integer(value).is_some_and(|value| value < *bound),
+        }
+    }
+}
+
+impl TryFrom<&LabelSelectorRequirement> for Requirement {
+    type Error = InvalidSelector;
+
+    fn try_from(raw: &LabelSelectorRequirement) -> Result<Self, InvalidSelector> {
+        let test = match raw.operator.as_str() {
+            "In" => Test::In(checked_values(&raw.key, &raw.values, "In")?),
+            "NotIn" => Test::NotIn(checked_values(&raw.key, &raw.values, "NotIn")?),
+            "Exists" => without_values(raw, "Exists", Test::Exists)?,
+            "DoesNotExist" => without_values(raw, "DoesNotExist", Test::DoesNotExist)?,
+            operator => return Err(InvalidSelector::Operator { operator: operator.to_owned() }),
+        };
+        Ok(Self { key: checked_key(&raw.key)?, test })
+    }
+}
+
+fn contains(sorted: &[Istr], value: &str) -> bool {
+    sorted.binary_search_by(|known| known.as_str().cmp(value)).is_ok()
+}
+
+fn integer(value: Option<&str>) -> Option<i64> {
+    value?.parse().ok()
+}
+
+fn checked_key(key: &Istr) -> Result<Istr, InvalidSelector> {
+    if is_label_key(key) { Ok(key.clone()) } else { Err(InvalidSelector::Key { key: key.to_string() }) }
+}
+
+fn checked_value(key: &Istr, value: &Istr) -> Result<Istr, InvalidSelector> {
+    if is_label_value(value) {
+        Ok(value.clone())
+    } else {
+        Err(InvalidSelector::Value { key: key.to_string(), value: value.to_string() })
+    }
+}
+
+fn checked_values(key: &Istr, values: &[Istr], operator: &'static str) -> Result<Box<[Istr]>, InvalidSelector> {
+    if values.is_empty() {
+        return Err(InvalidSelector::NoValues { key: key.to_string(), operator });
+    }
+    let mut values: Vec<_> = values.iter().map(|value| checked_value(key, value)).collect::<Result<_, _>>()?;
+    values.sort_unstable();
+    values.dedup();
+    Ok(values.into())
+}
+
+fn without_values(raw: &LabelSelectorRequirement, operator: &'static str, test: Test) -> Result<Test, InvalidSelector> {
+    if raw.values.is_empty() {
+        Ok(test)
+    } else {
+        Err(InvalidSelector::UnwantedValues { key: raw.key.to_string(), operator })
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Nothing => f.write_str(Self::NOTHING),
+            Repr::All(requirements) => separated(f, requirements),
+        }
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, test } = self;
+        match test {
+            Test::Equals(value) => write!(f, "{key}={value}"),
+            Test::NotEquals(value) => write!(f, "{key}!={value}"),
+            Test::In(values) => set(f, key, "in", values),
+            Test::NotIn(values) => set(f, key, "notin", values),
+            Test::Exists => write!(f, "{key}"),
+            Test::DoesNotExist => write!(f, "!{key}"),
+            Test::Greater(bound) => write!(f, "{key}>{bound}"),
+            Test::Less(bound) => write!(f, "{key}<{bound}"),
+        }
+    }
+}
+
+fn set(f: &mut fmt::Formatter<'_>, key: &str, operator: &str, values: &[Istr]) -> fmt::Result {
+    write!(f, "{key} {operator} (")?;
+    separated(f, values)?;
+    f.write_str(")")
+}
+
+fn separated(f: &mut fmt::Formatter<'_>, items: &[impl fmt::Display]) -> fmt::Result {
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            f.write_str(",")?;
+        }
+        item.fmt(f)?;
+    }
+    Ok(())
+}

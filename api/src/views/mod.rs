@@ -1,0 +1,9 @@
+//! Slim views: of each kind the fields that some controller reads, one view for all of them.
+
+mod namespace;
+mod pod;
+mod replica_set;
+
+pub use namespace::{Namespace, NamespacePhase};
+pub use pod::{Pod, PodPhase, Readiness};
+pub use replica_set::{ReplicaSet, ReplicaSetStatus, ReplicaSetView};

@@ -1,0 +1,319 @@
+//! What can be wrong with what an operator gave, as data.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A place in a file, both counted from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column, in characters.
+    pub column: usize,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// Where a value comes from, or where a mistake is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// The table itself.
+    Default,
+    /// The configuration file.
+    File {
+        /// The file as it was named.
+        path: PathBuf,
+        /// Where in it; none when the file as a whole is meant.
+        at: Option<Position>,
+    },
+    /// An environment variable, by its name.
+    Variable(String),
+    /// The command line: the argument up to its `=`, as it was typed.
+    Argument(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, at: None } => write!(f, "{}", path.display()),
+            Self::File { path, at: Some(at) } => write!(f, "{}:{at}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+            Self::Argument(typed) => f.write_str(typed),
+        }
+    }
+}
+
+/// One mistake of the operator: where it is and what it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: {problem}")]
+pub struct ConfigError {
+    /// Where the mistake is.
+    pub origin: Origin,
+    /// What the mistake is.
+    pub problem: Problem,
+}
+
+/// Every mistake that was found, in the order file, environment, command line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl fmt::Display for ConfigErrors {
+    /// One mistake per line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, error) in self.0.iter().enumerate() {
+            if position > 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong in one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// No setting has this flag.
+    UnknownFlag {
+        /// The known flag that is spelled most like it.
+        nearest: Option<String>,
+    },
+    /// No setting has this one-letter flag.
+    UnknownShorthand {
+        /// The letter.
+        letter: char,
+        /// The long flag that was probably meant.
+        nearest: Option<String>,
+    },
+    /// A flag without its value at the end of the command line.
+    MissingValue {
+        /// What the value must look like.
+        expected: String,
+    },
+    /// An argument that is neither a flag nor the value of one.
+    Positional {
+        /// The boolean flag before it, whose value it was perhaps meant to be.
+        after: Option<String>,
+    },
+    /// An argument or a variable that is not UTF-8.
+    NotText,
+    /// A variable that looks like a misspelled one of ours.
+    UnknownVariable {
+        /// The known variable that is spelled most like it.
+        nearest: String,
+    },
+    /// No setting or section has this key.
+    UnknownKey {
+        /// The key as it was written.
+        key: String,
+        /// The dotted path of the section that it stands in; empty at the top.
+        section: String,
+        /// The known key of that section that is spelled most like it.
+        nearest: Option<String>,
+    },
+    /// A key that stands twice in its section, in the same or in both spellings.
+    DuplicateKey {
+        /// The key as it was written the second time.
+        key: String,
+        /// Where it stands first.
+        first: Position,
+    },
+    /// A value of the wrong type.
+    WrongType {
+        /// The setting: its flag or its key.
+        setting: String,
+        /// What was given.
+        given: String,
+        /// What the value must look like.
+        expected: String,
+    },
+    /// A value that the setting's own validation refuses.
+    Refused {
+        /// The setting's flag.
+        setting: String,
+        /// What was given.
+        given: String,
+        /// The end of the sentence "the value …".
+        reason: String,
+    },
+    /// `apiVersion` or `kind` is missing or not ours.
+    WrongHeader {
+        /// Which of the two.
+        key: &'static str,
+        /// What was given, if anything.
+        given: Option<String>,
+        /// The only value that is taken.
+        expected: &'static str,
+    },
+    /// The file could not be read.
+    Unreadable {
+        /// The reason that the system gave.
+        reason: String,
+    },
+    /// The file is not YAML or JSON.
+    Syntax {
+        /// The reason that the parser gave.
+        reason: String,
+    },
+    /// A feature of YAML that a configuration file does not need and is refused for clarity.
+    Unsupported {
+        /// The feature, as the start of the sentence "… are not supported here".
+        feature: &'static str,
+    },
+    /// A gate that nobody has heard of.
+    UnknownGate {
+        /// The gate as it was written.
+        gate: String,
+        /// The known gate that is spelled most like it.
+        nearest: Option<String>,
+    },
+    /// A gate that cannot be changed any more.
+    LockedGate {
+        /// The gate.
+        gate: String,
+        /// What it is locked to.
+        locked_to: bool,
+    },
+}
+
+/// `text` as the end of a sentence that offers it, or nothing.
+struct DidYouMean<'a>(Option<&'a String>);
+
+impl fmt::Display for DidYouMean<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(nearest) => write!(f, "; did you mean {nearest}?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownFlag { nearest } => write!(f, "unknown flag{}", DidYouMean(nearest.as_ref())),
+            Self::UnknownShorthand { letter, nearest } => {
+                write!(f, "unknown one-letter flag -{letter}{}", DidYouMean(nearest.as_ref()))
+            }
+            Self::MissingValue { expected } => write!(f, "has no value, expected {expected}"),
+            Self::Positional { after: None } => f.write_str("arguments that are not flags are not taken"),
+            Self::Positional { after: Some(flag) } => {
+                write!(f, "arguments that are not flags are not taken; the value of {flag} is given with an equals sign")
+            }
+            Self::NotText => f.write_str("is not UTF-8"),
+            Self::UnknownVariable { nearest } => write!(f, "unknown variable; did you mean {nearest}?"),
+            Self::UnknownKey { key, section, nearest } if section.is_empty() => {
+                write!(f, "unknown key {key}{}", DidYouMean(nearest.as_ref()))
+            }
+            Self::UnknownKey { key, section, nearest } => {
+                write!(f, "unknown key {key} in {section}{}", DidYouMean(nearest.as_ref()))
+            }
+            Self::DuplicateKey { key, first } => write!(f, "{key} is given twice, first at {first}"),
+            Self::WrongType { setting, given, expected } => write!(f, "{setting} is {given}, expected {expected}"),
+            Self::Refused { setting, given, reason } => write!(f, "{setting} is {given}: the value {reason}"),
+            Self::WrongHeader { key, given: Some(given), expected } => {
+                write!(f, "{key} is {given}, expected {expected}")
+            }
+            Self::WrongHeader { key, given: None, expected } => write!(f, "{key} is missing, expected {expected}"),
+            Self::Unreadable { reason } => write!(f, "cannot read the configuration file: {reason}"),
+            Self::Syntax { reason } => write!(f, "not valid YAML or JSON: {reason}"),
+            Self::Unsupported { feature } => write!(f, "{feature} are not supported here"),
+            Self::UnknownGate { gate, nearest } => {
+                write!(f, "unknown feature gate {gate}{}", DidYouMean(nearest.as_ref()))
+            }
+            Self::LockedGate { gate, locked_to } => {
+                write!(f, "feature gate {gate} is locked to {locked_to} and cannot be changed")
+            }
+        }
+    }
+}
+
+/// Something that the operator should know and that stops nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// A setting that goes away was given.
+    Deprecated {
+        /// Where.
+        origin: Origin,
+        /// Its flag.
+        flag: &'static str,
+        /// What to use instead.
+        advice: &'static str,
+    },
+    /// A variable begins as ours do, is not known, and resembles no known one.
+    IgnoredVariable {
+        /// The variable.
+        name: String,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deprecated { origin, flag, advice } => write!(f, "{origin}: --{flag} is deprecated: {advice}"),
+            Self::IgnoredVariable { name } => write!(f, "{name}: no setting has this variable, it is ignored"),
+        }
+    }
+}
+
+/// What was given, quoted and cut to a length that fits an error line.
+pub(crate) fn excerpt(given: &str) -> String {
+    const LONGEST: usize = 80;
+    match given.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{:?}…", &given[..end]),
+        None => format!("{given:?}"),
+    }
+}
+
+/// The candidate that is spelled most like `given`, if any is close enough to be a slip of the fingers.
+///
+/// Case does not count; the first of equally close ones is taken.
+pub(crate) fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // The distance takes time in the product of both lengths, and no name is this long.
+    if given.len() > 100 {
+        return None;
+    }
+    let lowered = given.to_ascii_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            let distance = strsim::osa_distance(&lowered, &candidate.to_ascii_lowercase());
+            // Among spellings that differ in case only, the one typed more nearly.
+            (distance, strsim::osa_distance(given, candidate), candidate)
+        })
+        .filter(|&(distance, _, candidate)| distance <= 1 + candidate.len().min(given.len()) / 4)
+        .min_by_key(|&(distance, exact, _)| (distance, exact))
+        .map(|(_, _, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_a_slip_away() {
+        let known = ["kube-api-qps", "kube-api-burst", "v"];
+        assert_eq!(nearest("kube-api-qsp", known), Some("kube-api-qps"));
+        assert_eq!(nearest("KUBE-API-BRUST", known), Some("kube-api-burst"));
+        assert_eq!(nearest("cluster-name", known), None);
+        assert_eq!(nearest(&"x".repeat(1000), known), None);
+    }
+
+    #[test]
+    fn the_nearest_name_keeps_the_case_that_was_typed() {
+        assert_eq!(nearest("concurentRSSyncs", ["ConcurrentRSSyncs", "concurrentRSSyncs"]), Some("concurrentRSSyncs"));
+    }
+
+    #[test]
+    fn long_input_is_cut_on_a_character() {
+        assert_eq!(excerpt("a\n"), "\"a\\n\"");
+        assert_eq!(excerpt(&"é".repeat(90)).chars().filter(|&c| c == 'é').count(), 80);
+    }
+}

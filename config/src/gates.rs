@@ -1,0 +1,160 @@
+//! Feature gates: switches with upstream's names that change what a controller does.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Problem, excerpt, nearest};
+use crate::value::{Kind, parse_bool};
+
+/// One feature gate as a row of data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gate {
+    /// Upstream's name.
+    pub name: &'static str,
+    /// Whether it is on when nobody says anything.
+    pub default: bool,
+    /// How mature it is.
+    pub stage: GateStage,
+    /// Whether it stays at its default whatever is said.
+    pub locked: bool,
+}
+
+/// How mature a gate is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateStage {
+    /// Off by default; `AllAlpha=true` turns it on.
+    Alpha,
+    /// On by default, mostly; `AllBeta=false` turns it off.
+    Beta,
+    /// Done; about to lose its switch.
+    Ga,
+    /// Goes away.
+    Deprecated,
+}
+
+/// Whether `status.terminatingReplicas` of replica sets and deployments is counted.
+pub const DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS: Gate = Gate {
+    name: "DeploymentReplicaSetTerminatingReplicas",
+    default: true,
+    stage: GateStage::Beta,
+    locked: false,
+};
+
+/// The gates of the present controllers.
+pub const KNOWN: &[Gate] = &[DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS];
+
+const ALL_ALPHA: &str = "AllAlpha";
+const ALL_BETA: &str = "AllBeta";
+
+/// What was said about gates.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Gates {
+    said: BTreeMap<String, bool>,
+}
+
+impl Gates {
+    /// Reads pairs such as `Gate=true`, against the gates that exist.
+    ///
+    /// As upstream: of two pairs for one gate the later counts, a prefix `kube:` may stand before the name, and
+    /// `AllAlpha` and `AllBeta` speak for every gate of that stage that is not named itself.
+    ///
+    /// # Errors
+    ///
+    /// Every pair that is no pair, names no gate, or changes a locked gate.
+    pub fn parse<P: AsRef<str>>(known: &[Gate], pairs: &[P]) -> Result<Self, Vec<Problem>> {
+        let mut gates = Self::default();
+        let mut problems = Vec::new();
+        for pair in pairs {
+            match read_pair(known, pair.as_ref()) {
+                Ok((name, on)) => drop(gates.said.insert(name, on)),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if problems.is_empty() { Ok(gates) } else { Err(problems) }
+    }
+
+    /// Whether the gate is on.
+    #[must_use]
+    pub fn enabled(&self, gate: &Gate) -> bool {
+        if gate.locked {
+            return gate.default;
+        }
+        let whole_stage = match gate.stage {
+            GateStage::Alpha => self.said.get(ALL_ALPHA),
+            GateStage::Beta => self.said.get(ALL_BETA),
+            GateStage::Ga | GateStage::Deprecated => None,
+        };
+        self.said.get(gate.name).or(whole_stage).copied().unwrap_or(gate.default)
+    }
+}
+
+fn read_pair(known: &[Gate], pair: &str) -> Result<(String, bool), Problem> {
+    let wrong_type = || Problem::WrongType {
+        setting: "feature-gates".to_owned(),
+        given: excerpt(pair),
+        expected: Kind::FeatureGates.expected().to_owned(),
+    };
+    let (name, on) = pair.split_once('=').ok_or_else(wrong_type)?;
+    let name = name.trim();
+    let name = name.strip_prefix("kube:").map_or(name, str::trim);
+    let on = parse_bool(on.trim()).ok_or_else(wrong_type)?;
+    let gate = known.iter().find(|gate| gate.name == name);
+    match gate {
+        None if name != ALL_ALPHA && name != ALL_BETA => {
+            let nearest = nearest(name, known.iter().map(|gate| gate.name)).map(str::to_owned);
+            Err(Problem::UnknownGate { gate: name.to_owned(), nearest })
+        }
+        Some(gate) if gate.locked && gate.default != on => {
+            Err(Problem::LockedGate { gate: name.to_owned(), locked_to: gate.default })
+        }
+        None | Some(_) => Ok((name.to_owned(), on)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALPHA: Gate = Gate { name: "NewIdea", default: false, stage: GateStage::Alpha, locked: false };
+    const BETA: Gate = Gate { name: "GoodIdea", default: true, stage: GateStage::Beta, locked: false };
+    const DONE: Gate = Gate { name: "OldIdea", default: true, stage: GateStage::Ga, locked: true };
+    const GATES: &[Gate] = &[ALPHA, BETA, DONE];
+
+    fn enabled(pairs: &[&str]) -> [bool; 3] {
+        let gates = Gates::parse(GATES, pairs).expect("the pairs are good");
+        [&ALPHA, &BETA, &DONE].map(|gate| gates.enabled(gate))
+    }
+
+    #[test]
+    fn gates_follow_what_was_said_last() {
+        assert_eq!(enabled(&[]), [false, true, true]);
+        assert_eq!(enabled(&["NewIdea=true", "GoodIdea=f"]), [true, false, true]);
+        assert_eq!(enabled(&["NewIdea=true", " NewIdea = false "]), [false, true, true]);
+        assert_eq!(enabled(&["kube:NewIdea=true"]), [true, true, true]);
+        assert_eq!(enabled(&["OldIdea=true"]), [false, true, true]);
+    }
+
+    #[test]
+    fn a_stage_speaks_for_gates_that_are_not_named() {
+        assert_eq!(enabled(&["AllAlpha=true", "AllBeta=false"]), [true, false, true]);
+        assert_eq!(enabled(&["GoodIdea=true", "AllBeta=false"]), [false, true, true]);
+    }
+
+    #[test]
+    fn every_bad_pair_is_reported() {
+        let wrong = |given: &str| Problem::WrongType {
+            setting: "feature-gates".to_owned(),
+            given: format!("{given:?}"),
+            expected: Kind::FeatureGates.expected().to_owned(),
+        };
+        assert_eq!(
+            Gates::parse(GATES, &["GoodIdae=true", "Other=true", "OldIdea=false", "NewIdea", "NewIdea=yes"]),
+            Err(vec![
+                Problem::UnknownGate { gate: "GoodIdae".to_owned(), nearest: Some("GoodIdea".to_owned()) },
+                Problem::UnknownGate { gate: "Other".to_owned(), nearest: None },
+                Problem::LockedGate { gate: "OldIdea".to_owned(), locked_to: true },
+                wrong("NewIdea"),
+                wrong("NewIdea=yes"),
+            ])
+        );
+    }
+}

@@ -1,0 +1,204 @@
+//! A setting as a row of data.
+
+use crate::duration::GoDuration;
+use crate::value::{Kind, Value};
+
+/// One setting: everything that its flag, its variable, its key in the file and its documentation are made from.
+///
+/// Rows are constants that live with what they configure; a controller of another crate brings its own.
+///
+/// ```
+/// use kcm_config::{Initial, Row};
+///
+/// const GREETING: Row = Row::new("hello-greeting", "Hello", Initial::String("hello"))
+///     .path("Hello.Greeting")
+///     .help("The text that the greeter writes.");
+///
+/// assert_eq!(GREETING.variable(), "KCM_HELLO_GREETING");
+/// ```
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Row {
+    /// The flag, without dashes: upstream's name where upstream has it.
+    pub flag: &'static str,
+    /// The one-letter flag.
+    pub short: Option<char>,
+    /// The heading in the help, without the word "flags".
+    pub section: &'static str,
+    /// The default, and with it the type.
+    pub initial: Initial,
+    /// The dotted path of the key in the file; none for what is only a flag and a variable.
+    pub path: Option<&'static str>,
+    /// What the setting does. The default is added when it is printed.
+    pub help: &'static str,
+    /// What to use instead, for a setting that goes away. Giving one is noticed, and the help hides it.
+    pub deprecated: Option<&'static str>,
+    /// Refuses values that the type allows, with the reason.
+    pub check: Option<Check>,
+}
+
+/// Refuses a value with the end of the sentence "the value …", as in "must be positive".
+pub type Check = fn(&Value) -> Result<(), String>;
+
+/// The default of a setting.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Initial {
+    /// For [`Kind::Bool`].
+    Bool(bool),
+    /// For [`Kind::Int32`].
+    Int32(i32),
+    /// For [`Kind::Float32`].
+    Float32(f32),
+    /// For [`Kind::Duration`].
+    Duration(GoDuration),
+    /// For [`Kind::String`].
+    String(&'static str),
+    /// For [`Kind::Strings`].
+    Strings(&'static [&'static str]),
+    /// For [`Kind::Level`].
+    Level(i32),
+    /// For [`Kind::FeatureGates`]: no gate differs from its own default.
+    FeatureGates,
+}
+
+impl Initial {
+    /// The type of the setting.
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Bool(_) => Kind::Bool,
+            Self::Int32(_) => Kind::Int32,
+            Self::Float32(_) => Kind::Float32,
+            Self::Duration(_) => Kind::Duration,
+            Self::String(_) => Kind::String,
+            Self::Strings(_) => Kind::Strings,
+            Self::Level(_) => Kind::Level,
+            Self::FeatureGates => Kind::FeatureGates,
+        }
+    }
+
+    /// The default as a value.
+    #[must_use]
+    pub fn value(self) -> Value {
+        match self {
+            Self::Bool(value) => Value::Bool(value),
+            Self::Int32(value) | Self::Level(value) => Value::Int32(value),
+            Self::Float32(value) => Value::Float32(value),
+            Self::Duration(value) => Value::Duration(value),
+            Self::String(value) => Value::String(value.to_owned()),
+            Self::Strings(items) => Value::Strings(items.iter().map(|&item| item.to_owned()).collect()),
+            Self::FeatureGates => Value::Strings(Vec::new()),
+        }
+    }
+}
+
+impl Row {
+    /// A setting with its flag (without dashes), its help section and its default.
+    #[must_use]
+    pub const fn new(flag: &'static str, section: &'static str, initial: Initial) -> Self {
+        Self { flag, short: None, section, initial, path: None, help: "", deprecated: None, check: None }
+    }
+
+    /// Adds the key in the file, as `/configz` prints it: `Generic.ClientConnection.qps`.
+    #[must_use]
+    pub const fn path(mut self, path: &'static str) -> Self {
+        self.path = Some(path);
+        self
+    }
+
+    /// Says what the setting does.
+    #[must_use]
+    pub const fn help(mut self, help: &'static str) -> Self {
+        self.help = help;
+        self
+    }
+
+    /// Adds a one-letter flag.
+    #[must_use]
+    pub const fn short(mut self, short: char) -> Self {
+        self.short = Some(short);
+        self
+    }
+
+    /// Marks the setting as going away, with what to use instead.
+    #[must_use]
+    pub const fn deprecated(mut self, advice: &'static str) -> Self {
+        self.deprecated = Some(advice);
+        self
+    }
+
+    /// Adds a validation.
+    #[must_use]
+    pub const fn check(mut self, check: Check) -> Self {
+        self.check = Some(check);
+        self
+    }
+
+    /// The type of the setting.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.initial.kind()
+    }
+
+    /// The environment variable: `KCM_KUBE_API_QPS` for `kube-api-qps`.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("{}{}", crate::env::PREFIX, self.flag.replace('-', "_").to_ascii_uppercase())
+    }
+
+    /// The help text with the default behind it, as it is printed.
+    #[must_use]
+    pub fn described(&self) -> String {
+        format!("{} (default {})", self.help, quoted_if_empty(&self.initial.value()))
+    }
+}
+
+/// The value as text that is never blank.
+pub(crate) fn quoted_if_empty(value: &Value) -> String {
+    let text = value.to_string();
+    if text.is_empty() { "\"\"".to_owned() } else { text }
+}
+
+/// Validations that several rows share.
+pub mod checks {
+    use crate::duration::GoDuration;
+    use crate::value::Value;
+
+    /// Refuses zero and what is below it; values without a sign pass.
+    pub fn positive(value: &Value) -> Result<(), String> {
+        refuse_unless(at_least(value, true), "must be greater than zero")
+    }
+
+    /// Refuses what is below zero; values without a sign pass.
+    pub fn not_negative(value: &Value) -> Result<(), String> {
+        refuse_unless(at_least(value, false), "must not be negative")
+    }
+
+    fn at_least(value: &Value, above: bool) -> bool {
+        match value {
+            Value::Int32(number) => *number > 0 || (!above && *number == 0),
+            Value::Float32(number) => *number > 0.0 || (!above && *number == 0.0),
+            Value::Duration(duration) => *duration > GoDuration::ZERO || (!above && *duration == GoDuration::ZERO),
+            Value::Bool(_) | Value::String(_) | Value::Strings(_) => true,
+        }
+    }
+
+    fn refuse_unless(passes: bool, reason: &str) -> Result<(), String> {
+        if passes { Ok(()) } else { Err(reason.to_owned()) }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn zero_is_not_positive_and_not_negative() {
+            for zero in [Value::Int32(0), Value::Float32(0.0), Value::Duration(GoDuration::ZERO)] {
+                assert!(positive(&zero).is_err(), "{zero:?}");
+                assert_eq!(not_negative(&zero), Ok(()), "{zero:?}");
+            }
+            assert!(not_negative(&Value::Int32(-1)).is_err());
+            assert_eq!(positive(&Value::Float32(0.1)), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Holds the arrows between the crates: who may depend on whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+
+/// Package and what it may depend on within the workspace, outside of tests.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("kcm-workqueue", &[]),
+    ("kcm-api", &[]),
+    ("kcm-informers", &["kcm-api"]),
+    ("kcm-config", &[]),
+    ("kcm-framework", &["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-config"]),
+    ("kcm-controllers", &["kcm-framework", "kcm-api", "kcm-informers", "kcm-config"]),
+    (
+        "kcm-controller-manager",
+        &["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-config", "kcm-framework", "kcm-controllers"],
+    ),
+    ("kcm-sandbox", &["kcm-api"]),
+    ("kcm-example-hello", &["kcm-framework"]),
+    ("kcm-example-hello-host", &["kcm-controller-manager", "kcm-example-hello"]),
+];
+
+/// Crates that a layer must not see, whatever the way.
+const FORBIDDEN: &[(&str, &[&str])] = &[
+    ("kcm-workqueue", &["kube", "k8s-openapi", "hyper", "http", "serde_json"]),
+    ("kcm-api", &["tokio", "kube", "hyper", "k8s-openapi"]),
+    ("kcm-config", &["kube", "hyper", "tokio", "k8s-openapi"]),
+    ("kcm-controllers", &["kube", "hyper"]),
+];
+
+/// Not published: they may use everything, and nobody may use them.
+const OUTSIDE: &[&str] = &["kcm-e2e", "xtask"];
+
+fn metadata() -> Metadata {
+    MetadataCommand::new().other_options(vec!["--offline".into()]).exec().expect("cargo must describe the workspace")
+}
+
+fn workspace(metadata: &Metadata) -> BTreeMap<&str, &Package> {
+    metadata.workspace_packages().into_iter().map(|package| (package.name.as_str(), package)).collect()
+}
+
+fn normal_dependencies(package: &Package) -> BTreeSet<&str> {
+    let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
+    normal.map(|dependency| dependency.name.as_str()).collect()
+}
+
+#[test]
+fn every_crate_depends_only_on_those_beneath_it() {
+    let metadata = metadata();
+    let packages = workspace(&metadata);
+    let known: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).chain(OUTSIDE.iter().copied()).collect();
+    assert_eq!(packages.keys().copied().collect::<BTreeSet<_>>(), known, "every crate has its row");
+
+    for (name, allowed) in ARROWS {
+        let dependencies = normal_dependencies(packages[name]);
+        let within: BTreeSet<&str> = dependencies.into_iter().filter(|name| packages.contains_key(name)).collect();
+        let allowed: BTreeSet<&str> = allowed.iter().copied().collect();
+        assert!(within.is_subset(&allowed), "{name} depends on {:?}", within.difference(&allowed));
+    }
+}
+
+#[test]
+fn no_layer_names_what_belongs_to_another() {
+    let metadata = metadata();
+    let packages = workspace(&metadata);
+    for (name, forbidden) in FORBIDDEN {
+        let dependencies = normal_dependencies(packages[name]);
+        for crate_name in *forbidden {
+            assert!(!dependencies.contains(crate_name), "{name} depends on {crate_name}");
+        }
+    }
+}
+
+#[test]
+fn dependencies_are_declared_once_in_the_workspace() {
+    let metadata = metadata();
+    for package in metadata.workspace_packages() {
+        let manifest = std::fs::read_to_string(&package.manifest_path).expect("a manifest must be readable");
+        let own = manifest.lines().filter(|line| line.contains("version = \"") || line.contains("path = \""));
+        let own: Vec<&str> = own.filter(|line| !line.trim_start().starts_with(['#', '['])).collect();
+        let own: Vec<&str> = own.into_iter().filter(|line| !line.starts_with("path = ")).collect();
+        assert!(own.is_empty(), "{} declares {own:?} itself", package.name);
+    }
+}

@@ -1,0 +1,144 @@
+//! What a replica set says of itself.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kcm_api::views::{Pod, ReplicaSet, ReplicaSetStatus, ReplicaSetView};
+use kcm_api::{Condition, ConditionStatus, Document, EditError};
+
+use super::settings::Settings;
+
+/// The only type of condition that is managed here; others are kept.
+pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
+
+/// A change of the number of pods that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// What was tried.
+    pub(super) reason: FailureReason,
+    /// What the API server said to it.
+    pub(super) message: String,
+}
+
+/// Reasons of the condition `ReplicaFailure`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FailureReason {
+    /// A pod could not be created.
+    FailedCreate,
+    /// A pod could not be deleted.
+    FailedDelete,
+}
+
+impl FailureReason {
+    /// The word that stands in the condition.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::FailedCreate => "FailedCreate",
+            Self::FailedDelete => "FailedDelete",
+        }
+    }
+}
+
+/// The pods that a status counts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counted<'a> {
+    /// The active pods of the replica set, before anything was created or deleted.
+    pub(super) active: &'a [Arc<Pod>],
+    /// How many more are on their way out.
+    pub(super) terminating: usize,
+}
+
+/// The status at `now`; it is worth writing if it differs from the one that the replica set has.
+pub(super) fn status(
+    owner: &ReplicaSetView,
+    pods: Counted<'_>,
+    failure: Option<&Failure>,
+    settings: Settings,
+    now: Timestamp,
+) -> ReplicaSetStatus {
+    let labeled = |pod: &&Arc<Pod>| {
+        owner.template_labels.iter().all(|(key, value)| pod.metadata.labels.get(key) == Some(value))
+    };
+    let mut status = owner.status.clone();
+    status.replicas = number(pods.active.len());
+    status.fully_labeled_replicas = number(pods.active.iter().filter(labeled).count());
+    status.ready_replicas = number(pods.active.iter().filter(|pod| pod.is_ready()).count());
+    let available = pods.active.iter().filter(|pod| pod.is_available_at(owner.min_ready_seconds, now));
+    status.available_replicas = number(available.count());
+    status.terminating_replicas = settings.terminating_replicas.then(|| number(pods.terminating));
+    status.observed_generation = owner.metadata.generation;
+    status.conditions = conditions(&owner.status.conditions, failure, now);
+    status
+}
+
+/// A failure is told once and stays as it was told, whatever fails next, until nothing fails any more.
+fn conditions(told: &[Condition], failure: Option<&Failure>, now: Timestamp) -> Box<[Condition]> {
+    match failure {
+        Some(_) if failure_in(told).is_some() => told.into(),
+        Some(failure) => told.iter().cloned().chain([replica_failure(failure, now)]).collect(),
+        None => told.iter().filter(|condition| condition.type_ != REPLICA_FAILURE).cloned().collect(),
+    }
+}
+
+fn replica_failure(failure: &Failure, now: Timestamp) -> Condition {
+    Condition {
+        type_: REPLICA_FAILURE.into(),
+        status: ConditionStatus::True,
+        last_transition_time: Some(now),
+        reason: failure.reason.as_str().into(),
+        message: failure.message.as_str().into(),
+        ..Condition::default()
+    }
+}
+
+/// The whole object with `status` in it, to be put; what it has besides stays as it is.
+pub(super) fn with_status(current: &ReplicaSet, status: &ReplicaSetStatus) -> Result<Document, EditError> {
+    let mut document = current.document.clone();
+    for (name, count) in [
+        ("replicas", status.replicas),
+        ("fullyLabeledReplicas", status.fully_labeled_replicas),
+        ("readyReplicas", status.ready_replicas),
+        ("availableReplicas", status.available_replicas),
+    ] {
+        document.set(&["status", name], &count)?;
+    }
+    match &status.terminating_replicas {
+        Some(count) => document.set(&["status", "terminatingReplicas"], count)?,
+        None => document.remove(&["status", "terminatingReplicas"])?,
+    }
+    document.set(&["status", "observedGeneration"], &status.observed_generation)?;
+    match (failure_in(&status.conditions), failure_in(&current.status.conditions)) {
+        (Some(failure), None) => document.put_condition(failure)?,
+        (None, Some(_)) => document.remove_condition(REPLICA_FAILURE)?,
+        // One that is told already keeps its place, and whatever else it says.
+        (Some(_), Some(_)) | (None, None) => {}
+    }
+    Ok(document)
+}
+
+fn failure_in(conditions: &[Condition]) -> Option<&Condition> {
+    conditions.iter().find(|condition| condition.type_ == REPLICA_FAILURE)
+}
+
+/// When the number of available pods changes without anything else changing, as seen at `now`.
+///
+/// Absent where no pod is waiting for `minReadySeconds`. Where one is, but none says since when it is ready, a whole
+/// period is waited.
+pub(super) fn recheck_at(
+    owner: &ReplicaSetView,
+    active: &[Arc<Pod>],
+    status: &ReplicaSetStatus,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    if owner.min_ready_seconds <= 0 || status.ready_replicas == status.available_replicas {
+        return None;
+    }
+    let period = SignedDuration::from_secs(owner.min_ready_seconds.into());
+    let after = |time: Timestamp| time.saturating_add(period).expect("a duration without months adds to any time");
+    let next = active.iter().filter_map(|pod| pod.ready_since()).map(after).filter(|time| *time > now).min();
+    Some(next.unwrap_or_else(|| after(now)))
+}
+
+fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,62 @@
+//! Where the programs under test are found.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+/// The root of the workspace.
+fn root() -> &'static Path {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest)
+}
+
+/// The path of a program of the control plane: from `KUBEBUILDER_ASSETS` where it is there, else
+/// as `cargo xtask control-plane` built it.
+///
+/// # Errors
+///
+/// If neither has it; the text names the command that builds it.
+pub fn control_plane(name: &str) -> Result<PathBuf> {
+    let assets = std::env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty());
+    let given = assets.map(|assets| PathBuf::from(assets).join(name));
+    let built = root().join(".control-plane/bin").join(name);
+    match given {
+        Some(given) if given.is_file() => Ok(given),
+        _ if built.is_file() => Ok(built),
+        Some(given) => bail!(
+            "there is no {name}: neither {} (KUBEBUILDER_ASSETS) nor {} exists; build it with `cargo xtask control-plane`",
+            given.display(),
+            built.display()
+        ),
+        None => {
+            bail!("there is no {name}: {} does not exist; build it with `cargo xtask control-plane`", built.display())
+        }
+    }
+}
+
+/// The file that tells kwok how nodes become ready and pods run.
+///
+/// # Errors
+///
+/// If it is not there; the text names the command that gathers it.
+pub fn kwok_stages() -> Result<PathBuf> {
+    let file = root().join(".control-plane/kwok-stages.yaml");
+    if !file.is_file() {
+        bail!("kwok's stages are missing: {} does not exist; run `cargo xtask control-plane`", file.display());
+    }
+    Ok(file)
+}
+
+/// A program of this workspace, as built for release.
+///
+/// # Errors
+///
+/// If it is not there; the text names the command that builds it.
+pub fn ours(name: &str, package: &str) -> Result<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let file = target.join("release").join(name);
+    if !file.is_file() {
+        bail!("there is no {}: build it with `cargo build --release --package={package}`", file.display());
+    }
+    Ok(file)
+}

@@ -1,0 +1,289 @@
+//! A Kubernetes control plane of one's own: etcd and an API server on free ports of the loopback
+//! interface, and a scheduler and simulated nodes where asked for.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use kube::Client;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use tempfile::TempDir;
+
+use crate::pki::Pki;
+use crate::process::Process;
+use crate::{binaries, wait};
+
+/// How long the API server may take until it is ready, on a busy machine.
+const START: Duration = Duration::from_mins(3);
+
+/// What runs beside etcd and the API server.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Run kube-scheduler.
+    pub scheduler: bool,
+    /// Run kwok, so that nodes made by [`crate::nodes::create`] become ready and run their pods.
+    pub kwok: bool,
+    /// Further flags of the API server.
+    pub api_server_args: Vec<String>,
+}
+
+/// A running control plane; dropping it ends its processes and removes its files.
+pub struct ControlPlane {
+    // Dropped in this order: whoever uses the API server goes before it.
+    kwok: Option<Process>,
+    scheduler: Option<Process>,
+    api_server: Process,
+    etcd: Process,
+    server: String,
+    client: Client,
+    pki: Pki,
+    kubeconfig: PathBuf,
+    // The store is never kept: it can be large and nobody reads it.
+    _store: TempDir,
+    folder: TempDir,
+}
+
+impl ControlPlane {
+    /// Starts one and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// If a program is missing (the text names the command that builds it), ends by itself, or is
+    /// not ready in time. The logs are kept then, and the text says where.
+    pub async fn start(options: Options) -> Result<Self> {
+        let mut folder = temporary()?;
+        let plane = Self::start_in(folder.path(), &options).await;
+        match plane {
+            Ok(started) => Ok(started.in_folder(folder)),
+            Err(error) => {
+                folder.disable_cleanup(true);
+                Err(error).with_context(|| format!("cannot start a control plane (logs: {})", folder.path().display()))
+            }
+        }
+    }
+
+    async fn start_in(folder: &Path, options: &Options) -> Result<Started> {
+        let pki = Pki::new(&folder.join("pki"))?;
+        let store = temporary()?;
+        let [etcd_clients, etcd_peers, api] = free_ports()?;
+        let mut etcd = start_etcd(folder, store.path(), etcd_clients, etcd_peers)?;
+        let mut api_server = start_api_server(folder, &pki, etcd_clients, api, options)?;
+        let server = format!("https://127.0.0.1:{api}");
+        let admin = pki.client("e2e-admin", &["system:masters"])?;
+        let kubeconfig = write_kubeconfig(&folder.join("admin.kubeconfig"), &server, &pki, &admin)?;
+        let client = connect(&kubeconfig).await?;
+
+        let ready = wait::eventually_within("the API server to be ready", START, async || {
+            // Nothing is gained by waiting for a process that has ended.
+            if etcd.must_run().and_then(|()| api_server.must_run()).is_err() {
+                return Ok(false);
+            }
+            let request = http::Request::get("/readyz").body(Vec::new())?;
+            client.request_text(request).await.context("GET /readyz")?;
+            Ok(true)
+        })
+        .await?;
+        etcd.must_run()?;
+        api_server.must_run()?;
+        ensure!(ready, "the API server ended before it was ready");
+
+        let scheduler = if options.scheduler { Some(start_scheduler(folder, &kubeconfig)?) } else { None };
+        let kwok = if options.kwok { Some(start_kwok(folder, &kubeconfig)?) } else { None };
+        Ok(Started { kwok, scheduler, api_server, etcd, server, client, pki, kubeconfig, store })
+    }
+
+    /// A client with every right.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The path of a kubeconfig with every right.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Writes a kubeconfig for `user` in `groups`, and returns its path.
+    ///
+    /// # Errors
+    ///
+    /// If its certificate cannot be made.
+    pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<PathBuf> {
+        let identity = self.pki.client(user, groups)?;
+        let path = self.folder.path().join(format!("{}.kubeconfig", user.replace(':', "-")));
+        write_kubeconfig(&path, &self.server, &self.pki, &identity)
+    }
+
+    /// The folder of the logs of everything that runs here.
+    pub fn logs(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Keeps the logs when the control plane goes.
+    pub fn keep_logs(&mut self) {
+        self.folder.disable_cleanup(true);
+    }
+
+    /// Fails if one of its processes has ended.
+    ///
+    /// # Errors
+    ///
+    /// The first that has, with the end of its log.
+    pub fn must_run(&mut self) -> Result<()> {
+        for process in
+            [&mut self.etcd, &mut self.api_server].into_iter().chain(&mut self.scheduler).chain(&mut self.kwok)
+        {
+            process.must_run()?;
+        }
+        Ok(())
+    }
+}
+
+/// All of a [`ControlPlane`] but the folder, which outlives a start that failed.
+struct Started {
+    kwok: Option<Process>,
+    scheduler: Option<Process>,
+    api_server: Process,
+    etcd: Process,
+    server: String,
+    client: Client,
+    pki: Pki,
+    kubeconfig: PathBuf,
+    store: TempDir,
+}
+
+impl Started {
+    fn in_folder(self, folder: TempDir) -> ControlPlane {
+        ControlPlane {
+            kwok: self.kwok,
+            scheduler: self.scheduler,
+            api_server: self.api_server,
+            etcd: self.etcd,
+            server: self.server,
+            client: self.client,
+            pki: self.pki,
+            kubeconfig: self.kubeconfig,
+            _store: self.store,
+            folder,
+        }
+    }
+}
+
+fn start_etcd(logs: &Path, data: &Path, clients: u16, peers: u16) -> Result<Process> {
+    let (clients, peers) = (format!("http://127.0.0.1:{clients}"), format!("http://127.0.0.1:{peers}"));
+    let args = [
+        format!("--data-dir={}", data.join("etcd").display()),
+        format!("--listen-client-urls={clients}"),
+        format!("--advertise-client-urls={clients}"),
+        format!("--listen-peer-urls={peers}"),
+        format!("--initial-advertise-peer-urls={peers}"),
+        format!("--initial-cluster=default={peers}"),
+        // What is lost with the machine is lost with the test.
+        "--unsafe-no-fsync".to_owned(),
+        "--log-level=warn".to_owned(),
+    ];
+    Process::start("etcd", &binaries::control_plane("etcd")?, &args, logs)
+}
+
+fn start_api_server(logs: &Path, pki: &Pki, etcd: u16, port: u16, options: &Options) -> Result<Process> {
+    let server = pki.server()?;
+    let (sa_private, sa_public) = pki.service_account_keys()?;
+    let mut args = vec![
+        format!("--etcd-servers=http://127.0.0.1:{etcd}"),
+        format!("--secure-port={port}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        // A loopback address makes no valid endpoint of the service `kubernetes`; nobody needs one.
+        "--advertise-address=127.0.0.1".to_owned(),
+        "--endpoint-reconciler-type=none".to_owned(),
+        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        format!("--tls-cert-file={}", server.certificate.display()),
+        format!("--tls-private-key-file={}", server.key.display()),
+        format!("--client-ca-file={}", pki.authority().display()),
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
+        format!("--service-account-key-file={}", sa_public.display()),
+        format!("--service-account-signing-key-file={}", sa_private.display()),
+        "--authorization-mode=RBAC".to_owned(),
+        // While only some controllers run, nobody takes the not-ready taint from a new node, and
+        // nobody makes the service account `default` of a new namespace.
+        "--disable-admission-plugins=TaintNodesByCondition,ServiceAccount".to_owned(),
+    ];
+    args.extend(options.api_server_args.iter().cloned());
+    Process::start("kube-apiserver", &binaries::control_plane("kube-apiserver")?, &args, logs)
+}
+
+fn start_scheduler(logs: &Path, kubeconfig: &Path) -> Result<Process> {
+    let args = [
+        format!("--kubeconfig={}", kubeconfig.display()),
+        "--leader-elect=false".to_owned(),
+        "--secure-port=0".to_owned(),
+        "--kube-api-qps=1000".to_owned(),
+        "--kube-api-burst=2000".to_owned(),
+    ];
+    Process::start("kube-scheduler", &binaries::control_plane("kube-scheduler")?, &args, logs)
+}
+
+fn start_kwok(logs: &Path, kubeconfig: &Path) -> Result<Process> {
+    let args = [
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--config={}", binaries::kwok_stages()?.display()),
+        format!("--manage-nodes-with-annotation-selector={}", crate::nodes::MANAGED),
+        "--node-lease-duration-seconds=40".to_owned(),
+    ];
+    Process::start("kwok", &binaries::control_plane("kwok")?, &args, logs)
+}
+
+fn write_kubeconfig(path: &Path, server: &str, pki: &Pki, user: &crate::pki::Identity) -> Result<PathBuf> {
+    let config = serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{
+            "name": "e2e",
+            "cluster": { "server": server, "certificate-authority": pki.authority() },
+        }],
+        "users": [{
+            "name": "user",
+            "user": { "client-certificate": user.certificate, "client-key": user.key },
+        }],
+        "contexts": [{ "name": "e2e", "context": { "cluster": "e2e", "user": "user" } }],
+        "current-context": "e2e",
+    });
+    // JSON is YAML.
+    fs::write(path, format!("{config:#}\n")).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path.to_owned())
+}
+
+/// A client as a kubeconfig describes it.
+///
+/// # Errors
+///
+/// If the file cannot be read or does not make a client.
+pub async fn connect(kubeconfig: &Path) -> Result<Client> {
+    let file = Kubeconfig::read_from(kubeconfig).with_context(|| format!("cannot read {}", kubeconfig.display()))?;
+    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+        .await
+        .with_context(|| format!("cannot use {}", kubeconfig.display()))?;
+    // Every request is counted: none may be repeated behind our back.
+    config.default_retry = false;
+    Client::try_from(config).with_context(|| format!("cannot make a client from {}", kubeconfig.display()))
+}
+
+/// Ports that nobody listens on. They are held until all are found, so that they differ.
+fn free_ports<const N: usize>() -> Result<[u16; N]> {
+    let mut held = Vec::new();
+    for _ in 0..N {
+        held.push(TcpListener::bind(("127.0.0.1", 0)).context("cannot find a free port on 127.0.0.1")?);
+    }
+    let mut ports = [0; N];
+    for (port, listener) in ports.iter_mut().zip(&held) {
+        *port = listener.local_addr().context("a listener has no address")?.port();
+    }
+    if ports.contains(&0) {
+        bail!("a listener on 127.0.0.1 has port 0");
+    }
+    Ok(ports)
+}
+
+fn temporary() -> Result<TempDir> {
+    tempfile::Builder::new().prefix("kcm-e2e-").tempdir().context("cannot make a temporary folder")
+}

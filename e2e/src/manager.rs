@@ -1,0 +1,102 @@
+//! A controller manager as a process: ours, or upstream's as the peer.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use anyhow::Result;
+
+use crate::binaries;
+use crate::control_plane::ControlPlane;
+use crate::process::Process;
+
+/// Whose controller manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The one of this workspace.
+    Ours,
+    /// Upstream's, against which ours is compared.
+    Peer,
+}
+
+impl Subject {
+    /// Both, ours first.
+    pub const ALL: [Self; 2] = [Self::Ours, Self::Peer];
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ours => "ours",
+            Self::Peer => "peer",
+        })
+    }
+}
+
+/// A running controller manager with every right; everything that can be asked of a [`Process`]
+/// can be asked of it.
+#[derive(Debug)]
+pub struct Manager {
+    subject: Subject,
+    process: Process,
+}
+
+impl Manager {
+    /// Starts ours.
+    ///
+    /// # Errors
+    ///
+    /// If it was not built (the text names the command) or cannot be started.
+    pub fn ours<S: AsRef<str>>(plane: &ControlPlane, args: &[S]) -> Result<Self> {
+        Self::start(Subject::Ours, plane, "ours", args)
+    }
+
+    /// Starts upstream's, without leader election and without an identity per controller.
+    ///
+    /// # Errors
+    ///
+    /// If it was not built (the text names the command) or cannot be started.
+    pub fn peer<S: AsRef<str>>(plane: &ControlPlane, args: &[S]) -> Result<Self> {
+        Self::start(Subject::Peer, plane, "peer", args)
+    }
+
+    /// Starts either, with `name` as the name of its log.
+    ///
+    /// # Errors
+    ///
+    /// If it was not built (the text names the command) or cannot be started.
+    pub fn start<S: AsRef<str>>(subject: Subject, plane: &ControlPlane, name: &str, args: &[S]) -> Result<Self> {
+        const NAME: &str = "kube-controller-manager";
+        let mut all = vec![format!("--kubeconfig={}", plane.kubeconfig().display())];
+        let program = match subject {
+            Subject::Ours => binaries::ours(NAME, "kcm-controller-manager")?,
+            Subject::Peer => {
+                all.extend(
+                    ["--leader-elect=false", "--use-service-account-credentials=false", "--secure-port=0"]
+                        .map(str::to_owned),
+                );
+                binaries::control_plane(NAME)?
+            }
+        };
+        all.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
+        Ok(Self { subject, process: Process::start(name, &program, &all, plane.logs())? })
+    }
+
+    /// Whose it is.
+    pub fn subject(&self) -> Subject {
+        self.subject
+    }
+}
+
+impl Deref for Manager {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+impl DerefMut for Manager {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}

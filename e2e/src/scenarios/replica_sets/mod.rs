@@ -1,0 +1,207 @@
+//! Replica sets: what the controller makes, keeps, gives away and reports.
+
+mod failures;
+mod life;
+mod ownership;
+mod readiness;
+mod restarts;
+
+use anyhow::{Context, Result, ensure};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use k8s_openapi::api::apps::v1 as appsv1;
+use k8s_openapi::api::core::v1 as corev1;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as metav1;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::manager::Subject;
+use crate::suite::{Case, ManagedBy, Scenario};
+use crate::wait::eventually;
+
+pub(super) static SCENARIOS: [Scenario; 16] = [
+    shared("replicaset/creates", |case| life::creates(case).boxed_local()),
+    shared("replicaset/scales", |case| life::scales(case).boxed_local()),
+    shared("replicaset/deletes_by_rank", |case| life::deletes_by_rank(case).boxed_local()),
+    shared("replicaset/replaces_what_is_gone", |case| life::replaces_what_is_gone(case).boxed_local()),
+    shared("replicaset/counts_terminating", |case| life::counts_terminating(case).boxed_local()),
+    shared("replicaset/goes_in_foreground", |case| life::goes_in_foreground(case).boxed_local()),
+    shared("replicaset/adopts", |case| ownership::adopts(case).boxed_local()),
+    shared("replicaset/adopts_the_surplus", |case| ownership::adopts_the_surplus(case).boxed_local()),
+    shared("replicaset/releases", |case| ownership::releases(case).boxed_local()),
+    shared("replicaset/orphans", |case| ownership::orphans(case).boxed_local()),
+    shared("replicaset/refused_template", |case| failures::refused_template(case).boxed_local()),
+    shared("replicaset/quota", |case| failures::quota(case).boxed_local()),
+    shared("replicaset/min_ready_seconds", |case| readiness::min_ready_seconds(case).boxed_local()),
+    shared("replicaset/runs_on_nodes", |case| readiness::runs_on_nodes(case).boxed_local()),
+    Scenario {
+        name: "replicaset/survives_kills",
+        controllers: "replicaset",
+        subjects: &[Subject::Ours],
+        manager: ManagedBy::Scenario,
+        run: |case| restarts::survives_kills(case).boxed_local(),
+    },
+    Scenario {
+        name: "replicaset/takes_over_and_gives_back",
+        controllers: "replicaset",
+        subjects: &[Subject::Ours],
+        manager: ManagedBy::Scenario,
+        run: |case| restarts::takes_over_and_gives_back(case).boxed_local(),
+    },
+];
+
+/// A scenario that both managers show, without starting one.
+const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario { name, controllers: "replicaset", subjects: &Subject::ALL, manager: ManagedBy::Suite, run }
+}
+
+/// A replica set whose pods nobody schedules: they stay pending until a scenario says otherwise.
+fn replica_set(name: &str, replicas: usize) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": { "name": name },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": { "app": name } },
+            "template": {
+                "metadata": { "labels": { "app": name, "tier": "test" } },
+                "spec": { "schedulerName": "nobody", "containers": [{ "name": "main", "image": "example/main:1" }] },
+            },
+        },
+    })
+}
+
+/// A pod that the replica set of this name would take for its own.
+fn orphan_of(set: &str, name: &str) -> Value {
+    json!({
+        "metadata": { "name": name, "labels": { "app": set } },
+        "spec": { "schedulerName": "nobody", "containers": [{ "name": "main", "image": "example/main:1" }] },
+    })
+}
+
+/// The objects of one scenario.
+struct Objects {
+    sets: Api<appsv1::ReplicaSet>,
+    pods: Api<corev1::Pod>,
+    events: Api<corev1::Event>,
+}
+
+impl Objects {
+    fn of(case: &Case) -> Self {
+        Self { sets: case.api(), pods: case.api(), events: case.api() }
+    }
+
+    async fn create_set(&self, set: Value) -> Result<appsv1::ReplicaSet> {
+        let set: appsv1::ReplicaSet = serde_json::from_value(set).context("this is no replica set")?;
+        self.sets.create(&PostParams::default(), &set).await.context("cannot create the replica set")
+    }
+
+    async fn create_pod(&self, pod: Value) -> Result<corev1::Pod> {
+        let pod: corev1::Pod = serde_json::from_value(pod).context("this is no pod")?;
+        self.pods.create(&PostParams::default(), &pod).await.context("cannot create the pod")
+    }
+
+    /// Creates a replica set and waits until it has what it asks for.
+    async fn settle(&self, set: Value) -> Result<(appsv1::ReplicaSet, Vec<corev1::Pod>)> {
+        let name = self.create_set(set).await?.name_any();
+        self.settled(&name).await
+    }
+
+    async fn scale(&self, name: &str, replicas: usize) -> Result<()> {
+        let patch = json!({ "spec": { "replicas": replicas } });
+        self.sets
+            .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .with_context(|| format!("cannot scale {name} to {replicas}"))?;
+        Ok(())
+    }
+
+    async fn patch_pod(&self, name: &str, patch: Value) -> Result<corev1::Pod> {
+        let patched = self.pods.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+        patched.with_context(|| format!("cannot patch pod {name}"))
+    }
+
+    async fn patch_pod_status(&self, name: &str, status: Value) -> Result<()> {
+        let patch = Patch::Merge(json!({ "status": status }));
+        self.pods
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .with_context(|| format!("cannot patch the status of pod {name}"))?;
+        Ok(())
+    }
+
+    /// The pods that the set controls, those on their way out included.
+    async fn owned(&self, set: &appsv1::ReplicaSet) -> Result<Vec<corev1::Pod>> {
+        let pods = self.pods.list(&ListParams::default()).await.context("cannot list pods")?;
+        Ok(pods.items.into_iter().filter(|pod| is_controlled_by(pod, set)).collect())
+    }
+
+    /// The pods that count for the set.
+    async fn active(&self, set: &appsv1::ReplicaSet) -> Result<Vec<corev1::Pod>> {
+        let mut pods = self.owned(set).await?;
+        pods.retain(is_active);
+        Ok(pods)
+    }
+
+    /// Waits until the set has as many pods as it asks for, and says so.
+    async fn settled(&self, name: &str) -> Result<(appsv1::ReplicaSet, Vec<corev1::Pod>)> {
+        eventually(&format!("replica set {name} to have what it asks for"), async || {
+            let set = self.sets.get(name).await?;
+            let asked = set.spec.replicas.unwrap_or(1);
+            let status = set.status.clone().unwrap_or_default();
+            let pods = self.active(&set).await?;
+            ensure!(
+                pods.len() == usize::try_from(asked)? && status.replicas == asked,
+                "it asks for {asked}, has {} pods and reports {}",
+                pods.len(),
+                status.replicas
+            );
+            ensure!(status.observed_generation == set.metadata.generation, "it has not observed its last change");
+            Ok((set, pods))
+        })
+        .await
+    }
+
+    /// The events about the set with this reason.
+    async fn events(&self, set: &appsv1::ReplicaSet, reason: &str) -> Result<Vec<corev1::Event>> {
+        let about = format!("involvedObject.uid={},reason={reason}", set.uid().unwrap_or_default());
+        let events = self.events.list(&ListParams::default().fields(&about)).await.context("cannot list events")?;
+        Ok(events.items)
+    }
+
+    /// Waits for the condition that says that pods cannot be made or removed.
+    async fn failure(&self, name: &str) -> Result<appsv1::ReplicaSetCondition> {
+        eventually(&format!("replica set {name} to report a failure"), async || {
+            let set = self.sets.get(name).await?;
+            failure_of(&set).context("there is no condition ReplicaFailure")
+        })
+        .await
+    }
+}
+
+fn failure_of(set: &appsv1::ReplicaSet) -> Option<appsv1::ReplicaSetCondition> {
+    let conditions = set.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_.as_deref() == Some("ReplicaFailure")).cloned()
+}
+
+fn controller_of(pod: &corev1::Pod) -> Option<&metav1::OwnerReference> {
+    pod.owner_references().iter().find(|owner| owner.controller == Some(true))
+}
+
+fn is_controlled_by(pod: &corev1::Pod, set: &appsv1::ReplicaSet) -> bool {
+    controller_of(pod).is_some_and(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
+}
+
+fn is_active(pod: &corev1::Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Failed" | "Succeeded"))
+}
+
+/// Names in order, to be compared.
+fn names(pods: &[corev1::Pod]) -> Vec<String> {
+    let mut names: Vec<String> = pods.iter().map(ResourceExt::name_any).collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,107 @@
+//! Which pods belong to a set, and how they come to and leave it.
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, PropagationPolicy};
+use serde_json::json;
+
+use super::{Objects, controller_of, is_controlled_by, names, orphan_of, replica_set};
+use crate::suite::Case;
+use crate::wait::eventually;
+
+/// A pod that matches and belongs to nobody counts: only the rest is made.
+pub(super) async fn adopts(case: Case) -> Result<()> {
+    let objects = Objects::of(&case);
+    let (probe, _) = objects.settle(replica_set("probe", 1)).await?;
+    objects.create_pod(orphan_of("web", "orphan")).await?;
+    pass_by(&objects, &probe).await?;
+    let (set, pods) = objects.settle(replica_set("web", 2)).await?;
+    ensure!(names(&pods).contains(&"orphan".to_owned()), "the orphan was not adopted: {:?}", names(&pods));
+    let orphan = objects.pods.get("orphan").await?;
+    let owner = controller_of(&orphan).context("the orphan has no controller")?;
+    ensure!(owner.api_version == "apps/v1" && owner.kind == "ReplicaSet" && owner.name == "web", "{owner:?}");
+    ensure!(owner.block_owner_deletion == Some(true), "{owner:?}");
+    let status = set.status.unwrap_or_default();
+    // The orphan lacks the template's label `tier`.
+    ensure!(status.fully_labeled_replicas == Some(1), "fully labelled: {:?}", status.fully_labeled_replicas);
+    // A pod is never made and removed again on the way.
+    let all = objects.pods.list(&kube::api::ListParams::default().labels("app=web")).await?.items;
+    ensure!(all.len() == 2, "{:?}", names(&all));
+    Ok(())
+}
+
+/// Lets the manager act on a change made after those it is to have seen: changes of one kind come
+/// in order, so a pod replaced now proves that a pod created before was seen.
+async fn pass_by(objects: &Objects, probe: &k8s_openapi::api::apps::v1::ReplicaSet) -> Result<()> {
+    let before = objects.active(probe).await?;
+    let [pod] = before.as_slice() else { anyhow::bail!("the probe has {} pods", before.len()) };
+    objects.pods.delete(&pod.name_any(), &DeleteParams::default()).await?;
+    eventually("the probe's pod to be replaced", async || {
+        let now = objects.active(probe).await?;
+        ensure!(now.len() == 1 && now[0].name_any() != pod.name_any(), "{:?}", names(&now));
+        Ok(())
+    })
+    .await
+}
+
+/// An orphan that makes one too many is adopted first, and then one pod goes.
+pub(super) async fn adopts_the_surplus(case: Case) -> Result<()> {
+    let objects = Objects::of(&case);
+    let (set, before) = objects.settle(replica_set("web", 2)).await?;
+    objects.create_pod(orphan_of("web", "orphan")).await?;
+    eventually("one of the three to go", async || {
+        let all = objects.pods.list(&kube::api::ListParams::default().labels("app=web")).await?.items;
+        ensure!(all.len() == 2, "{:?} are there", names(&all));
+        ensure!(all.iter().all(|pod| is_controlled_by(pod, &set)), "one belongs to nobody");
+        let known = |name: &String| name == "orphan" || names(&before).contains(name);
+        ensure!(names(&all).iter().all(known), "a pod was made: {:?}", names(&all));
+        Ok(())
+    })
+    .await?;
+    objects.settled("web").await?;
+    Ok(())
+}
+
+/// A pod that no longer matches is let go, untouched otherwise, and replaced.
+pub(super) async fn releases(case: Case) -> Result<()> {
+    let objects = Objects::of(&case);
+    let (set, pods) = objects.settle(replica_set("web", 2)).await?;
+    let released = pods[0].name_any();
+    objects.patch_pod(&released, json!({ "metadata": { "labels": { "app": "debug" } } })).await?;
+    eventually("the pod to be released and replaced", async || {
+        let pod = objects.pods.get(&released).await?;
+        ensure!(pod.owner_references().is_empty(), "it is owned by {:?}", pod.owner_references());
+        let active = names(&objects.active(&set).await?);
+        ensure!(active.len() == 2 && !active.contains(&released), "{active:?}");
+        Ok(())
+    })
+    .await?;
+    objects.settled("web").await?;
+    let pod = objects.pods.get(&released).await?;
+    ensure!(pod.uid() == pods[0].uid() && pod.metadata.deletion_timestamp.is_none(), "the released pod was touched");
+    Ok(())
+}
+
+/// Pods left behind by a set that went are taken over by one that comes, and none is made.
+pub(super) async fn orphans(case: Case) -> Result<()> {
+    let objects = Objects::of(&case);
+    let (_, pods) = objects.settle(replica_set("web", 3)).await?;
+    let orphan = DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
+    objects.sets.delete("web", &orphan).await?;
+    eventually("the set to be gone and its pods to be free", async || {
+        ensure!(objects.sets.get_opt("web").await?.is_none(), "the set is still there");
+        for pod in &pods {
+            let pod = objects.pods.get(&pod.name_any()).await?;
+            ensure!(pod.owner_references().is_empty(), "{} is owned", pod.name_any());
+            ensure!(pod.metadata.deletion_timestamp.is_none(), "{} is going", pod.name_any());
+        }
+        Ok(())
+    })
+    .await?;
+    // The next one is another set, although it has the same name: its uid differs.
+    let (probe, _) = objects.settle(replica_set("probe", 1)).await?;
+    pass_by(&objects, &probe).await?;
+    let (_, adopted) = objects.settle(replica_set("web", 3)).await?;
+    ensure!(names(&adopted) == names(&pods), "{:?} instead of {:?}", names(&adopted), names(&pods));
+    Ok(())
+}

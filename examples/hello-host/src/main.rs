@@ -1,0 +1,8 @@
+//! A host of one's own: the controller manager without the built-in controllers, with one plugin.
+
+// Naming the crate links it; a dependency that is never named registers nothing.
+use kcm_example_hello as _;
+
+fn main() -> std::process::ExitCode {
+    kcm_controller_manager::main()
+}

@@ -1,0 +1,89 @@
+//! Answers of the API server, decoded no further than every caller needs.
+
+use bytes::Bytes;
+use kcm_api::{Istr, ObjectKey, ResourceVersion, Uid};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// An object as the API server holds it after a write.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// Namespace and name, the one that the server generated included.
+    pub key: ObjectKey,
+    /// Identity of the object; unset where the answer is no object.
+    pub uid: Uid,
+    /// Version of this state of the object; unset where the answer is no object.
+    pub resource_version: ResourceVersion,
+    /// The whole answer.
+    pub body: Bytes,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Head {
+    name: Box<str>,
+    namespace: Option<Istr>,
+    uid: Uid,
+    resource_version: ResourceVersion,
+}
+
+impl Written {
+    /// Reads the metadata of an answer; what it does not carry is taken from the request.
+    pub(crate) fn read(body: Bytes, namespace: Option<&str>, name: Option<&str>) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Object {
+            #[serde(default)]
+            metadata: Head,
+        }
+        let Object { metadata } = serde_json::from_slice(&body)?;
+        let name = if metadata.name.is_empty() { name.unwrap_or_default().into() } else { metadata.name };
+        let key = match metadata.namespace.or_else(|| namespace.map(Istr::from)) {
+            Some(namespace) => ObjectKey::namespaced(namespace, name),
+            None => ObjectKey::cluster_scoped(name),
+        };
+        Ok(Self { key, uid: metadata.uid, resource_version: metadata.resource_version, body })
+    }
+}
+
+/// What became of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    /// The object is gone, or going: the server took the request.
+    Accepted,
+    /// There was no such object (404), which is what a deletion is for.
+    Gone,
+}
+
+/// One page of a list.
+#[derive(Debug)]
+pub struct Page {
+    /// Version of the list.
+    pub resource_version: ResourceVersion,
+    /// Where to go on; absent on the last page.
+    pub continue_token: Option<String>,
+    /// The objects, undecoded; `kind` and `apiVersion` are those of the list.
+    pub items: Vec<Box<RawValue>>,
+}
+
+impl Page {
+    pub(crate) fn read(body: &[u8]) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct List {
+            #[serde(default)]
+            metadata: ListHead,
+            items: Option<Vec<Box<RawValue>>>,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct ListHead {
+            resource_version: ResourceVersion,
+            r#continue: String,
+        }
+        let List { metadata, items } = serde_json::from_slice(body)?;
+        Ok(Self {
+            resource_version: metadata.resource_version,
+            continue_token: (!metadata.r#continue.is_empty()).then_some(metadata.r#continue),
+            items: items.unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,245 @@
+//! Requests to the API as controllers make them: writes, single objects, live lists.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use kcm_api::{ObjectKey, Resource, View};
+use kube::client::Body;
+use tokio::time::Instant;
+
+use super::answer::{Deleted, Page, Written};
+use super::error::{ApiError, Cause, Status, transport};
+use super::identity::Caller;
+use super::payload::{DeleteOptions, ListOptions, Part, Patch, Payload};
+use super::target::{Query, Target};
+
+/// The time that a write gives the API server, in its `timeout` parameter.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How much longer we wait: the way there and back, so that a server that gives up can still say so, and a request
+/// that was long under way is given up by the server before a reader trusts that it is.
+const ANSWER_GRACE: Duration = Duration::from_secs(4);
+
+const JSON: &str = "application/json";
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// A client of one identity.
+///
+/// Cheap to clone. JSON in both directions; answers are decoded no further than [`Written`] says.
+///
+/// # Guarantees
+/// No request is repeated by the client itself. Each waits for the identity's token bucket, in order, before its
+/// time begins to count. Past [`ApiError::deadline`] a failed write can no longer take effect.
+///
+/// # Cancellation
+/// A dropped write may or may not have taken effect.
+#[derive(Clone)]
+pub struct ApiClient {
+    client: kube::Client,
+    caller: Arc<Caller>,
+}
+
+impl ApiClient {
+    pub(crate) const fn new(client: kube::Client, caller: Arc<Caller>) -> Self {
+        Self { client, caller }
+    }
+
+    /// Creates an object, in a namespace unless the resource is cluster-scoped.
+    ///
+    /// Where the object has only a `generateName`, the server makes the name: if the answer gets lost, nobody knows it.
+    pub async fn create(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        object: Payload,
+    ) -> Result<Written, ApiError> {
+        let target = Target::collection(resource, namespace);
+        self.write(Method::POST, "create", target, Query::default(), JSON, object).await
+    }
+
+    /// Posts to a subresource: an eviction, a token request, a binding.
+    pub async fn post(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        part: Part,
+        object: Payload,
+    ) -> Result<Written, ApiError> {
+        let target = Target::object(resource, key, part);
+        self.write(Method::POST, "create", target, Query::default(), JSON, object).await
+    }
+
+    /// Replaces an object, or a part of it, by the whole of `object`.
+    pub async fn put(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        part: Part,
+        object: Payload,
+    ) -> Result<Written, ApiError> {
+        let target = Target::object(resource, key, part);
+        self.write(Method::PUT, "update", target, Query::default(), JSON, object).await
+    }
+
+    /// Changes an object, or a part of it.
+    pub async fn patch(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        part: Part,
+        patch: Patch,
+    ) -> Result<Written, ApiError> {
+        let target = Target::object(resource, key, part);
+        let content_type = patch.content_type();
+        let (query, body) = match patch {
+            Patch::Merge(body) | Patch::Json(body) | Patch::Strategic(body) => (Query::default(), body),
+            Patch::Apply { field_manager, force, body } => {
+                let query = Query::default().pair("fieldManager", &field_manager);
+                (query.optional("force", force.then_some("true")), body)
+            }
+        };
+        self.write(Method::PATCH, "patch", target, query, content_type, body).await
+    }
+
+    /// Deletes an object; one that is not there is as good as deleted.
+    ///
+    /// # Errors
+    /// [`ApiError::is_conflict`] where a precondition does not hold.
+    pub async fn delete(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        let target = Target::object(resource, key, Part::Whole);
+        let describe = || target.describe("delete");
+        let query = Query::default().pair("timeout", &seconds(REQUEST_TIMEOUT));
+        let path = format!("{}{}", target.path(), query.as_str());
+        match self.exchange(Method::DELETE, &path, JSON, Some((JSON, options.payload())), &describe).await {
+            Ok(_) => Ok(Deleted::Accepted),
+            Err(error) if error.is_not_found() => Ok(Deleted::Gone),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads one object as the server has it now.
+    pub async fn get<V: View>(&self, resource: &Resource, key: &ObjectKey) -> Result<V, ApiError> {
+        let target = Target::object(resource, key, Part::Whole);
+        let describe = || target.describe("get");
+        let accept = if V::METADATA_ONLY { METADATA } else { JSON };
+        let body = self.exchange(Method::GET, &target.path(), accept, None, &describe).await?;
+        let decoded = std::str::from_utf8(&body).map_err(serde::de::Error::custom).and_then(|json| {
+            V::decode(json).map_err(serde::de::Error::custom)
+        });
+        decoded.map_err(|error| ApiError::new(describe(), Cause::Decode(error)))
+    }
+
+    /// Reads one object, or a part of it, undecoded.
+    pub async fn get_raw(&self, resource: &Resource, key: &ObjectKey, part: Part) -> Result<Bytes, ApiError> {
+        let target = Target::object(resource, key, part);
+        self.exchange(Method::GET, &target.path(), JSON, None, &|| target.describe("get")).await
+    }
+
+    /// Reads one page of a list, of one namespace where one is given.
+    pub async fn list(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<Page, ApiError> {
+        let target = Target::collection(resource, namespace);
+        let describe = || target.describe("list");
+        let limit = options.limit.map(|limit| limit.to_string());
+        let version = options.resource_version.as_ref().map(ToString::to_string);
+        let query = Query::default()
+            .optional("labelSelector", options.label_selector.as_deref())
+            .optional("fieldSelector", options.field_selector.as_deref())
+            .optional("limit", limit.as_deref())
+            .optional("continue", options.continue_token.as_deref())
+            .optional("resourceVersion", version.as_deref());
+        let path = format!("{}{}", target.path(), query.as_str());
+        let accept = if options.metadata_only { METADATA_LIST } else { JSON };
+        let body = self.exchange(Method::GET, &path, accept, None, &describe).await?;
+        Page::read(&body).map_err(|error| ApiError::new(describe(), Cause::Decode(error)))
+    }
+
+    /// Reads a path that is no object, such as `/healthz` or `/apis`.
+    pub async fn get_path(&self, path: &str, accept: &'static str) -> Result<Bytes, ApiError> {
+        self.exchange(Method::GET, path, accept, None, &|| format!("get {path}")).await
+    }
+
+    async fn write(
+        &self,
+        method: Method,
+        verb: &'static str,
+        target: Target<'_>,
+        query: Query,
+        content_type: &'static str,
+        body: Payload,
+    ) -> Result<Written, ApiError> {
+        let describe = || target.describe(verb);
+        let query = query.pair("timeout", &seconds(REQUEST_TIMEOUT));
+        let path = format!("{}{}", target.path(), query.as_str());
+        let body = self.exchange(method, &path, JSON, Some((content_type, body)), &describe).await?;
+        Written::read(body, target.namespace(), target.name()).map_err(|error| {
+            // It did take effect; at the latest now.
+            ApiError::new(describe(), Cause::Decode(error)).with_deadline(Some(Instant::now()))
+        })
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &'static str,
+        body: Option<(&'static str, Payload)>,
+        describe: &(dyn Fn() -> String + Send + Sync),
+    ) -> Result<Bytes, ApiError> {
+        let mut request = Request::new(Body::empty());
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = path.parse().expect("a path made of encoded parts is one");
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
+        self.caller.sign(request.headers_mut());
+        if let Some((content_type, Payload(body))) = body {
+            let body = body.map_err(|error| ApiError::new(describe(), Cause::Encode(error)))?;
+            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+            *request.body_mut() = Body::from(body);
+        }
+
+        self.caller.admit(method.as_str()).await;
+        let allowed = REQUEST_TIMEOUT + ANSWER_GRACE;
+        let deadline = Instant::now() + allowed;
+        let answer = tokio::time::timeout_at(deadline, self.send(request)).await;
+        let cause = match answer {
+            Ok(Ok((code, _, body))) if code.is_success() => return Ok(body),
+            Ok(Ok((code, retry_after, body))) => Cause::Status(Box::new(Status::read(code, retry_after.as_deref(), &body))),
+            Ok(Err(cause)) => cause,
+            Err(_) => {
+                self.caller.observe::<Body>(method.as_str(), deadline - allowed, None);
+                Cause::Timeout(allowed)
+            }
+        };
+        let deadline = (method != Method::GET).then_some(deadline);
+        Err(ApiError::new(describe(), cause).with_deadline(deadline))
+    }
+
+    async fn send(&self, request: Request<Body>) -> Result<(StatusCode, Option<String>, Bytes), Cause> {
+        let method = request.method().clone();
+        let started = Instant::now();
+        let answer = self.client.send(request).await;
+        self.caller.observe(method.as_str(), started, answer.as_ref().ok());
+        let (head, body) = answer.map_err(transport)?.into_parts();
+        let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let body = body.collect().await.map_err(|error| Cause::Transport(Box::new(error)))?.to_bytes();
+        Ok((head.status, retry_after, body))
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{}s", duration.as_secs())
+}

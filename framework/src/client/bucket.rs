@@ -1,0 +1,222 @@
+//! The token bucket of a client: at most `burst` requests at once, `qps` a second in the long run.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// The limits of one client, as `--kube-api-qps` and `--kube-api-burst` give them.
+///
+/// # Upstream
+/// client-go: a rate of 0 means 5, a burst of 0 means 10, a negative rate means no limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Requests a second in the long run.
+    pub qps: f32,
+    /// Requests at once.
+    pub burst: u32,
+}
+
+impl Limits {
+    /// No limit at all.
+    pub const UNLIMITED: Self = Self { qps: -1.0, burst: 1 };
+}
+
+/// Counts tokens; knows neither clock nor waiting.
+///
+/// Times are durations since any fixed moment. Tokens accrue continuously, so that at time `t` exactly
+/// `burst + qps × t` reservations have come due.
+#[derive(Debug)]
+struct State {
+    qps: f64,
+    burst: f64,
+    // Negative while reservations are waiting.
+    tokens: f64,
+    counted_at: Duration,
+    due_last: Duration,
+}
+
+impl State {
+    fn new(qps: f64, burst: u32) -> Self {
+        let burst = f64::from(burst);
+        Self { qps, burst, tokens: burst, counted_at: Duration::ZERO, due_last: Duration::ZERO }
+    }
+
+    fn accrue(&mut self, now: Duration) {
+        let elapsed = now.saturating_sub(self.counted_at);
+        self.tokens = (self.tokens + elapsed.as_secs_f64() * self.qps).min(self.burst);
+        self.counted_at = self.counted_at.max(now);
+    }
+
+    /// Takes a token that may not have accrued yet; returns when it will have.
+    fn reserve(&mut self, now: Duration) -> Duration {
+        self.accrue(now);
+        self.tokens -= 1.0;
+        let wait = if self.tokens < 0.0 { -self.tokens / self.qps } else { 0.0 };
+        let due = now.saturating_add(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX));
+        self.due_last = due;
+        due
+    }
+
+    /// Gives back a token whose taker has gone, unless somebody already counts on it having been used.
+    fn cancel(&mut self, due: Duration, now: Duration) {
+        if due <= now || due != self.due_last {
+            return;
+        }
+        self.accrue(now);
+        self.tokens = (self.tokens + 1.0).min(self.burst);
+        let before = Duration::try_from_secs_f64(1.0 / self.qps).map_or(now, |one| due.saturating_sub(one));
+        self.due_last = before.max(now);
+    }
+}
+
+/// A token bucket shared by all requests of one client.
+///
+/// # Upstream
+/// `golang.org/x/time/rate` as client-go uses it: first come, first served; a wait that is given up returns
+/// its token when nobody has reserved after it.
+#[derive(Debug)]
+pub struct Bucket {
+    start: Instant,
+    state: Option<Mutex<State>>,
+}
+
+impl Bucket {
+    /// A full bucket.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        const DEFAULT_QPS: f32 = 5.0;
+        const DEFAULT_BURST: u32 = 10;
+        let qps = if limits.qps == 0.0 { DEFAULT_QPS } else { limits.qps };
+        let burst = if limits.burst == 0 { DEFAULT_BURST } else { limits.burst };
+        // Written so that a rate that is no number limits nothing, as client-go reads it.
+        let state = (qps > 0.0).then(|| Mutex::new(State::new(f64::from(qps), burst)));
+        Self { start: Instant::now(), state }
+    }
+
+    /// Waits for a token and takes it; returns how long that took.
+    ///
+    /// # Cancellation
+    /// Dropping the future gives the token back when nobody has queued up behind it.
+    pub async fn acquire(&self) -> Duration {
+        let Some(state) = &self.state else { return Duration::ZERO };
+        let now = self.start.elapsed();
+        let due = state.lock().reserve(now);
+        if due <= now {
+            return Duration::ZERO;
+        }
+        let mut waiting = Waiting { bucket: self, state, due, over: false };
+        tokio::time::sleep_until(self.start + due).await;
+        waiting.over = true;
+        due.saturating_sub(now)
+    }
+}
+
+struct Waiting<'a> {
+    bucket: &'a Bucket,
+    state: &'a Mutex<State>,
+    due: Duration,
+    over: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.state.lock().cancel(self.due, self.bucket.start.elapsed());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures::StreamExt;
+    use futures::stream::FuturesUnordered;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn check(name: &str, qps: f64, burst: u32, reserve_at: &[u64], due_at: &[u64]) {
+        let mut state = State::new(qps, burst);
+        let due: Vec<_> = reserve_at.iter().map(|&at| state.reserve(Duration::from_millis(at))).collect();
+        let expected: Vec<_> = due_at.iter().map(|&at| Duration::from_millis(at)).collect();
+        assert_eq!(due, expected, "{name}");
+    }
+
+    #[test]
+    fn reservations_come_due_as_tokens_accrue() {
+        check("the burst is there at once", 10.0, 3, &[0, 0, 0], &[0, 0, 0]);
+        check("then one per interval, in order", 10.0, 2, &[0, 0, 0, 0, 50], &[0, 0, 100, 200, 300]);
+        check("an idle bucket fills up to the burst only", 10.0, 2, &[0, 0, 9000, 9000, 9000], &[0, 0, 9000, 9000, 9100]);
+        check("half a token counts", 10.0, 1, &[0, 50], &[0, 100]);
+        check("a burst of one", 4.0, 1, &[0, 0, 1000], &[0, 250, 1000]);
+        check("less than one a second", 0.5, 1, &[0, 0, 0], &[0, 2000, 4000]);
+    }
+
+    #[test]
+    fn a_cancelled_reservation_returns_its_token_unless_others_queue_behind_it() {
+        let mut state = State::new(1.0, 1);
+        assert_eq!(state.reserve(Duration::ZERO), Duration::ZERO);
+        let last = state.reserve(Duration::ZERO);
+        assert_eq!(last, SECOND);
+        state.cancel(last, Duration::ZERO);
+        let again = state.reserve(Duration::ZERO);
+        assert_eq!(again, SECOND, "the token came back");
+        let behind = state.reserve(Duration::ZERO);
+        state.cancel(again, Duration::ZERO);
+        assert_eq!(state.reserve(Duration::ZERO), behind + SECOND, "the one behind keeps its place");
+    }
+
+    async fn passed_after(limits: Limits, requests: u32, elapsed: Duration) -> u32 {
+        let bucket = Arc::new(Bucket::new(limits));
+        let passed = AtomicU32::new(0);
+        let mut all: FuturesUnordered<_> = (0..requests)
+            .map(|_| async {
+                bucket.acquire().await;
+                passed.fetch_add(1, Ordering::Relaxed);
+            })
+            .collect();
+        let end = tokio::time::sleep(elapsed);
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                biased;
+                Some(()) = all.next() => {}
+                () = &mut end => return passed.load(Ordering::Relaxed),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn exactly_burst_plus_rate_times_time_requests_pass() {
+        let limits = Limits { qps: 20.0, burst: 30 };
+        for (millis, passed) in [(0, 30), (49, 30), (50, 31), (99, 31), (1000, 50), (4999, 129), (5000, 130)] {
+            assert_eq!(passed_after(limits, 500, Duration::from_millis(millis)).await, passed, "after {millis} ms");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_negative_rate_limits_nothing_and_zeros_mean_client_gos_defaults() {
+        assert_eq!(passed_after(Limits::UNLIMITED, 1000, Duration::ZERO).await, 1000);
+        assert_eq!(passed_after(Limits { qps: 0.0, burst: 0 }, 1000, SECOND).await, 15);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn says_how_long_a_request_waited() {
+        let bucket = Bucket::new(Limits { qps: 2.0, burst: 1 });
+        assert_eq!(bucket.acquire().await, Duration::ZERO);
+        assert_eq!(bucket.acquire().await, SECOND / 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dropped_wait_gives_its_token_back() {
+        let bucket = Bucket::new(Limits { qps: 1.0, burst: 1 });
+        bucket.acquire().await;
+        assert!(tokio::time::timeout(SECOND / 2, bucket.acquire()).await.is_err());
+        tokio::time::sleep(SECOND / 2).await;
+        assert_eq!(bucket.acquire().await, Duration::ZERO);
+    }
+}

@@ -1,0 +1,443 @@
+//! What a request to the API can end in, other than its answer.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+/// A request that did not get the answer it asked for.
+///
+/// Displays as what was tried, on which object: `cannot create pods in namespace "a"`. Why it failed is in
+/// [`cause`](Self::cause), which is also its source.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {request}")]
+pub struct ApiError {
+    request: Box<str>,
+    #[source]
+    cause: Cause,
+    deadline: Option<Instant>,
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The API server refused, or failed, and said so.
+    #[error("{0}")]
+    Status(Box<Status>),
+    /// The connection broke: the request may or may not have reached the server.
+    #[error("the connection to the API server broke before the answer was complete")]
+    Transport(#[source] Box<dyn StdError + Send + Sync>),
+    /// The request cannot have left: no connection could be made, or no credentials were to be had.
+    #[error("the API server was not reached")]
+    NotSent(#[source] Box<dyn StdError + Send + Sync>),
+    /// The server answered with success, but the answer cannot be read.
+    #[error("the answer of the API server cannot be read")]
+    Decode(#[source] serde_json::Error),
+    /// The body of the request cannot be written as JSON, so it was not sent.
+    #[error("the object cannot be written as JSON")]
+    Encode(#[source] serde_json::Error),
+    /// No answer within the time that the request was given.
+    #[error("no answer within {}s", .0.as_secs())]
+    Timeout(Duration),
+}
+
+/// What the API server says about a request that it did not fulfil.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// The HTTP status code.
+    pub code: u16,
+    /// The machine-readable reason, for example `AlreadyExists`; of the code where the server gave none.
+    pub reason: String,
+    /// The server's sentence.
+    pub message: String,
+    /// The causes in the status' details.
+    pub causes: Vec<StatusCause>,
+    /// How long the server asks to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+/// One cause in the details of a [`Status`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct StatusCause {
+    /// The machine-readable reason.
+    pub reason: String,
+    /// The server's sentence.
+    pub message: String,
+    /// The field of the object at fault, if any.
+    pub field: String,
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.message.is_empty() { write!(f, "{} ({})", self.reason, self.code) } else { f.write_str(&self.message) }
+    }
+}
+
+impl Status {
+    /// Reads an answer that is no success; one that carries no status object is described by its code.
+    #[must_use]
+    pub fn read(code: StatusCode, retry_after: Option<&str>, body: &[u8]) -> Self {
+        #[derive(Deserialize)]
+        struct Raw {
+            kind: String,
+            #[serde(default)]
+            reason: String,
+            #[serde(default)]
+            message: String,
+            #[serde(default)]
+            details: Option<Details>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Details {
+            causes: Vec<StatusCause>,
+            retry_after_seconds: u64,
+        }
+
+        let header = retry_after.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
+        match serde_json::from_slice::<Raw>(body) {
+            Ok(raw) if raw.kind == "Status" => {
+                let details = raw.details.unwrap_or_default();
+                let reason = if raw.reason.is_empty() { reason_of(code).to_owned() } else { raw.reason };
+                let in_body = (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds));
+                Self {
+                    code: code.as_u16(),
+                    reason,
+                    message: raw.message,
+                    causes: details.causes,
+                    retry_after: header.or(in_body),
+                }
+            }
+            _ => Self {
+                code: code.as_u16(),
+                reason: reason_of(code).to_owned(),
+                message: plain_text(code, body),
+                causes: Vec::new(),
+                retry_after: header,
+            },
+        }
+    }
+
+    fn has_cause(&self, reason: &str) -> bool {
+        self.causes.iter().any(|cause| cause.reason == reason)
+    }
+}
+
+fn plain_text(code: StatusCode, body: &[u8]) -> String {
+    const ENOUGH: usize = 200;
+    let text = String::from_utf8_lossy(body);
+    let shown: String = text.trim().chars().take(ENOUGH).collect();
+    let shown = if shown.is_empty() { code.canonical_reason().unwrap_or("no explanation").to_owned() } else { shown };
+    format!("the server answered {}: {shown}", code.as_u16())
+}
+
+fn reason_of(code: StatusCode) -> &'static str {
+    match code.as_u16() {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        406 => "NotAcceptable",
+        409 => "Conflict",
+        410 => "Gone",
+        413 => "RequestEntityTooLarge",
+        415 => "UnsupportedMediaType",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => "Unknown",
+    }
+}
+
+/// What to do about a failed request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// It may succeed as it is: back off and try again.
+    Transient,
+    /// Somebody else was faster: look again and retry soon.
+    Conflict,
+    /// It will not succeed as it is: wait for a change.
+    Terminal,
+    /// A permission or a credential is missing: back off long, and name it.
+    Forbidden,
+    /// The object, or its resource, is not there.
+    NotFound,
+    /// The version that was asked for has been forgotten (410): start over.
+    Gone,
+}
+
+impl ApiError {
+    pub(crate) fn new(request: impl Into<Box<str>>, cause: Cause) -> Self {
+        Self { request: request.into(), cause, deadline: None }
+    }
+
+    pub(crate) fn with_deadline(mut self, deadline: Option<Instant>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Why the request failed.
+    #[must_use]
+    pub const fn cause(&self) -> &Cause {
+        &self.cause
+    }
+
+    /// What the API server said, if it said anything.
+    #[must_use]
+    pub fn status(&self) -> Option<&Status> {
+        if let Cause::Status(status) = &self.cause { Some(status) } else { None }
+    }
+
+    /// The failure as one text without the request: the server's own sentence where there is one.
+    ///
+    /// This is what upstream prints for such an error, in events above all.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let mut text = self.cause.to_string();
+        let mut source = self.cause.source();
+        while let Some(error) = source {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            source = error.source();
+        }
+        text
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        let status = match &self.cause {
+            Cause::Status(status) => status,
+            Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) | Cause::Decode(_) => return ErrorClass::Transient,
+            Cause::Encode(_) => return ErrorClass::Terminal,
+        };
+        match status.code {
+            401 => ErrorClass::Forbidden,
+            403 if status.has_cause(NAMESPACE_TERMINATING) => ErrorClass::Terminal,
+            // Only the authorizer names the user. Admission (quota, policies) refuses this object at this time,
+            // and no watch tells when it would no longer.
+            403 if status.message.contains("is forbidden: User ") => ErrorClass::Forbidden,
+            403 => ErrorClass::Transient,
+            404 => ErrorClass::NotFound,
+            409 => ErrorClass::Conflict,
+            410 => ErrorClass::Gone,
+            400 | 405 | 406 | 413 | 415 | 422 => ErrorClass::Terminal,
+            _ => ErrorClass::Transient,
+        }
+    }
+
+    /// Whether a write that failed like this may have taken effect all the same.
+    ///
+    /// True unless it is certain that it has not: a broken connection, a time-out, an answer that cannot be read
+    /// and every failure of the server (5xx, which says nothing about what its storage did) count as lost answers.
+    #[must_use]
+    pub fn answer_lost(&self) -> bool {
+        match &self.cause {
+            Cause::Transport(_) | Cause::Timeout(_) | Cause::Decode(_) => true,
+            Cause::NotSent(_) | Cause::Encode(_) => false,
+            Cause::Status(status) => status.code >= 500 && status.code != 501,
+        }
+    }
+
+    /// The moment after which a write whose answer was lost can no longer take effect; absent for reads.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// How long the server asks to be left alone, if it does.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.status().and_then(|status| status.retry_after)
+    }
+
+    /// Whether the namespace of the object is being deleted, so that nothing can be created in it any more.
+    #[must_use]
+    pub fn is_namespace_terminating(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 403 && status.has_cause(NAMESPACE_TERMINATING))
+    }
+
+    /// Whether an object of that name is already there.
+    #[must_use]
+    pub fn is_already_exists(&self) -> bool {
+        self.has_reason("AlreadyExists")
+    }
+
+    /// Whether the object, or its resource, is not there.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.has_code(404)
+    }
+
+    /// Whether the object has changed since, or does not meet a precondition.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.has_reason("Conflict")
+    }
+
+    /// Whether the object itself is refused.
+    #[must_use]
+    pub fn is_invalid(&self) -> bool {
+        self.has_reason("Invalid")
+    }
+
+    /// Whether the caller may not do this, or not now (quota, admission).
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        self.has_code(403)
+    }
+
+    /// Whether the server asks for fewer requests.
+    #[must_use]
+    pub fn is_too_many_requests(&self) -> bool {
+        self.has_code(429)
+    }
+
+    /// Whether the server, or we, ran out of time.
+    ///
+    /// # Upstream
+    /// Status reason `Timeout`, which the API server also gives where it has created the object and could not say so.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.cause, Cause::Timeout(_)) || self.has_reason("Timeout")
+    }
+
+    fn has_code(&self, code: u16) -> bool {
+        self.status().is_some_and(|status| status.code == code)
+    }
+
+    fn has_reason(&self, reason: &str) -> bool {
+        self.status().is_some_and(|status| status.reason == reason)
+    }
+}
+
+const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
+/// The errors beneath `error`, itself first, those that `std::io::Error` hides from its `source` included.
+pub(crate) fn chain<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&error| match error.downcast_ref::<std::io::Error>() {
+        Some(io) => io.get_ref().map(|inner| inner as &(dyn StdError + 'static)),
+        None => error.source(),
+    })
+}
+
+/// Tells a connection that was never made from one that broke.
+pub(crate) fn transport(error: kube::Error) -> Cause {
+    let not_sent = chain(&error).any(|error| {
+        error.downcast_ref::<hyper_util::client::legacy::Error>().is_some_and(|error| error.is_connect())
+            || error.is::<kube::client::AuthError>()
+            || matches!(error.downcast_ref(), Some(kube::Error::Auth(_)))
+    });
+    // Kube's wrapper repeats its source in its own text.
+    let error = match error {
+        kube::Error::Service(error) => error,
+        kube::Error::HyperError(error) => error.into(),
+        other => other.into(),
+    };
+    if not_sent { Cause::NotSent(error) } else { Cause::Transport(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(code: u16, body: &str) -> ApiError {
+        let status = Status::read(StatusCode::from_u16(code).unwrap(), None, body.as_bytes());
+        ApiError::new("create pods in namespace \"a\"", Cause::Status(Box::new(status)))
+    }
+
+    fn body(reason: &str, causes: &str) -> String {
+        format!(r#"{{"kind":"Status","apiVersion":"v1","status":"Failure","message":"m","reason":"{reason}","details":{{"causes":[{causes}]}}}}"#)
+    }
+
+    #[test]
+    fn the_class_says_what_to_do() {
+        let terminating = r#"{"reason":"NamespaceTerminating","message":"x"}"#;
+        for (name, error, class) in [
+            ("refused object", status(422, &body("Invalid", "")), ErrorClass::Terminal),
+            ("bad request", status(400, ""), ErrorClass::Terminal),
+            (
+                "missing permission",
+                status(403, r#"{"kind":"Status","message":"pods is forbidden: User \"u\" cannot create resource"}"#),
+                ErrorClass::Forbidden,
+            ),
+            ("missing credentials", status(401, ""), ErrorClass::Forbidden),
+            ("dying namespace", status(403, &body("Forbidden", terminating)), ErrorClass::Terminal),
+            (
+                "exhausted quota",
+                status(403, r#"{"kind":"Status","message":"pods \"a\" is forbidden: exceeded quota: q"}"#),
+                ErrorClass::Transient,
+            ),
+            ("changed meanwhile", status(409, &body("Conflict", "")), ErrorClass::Conflict),
+            ("there already", status(409, &body("AlreadyExists", "")), ErrorClass::Conflict),
+            ("not there", status(404, ""), ErrorClass::NotFound),
+            ("forgotten version", status(410, ""), ErrorClass::Gone),
+            ("too many requests", status(429, ""), ErrorClass::Transient),
+            ("failing server", status(500, ""), ErrorClass::Transient),
+            ("no answer", ApiError::new("x", Cause::Timeout(Duration::from_secs(30))), ErrorClass::Transient),
+            ("broken connection", ApiError::new("x", Cause::Transport("x".into())), ErrorClass::Transient),
+        ] {
+            assert_eq!(error.class(), class, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_answer_counts_as_lost_unless_the_write_certainly_failed() {
+        let unreadable = || serde_json::from_str::<u8>("x").unwrap_err();
+        for (name, error, lost) in [
+            ("broken connection", ApiError::new("x", Cause::Transport("x".into())), true),
+            ("no answer", ApiError::new("x", Cause::Timeout(Duration::from_secs(30))), true),
+            ("unreadable answer", ApiError::new("x", Cause::Decode(unreadable())), true),
+            ("no connection", ApiError::new("x", Cause::NotSent("x".into())), false),
+            ("unwritable object", ApiError::new("x", Cause::Encode(unreadable())), false),
+            ("internal error", status(500, ""), true),
+            ("not implemented", status(501, ""), false),
+            ("unavailable", status(503, ""), true),
+            ("timed out in the server", status(504, ""), true),
+            ("too many requests", status(429, ""), false),
+            ("conflict", status(409, ""), false),
+            ("refused", status(422, ""), false),
+        ] {
+            assert_eq!(error.answer_lost(), lost, "{name}");
+        }
+    }
+
+    #[test]
+    fn predicates_read_reason_and_causes() {
+        assert!(status(409, &body("AlreadyExists", "")).is_already_exists());
+        assert!(!status(409, &body("AlreadyExists", "")).is_conflict());
+        assert!(status(409, "").is_conflict());
+        assert!(status(404, "404 page not found").is_not_found());
+        assert!(status(422, "").is_invalid());
+        assert!(status(504, "").is_timeout());
+        let terminating = r#"{"reason":"NamespaceTerminating","message":"namespace a is being terminated"}"#;
+        assert!(status(403, &body("Forbidden", terminating)).is_namespace_terminating());
+        assert!(!status(403, &body("Forbidden", "")).is_namespace_terminating());
+    }
+
+    #[test]
+    fn displays_what_was_tried_and_leaves_the_reason_to_the_source() {
+        let error = status(422, &body("Invalid", ""));
+        assert_eq!(error.to_string(), "cannot create pods in namespace \"a\"");
+        assert_eq!(error.message(), "m");
+        assert_eq!(error.source().unwrap().to_string(), "m");
+        assert_eq!(status(503, "upstream is down\n").message(), "the server answered 503: upstream is down");
+    }
+
+    #[test]
+    fn retry_after_is_taken_from_header_or_body() {
+        let read = |header, body: &str| Status::read(StatusCode::TOO_MANY_REQUESTS, header, body.as_bytes()).retry_after;
+        assert_eq!(read(Some("2"), ""), Some(Duration::from_secs(2)));
+        assert_eq!(read(None, r#"{"kind":"Status","details":{"retryAfterSeconds":5}}"#), Some(Duration::from_secs(5)));
+        assert_eq!(read(None, ""), None);
+    }
+}

@@ -1,0 +1,200 @@
+//! The HTTP stack under kube's client.
+//!
+//! # Why HTTP/2, and why several connections
+//! HTTP/2 costs one TLS connection for many requests, and its pings find a dead connection within seconds; over
+//! HTTP/1.1 each of our 45 watches would be a connection of its own, and a silent one could be dead for long. But
+//! hyper keeps a single HTTP/2 connection to a host, and kube-apiserver serves 100 streams on one: where a cluster
+//! has more kinds than that, the next watch would wait for ever, and writes would wait with it. So requests have a
+//! connection of their own, and watches share connections by [`WATCHES_PER_CONNECTION`]. A server that speaks only
+//! HTTP/1.1 gets that, from the same pools.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ConfigExt};
+use parking_lot::Mutex;
+use rustls::pki_types::ServerName;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceBuilder, ServiceExt};
+
+use super::identity::is_watch;
+use super::open_stream::{Counted, Open};
+
+/// How many watches share a connection: half of what kube-apiserver serves on one unless told otherwise.
+const WATCHES_PER_CONNECTION: usize = 50;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+// As client-go: a connection silent for 30 s is asked for a sign of life, and given up after another 15 s.
+const PING_AFTER: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+// What the other side may send ahead of our reading. Bounds memory while a large list is decoded; the connection's
+// share lets some streams be slow without stopping the others.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// A configuration from which no connection can be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StackError {
+    /// A proxy is configured.
+    #[error("the API server is to be reached through the proxy {0}, which is not supported: remove `proxy-url` or the proxy variables of the environment, or list the server in NO_PROXY")]
+    Proxy(String),
+    /// The CA, client certificate or key cannot be used.
+    #[error("the certificates of the kubeconfig cannot be used: check `certificate-authority`, `client-certificate` and `client-key`")]
+    Certificates(#[source] kube::Error),
+    /// The name to expect in the server's certificate is none.
+    #[error("`tls-server-name` of the kubeconfig, \"{0}\", is neither a DNS name nor an IP address")]
+    ServerName(String),
+    /// The credentials cannot be used.
+    #[error("the credentials of the kubeconfig cannot be used: check its user's token, token file or exec command")]
+    Credentials(#[source] kube::Error),
+}
+
+type Connector = BoxCloneSyncService<http::Uri, Connection, BoxError>;
+type Connection = <hyper_rustls::HttpsConnector<HttpConnector> as tower::Service<http::Uri>>::Response;
+type Pool = hyper_util::client::legacy::Client<Connector, Body>;
+
+/// A client over connection pools that all identities with these credentials share.
+///
+/// Requests are sent once: kube's layer that repeats them, writes too, is left out.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+///
+/// # Errors
+/// Where the configuration names a proxy, or certificates or credentials that cannot be used.
+pub fn connect(config: &kube::Config) -> Result<kube::Client, StackError> {
+    if let Some(proxy) = &config.proxy_url {
+        return Err(StackError::Proxy(proxy.to_string()));
+    }
+    let pools = Arc::new(Pools::new(connector(config)?));
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(StackError::Credentials)?)
+        .layer(config.extra_headers_layer().map_err(StackError::Credentials)?)
+        .service(tower::service_fn(move |request| Arc::clone(&pools).send(request)));
+    Ok(kube::Client::new(service, config.default_namespace.clone()))
+}
+
+fn connector(config: &kube::Config) -> Result<Connector, StackError> {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Losing a race here means that there is one.
+        drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    }
+    let tls = config.rustls_client_config().map_err(StackError::Certificates)?;
+
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    // HTTP/1.1 has no pings: without these a dead connection could look open for hours.
+    tcp.set_keepalive(Some(PING_AFTER));
+    tcp.set_keepalive_interval(Some(PING_TIMEOUT));
+    #[cfg(target_os = "linux")]
+    // What nobody acknowledges is not sent again later: a write must not arrive long after it was given up.
+    tcp.set_tcp_user_timeout(Some(PING_AFTER));
+
+    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    let https = match &config.tls_server_name {
+        Some(name) => {
+            let name = ServerName::try_from(name.clone()).map_err(|_| StackError::ServerName(name.clone()))?;
+            https.with_server_name_resolver(FixedServerNameResolver::new(name))
+        }
+        None => https,
+    };
+    let https = https.enable_all_versions().wrap_connector(tcp);
+    // The connector's own time-out would end with TCP; a server that accepts and then says nothing counts too.
+    let timeout = config.connect_timeout.unwrap_or(CONNECT_TIMEOUT).min(CONNECT_TIMEOUT);
+    Ok(BoxCloneSyncService::new(tower::service_fn(move |uri| {
+        let connecting = https.clone().oneshot(uri);
+        async move {
+            match tokio::time::timeout(timeout, connecting).await {
+                Ok(connected) => connected,
+                Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+            }
+        }
+    })))
+}
+
+struct Pools {
+    connector: Connector,
+    requests: Arc<Lane>,
+    watches: Mutex<Vec<Arc<Lane>>>,
+}
+
+/// A pool that holds one HTTP/2 connection.
+struct Lane {
+    pool: Pool,
+    open: Open,
+    connected: AtomicBool,
+    first: tokio::sync::Mutex<()>,
+}
+
+impl Pools {
+    fn new(connector: Connector) -> Self {
+        let requests = Arc::new(Lane::new(connector.clone()));
+        Self { connector, requests, watches: Mutex::default() }
+    }
+
+    async fn send(self: Arc<Self>, request: Request<Body>) -> Result<Response<Counted>, BoxError> {
+        let (lane, open) = if is_watch(request.uri()) { self.watch_lane() } else { self.request_lane() };
+        let answer = lane.send(request).await?;
+        Ok(answer.map(|body| Counted::new(body, open)))
+    }
+
+    fn request_lane(&self) -> (Arc<Lane>, Open) {
+        (Arc::clone(&self.requests), self.requests.open.clone())
+    }
+
+    /// The first connection with room for one more watch.
+    fn watch_lane(&self) -> (Arc<Lane>, Open) {
+        let mut lanes = self.watches.lock();
+        let free = lanes.iter().find(|lane| lane.open.others() < WATCHES_PER_CONNECTION).cloned();
+        let lane = free.unwrap_or_else(|| {
+            let lane = Arc::new(Lane::new(self.connector.clone()));
+            lanes.push(Arc::clone(&lane));
+            lane
+        });
+        let open = lane.open.clone();
+        (lane, open)
+    }
+}
+
+impl Lane {
+    fn new(connector: Connector) -> Self {
+        let mut builder = hyper_util::client::legacy::Builder::new(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_keep_alive_interval(PING_AFTER)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
+            .http2_keep_alive_while_idle(true);
+        Self {
+            pool: builder.build(connector),
+            open: Open::default(),
+            connected: AtomicBool::new(false),
+            first: tokio::sync::Mutex::default(),
+        }
+    }
+
+    async fn send(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
+        // Until ALPN has chosen HTTP/2, hyper opens a connection for each request; all but one would be thrown away.
+        if !self.connected.load(Ordering::Relaxed) {
+            let _first = tokio::time::timeout(CONNECT_TIMEOUT, self.first.lock()).await.ok();
+            if !self.connected.load(Ordering::Relaxed) {
+                let answer = self.pool.request(request).await?;
+                self.connected.store(true, Ordering::Relaxed);
+                return Ok(answer);
+            }
+        }
+        Ok(self.pool.request(request).await?)
+    }
+}

@@ -1,0 +1,142 @@
+//! What a request is about: its path, and how it is called in an error.
+
+use std::fmt::Write as _;
+
+use kcm_api::{ObjectKey, Resource};
+
+use super::payload::Part;
+
+/// A collection or an object, or a part of one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'a> {
+    resource: &'a Resource,
+    namespace: Option<&'a str>,
+    name: Option<&'a str>,
+    part: Part,
+}
+
+impl<'a> Target<'a> {
+    pub(crate) const fn collection(resource: &'a Resource, namespace: Option<&'a str>) -> Self {
+        Self { resource, namespace, name: None, part: Part::Whole }
+    }
+
+    pub(crate) fn object(resource: &'a Resource, key: &'a ObjectKey, part: Part) -> Self {
+        Self { resource, namespace: key.namespace(), name: Some(key.name()), part }
+    }
+
+    pub(crate) const fn namespace(&self) -> Option<&'a str> {
+        self.namespace
+    }
+
+    pub(crate) const fn name(&self) -> Option<&'a str> {
+        self.name
+    }
+
+    pub(crate) fn path(&self) -> String {
+        let mut path = self.resource.collection_path(self.namespace);
+        if let Some(name) = self.name {
+            path.push('/');
+            push_encoded(&mut path, name);
+        }
+        if let Some(subresource) = self.part.subresource() {
+            path.push('/');
+            path.push_str(subresource);
+        }
+        path
+    }
+
+    /// What was tried: `update replicasets.apps/status "a/web"`, `create pods in namespace "a"`.
+    pub(crate) fn describe(&self, verb: &str) -> String {
+        let mut text = format!("{verb} {}", self.resource);
+        if let Some(subresource) = self.part.subresource() {
+            text.push('/');
+            text.push_str(subresource);
+        }
+        let written = match (self.namespace, self.name) {
+            (Some(namespace), Some(name)) => write!(text, " \"{namespace}/{name}\""),
+            (None, Some(name)) => write!(text, " \"{name}\""),
+            (Some(namespace), None) => write!(text, " in namespace \"{namespace}\""),
+            (None, None) => Ok(()),
+        };
+        written.expect("writing to a string never fails");
+        text
+    }
+}
+
+/// The query of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Query(String);
+
+impl Query {
+    pub(crate) fn pair(mut self, key: &str, value: &str) -> Self {
+        self.0.push(if self.0.is_empty() { '?' } else { '&' });
+        self.0.push_str(key);
+        self.0.push('=');
+        push_encoded(&mut self.0, value);
+        self
+    }
+
+    pub(crate) fn optional(self, key: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) if !value.is_empty() => self.pair(key, value),
+            Some(_) | None => self,
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn push_encoded(into: &mut String, text: &str) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
+            into.push(char::from(byte));
+        } else {
+            write!(into, "%{byte:02X}").expect("writing to a string never fails");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPLICA_SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
+    const CLUSTER_ROLES: Resource =
+        Resource::cluster_scoped("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole");
+
+    #[test]
+    fn paths_and_sentences_name_the_object() {
+        let web = ObjectKey::namespaced("a", "web");
+        let odd = ObjectKey::cluster_scoped("system:a b?");
+        for (target, path, sentence) in [
+            (
+                Target::object(&REPLICA_SETS, &web, Part::Status),
+                "/apis/apps/v1/namespaces/a/replicasets/web/status",
+                "get replicasets.apps/status \"a/web\"",
+            ),
+            (
+                Target::object(&CLUSTER_ROLES, &odd, Part::Whole),
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:a%20b%3F",
+                "get clusterroles.rbac.authorization.k8s.io \"system:a b?\"",
+            ),
+            (
+                Target::collection(&REPLICA_SETS, Some("a")),
+                "/apis/apps/v1/namespaces/a/replicasets",
+                "get replicasets.apps in namespace \"a\"",
+            ),
+            (Target::collection(&REPLICA_SETS, None), "/apis/apps/v1/replicasets", "get replicasets.apps"),
+        ] {
+            assert_eq!(target.path(), path);
+            assert_eq!(target.describe("get"), sentence);
+        }
+    }
+
+    #[test]
+    fn queries_are_encoded_and_leave_out_what_is_not_given() {
+        let query = Query::default().optional("labelSelector", Some("a in (b,c)")).optional("limit", None).pair("x", "1");
+        assert_eq!(query.as_str(), "?labelSelector=a%20in%20%28b%2Cc%29&x=1");
+        assert_eq!(Query::default().as_str(), "");
+    }
+}

@@ -1,0 +1,157 @@
+//! Connects [`Marks`] to one queue, the caches of its loop, and the API server.
+
+use std::sync::Arc;
+
+use kcm_api::{ObjectKey, PartialObjectMeta, Uid, View as _};
+use kcm_informers::Cache;
+use kcm_workqueue::Queue;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::marks::{Check, LiveAnswer, Mark, Marks, Sighting};
+use crate::client::{ApiClient, ApiError, ListOptions};
+use crate::reconcile::QueueKey;
+
+/// Parks keys until their own writes have come back, and wakes them on the event that settles the last mark.
+pub(crate) struct Tracker<K> {
+    queue: Queue<K>,
+    caches: Arc<[Arc<dyn Cache>]>,
+    // The cache that holds the objects that keys name, by its position.
+    primary: Option<usize>,
+    marks: Mutex<Marks<K>>,
+    added: Notify,
+}
+
+impl<K: QueueKey> Tracker<K> {
+    pub(crate) fn new(queue: Queue<K>, caches: Arc<[Arc<dyn Cache>]>, primary: Option<usize>) -> Arc<Self> {
+        let marks = Mutex::new(Marks::new(caches.len()));
+        let tracker = Arc::new(Self { queue, caches, primary, marks, added: Notify::new() });
+        for (index, cache) in tracker.caches.iter().enumerate() {
+            let tracker = Arc::downgrade(&tracker);
+            cache.on_progress(Box::new(move |progress| {
+                let Some(tracker) = tracker.upgrade() else { return };
+                let mut marks = tracker.marks.lock();
+                if marks.is_empty() {
+                    return;
+                }
+                let mut woken = marks.observed(index, progress.observed);
+                if let Some(uid) = progress.ended {
+                    woken.extend(marks.ended(index, uid));
+                    if tracker.primary == Some(index) {
+                        woken.extend(marks.owner_ended(uid));
+                    }
+                }
+                drop(marks);
+                tracker.wake(woken);
+            }));
+        }
+        tracker
+    }
+
+    /// The identity of the object that `key` names, as the cache shows it.
+    pub(crate) fn owner(&self, key: &K) -> Option<Uid> {
+        let cache = &self.caches[self.primary?];
+        cache.identity(key.object()?).map(|identity| identity.uid)
+    }
+
+    /// Ends the handling of `key`, which had `marks` left: it is parked until they are settled.
+    pub(crate) fn finish(&self, key: &K, owner: Option<Uid>, marks: Vec<Mark>) {
+        if marks.is_empty() {
+            self.queue.done(key);
+            return;
+        }
+        // Parked before the marks are known, so that the event that settles them finds it parked.
+        self.queue.park(key);
+        let mut woken = Vec::new();
+        let mut state = self.marks.lock();
+        if state.add(key, owner, marks.clone(), Instant::now()) {
+            // The events may have come before the answers.
+            for mark in &marks {
+                match mark {
+                    Mark::Version { cache, .. } => woken.extend(state.observed(*cache, &self.caches[*cache].observed())),
+                    Mark::Deletion { cache, object, uid } => {
+                        let still_there = self.caches[*cache]
+                            .identity(object)
+                            .is_some_and(|identity| identity.uid == *uid && !identity.terminating);
+                        if !still_there {
+                            woken.extend(state.ended(*cache, uid));
+                        }
+                    }
+                    Mark::Unsettled { .. } => {}
+                }
+            }
+            drop(state);
+            self.added.notify_one();
+        } else {
+            woken.push(key.clone());
+        }
+        self.wake(woken);
+    }
+
+    fn wake(&self, keys: Vec<K>) {
+        for key in keys {
+            self.queue.unpark(&key);
+        }
+    }
+
+    /// How many keys wait for their own writes.
+    pub(crate) fn waiting(&self) -> usize {
+        self.marks.lock().len()
+    }
+
+    /// Asks the API server about marks that are old or whose answer was lost; runs for ever.
+    pub(crate) async fn check_old_marks(&self, live: &ApiClient) {
+        loop {
+            let due = self.marks.lock().next_check();
+            match due {
+                None => self.added.notified().await,
+                Some(due) => tokio::select! {
+                    () = self.added.notified() => continue,
+                    () = tokio::time::sleep_until(due) => {}
+                },
+            }
+            let checks = self.marks.lock().due(Instant::now());
+            for check in checks {
+                self.check(live, &check).await;
+            }
+        }
+    }
+
+    async fn check(&self, live: &ApiClient, check: &Check<K>) {
+        let begun = Instant::now();
+        let cache = &self.caches[check.cache];
+        match look(live, cache.as_ref(), &check.object).await {
+            Ok(answer) => {
+                let woken = self.marks.lock().looked(check, begun, &answer);
+                self.wake(woken);
+            }
+            Err(error) => {
+                tracing::warn!(key = %check.key, object = %check.object, error = &error as &dyn std::error::Error,
+                    "Cannot check a write that has not come back; the key stays parked and the check is repeated");
+            }
+        }
+    }
+}
+
+// A list and not a get: the manager may list everything, but not every role may get.
+async fn look(live: &ApiClient, cache: &dyn Cache, object: &ObjectKey) -> Result<LiveAnswer, ApiError> {
+    let options = ListOptions {
+        field_selector: Some(format!("metadata.name={}", object.name())),
+        metadata_only: true,
+        ..ListOptions::default()
+    };
+    let list = live.list(cache.resource(), object.namespace(), &options).await?;
+    let items = list.items.iter().filter_map(|item| PartialObjectMeta::decode(item.get()).ok());
+    let live = items.map(|item| item.metadata).find(|meta| meta.key == *object).map(|meta| Sighting {
+        terminating: meta.is_terminating(),
+        uid: meta.uid,
+        version: meta.resource_version,
+    });
+    let cached = cache.identity(object).map(|identity| Sighting {
+        uid: identity.uid,
+        version: identity.resource_version,
+        terminating: identity.terminating,
+    });
+    Ok(LiveAnswer { list_version: list.resource_version, live, cached })
+}

@@ -1,0 +1,129 @@
+//! What a controller says of itself before anything runs.
+
+use futures::future::BoxFuture;
+use kcm_config::Row;
+
+use super::{ControllerContext, Running};
+
+/// What a plugin may fail with.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Registers a controller's informers and returns what to run, or `None` where the cluster lacks what it needs.
+///
+/// Called once at start, and again with back-off if it fails. It must not wait for caches: they start after
+/// every controller has been initialized.
+pub type InitFunc = for<'a> fn(&'a ControllerContext) -> BoxFuture<'a, Result<Option<Running>, BoxError>>;
+
+/// When a controller starts in relation to the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StartGroup {
+    /// Before all others, and not subject to `--controllers`: the token controller, whose tokens the others need.
+    First,
+    /// With all others, in the order of names.
+    Rest,
+}
+
+/// A controller, as a constant: its names, its settings and how to start it.
+///
+/// # Examples
+/// ```
+/// use futures::FutureExt as _;
+/// use kcm_framework::{ControllerContext, ControllerDescriptor, Running};
+///
+/// const GREETER: ControllerDescriptor = ControllerDescriptor::new("greeter-controller", |ctx: &ControllerContext| {
+///     async move { Ok(Some(Running::new())) }.boxed()
+/// })
+/// .aliases(&["greeter"]);
+///
+/// kcm_framework::inventory::submit! { GREETER }
+/// ```
+#[derive(Clone, Copy)]
+pub struct ControllerDescriptor {
+    pub(super) name: &'static str,
+    pub(super) aliases: &'static [&'static str],
+    pub(super) service_account: &'static str,
+    pub(super) required_gates: &'static [&'static str],
+    pub(super) on_by_default: bool,
+    pub(super) start_group: StartGroup,
+    pub(super) settings: &'static [Row],
+    pub(super) init: InitFunc,
+}
+
+impl ControllerDescriptor {
+    /// A controller that is on by default, has no aliases and acts as the service account of its own name.
+    ///
+    /// Canonical names are lower-case words joined by hyphens and end in `-controller`, as upstream's do.
+    #[must_use]
+    pub const fn new(name: &'static str, init: InitFunc) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            service_account: name,
+            required_gates: &[],
+            on_by_default: true,
+            start_group: StartGroup::Rest,
+            settings: &[],
+            init,
+        }
+    }
+
+    /// Further names that `--controllers` takes for this controller.
+    #[must_use]
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    /// The service account in `kube-system` whose rights it needs; several controllers may share one.
+    #[must_use]
+    pub const fn service_account(mut self, name: &'static str) -> Self {
+        self.service_account = name;
+        self
+    }
+
+    /// Feature gates that must all be on for it to run.
+    #[must_use]
+    pub const fn required_gates(mut self, gates: &'static [&'static str]) -> Self {
+        self.required_gates = gates;
+        self
+    }
+
+    /// Runs only where `--controllers` names it.
+    #[must_use]
+    pub const fn off_by_default(mut self) -> Self {
+        self.on_by_default = false;
+        self
+    }
+
+    /// When it starts in relation to the others.
+    #[must_use]
+    pub const fn start_group(mut self, group: StartGroup) -> Self {
+        self.start_group = group;
+        self
+    }
+
+    /// Its rows of settings: flags, environment variables and keys of the configuration file come from them.
+    #[must_use]
+    pub const fn settings(mut self, rows: &'static [Row]) -> Self {
+        self.settings = rows;
+        self
+    }
+
+    /// The canonical name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl std::fmt::Debug for ControllerDescriptor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ControllerDescriptor")
+            .field("name", &self.name)
+            .field("aliases", &self.aliases)
+            .field("start_group", &self.start_group)
+            .finish_non_exhaustive()
+    }
+}
+
+inventory::collect!(ControllerDescriptor);

@@ -1,0 +1,15 @@
+//! A controller, from its constant description to its running loops.
+
+mod context;
+mod descriptor;
+mod registry;
+mod running;
+mod selection;
+
+pub use context::{ControllerContext, Extensions, Shared};
+pub use descriptor::{BoxError, ControllerDescriptor, InitFunc, StartGroup};
+pub use registry::{Registry, RegistryError};
+pub use running::Running;
+pub use selection::{AbsentController, Selection, SelectionError};
+
+pub(crate) use running::Loop;

@@ -1,0 +1,106 @@
+//! What a controller runs once it is initialized: a set of named loops.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kcm_informers::Cache;
+use tokio_util::sync::CancellationToken;
+
+use super::BoxError;
+use crate::reconcile::{Reconcile, ReconcileLoop};
+
+type LoopFn = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
+
+/// The loops of one controller; each is supervised, measured and drained in the same way.
+///
+/// # Guarantees
+/// No loop begins before the caches that it reads have synced. A loop that fails or panics is started again
+/// with back-off, and no other loop notices.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Running {
+    loops: Vec<Loop>,
+}
+
+impl Running {
+    /// No loops yet.
+    pub const fn new() -> Self {
+        Self { loops: Vec::new() }
+    }
+
+    /// Adds a reconciler over a queue; a controller may have several.
+    pub fn reconcile<R: Reconcile>(mut self, reconcile: ReconcileLoop<R>) -> Self {
+        self.loops.push(reconcile.into_loop());
+        self
+    }
+
+    /// Adds work that is done every `period`, the first time at once.
+    ///
+    /// An error is logged and the work is done again at the next period.
+    pub fn periodic<F>(mut self, name: &'static str, period: Duration, work: F) -> Self
+    where
+        F: Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
+    {
+        let work = Arc::new(work);
+        self.loops.push(Loop::new(name, Vec::new(), move |cancel| {
+            let work = Arc::clone(&work);
+            Box::pin(async move {
+                loop {
+                    if let Err(error) = work().await {
+                        tracing::warn!(error = &*error, work = name, "Periodic work failed");
+                    }
+                    tokio::select! {
+                        () = cancel.cancelled() => return Ok(()),
+                        () = tokio::time::sleep(period) => {}
+                    }
+                }
+            })
+        }));
+        self
+    }
+
+    /// Adds a task that runs until its token is cancelled, or until its work is done for good.
+    pub fn task<F>(mut self, name: &'static str, run: F) -> Self
+    where
+        F: Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
+    {
+        self.loops.push(Loop::new(name, Vec::new(), run));
+        self
+    }
+
+    /// Makes the loop added last wait for these caches before it begins.
+    pub fn after_sync_of(mut self, caches: impl IntoIterator<Item = Arc<dyn Cache>>) -> Self {
+        if let Some(last) = self.loops.last_mut() {
+            last.reads.extend(caches);
+        }
+        self
+    }
+
+    pub(crate) fn into_loops(self) -> Vec<Loop> {
+        self.loops
+    }
+}
+
+/// One loop, as it is supervised.
+pub(crate) struct Loop {
+    pub(crate) name: &'static str,
+    pub(crate) reads: Vec<Arc<dyn Cache>>,
+    pub(crate) run: LoopFn,
+}
+
+impl Loop {
+    pub(crate) fn new<F>(name: &'static str, reads: Vec<Arc<dyn Cache>>, run: F) -> Self
+    where
+        F: Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
+    {
+        Self { name, reads, run: Box::new(run) }
+    }
+}
+
+impl fmt::Debug for Loop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loop").field("name", &self.name).finish_non_exhaustive()
+    }
+}

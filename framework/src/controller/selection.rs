@@ -1,0 +1,172 @@
+//! Which controllers `--controllers` enables.
+
+use super::{ControllerDescriptor, Registry, StartGroup};
+
+/// A checked `--controllers` list, read as upstream reads it.
+///
+/// Items are `*`, `name` or `-name`, canonical names or aliases. The first item that names a controller
+/// decides about it; `*` decides only where none does, and leaves out what is off by default.
+///
+/// # Upstream
+/// `IsControllerEnabled` in `k8s.io/controller-manager/app/helper.go`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    items: Vec<(&'static str, bool)>,
+    star: bool,
+}
+
+/// An item of `--controllers` that is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectionError {
+    /// Nobody knows that name.
+    #[error("{item:?} is not in the list of known controllers{}", nearest.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default())]
+    Unknown {
+        /// The item as given, without its `-`.
+        item: String,
+        /// The nearest known name.
+        nearest: Option<&'static str>,
+    },
+    /// Upstream has that controller, this binary does not.
+    #[error("the controller {name:?} is not part of this binary yet: let another controller manager run it, and leave it out here")]
+    Absent {
+        /// Its canonical name.
+        name: &'static str,
+    },
+}
+
+/// A controller that is known by name without being linked: canonical name and aliases.
+pub type AbsentController = (&'static str, &'static [&'static str]);
+
+impl Selection {
+    /// Checks `items` against the linked controllers and those that are known but `absent`.
+    ///
+    /// # Errors
+    /// Every item that is unknown, and every absent controller that is named without `-`.
+    pub fn parse<'a>(
+        items: impl IntoIterator<Item = &'a str>,
+        registry: &Registry,
+        absent: &[AbsentController],
+    ) -> Result<Self, Vec<SelectionError>> {
+        let mut selection = Self { items: Vec::new(), star: false };
+        let mut errors = Vec::new();
+        for item in items {
+            if item == "*" {
+                selection.star = true;
+                continue;
+            }
+            let (name, on) = item.strip_prefix('-').map_or((item, true), |name| (name, false));
+            let missing =
+                absent.iter().find(|(canonical, aliases)| *canonical == name || aliases.contains(&name));
+            match (registry.find(name), missing) {
+                (Some(controller), _) => selection.items.push((controller.name, on)),
+                (None, Some((canonical, _))) if on => errors.push(SelectionError::Absent { name: canonical }),
+                (None, Some(_)) => {}
+                (None, None) => errors.push(SelectionError::Unknown {
+                    item: name.to_owned(),
+                    nearest: nearest(name, registry, absent),
+                }),
+            }
+        }
+        if errors.is_empty() { Ok(selection) } else { Err(errors) }
+    }
+
+    /// Whether `controller` is to run. The first group does not look at the list at all.
+    #[must_use]
+    pub fn enables(&self, controller: &ControllerDescriptor) -> bool {
+        if controller.start_group == StartGroup::First {
+            return true;
+        }
+        let named = self.items.iter().find(|(name, _)| *name == controller.name);
+        named.map_or(self.star && controller.on_by_default, |(_, on)| *on)
+    }
+}
+
+// A name that shares less than about two thirds of its letters is no help.
+const SIMILAR: f64 = 0.6;
+
+fn nearest(name: &str, registry: &Registry, absent: &[AbsentController]) -> Option<&'static str> {
+    let linked = registry.iter().map(|controller| (controller.name, controller.aliases));
+    linked
+        .chain(absent.iter().copied())
+        .flat_map(|(canonical, aliases)| std::iter::once(canonical).chain(aliases.iter().copied()))
+        .map(|known| (strsim::normalized_damerau_levenshtein(name, known), known))
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    const fn named(name: &'static str) -> ControllerDescriptor {
+        ControllerDescriptor::new(name, |_| async { Ok(None) }.boxed())
+    }
+
+    fn registry() -> Registry {
+        Registry::of([
+            named("replicaset-controller").aliases(&["replicaset"]),
+            named("deployment-controller").aliases(&["deployment"]),
+            named("token-cleaner-controller").off_by_default(),
+            named("serviceaccount-token-controller").start_group(StartGroup::First),
+        ])
+        .unwrap()
+    }
+
+    const ABSENT: &[AbsentController] = &[("job-controller", &["job"])];
+
+    #[test]
+    fn decides_as_upstream_does() {
+        let always = "serviceaccount-token-controller";
+        for (items, expected) in [
+            (&["*"][..], &["deployment-controller", "replicaset-controller", always][..]),
+            (&[][..], &[always]),
+            (&["replicaset"], &["replicaset-controller", always]),
+            (&["*", "-replicaset"], &["deployment-controller", always]),
+            (&["-replicaset", "*"], &["deployment-controller", always]),
+            (&["-replicaset"], &[always]),
+            (&["replicaset", "-replicaset-controller"], &["replicaset-controller", always]),
+            (&["-replicaset", "replicaset-controller"], &[always]),
+            (&["*", "token-cleaner-controller"], &[
+                "deployment-controller",
+                "replicaset-controller",
+                always,
+                "token-cleaner-controller",
+            ]),
+            (&["*", "-job", "-serviceaccount-token-controller"], &[
+                "deployment-controller",
+                "replicaset-controller",
+                always,
+            ]),
+        ] {
+            let registry = registry();
+            let selection = Selection::parse(items.iter().copied(), &registry, ABSENT).unwrap();
+            let enabled: Vec<_> =
+                registry.iter().filter(|c| selection.enables(c)).map(ControllerDescriptor::name).collect();
+            assert_eq!(enabled, expected, "--controllers={}", items.join(","));
+        }
+    }
+
+    #[test]
+    fn lists_every_refused_item_with_the_nearest_known_name() {
+        let errors =
+            Selection::parse(["replicasets", "-*", "job", "-jobb", "zzz"], &registry(), ABSENT).unwrap_err();
+        assert_eq!(
+            errors,
+            [
+                SelectionError::Unknown { item: "replicasets".into(), nearest: Some("replicaset") },
+                SelectionError::Unknown { item: "*".into(), nearest: None },
+                SelectionError::Absent { name: "job-controller" },
+                SelectionError::Unknown { item: "jobb".into(), nearest: Some("job") },
+                SelectionError::Unknown { item: "zzz".into(), nearest: None },
+            ]
+        );
+        assert_eq!(
+            errors[0].to_string(),
+            r#""replicasets" is not in the list of known controllers; did you mean "replicaset"?"#
+        );
+    }
+}

@@ -1,0 +1,213 @@
+//! Starts controllers in order, keeps them running, and stops them in reverse.
+
+mod stage;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_config::{Effective, Gates};
+use kcm_informers::{Factory, FactoryOptions};
+use tokio_util::sync::CancellationToken;
+
+pub use stage::Stage;
+use stage::Stages;
+
+use crate::client::{ClientBuilder, ProbeError};
+use crate::clock::Clock;
+use crate::controller::{ControllerContext, ControllerDescriptor, Extensions, Registry, Selection, Shared};
+use crate::discovery::Discovery;
+use crate::events::EventSource;
+use crate::metrics::Metrics;
+use crate::reconcile::Names;
+use crate::supervise::Supervised;
+
+/// What a manager is made of; everything that could differ between two runs is in here.
+pub struct Manager {
+    /// The controllers that could run.
+    pub registry: Registry,
+    /// Those that shall.
+    pub selection: Selection,
+    /// The merged settings.
+    pub settings: Effective,
+    /// The feature gates.
+    pub gates: Gates,
+    /// The way to the API server.
+    pub clients: ClientBuilder,
+    /// The wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Where metrics are kept.
+    pub metrics: Arc<Metrics>,
+    /// Delays, names and jitter follow from it.
+    pub seed: u64,
+    /// The least delay before each controller's initialization; the delay is drawn in [it, 2 × it).
+    pub start_interval: Duration,
+    /// The least resync period; the period is drawn once in [it, 2 × it).
+    pub min_resync: Duration,
+    /// Values for controllers that know them.
+    pub extensions: Extensions,
+}
+
+/// The two requests to stop.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    /// Finish what is in hand, then stop.
+    pub drain: CancellationToken,
+    /// Stop at once.
+    pub abort: CancellationToken,
+}
+
+/// Why a manager could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManagerError {
+    /// The API server cannot be reached or used.
+    #[error(transparent)]
+    ApiServer(#[from] ProbeError),
+}
+
+/// How long each stage may take to end.
+///
+/// # Upstream
+/// The default of `--controller-shutdown-timeout`.
+pub const GRACE: Duration = Duration::from_secs(10);
+
+/// How long the API server has to answer at the start.
+///
+/// # Upstream
+/// `WaitForAPIServer` in `k8s.io/controller-manager/app`.
+pub const API_SERVER_PATIENCE: Duration = Duration::from_secs(10);
+
+impl Manager {
+    /// Starts every stage, runs until `stop`, and stops every stage.
+    ///
+    /// # Errors
+    /// [`ManagerError::ApiServer`] where the API server does not answer or does not accept us; nothing has been
+    /// started then. Controllers that fail are tried again and do not end the manager.
+    pub async fn run(self, stop: Stop) -> Result<(), ManagerError> {
+        let mut stages = Stages::default();
+        let started = tokio::select! {
+            biased;
+            () = stop.drain.cancelled() => Ok(()),
+            started = self.start(&mut stages) => started,
+        };
+        if started.is_ok() {
+            stop.drain.cancelled().await;
+            tracing::info!("Stopping");
+        }
+        stages.stop(GRACE, &stop.abort).await;
+        started
+    }
+
+    async fn start(self, stages: &mut Stages) -> Result<(), ManagerError> {
+        stages.enter(Stage::ApiServer);
+        self.clients.wait_for_api_server(API_SERVER_PATIENCE).await?;
+
+        stages.enter(Stage::Context);
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        let shared = self.context(stages, &mut rng).await;
+
+        stages.enter(Stage::Controllers);
+        let initialized = initialize(&self.registry, &self.selection, self.start_interval, &shared, &mut rng).await;
+
+        stages.enter(Stage::Informers);
+        shared.informers.start();
+        let informers = shared.informers.clone();
+        stages.spawn(|cancel| async move {
+            cancel.cancelled().await;
+            informers.shut_down().await;
+        });
+        shared.informers_started.cancel();
+
+        stages.enter(Stage::Loops);
+        let ends = shared.cancel.clone();
+        stages.spawn(|cancel| async move {
+            cancel.cancelled().await;
+            ends.cancel();
+        });
+        for (descriptor, supervised) in initialized {
+            stages.spawn(|cancel| supervised.run(descriptor, cancel));
+        }
+        Ok(())
+    }
+
+    async fn context(&self, stages: &mut Stages, rng: &mut fastrand::Rng) -> Arc<Shared> {
+        let manager = self.clients.client_for(ClientBuilder::MANAGER);
+        let (discovery, refresh) = Discovery::load(manager.clone()).await;
+        stages.spawn(|cancel| refresh.run(cancel));
+        let (events, sender) = EventSource::new(self.clients.clone(), Arc::clone(&self.clock), rng.u64(..));
+        stages.spawn(|cancel| sender.run(cancel));
+        let informers = Factory::new(FactoryOptions {
+            client: self.clients.kube_client_for(ClientBuilder::SHARED_INFORMERS),
+            seed: rng.u64(..),
+            metrics: self.metrics.informers(),
+        });
+        Arc::new(Shared {
+            clients: self.clients.clone(),
+            informers,
+            settings: self.settings.clone(),
+            gates: self.gates.clone(),
+            clock: Arc::clone(&self.clock),
+            events,
+            discovery,
+            metrics: Arc::clone(&self.metrics),
+            names: Names::seeded(rng.u64(..)),
+            resync: jittered(self.min_resync, rng),
+            cancel: CancellationToken::new(),
+            informers_started: CancellationToken::new(),
+            extensions: self.extensions.clone(),
+        })
+    }
+}
+
+/// Initializes the enabled controllers one after another, each after a jittered delay, the first group first.
+async fn initialize(
+    registry: &Registry,
+    selection: &Selection,
+    interval: Duration,
+    shared: &Arc<Shared>,
+    rng: &mut fastrand::Rng,
+) -> Vec<(ControllerDescriptor, Supervised)> {
+    let mut order: Vec<&ControllerDescriptor> = registry.iter().collect();
+    order.sort_by_key(|descriptor| (descriptor.group(), descriptor.name()));
+    let mut initialized = Vec::new();
+    for descriptor in order {
+        let controller = descriptor.name();
+        if !selection.enables(descriptor) {
+            tracing::warn!(controller, "Controller is disabled");
+            continue;
+        }
+        if let Some(gate) = descriptor.gates().iter().find(|gate| !shared.gates.enabled(gate)) {
+            tracing::info!(controller, gate, "Controller is disabled by a feature gate");
+            continue;
+        }
+        tokio::time::sleep(jittered(interval, rng)).await;
+        tracing::info!(controller, "Starting controller");
+        let context = ControllerContext::new(descriptor, Arc::clone(shared));
+        if let Some(supervised) = Supervised::initialize(descriptor, context).await {
+            initialized.push((*descriptor, supervised));
+        }
+    }
+    initialized
+}
+
+/// A duration drawn in [`least`, 2 × `least`).
+///
+/// # Upstream
+/// `wait.Jitter` with a factor of 1.
+fn jittered(least: Duration, rng: &mut fastrand::Rng) -> Duration {
+    least.mul_f64(1.0 + rng.f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jittered_delay_is_at_least_the_interval_and_less_than_twice_it() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        let least = Duration::from_secs(10);
+        let drawn: Vec<_> = (0..1000).map(|_| jittered(least, &mut rng)).collect();
+        assert!(drawn.iter().all(|delay| (least..least * 2).contains(delay)));
+        assert_eq!(jittered(Duration::ZERO, &mut rng), Duration::ZERO);
+    }
+}

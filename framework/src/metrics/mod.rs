@@ -1,0 +1,94 @@
+//! Metrics by upstream's names, kept in one registry and written in the text format of Prometheus.
+
+mod queues;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use queues::QueueMetrics;
+
+/// All metrics of one manager; no globals, so that two managers in one process do not mix theirs.
+pub struct Metrics {
+    registry: Mutex<Registry>,
+    queues: QueueMetrics,
+    reconciles: Family<ReconcileLabels, Counter>,
+    loop_failures: Family<LoopLabels, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReconcileLabels {
+    controller: &'static str,
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LoopLabels {
+    controller: String,
+    name: &'static str,
+}
+
+impl Metrics {
+    /// An empty registry with the framework's own metrics.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        let mut registry = Registry::default();
+        let queues = QueueMetrics::default();
+        queues.register(&mut registry);
+        let reconciles = Family::default();
+        registry.register(
+            "controller_reconciles",
+            "Reconciles by controller and result: success, panic, or the class of the error",
+            reconciles.clone(),
+        );
+        let loop_failures = Family::default();
+        registry.register(
+            "controller_loop_failures",
+            "Loops of controllers that ended or panicked and were started again",
+            loop_failures.clone(),
+        );
+        Arc::new(Self { registry: Mutex::new(registry), queues, reconciles, loop_failures })
+    }
+
+    /// Lets a controller add metrics of its own.
+    pub fn register(&self, register: impl FnOnce(&mut Registry)) {
+        register(&mut self.registry.lock());
+    }
+
+    /// All metrics as text.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        self.queues.refresh();
+        let mut out = String::new();
+        if text::encode(&mut out, &self.registry.lock()).is_err() {
+            // Writing to a string fails only where a metric of a plugin does.
+            out.clear();
+            let _written = writeln!(out, "# a metric could not be written");
+        }
+        out
+    }
+
+    /// The metrics of one queue, for [`kcm_workqueue::QueueOptions`].
+    pub(crate) const fn queues(&self) -> &QueueMetrics {
+        &self.queues
+    }
+
+    pub(crate) fn reconciled(&self, controller: &'static str, result: &'static str) {
+        self.reconciles.get_or_create(&ReconcileLabels { controller, result }).inc();
+    }
+
+    pub(crate) fn loop_failed(&self, controller: &str, name: &'static str) {
+        self.loop_failures.get_or_create(&LoopLabels { controller: controller.to_owned(), name }).inc();
+    }
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,139 @@
+//! The metrics of work queues.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use kcm_workqueue::UnfinishedWork;
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+// As upstream: ten nanoseconds to ten seconds, by tens.
+const SECONDS: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
+
+type Seconds = Gauge<f64, AtomicU64>;
+type Ask = Box<dyn Fn() -> UnfinishedWork + Send + Sync>;
+
+/// The metrics of all queues, by the label `name`.
+///
+/// # Upstream
+/// `k8s.io/component-base/metrics/prometheus/workqueue`.
+#[derive(Clone)]
+pub(crate) struct QueueMetrics {
+    depth: Family<Name, Gauge>,
+    adds: Family<Name, Counter>,
+    retries: Family<Name, Counter>,
+    queued: Family<Name, Histogram>,
+    worked: Family<Name, Histogram>,
+    unfinished: Family<Name, Seconds>,
+    longest: Family<Name, Seconds>,
+    asked_at_scrape: Arc<Mutex<Vec<(Name, Ask)>>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Name {
+    name: String,
+}
+
+impl Default for QueueMetrics {
+    fn default() -> Self {
+        let histogram = || Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
+        Self {
+            depth: Family::default(),
+            adds: Family::default(),
+            retries: Family::default(),
+            queued: histogram(),
+            worked: histogram(),
+            unfinished: Family::default(),
+            longest: Family::default(),
+            asked_at_scrape: Arc::default(),
+        }
+    }
+}
+
+impl QueueMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        // The encoder adds `_total` to the names of counters.
+        registry.register("workqueue_depth", "Current depth of workqueue", self.depth.clone());
+        registry.register("workqueue_adds", "Total number of adds handled by workqueue", self.adds.clone());
+        registry.register("workqueue_retries", "Total number of retries handled by workqueue", self.retries.clone());
+        registry.register(
+            "workqueue_queue_duration_seconds",
+            "How long in seconds a key waits in workqueue before a worker takes it",
+            self.queued.clone(),
+        );
+        registry.register(
+            "workqueue_work_duration_seconds",
+            "How long in seconds a worker has a key of workqueue in hand",
+            self.worked.clone(),
+        );
+        registry.register(
+            "workqueue_unfinished_work_seconds",
+            "Seconds of work in hand that is not finished, summed over the workers",
+            self.unfinished.clone(),
+        );
+        registry.register(
+            "workqueue_longest_running_processor_seconds",
+            "For how many seconds the longest running worker has had its key",
+            self.longest.clone(),
+        );
+    }
+
+    /// What the queue `name` reports to.
+    pub(crate) fn of(&self, name: &str) -> Arc<dyn kcm_workqueue::Metrics> {
+        let name = Name { name: name.to_owned() };
+        Arc::new(OneQueue {
+            depth: self.depth.get_or_create(&name).clone(),
+            adds: self.adds.get_or_create(&name).clone(),
+            retries: self.retries.get_or_create(&name).clone(),
+            queued: self.queued.get_or_create(&name).clone(),
+            worked: self.worked.get_or_create(&name).clone(),
+        })
+    }
+
+    /// Has the queue `name` asked for its unfinished work at each scrape.
+    pub(crate) fn ask(&self, name: &str, ask: impl Fn() -> UnfinishedWork + Send + Sync + 'static) {
+        self.asked_at_scrape.lock().push((Name { name: name.to_owned() }, Box::new(ask)));
+    }
+
+    pub(super) fn refresh(&self) {
+        for (name, ask) in &*self.asked_at_scrape.lock() {
+            let work = ask();
+            self.unfinished.get_or_create(name).set(work.total.as_secs_f64());
+            self.longest.get_or_create(name).set(work.longest.as_secs_f64());
+        }
+    }
+}
+
+struct OneQueue {
+    depth: Gauge,
+    adds: Counter,
+    retries: Counter,
+    queued: Histogram,
+    worked: Histogram,
+}
+
+impl kcm_workqueue::Metrics for OneQueue {
+    fn added(&self, keys: u64) {
+        self.adds.inc_by(keys);
+        self.depth.inc_by(i64::try_from(keys).unwrap_or(i64::MAX));
+    }
+
+    fn taken(&self, waited: Duration) {
+        self.depth.dec();
+        self.queued.observe(waited.as_secs_f64());
+    }
+
+    fn finished(&self, worked: Duration) {
+        self.worked.observe(worked.as_secs_f64());
+    }
+
+    fn retried(&self) {
+        self.retries.inc();
+    }
+}

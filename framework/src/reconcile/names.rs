@@ -1,0 +1,24 @@
+//! Random names for new objects.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// Makes names for new objects from a seeded generator, which all sessions of a process share.
+#[derive(Debug, Clone)]
+pub struct Names(Arc<Mutex<fastrand::Rng>>);
+
+impl Names {
+    /// A generator that makes the same names in the same order for the same seed.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))))
+    }
+
+    /// `base` and five random letters, cut to fit.
+    #[must_use]
+    pub fn generate(&self, base: &str) -> String {
+        let mut rng = self.0.lock();
+        kcm_api::generate_name(base, || rng.u32(..))
+    }
+}

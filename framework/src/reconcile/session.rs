@@ -1,0 +1,171 @@
+//! The API client of one reconcile, which remembers what it wrote.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_api::{ObjectKey, Resource, Uid};
+use kcm_informers::Cache;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::Names;
+use crate::client::{ApiClient, ApiError, DeleteOptions, Deleted, Part, Patch, Payload, REQUEST_TIMEOUT, Written};
+use crate::consistency::marks::{CacheIndex, Mark};
+
+/// Writes on behalf of one reconcile of one key.
+///
+/// Each write leaves a mark, and the key is not reconciled again until all marks are settled: see
+/// [`consistency`](crate::consistency). Reads leave none.
+///
+/// # Cancellation
+/// A write whose future is dropped before the answer counts as one whose answer was lost.
+pub struct Session {
+    api: ApiClient,
+    caches: Arc<[Arc<dyn Cache>]>,
+    names: Names,
+    marks: Mutex<Vec<Mark>>,
+}
+
+impl Session {
+    /// A session over `api` for a loop that reads `caches`; the loops of the framework make their own.
+    #[must_use]
+    pub fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, names: Names) -> Self {
+        Self { api, caches, names, marks: Mutex::new(Vec::new()) }
+    }
+
+    /// The client, for reads and for writes that need not come back through a cache.
+    #[must_use]
+    pub const fn api(&self) -> &ApiClient {
+        &self.api
+    }
+
+    /// The marks left so far, and none from then on.
+    pub(crate) fn take_marks(&self) -> Vec<Mark> {
+        std::mem::take(&mut self.marks.lock())
+    }
+
+    /// A name for a new object: `base` and five random letters, cut to fit.
+    ///
+    /// Names are made here and not by the API server (`generateName`), so that what became of a request whose
+    /// answer was lost can be asked for by name. Put the same `base` into `generateName` where people look for it.
+    #[must_use]
+    pub fn generate_name(&self, base: &str) -> String {
+        self.names.generate(base)
+    }
+
+    /// Creates the object `key`, whose name `object` carries.
+    pub async fn create(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        object: Payload,
+    ) -> Result<Written, ApiError> {
+        let write = self.begin(resource, key, None);
+        let answer = self.api.create(resource, key.namespace(), object).await;
+        write.written(answer)
+    }
+
+    /// Replaces the object, or a part of it; `object` carries the resource version that it is based on.
+    pub async fn put(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        part: Part,
+        object: Payload,
+    ) -> Result<Written, ApiError> {
+        let write = self.begin(resource, key, None);
+        let answer = self.api.put(resource, key, part, object).await;
+        write.written(answer)
+    }
+
+    /// Changes the object, or a part of it.
+    pub async fn patch(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        part: Part,
+        patch: Patch,
+    ) -> Result<Written, ApiError> {
+        let write = self.begin(resource, key, None);
+        let answer = self.api.patch(resource, key, part, patch).await;
+        write.written(answer)
+    }
+
+    /// Deletes the object with that uid; one that is gone already is no error.
+    pub async fn delete(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        uid: &Uid,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        let write = self.begin(resource, key, Some(uid.clone()));
+        let answer = self.api.delete(resource, key, options).await;
+        write.deleted(answer)
+    }
+
+    fn begin(&self, resource: &Resource, object: &ObjectKey, deleted: Option<Uid>) -> Write<'_> {
+        Write {
+            session: self,
+            cache: self.caches.iter().position(|cache| cache.resource() == resource),
+            object: object.clone(),
+            deleted,
+            lost: Some(None),
+        }
+    }
+}
+
+/// A request that was dropped, maybe before it was even sent, has ended by then: twice the time that one is given.
+const ANSWER_BY: Duration = Duration::from_secs(2 * REQUEST_TIMEOUT.as_secs());
+
+/// A write that is under way. Dropped without an answer, it counts as one whose answer was lost.
+struct Write<'a> {
+    session: &'a Session,
+    cache: Option<CacheIndex>,
+    object: ObjectKey,
+    deleted: Option<Uid>,
+    // Present while the answer is missing; holds the server's deadline for the request where it is known.
+    lost: Option<Option<Instant>>,
+}
+
+impl Write<'_> {
+    fn written(mut self, answer: Result<Written, ApiError>) -> Result<Written, ApiError> {
+        self.lost = lost(&answer);
+        if let (Some(cache), Ok(written)) = (self.cache, &answer)
+            && covers(&*self.session.caches[cache], written)
+        {
+            let version = written.resource_version.clone();
+            self.leave(Mark::Version { cache, object: self.object.clone(), version });
+        }
+        answer
+    }
+
+    fn deleted(mut self, answer: Result<Deleted, ApiError>) -> Result<Deleted, ApiError> {
+        self.lost = lost(&answer);
+        if let (Some(cache), Ok(Deleted::Accepted), Some(uid)) = (self.cache, &answer, self.deleted.clone()) {
+            self.leave(Mark::Deletion { cache, object: self.object.clone(), uid });
+        }
+        answer
+    }
+
+    fn leave(&self, mark: Mark) {
+        self.session.marks.lock().push(mark);
+    }
+}
+
+impl Drop for Write<'_> {
+    fn drop(&mut self) {
+        if let (Some(deadline), Some(cache)) = (self.lost, self.cache) {
+            self.leave(Mark::Unsettled {
+                cache,
+                object: self.object.clone(),
+                deleted: self.deleted.take(),
+                deadline: deadline.unwrap_or_else(|| Instant::now() + ANSWER_BY),
+            });
+        }
+    }
+}
+
+fn lost<T>(answer: &Result<T, ApiError>) -> Option<Option<Instant>> {
+    answer.as_ref().err().filter(|error| error.answer_lost()).map(ApiError::deadline)
+}

@@ -1,0 +1,196 @@
+//! The workers of a reconcile loop.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::join_all;
+use kcm_informers::Cache;
+use kcm_workqueue::{Priority, Queue};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::error::Retry;
+use super::{Class, Names, Outcome, QueueKey, Reconcile, ReconcileError, Session};
+use crate::client::ApiClient;
+use crate::consistency::Tracker;
+use crate::controller::Loop;
+use crate::metrics::Metrics;
+use crate::supervise::panic_text;
+
+/// A [`Reconcile`] over a queue, with as many workers as it is given.
+///
+/// Made by [`ControllerContext::reconcile_loop`](crate::ControllerContext::reconcile_loop).
+#[must_use = "a loop does nothing until it is part of a `Running`"]
+pub struct ReconcileLoop<R: Reconcile> {
+    pub(crate) controller: &'static str,
+    pub(crate) queue: Queue<R::Key>,
+    pub(crate) reconciler: R,
+    pub(crate) api: ApiClient,
+    pub(crate) live: ApiClient,
+    pub(crate) names: Names,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) workers: usize,
+    pub(crate) caches: Vec<Arc<dyn Cache>>,
+    pub(crate) primary: Option<usize>,
+}
+
+impl<R: Reconcile> ReconcileLoop<R> {
+    /// How many keys are handled at once.
+    pub const fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// The cache of the objects that keys name: waited for at start, and its objects' identities tell a
+    /// recreated object from its predecessor.
+    pub fn keyed_by(mut self, cache: Arc<dyn Cache>) -> Self {
+        self.primary = Some(self.caches.len());
+        self.caches.push(cache);
+        self
+    }
+
+    /// A further cache that the reconciler reads: waited for at start, and writes to its resource are waited for.
+    pub fn reads(mut self, cache: Arc<dyn Cache>) -> Self {
+        self.caches.push(cache);
+        self
+    }
+
+    pub(crate) fn into_loop(self) -> Loop {
+        let caches: Arc<[_]> = self.caches.into();
+        let reads = caches.to_vec();
+        let name = self.controller;
+        let tracker = Tracker::new(self.queue.clone(), Arc::clone(&caches), self.primary);
+        let shared = Arc::new(Shared {
+            controller: self.controller,
+            queue: self.queue,
+            reconciler: self.reconciler,
+            api: self.api,
+            names: self.names,
+            metrics: self.metrics,
+            caches,
+            tracker,
+        });
+        let (live, workers) = (self.live, self.workers);
+        Loop::new(name, reads, move |cancel| {
+            let (shared, live) = (Arc::clone(&shared), live.clone());
+            Box::pin(async move {
+                let work = join_all((0..workers).map(|_| shared.work(&cancel)));
+                tokio::select! {
+                    _ = work => {}
+                    () = shared.tracker.check_old_marks(&live) => {}
+                }
+                Ok(())
+            })
+        })
+    }
+}
+
+struct Shared<R: Reconcile> {
+    controller: &'static str,
+    queue: Queue<R::Key>,
+    reconciler: R,
+    api: ApiClient,
+    names: Names,
+    metrics: Arc<Metrics>,
+    caches: Arc<[Arc<dyn Cache>]>,
+    tracker: Arc<Tracker<R::Key>>,
+}
+
+impl<R: Reconcile> Shared<R> {
+    /// Handles keys until `cancel`; the one in hand is finished.
+    async fn work(&self, cancel: &CancellationToken) {
+        loop {
+            let key = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return,
+                key = self.queue.get() => key,
+            };
+            let Some(key) = key else { return };
+            self.handle(InHand { shared: self, key: Some(key) }).await;
+        }
+    }
+
+    async fn handle(&self, in_hand: InHand<'_, R>) {
+        let key = in_hand.key();
+        let owner = self.tracker.owner(key);
+        let session = Session::new(self.api.clone(), Arc::clone(&self.caches), self.names.clone());
+        let object = key.object();
+        let span = tracing::info_span!(
+            "reconcile",
+            controller = self.controller,
+            namespace = object.and_then(|object| object.namespace()),
+            name = object.map(|object| object.name()),
+            attempt = self.queue.failures(key) + 1,
+        );
+        let result = AssertUnwindSafe(self.reconciler.reconcile(key, &session))
+            .catch_unwind()
+            .instrument(span.clone())
+            .await;
+        span.in_scope(|| match result {
+            Ok(Ok(outcome)) => self.succeeded(key, outcome),
+            Ok(Err(error)) => self.failed(key, &error),
+            Err(panic) => self.panicked(key, &panic_text(&*panic)),
+        });
+        self.tracker.finish(&in_hand.finish(), owner, session.take_marks());
+    }
+
+    fn succeeded(&self, key: &R::Key, outcome: Outcome) {
+        self.metrics.reconciled(self.controller, "success");
+        self.queue.forget(key);
+        if let Some(delay) = outcome.recheck {
+            self.queue.add_after(key.clone(), delay, Priority::Live);
+        }
+    }
+
+    fn failed(&self, key: &R::Key, error: &ReconcileError) {
+        let class = error.class();
+        let source = std::error::Error::source(error);
+        self.metrics.reconciled(self.controller, class.as_str());
+        match class {
+            Class::Conflict => tracing::debug!(%key, error = source, "Reconcile met a newer state; it is retried"),
+            Class::Transient => tracing::warn!(%key, error = source, "Reconcile failed; it is retried with back-off"),
+            Class::Terminal => tracing::warn!(%key, error = source, "Reconcile cannot succeed until something changes"),
+            Class::Forbidden => tracing::error!(
+                %key, error = source,
+                "Reconcile lacks a permission: grant it to the identity that the message names",
+            ),
+        }
+        match class.retry() {
+            Retry::BackOff => self.queue.retry(key.clone()),
+            Retry::After(delay) => self.queue.add_after(key.clone(), delay, Priority::Live),
+            Retry::OnChange => self.queue.forget(key),
+        }
+    }
+
+    fn panicked(&self, key: &R::Key, panic: &str) {
+        self.metrics.reconciled(self.controller, "panic");
+        tracing::error!(%key, panic, "Reconcile panicked; the key is retried with back-off");
+        self.queue.retry(key.clone());
+    }
+}
+
+/// A key that a worker has in hand; given back to the queue if the worker ends before it has finished.
+struct InHand<'a, R: Reconcile> {
+    shared: &'a Shared<R>,
+    key: Option<R::Key>,
+}
+
+impl<R: Reconcile> InHand<'_, R> {
+    const fn key(&self) -> &R::Key {
+        self.key.as_ref().expect("a key is in hand until it is finished")
+    }
+
+    fn finish(mut self) -> R::Key {
+        self.key.take().expect("a key is in hand until it is finished")
+    }
+}
+
+impl<R: Reconcile> Drop for InHand<'_, R> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.shared.queue.add(key.clone(), Priority::Live);
+            self.shared.queue.done(&key);
+        }
+    }
+}

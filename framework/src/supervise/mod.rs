@@ -1,0 +1,130 @@
+//! Keeps controllers running: what fails or panics is started again with back-off, and its siblings never notice.
+
+mod backoff;
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::join_all;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+pub use backoff::Backoff;
+
+use crate::controller::{BoxError, ControllerContext, ControllerDescriptor, Loop, Running};
+
+/// A controller between its first initialization and the end of its loops.
+///
+/// Made by [`initialize`](Self::initialize), which never fails: what went wrong is logged and tried again in
+/// [`run`](Self::run).
+#[must_use]
+pub struct Supervised {
+    context: ControllerContext,
+    loops: Option<Vec<Loop>>,
+}
+
+impl Supervised {
+    /// Calls the controller's `InitFunc` once. `None` where the cluster lacks what the controller needs.
+    pub async fn initialize(descriptor: &ControllerDescriptor, context: ControllerContext) -> Option<Self> {
+        match try_initialize(descriptor, &context).await {
+            Ok(Some(running)) => {
+                tracing::info!(controller = descriptor.name(), "Initialized controller");
+                Some(Self { context, loops: Some(running.into_loops()) })
+            }
+            Ok(None) => {
+                tracing::warn!(controller = descriptor.name(), "Skipping controller: the cluster does not serve what it needs");
+                None
+            }
+            Err(error) => {
+                report(descriptor.name(), "its initialization", &*error);
+                Some(Self { context, loops: None })
+            }
+        }
+    }
+
+    /// Runs the controller's loops until `cancel`; initializes again with back-off where that failed.
+    pub async fn run(self, descriptor: ControllerDescriptor, cancel: CancellationToken) {
+        let Self { context, mut loops } = self;
+        let mut backoff = Backoff::new();
+        let loops = loop {
+            if let Some(loops) = loops.take() {
+                break loops;
+            }
+            if !pause(&cancel, backoff.after(std::time::Duration::ZERO)).await {
+                return;
+            }
+            match try_initialize(&descriptor, &context).await {
+                Ok(Some(running)) => loops = Some(running.into_loops()),
+                Ok(None) => return,
+                Err(error) => report(descriptor.name(), "its initialization", &*error),
+            }
+        };
+        tracing::info!(controller = descriptor.name(), "Started controller");
+        join_all(loops.iter().map(|one| {
+            let span = tracing::info_span!("loop", controller = descriptor.name(), name = one.name);
+            keep_running(descriptor.name(), one, &context, cancel.clone()).instrument(span)
+        }))
+        .await;
+    }
+}
+
+async fn try_initialize(
+    descriptor: &ControllerDescriptor,
+    context: &ControllerContext,
+) -> Result<Option<Running>, BoxError> {
+    AssertUnwindSafe(descriptor.initialize(context))
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|panic| Err(Panicked(panic_text(&*panic)).into()))
+}
+
+async fn keep_running(controller: &str, one: &Loop, context: &ControllerContext, cancel: CancellationToken) {
+    let synced = join_all(one.reads.iter().map(|cache| Arc::clone(cache).wait_synced()));
+    tokio::select! {
+        () = cancel.cancelled() => return,
+        _ = synced => {}
+    }
+    let mut backoff = Backoff::new();
+    loop {
+        let started = Instant::now();
+        let ended = AssertUnwindSafe((one.run)(cancel.clone())).catch_unwind().await;
+        match ended {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => report(controller, one.name, &*error),
+            Err(panic) => report(controller, one.name, &Panicked(panic_text(&*panic))),
+        }
+        context.metrics().loop_failed(controller, one.name);
+        if !pause(&cancel, backoff.after(started.elapsed())).await {
+            return;
+        }
+    }
+}
+
+/// Whether the pause ran to its end.
+async fn pause(cancel: &CancellationToken, delay: std::time::Duration) -> bool {
+    tokio::select! {
+        () = cancel.cancelled() => false,
+        () = tokio::time::sleep(delay) => true,
+    }
+}
+
+fn report(controller: &str, what: &str, error: &(dyn std::error::Error + 'static)) {
+    tracing::error!(controller, what, error, "Controller failed; it is tried again with back-off");
+}
+
+/// Something panicked; the text is what it panicked with.
+#[derive(Debug, thiserror::Error)]
+#[error("panicked: {0}")]
+pub(crate) struct Panicked(pub(crate) String);
+
+/// What a panic said, where it said something readable.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "with a value that is not text".to_owned())
+}

@@ -1,0 +1,234 @@
+//! When a key has seen its own writes: the rules of read-your-own-writes, without clock, caches or API server.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use kcm_api::{ObjectKey, ResourceVersion, Uid};
+use kcm_framework::consistency::marks::{CHECK_AFTER, Check, LiveAnswer, Mark, Marks, Sighting};
+use proptest::prelude::*;
+use tokio::time::Instant;
+
+const PODS: usize = 0;
+const SETS: usize = 1;
+
+type Key = &'static str;
+
+fn object(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("ns", name)
+}
+
+fn version(cache: usize, version: &str) -> Mark {
+    Mark::Version { cache, object: object("x"), version: ResourceVersion::from(version) }
+}
+
+fn deletion(uid: &str) -> Mark {
+    Mark::Deletion { cache: PODS, object: object("x"), uid: Uid::from(uid) }
+}
+
+fn lost(deadline: Instant) -> Mark {
+    Mark::Unsettled { cache: PODS, object: object("x"), deleted: None, deadline }
+}
+
+fn lost_deletion(uid: &str, deadline: Instant) -> Mark {
+    Mark::Unsettled { cache: PODS, object: object("x"), deleted: Some(Uid::from(uid)), deadline }
+}
+
+fn waiting(marks: impl IntoIterator<Item = Mark>, now: Instant) -> Marks<Key> {
+    let mut state = Marks::new(2);
+    assert!(state.add(&"k", None, marks.into_iter().collect(), now), "the key must wait for its marks");
+    state
+}
+
+fn seen(uid: &str, version: &str) -> Option<Sighting> {
+    Some(Sighting { uid: Uid::from(uid), version: ResourceVersion::from(version), terminating: false })
+}
+
+fn terminating(uid: &str, version: &str) -> Option<Sighting> {
+    seen(uid, version).map(|sighting| Sighting { terminating: true, ..sighting })
+}
+
+fn answer(list: &str, live: Option<Sighting>, cached: Option<Sighting>) -> LiveAnswer {
+    LiveAnswer { list_version: ResourceVersion::from(list), live, cached }
+}
+
+fn check() -> Check<Key> {
+    Check { key: "k", cache: PODS, object: object("x") }
+}
+
+fn rv(text: &str) -> ResourceVersion {
+    ResourceVersion::from(text)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_waits_until_the_cache_has_observed_the_version_that_was_written() {
+    let mut state = waiting([version(PODS, "100")], Instant::now());
+    assert!(state.observed(PODS, &rv("99")).is_empty());
+    assert!(state.observed(SETS, &rv("100")).is_empty(), "versions of another resource say nothing");
+    assert_eq!(state.observed(PODS, &rv("100")), ["k"]);
+    assert!(!state.waits(&"k"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_compare_as_decimals_of_any_length() {
+    let mut state = waiting([version(PODS, "100000000000000000000000000")], Instant::now());
+    assert!(state.observed(PODS, &rv("99999999999999999999999999")).is_empty());
+    assert_eq!(state.observed(PODS, &rv("100000000000000000000000001")), ["k"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_no_decimal_blocks_nothing() {
+    let mut state: Marks<Key> = Marks::new(1);
+    assert!(!state.add(&"k", None, vec![version(PODS, "abc"), version(PODS, "")], Instant::now()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_event_that_settles_the_last_mark_wakes() {
+    let marks = [version(PODS, "5"), version(PODS, "9"), version(PODS, "7"), version(SETS, "3"), deletion("u")];
+    let mut state = waiting(marks, Instant::now());
+    assert!(state.observed(PODS, &rv("8")).is_empty(), "the latest version of a resource stands for all");
+    assert!(state.observed(PODS, &rv("9")).is_empty());
+    assert!(state.ended(PODS, &Uid::from("u")).is_empty());
+    assert_eq!(state.observed(SETS, &rv("4")), ["k"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_is_settled_by_the_end_of_that_object_alone() {
+    let mut state = waiting([deletion("u")], Instant::now());
+    assert!(state.ended(PODS, &Uid::from("other")).is_empty());
+    assert!(state.ended(SETS, &Uid::from("u")).is_empty());
+    assert!(state.observed(PODS, &rv("999999")).is_empty());
+    assert_eq!(state.ended(PODS, &Uid::from("u")), ["k"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_keys_that_deleted_one_object_both_wake() {
+    let mut state = Marks::new(1);
+    for key in ["a", "b"] {
+        assert!(state.add(&key, None, vec![deletion("u")], Instant::now()));
+    }
+    assert_eq!(state.ended(PODS, &Uid::from("u")), ["a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_object_of_a_key_ends_its_marks() {
+    let mut state = Marks::new(1);
+    assert!(state.add(&"k", Some(Uid::from("owner")), vec![version(PODS, "9"), deletion("u")], Instant::now()));
+    assert!(state.owner_ended(&Uid::from("other")).is_empty());
+    assert_eq!(state.owner_ended(&Uid::from("owner")), ["k"]);
+    assert!(state.observed(PODS, &rv("9")).is_empty(), "nothing of the old marks is left");
+    assert!(state.ended(PODS, &Uid::from("u")).is_empty());
+    assert_eq!(state.next_check(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_is_checked_live_when_it_is_thirty_seconds_old_and_again_after_as_long() {
+    let now = Instant::now();
+    let mut state = waiting([version(PODS, "9")], now);
+    let due = now + CHECK_AFTER;
+    assert_eq!(state.next_check(), Some(due));
+    assert!(state.due(due - Duration::from_millis(1)).is_empty());
+    assert_eq!(state.due(due), [check()]);
+    assert_eq!(state.next_check(), Some(due + CHECK_AFTER));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_checked_at_its_deadline_and_not_before() {
+    let now = Instant::now();
+    let (early, late) = (now + Duration::from_secs(5), now + Duration::from_secs(50));
+    let mut state = waiting([lost(late), version(SETS, "9"), lost(early)], now);
+    assert_eq!(state.next_check(), Some(early));
+    let checks = state.due(early);
+    assert!(checks.contains(&check()));
+    assert_eq!(state.next_check(), Some(early + CHECK_AFTER));
+}
+
+/// What a live look leaves of a mark: (name, mark, answer, whether the key still waits, what wakes it then).
+#[tokio::test(start_paused = true)]
+async fn a_live_look_ends_a_wait_or_says_what_to_wait_for() {
+    let past = Instant::now();
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let begun = Instant::now();
+    let future = begun + Duration::from_secs(1);
+    let cases = [
+        ("create lost, never happened", lost(past), answer("50", None, None), None),
+        ("create lost, happened, cache behind", lost(past), answer("50", seen("u", "40"), None), Some("40")),
+        ("create lost, happened, cache current", lost(past), answer("50", seen("u", "40"), seen("u", "40")), None),
+        ("put lost, cache behind", lost(past), answer("50", seen("u", "40"), seen("u", "30")), Some("40")),
+        ("put lost, object gone since, cache behind", lost(past), answer("50", None, seen("u", "30")), Some("50")),
+        ("look begun before the deadline", lost(future), answer("50", None, None), Some("never")),
+        ("delete lost, never happened", lost_deletion("u", past), answer("50", seen("u", "4"), seen("u", "4")), None),
+        ("delete lost, happened, cache current", lost_deletion("u", past), answer("50", None, None), None),
+        ("delete lost, cache behind", lost_deletion("u", past), answer("50", None, seen("u", "4")), Some("end")),
+        (
+            "delete lost, terminating, cache behind",
+            lost_deletion("u", past),
+            answer("50", terminating("u", "5"), seen("u", "4")),
+            Some("end"),
+        ),
+        ("written, cache only behind", version(PODS, "45"), answer("50", seen("u", "45"), seen("u", "4")), Some("45")),
+        ("written, cache current", version(PODS, "45"), answer("50", seen("u", "45"), seen("u", "45")), None),
+        ("written, gone since, cache knows", version(PODS, "45"), answer("50", None, None), None),
+        ("written, storage restored", version(PODS, "45"), answer("20", None, seen("u", "4")), None),
+        ("deleted, cache behind", deletion("u"), answer("50", None, seen("u", "4")), Some("end")),
+        ("deleted, cache knows", deletion("u"), answer("50", None, None), None),
+        ("deleted, recreated", deletion("u"), answer("50", seen("v", "45"), seen("v", "45")), None),
+        ("deleted, storage restored", deletion("u"), answer("20", seen("u", "4"), seen("u", "4")), None),
+    ];
+    for (name, mark, answer, wakes_at) in cases {
+        let mut state = waiting([mark], past);
+        let woken = state.looked(&check(), begun, &answer);
+        assert_eq!(woken.is_empty(), wakes_at.is_some(), "{name}");
+        match wakes_at {
+            None => assert!(!state.waits(&"k"), "{name}"),
+            Some("end") => assert_eq!(state.ended(PODS, &Uid::from("u")), ["k"], "{name}"),
+            Some("never") => {
+                assert!(state.observed(PODS, &rv("1000")).is_empty(), "{name}");
+                assert!(state.waits(&"k"), "{name}");
+            }
+            Some(at) => {
+                let before = (at.parse::<u64>().unwrap() - 1).to_string();
+                assert!(state.observed(PODS, &rv(&before)).is_empty(), "{name}");
+                assert_eq!(state.observed(PODS, &rv(at)), ["k"], "{name}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_at_one_object_says_nothing_of_another() {
+    let now = Instant::now();
+    let mut state = waiting([version(PODS, "9")], now);
+    let other = Check { object: object("other"), ..check() };
+    assert!(state.looked(&other, now, &answer("50", None, None)).is_empty());
+    assert!(state.waits(&"k"));
+}
+
+proptest! {
+    /// A key wakes exactly when its caches have observed all that it wrote, in whatever order events come.
+    #[test]
+    fn keys_wake_exactly_when_all_their_versions_are_observed(
+        writes in prop::collection::vec((0..3_usize, 0..2_usize, 1..30_u64), 1..20),
+        events in prop::collection::vec((0..2_usize, 1..5_u64), 1..40),
+    ) {
+        const KEYS: [Key; 3] = ["a", "b", "c"];
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime must start");
+        let now = runtime.block_on(async { Instant::now() });
+        let mut state = Marks::new(2);
+        let mut model: [[u64; 2]; 3] = [[0; 2]; 3];
+        for (key, cache, written) in writes {
+            model[key][cache] = model[key][cache].max(written);
+            state.add(&KEYS[key], None, vec![version(cache, &written.to_string())], now);
+        }
+        let mut observed = [0; 2];
+        for (cache, step) in events {
+            observed[cache] += step;
+            let before: BTreeSet<Key> = KEYS.into_iter().filter(|key| state.waits(key)).collect();
+            let woken: BTreeSet<Key> = state.observed(cache, &rv(&observed[cache].to_string())).into_iter().collect();
+            for (index, key) in KEYS.into_iter().enumerate() {
+                let settled = (0..2).all(|cache| model[index][cache] <= observed[cache]);
+                prop_assert_eq!(state.waits(&key), before.contains(key) && !settled);
+                prop_assert_eq!(woken.contains(key), before.contains(key) && settled);
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What can go wrong between us and the API server, in words and in classes.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use http::StatusCode;
+use kcm_api::Resource;
+
+use crate::envelope::Status;
+use crate::frames::TooLong;
+use crate::protocol::{Ask, Failure, Trouble};
+
+/// An exchange with the API server that failed: what was asked, of which resource, and why it failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{ask} of {resource} {cause}")]
+pub(crate) struct ExchangeError {
+    pub(crate) ask: Ask,
+    pub(crate) resource: Resource,
+    #[source]
+    pub(crate) cause: Cause,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Cause {
+    #[error("got no answer")]
+    Unreachable(#[source] kube::Error),
+    #[error("was refused with {}{}: {}", .0.code, reason_of(.0), .0.message)]
+    Refused(Status),
+    #[error("broke off")]
+    Broken(#[source] kube::Error),
+    #[error("cannot be read")]
+    Unreadable(#[source] serde_json::Error),
+    #[error("cannot be read")]
+    TooLong(#[source] TooLong),
+    #[error("was given up")]
+    GivenUp(#[source] Trouble),
+    #[error("ended in a panic: {0}")]
+    Panic(String),
+}
+
+fn reason_of(status: &Status) -> String {
+    if status.reason.is_empty() { String::new() } else { format!(" {}", status.reason) }
+}
+
+impl Cause {
+    /// What the failure means for the protocol.
+    pub(crate) fn class(&self) -> Failure {
+        match self {
+            Self::Unreachable(_) | Self::Broken(_) | Self::GivenUp(_) => Failure::Broken,
+            Self::Refused(status) => class_of(status),
+            Self::Unreadable(_) | Self::TooLong(_) => Failure::Refused,
+            Self::Panic(_) => Failure::Expired,
+        }
+    }
+}
+
+fn class_of(status: &Status) -> Failure {
+    let too_large = |status: &Status| {
+        let causes = status.details.iter().flat_map(|details| details.causes.iter().flatten());
+        causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
+    };
+    match status.code {
+        410 => Failure::Expired,
+        _ if status.reason == "Expired" || status.reason == "Gone" || too_large(status) => Failure::Expired,
+        400 | 405 | 422 => Failure::Unsupported,
+        _ if status.message.contains("sendInitialEvents") => Failure::Unsupported,
+        429 | 503 => {
+            let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+            Failure::Busy { retry_after: (seconds > 0).then(|| Duration::from_secs(seconds)) }
+        }
+        _other => Failure::Refused,
+    }
+}
+
+/// The status in the body of a refusal, or what can be said without one.
+pub(crate) fn status_of(code: StatusCode, retry_after: Option<u64>, body: &[u8]) -> Status {
+    const SHOWN: usize = 200;
+    let mut status = serde_json::from_slice::<Status>(body).ok().filter(|status| status.code != 0);
+    let status = status.get_or_insert_with(|| {
+        let text = String::from_utf8_lossy(body);
+        let message: String = text.trim().chars().take(SHOWN).collect();
+        let message = if message.is_empty() { "no reason given".to_owned() } else { message };
+        let reason = code.canonical_reason().unwrap_or_default().to_owned();
+        Status { code: code.as_u16(), reason, message, details: None }
+    });
+    if let Some(seconds) = retry_after {
+        let details = status.details.get_or_insert_default();
+        details.retry_after_seconds = details.retry_after_seconds.max(seconds);
+    }
+    std::mem::take(status)
+}
+
+/// An error with all its causes in one line; a cause that an outer text already tells is not repeated.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let told = cause.to_string();
+        if !text.contains(&told) {
+            write!(text, ": {told}").expect("writing to a string cannot fail");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&'static str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it said nothing".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::envelope::{StatusCause, StatusDetails};
+
+    use super::*;
+
+    fn refused(code: u16, reason: &str, message: &str) -> Status {
+        Status { code, reason: reason.to_owned(), message: message.to_owned(), details: None }
+    }
+
+    #[test]
+    fn refusals_have_classes() {
+        let busy = StatusDetails { causes: None, retry_after_seconds: 3 };
+        let too_large = StatusDetails {
+            causes: Some(vec![StatusCause { reason: "ResourceVersionTooLarge".to_owned() }]),
+            retry_after_seconds: 0,
+        };
+        let rows = [
+            (refused(410, "Gone", ""), Failure::Expired),
+            (refused(410, "Expired", ""), Failure::Expired),
+            (Status { details: Some(too_large), ..refused(504, "Timeout", "") }, Failure::Expired),
+            (refused(422, "Invalid", "sendInitialEvents: Forbidden"), Failure::Unsupported),
+            (refused(400, "BadRequest", ""), Failure::Unsupported),
+            (refused(405, "MethodNotAllowed", ""), Failure::Unsupported),
+            (refused(500, "", "sendInitialEvents is forbidden for watch"), Failure::Unsupported),
+            (refused(401, "Unauthorized", ""), Failure::Refused),
+            (refused(403, "Forbidden", ""), Failure::Refused),
+            (refused(404, "NotFound", ""), Failure::Refused),
+            (refused(500, "InternalError", ""), Failure::Refused),
+            (
+                Status { details: Some(busy), ..refused(429, "TooManyRequests", "") },
+                Failure::Busy { retry_after: Some(Duration::from_secs(3)) },
+            ),
+            (refused(503, "ServiceUnavailable", ""), Failure::Busy { retry_after: None }),
+        ];
+        for (status, expected) in rows {
+            assert_eq!(class_of(&status), expected, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_reads_as_one_sentence() {
+        let status = refused(403, "Forbidden", r#"replicasets.apps is forbidden: User "a" cannot list"#);
+        let error = ExchangeError {
+            ask: Ask::Page { continue_token: None },
+            resource: Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet"),
+            cause: Cause::Refused(status),
+        };
+        assert_eq!(
+            chain(&error),
+            r#"list of replicasets.apps was refused with 403 Forbidden: replicasets.apps is forbidden: User "a" cannot list"#
+        );
+    }
+
+    #[test]
+    fn a_body_that_is_no_status_is_shown_in_part() {
+        let status = status_of(StatusCode::BAD_GATEWAY, None, "x".repeat(300).as_bytes());
+        assert_eq!((status.code, status.reason.as_str(), status.message.len()), (502, "Bad Gateway", 200));
+        assert_eq!(status_of(StatusCode::NOT_FOUND, Some(2), b"").message, "no reason given");
+    }
+}

@@ -1,0 +1,422 @@
+//! The list/watch protocol as a stepped state machine: no clock, no I/O, no objects.
+//!
+//! ```text
+//!              ┌────────────── refused for good ──────────────┐
+//!              │                                              ▼
+//!  Waiting ─▶ streaming list ── end of initial events ─▶    page ─▶ page …
+//!     ▲                              │ commit                 │ commit
+//!     │                              ▼                        ▼
+//!     └──── failed: back-off ────  watch  ◀── closed, silent ─┘
+//! ```
+//!
+//! The shell reports an [`Input`] and performs the one [`Effect`] that comes back; when
+//! [`deadline`](Protocol::deadline) passes it reports [`Input::Deadline`]. Whatever is due at once is a deadline that
+//! has already passed, so no input ever asks for two effects.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::time::Duration;
+
+use kcm_api::ResourceVersion;
+
+use crate::backoff::Backoff;
+use crate::jitter::Jitter;
+
+/// A question to the API server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// Everything there is as initial events, then what changes, on one stream.
+    StreamingList {
+        /// How long the server is to keep the stream.
+        timeout: Duration,
+    },
+    /// One page of a list, the first where there is no token.
+    Page {
+        /// Where the page begins.
+        continue_token: Option<String>,
+    },
+    /// What changes after a version.
+    Watch {
+        /// The version.
+        from: ResourceVersion,
+        /// How long the server is to keep the stream.
+        timeout: Duration,
+    },
+}
+
+impl Ask {
+    /// Whether what was listed before is void.
+    #[must_use]
+    pub const fn begins_a_list(&self) -> bool {
+        matches!(self, Self::StreamingList { .. } | Self::Page { continue_token: None })
+    }
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::StreamingList { .. } => "streaming list",
+            Self::Page { .. } => "list",
+            Self::Watch { .. } => "watch",
+        })
+    }
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// The [deadline](Protocol::deadline) has passed.
+    Deadline,
+    /// The server has accepted the question; its body follows.
+    Answered,
+    /// Some bytes of the body have come.
+    Heard,
+    /// An object came, with its version where that can be read.
+    Object(Option<ResourceVersion>),
+    /// A bookmark came.
+    Bookmark {
+        /// Everything up to this version has been sent.
+        version: ResourceVersion,
+        /// Whether this ends the initial events of a streaming list.
+        ends_initial_events: bool,
+    },
+    /// A page of a list came, all of it.
+    Page {
+        /// Version of the list.
+        version: ResourceVersion,
+        /// Where the next page begins, if this was not the last.
+        continue_token: Option<String>,
+    },
+    /// The server ended the body in good order.
+    Ended,
+    /// The exchange failed.
+    Failed(Failure),
+}
+
+/// How an exchange failed, as far as that decides what to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// What was known is of no use any more: the server does not have that version or that token (410).
+    Expired,
+    /// The server does not understand the question.
+    Unsupported,
+    /// The server refused for another reason, or sent what cannot be read.
+    Refused,
+    /// The server wants to be left alone for a while.
+    Busy {
+        /// For how long, if it said so.
+        retry_after: Option<Duration>,
+    },
+    /// No answer came, or it broke off.
+    Broken,
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    Nothing,
+    /// Ask, dropping any exchange that is still open.
+    Open(Ask),
+    /// Drop the open exchange, and what was staged.
+    Close(Option<Trouble>),
+    /// Lay the object aside until the list is complete.
+    Stage,
+    /// Apply the event to the cache.
+    Apply,
+    /// What was staged is everything there is at this version: make it the cache.
+    Commit(ResourceVersion),
+    /// Everything up to this version has been seen.
+    Advance(ResourceVersion),
+}
+
+/// Why the protocol itself gave up an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// The server did not answer in time.
+    #[error("no answer within {} s", Protocol::ANSWERED_WITHIN.as_secs())]
+    NoAnswer,
+    /// Nothing came for too long.
+    #[error("nothing was heard for {} s", Protocol::SILENCE.as_secs())]
+    Silent,
+    /// A watch ended at once, with nothing on it.
+    #[error("it was closed within {} s, before anything was sent", Protocol::SHORT.as_secs())]
+    Short,
+    /// A streaming list ended, or fell silent, before its end was marked.
+    #[error("its initial events were never marked as complete")]
+    Unfinished,
+}
+
+/// State of the list/watch of one resource.
+#[derive(Debug)]
+pub struct Protocol {
+    state: State,
+    /// Where a watch resumes; without it, everything is listed again.
+    version: Option<ResourceVersion>,
+    /// Until the server refuses it.
+    streaming: bool,
+    /// Watches in a row that were refused or stayed silent: the version may be the reason.
+    doubts: u32,
+    backoff: Backoff,
+    jitter: Jitter,
+}
+
+#[derive(Debug)]
+enum State {
+    Waiting { until: Duration, continue_token: Option<String> },
+    Exchanging(Exchange),
+}
+
+#[derive(Debug)]
+struct Exchange {
+    kind: ExchangeKind,
+    asked: Duration,
+    answered: bool,
+    heard: Duration,
+    /// Whether anything but bytes has come.
+    told: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExchangeKind {
+    StreamingList,
+    Page,
+    Watch,
+}
+
+impl Protocol {
+    /// Objects on a page of a list.
+    pub const PAGE_SIZE: u32 = 500;
+    /// An answer must begin within this time: a list may take a kube-apiserver a minute (`--request-timeout`).
+    pub const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
+    /// A body on which nothing comes for this long is given up: a kube-apiserver sends a bookmark every minute.
+    pub const SILENCE: Duration = Duration::from_secs(150);
+    /// A watch that ends before this without having told anything has failed.
+    pub const SHORT: Duration = Duration::from_secs(1);
+    /// The server is asked to keep a watch for [this, twice this).
+    pub const LEAST_TIMEOUT: Duration = Duration::from_secs(300);
+    /// After so many watches in a row that were refused or silent, everything is listed again.
+    ///
+    /// A server restored from a backup knows nothing of our version and may stay silent until it gets there.
+    pub const DOUBTS: u32 = 4;
+
+    /// A protocol that lists as soon as its [deadline](Self::deadline), which is zero, has passed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self {
+            state: State::Waiting { until: Duration::ZERO, continue_token: None },
+            version: None,
+            streaming: true,
+            doubts: 0,
+            backoff: Backoff::new(),
+            jitter: Jitter::new(seed),
+        }
+    }
+
+    /// When [`Input::Deadline`] is to be reported unless something else happens before.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        match &self.state {
+            State::Waiting { until, .. } => *until,
+            State::Exchanging(exchange) => {
+                exchange.heard + if exchange.answered { Self::SILENCE } else { Self::ANSWERED_WITHIN }
+            }
+        }
+    }
+
+    /// Whether a list has to come before the next watch.
+    #[must_use]
+    pub const fn must_list(&self) -> bool {
+        self.version.is_none()
+    }
+
+    /// Takes one step; `now` is the time since any fixed point and never goes back.
+    #[must_use]
+    pub fn step(&mut self, input: Input, now: Duration) -> Effect {
+        let State::Exchanging(exchange) = &mut self.state else {
+            return self.step_while_waiting(&input, now);
+        };
+        match input {
+            Input::Deadline if now < self.deadline() => Effect::Nothing,
+            Input::Deadline => self.overdue(now),
+            Input::Answered => {
+                exchange.answered = true;
+                exchange.heard = now;
+                self.backoff.healthy(now);
+                Effect::Nothing
+            }
+            Input::Heard => {
+                exchange.heard = now;
+                Effect::Nothing
+            }
+            Input::Object(version) => match exchange.kind {
+                ExchangeKind::StreamingList | ExchangeKind::Page => Effect::Stage,
+                ExchangeKind::Watch => {
+                    exchange.told = true;
+                    self.doubts = 0;
+                    self.version = version.or(self.version.take());
+                    Effect::Apply
+                }
+            },
+            Input::Bookmark { version, ends_initial_events } => self.bookmark(version, ends_initial_events),
+            Input::Page { version: _, continue_token: Some(token) } => {
+                self.state = State::Waiting { until: now, continue_token: Some(token) };
+                Effect::Nothing
+            }
+            Input::Page { version, continue_token: None } => {
+                self.state = State::Waiting { until: now, continue_token: None };
+                self.version = Some(version.clone());
+                self.doubts = 0;
+                Effect::Commit(version)
+            }
+            Input::Ended => self.ended(now),
+            Input::Failed(failure) => self.failed(failure, now),
+        }
+    }
+
+    fn step_while_waiting(&mut self, input: &Input, now: Duration) -> Effect {
+        match input {
+            Input::Deadline if now >= self.deadline() => self.ask(now),
+            Input::Failed(failure) => self.failed(*failure, now),
+            // Late words of an exchange that is over.
+            Input::Deadline
+            | Input::Answered
+            | Input::Heard
+            | Input::Object(_)
+            | Input::Bookmark { .. }
+            | Input::Page { .. }
+            | Input::Ended => Effect::Nothing,
+        }
+    }
+
+    fn ask(&mut self, now: Duration) -> Effect {
+        let continue_token = match &mut self.state {
+            State::Waiting { continue_token, .. } => continue_token.take(),
+            State::Exchanging(_) => None,
+        };
+        let (kind, ask) = match &self.version {
+            Some(from) => {
+                let timeout = self.jitter.stretch(Self::LEAST_TIMEOUT);
+                (ExchangeKind::Watch, Ask::Watch { from: from.clone(), timeout })
+            }
+            None if self.streaming => {
+                let timeout = self.jitter.stretch(Self::LEAST_TIMEOUT);
+                (ExchangeKind::StreamingList, Ask::StreamingList { timeout })
+            }
+            None => (ExchangeKind::Page, Ask::Page { continue_token }),
+        };
+        self.state =
+            State::Exchanging(Exchange { kind, asked: now, answered: false, heard: now, told: false });
+        Effect::Open(ask)
+    }
+
+    fn bookmark(&mut self, version: ResourceVersion, ends_initial_events: bool) -> Effect {
+        let State::Exchanging(exchange) = &mut self.state else { return Effect::Nothing };
+        match exchange.kind {
+            ExchangeKind::StreamingList if ends_initial_events => {
+                exchange.kind = ExchangeKind::Watch;
+                exchange.told = true;
+                self.doubts = 0;
+                self.version = Some(version.clone());
+                Effect::Commit(version)
+            }
+            // Not everything up to that version has come: initial events are not ordered by version.
+            ExchangeKind::StreamingList | ExchangeKind::Page => Effect::Nothing,
+            ExchangeKind::Watch => {
+                exchange.told = true;
+                self.doubts = 0;
+                self.version = Some(version.clone());
+                Effect::Advance(version)
+            }
+        }
+    }
+
+    fn overdue(&mut self, now: Duration) -> Effect {
+        let State::Exchanging(exchange) = &self.state else { return Effect::Nothing };
+        if !exchange.answered {
+            return self.back_off(now, None, Some(Trouble::NoAnswer));
+        }
+        match exchange.kind {
+            ExchangeKind::StreamingList => self.unfinished(now),
+            ExchangeKind::Page => self.back_off(now, None, Some(Trouble::Silent)),
+            ExchangeKind::Watch => {
+                self.doubt();
+                self.state = State::Waiting { until: now, continue_token: None };
+                Effect::Close(Some(Trouble::Silent))
+            }
+        }
+    }
+
+    fn ended(&mut self, now: Duration) -> Effect {
+        match self.outlived_itself(now) {
+            Some(ExchangeKind::Watch) => {
+                self.state = State::Waiting { until: now, continue_token: None };
+                Effect::Close(None)
+            }
+            Some(ExchangeKind::StreamingList) => self.unfinished(now),
+            Some(ExchangeKind::Page) | None => self.back_off(now, None, Some(Trouble::Short)),
+        }
+    }
+
+    fn failed(&mut self, failure: Failure, now: Duration) -> Effect {
+        let kind = match &self.state {
+            State::Exchanging(exchange) => Some(exchange.kind),
+            State::Waiting { .. } => None,
+        };
+        match failure {
+            Failure::Expired => {
+                self.version = None;
+                self.back_off(now, None, None)
+            }
+            Failure::Unsupported if kind == Some(ExchangeKind::StreamingList) => {
+                self.streaming = false;
+                self.state = State::Waiting { until: now, continue_token: None };
+                Effect::Close(None)
+            }
+            Failure::Unsupported | Failure::Refused => {
+                self.doubt();
+                self.back_off(now, None, None)
+            }
+            Failure::Busy { retry_after } => self.back_off(now, retry_after, None),
+            // A stream that has lived is over, not refused: connections do break.
+            Failure::Broken if self.outlived_itself(now) == Some(ExchangeKind::Watch) => {
+                self.state = State::Waiting { until: now, continue_token: None };
+                Effect::Close(None)
+            }
+            Failure::Broken => self.back_off(now, None, None),
+        }
+    }
+
+    /// The kind of the open exchange, unless it is over before it began.
+    fn outlived_itself(&self, now: Duration) -> Option<ExchangeKind> {
+        match &self.state {
+            State::Exchanging(exchange) if exchange.answered => {
+                let lived = exchange.told || now.saturating_sub(exchange.asked) >= Self::SHORT;
+                (lived || exchange.kind != ExchangeKind::Watch).then_some(exchange.kind)
+            }
+            State::Exchanging(_) | State::Waiting { .. } => None,
+        }
+    }
+
+    /// A server that ignores the question for initial events would never end them.
+    fn unfinished(&mut self, now: Duration) -> Effect {
+        self.streaming = false;
+        self.back_off(now, None, Some(Trouble::Unfinished))
+    }
+
+    fn doubt(&mut self) {
+        self.doubts += 1;
+        if self.doubts >= Self::DOUBTS {
+            self.doubts = 0;
+            self.version = None;
+        }
+    }
+
+    fn back_off(&mut self, now: Duration, at_least: Option<Duration>, trouble: Option<Trouble>) -> Effect {
+        let wait = self.backoff.failed(now, &mut self.jitter).max(at_least.unwrap_or_default());
+        self.state = State::Waiting { until: now + wait, continue_token: None };
+        Effect::Close(trouble)
+    }
+}

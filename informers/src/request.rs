@@ -1,0 +1,121 @@
+//! The questions of the protocol as requests.
+
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http::{HeaderValue, Request};
+use kcm_api::Resource;
+use kube::client::Body;
+
+use crate::protocol::{Ask, Protocol};
+use crate::scope::Scope;
+
+const WHOLE_OBJECTS: HeaderValue = HeaderValue::from_static("application/json");
+// A server that cannot reduce objects to their metadata sends them whole, which is read just as well.
+const LISTED_METADATA: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
+const WATCHED_METADATA: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+
+pub(crate) fn request(resource: &Resource, scope: &Scope, metadata_only: bool, ask: &Ask) -> Request<Body> {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    if let Some(selector) = &scope.label_selector {
+        query.append_pair("labelSelector", &selector.to_string());
+    }
+    if let Some(selector) = &scope.field_selector {
+        query.append_pair("fieldSelector", selector);
+    }
+    match ask {
+        Ask::Page { continue_token } => {
+            query.append_pair("limit", &Protocol::PAGE_SIZE.to_string());
+            if let Some(token) = continue_token {
+                query.append_pair("continue", token);
+            }
+        }
+        Ask::StreamingList { timeout } => {
+            query.append_pair("watch", "1");
+            query.append_pair("sendInitialEvents", "true");
+            query.append_pair("resourceVersionMatch", "NotOlderThan");
+            query.append_pair("allowWatchBookmarks", "true");
+            query.append_pair("timeoutSeconds", &timeout.as_secs().to_string());
+        }
+        Ask::Watch { from, timeout } => {
+            query.append_pair("watch", "1");
+            query.append_pair("resourceVersion", &from.to_string());
+            query.append_pair("allowWatchBookmarks", "true");
+            query.append_pair("timeoutSeconds", &timeout.as_secs().to_string());
+        }
+    }
+    let uri = format!("{}?{}", resource.collection_path(scope.namespace.as_deref()), query.finish());
+    let is_watch = !matches!(ask, Ask::Page { .. });
+    let accept = match (metadata_only, is_watch) {
+        (false, _) => WHOLE_OBJECTS,
+        (true, false) => LISTED_METADATA,
+        (true, true) => WATCHED_METADATA,
+    };
+    let mut request = Request::get(uri).header(ACCEPT, accept);
+    if is_watch {
+        // From 1.37 on a watch may be compressed as one gzip member per event, which common decoders end after one.
+        request = request.header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+    request.body(Body::empty()).expect("a path of resource names and an encoded query must be a valid request")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(300);
+
+    fn asked(scope: &Scope, metadata_only: bool, ask: &Ask) -> (String, String) {
+        let replica_sets = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
+        let request = request(&replica_sets, scope, metadata_only, ask);
+        let accept = request.headers()[ACCEPT].to_str().unwrap().to_owned();
+        (request.uri().to_string(), accept)
+    }
+
+    #[test]
+    fn asks_in_the_words_of_the_api() {
+        let from = kcm_api::ResourceVersion::from(7);
+        let token = Some("a/b=".to_owned());
+        let rows = [
+            (
+                Ask::StreamingList { timeout: TIMEOUT },
+                "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=300",
+            ),
+            (
+                Ask::Watch { from, timeout: TIMEOUT },
+                "watch=1&resourceVersion=7&allowWatchBookmarks=true&timeoutSeconds=300",
+            ),
+            (Ask::Page { continue_token: None }, "limit=500"),
+            (Ask::Page { continue_token: token }, "limit=500&continue=a%2Fb%3D"),
+        ];
+        for (ask, query) in rows {
+            let (uri, accept) = asked(&Scope::default(), false, &ask);
+            assert_eq!(uri, format!("/apis/apps/v1/replicasets?{query}"));
+            assert_eq!(accept, "application/json");
+        }
+    }
+
+    #[test]
+    fn narrows_to_the_scope() {
+        let scope = Scope {
+            namespace: Some("a".to_owned()),
+            label_selector: Some("app in (x,y)".parse().unwrap()),
+            field_selector: Some("metadata.name=b".to_owned()),
+        };
+        let (uri, _) = asked(&scope, false, &Ask::Page { continue_token: None });
+        assert_eq!(
+            uri,
+            "/apis/apps/v1/namespaces/a/replicasets?labelSelector=app+in+%28x%2Cy%29&fieldSelector=metadata.name%3Db&limit=500"
+        );
+    }
+
+    #[test]
+    fn asks_for_metadata_alone() {
+        let (_, listed) = asked(&Scope::default(), true, &Ask::Page { continue_token: None });
+        let (_, watched) = asked(&Scope::default(), true, &Ask::StreamingList { timeout: TIMEOUT });
+        assert_eq!(listed, LISTED_METADATA);
+        assert_eq!(watched, WATCHED_METADATA);
+    }
+}

@@ -1,0 +1,105 @@
+//! Which objects of a resource an informer holds.
+
+use std::fmt;
+
+use kcm_api::{Meta, Selector};
+
+/// The objects of a resource that are listed and watched; the default is all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Scope {
+    /// Only those in this namespace.
+    pub namespace: Option<String>,
+    /// Only those with such labels.
+    pub label_selector: Option<Selector>,
+    /// Only those with such fields, in the words of the API: `spec.nodeName=a`.
+    pub field_selector: Option<String>,
+}
+
+impl Scope {
+    /// The objects of one namespace.
+    #[must_use]
+    pub fn namespace(namespace: impl Into<String>) -> Self {
+        Self { namespace: Some(namespace.into()), ..Self::default() }
+    }
+
+    /// Whether an object with that metadata is surely within the scope.
+    ///
+    /// Fields other than name and namespace cannot be told from metadata: with such a selector nothing is sure.
+    #[must_use]
+    pub fn covers(&self, meta: &Meta) -> bool {
+        let namespace = meta.key.namespace();
+        self.namespace.as_deref().is_none_or(|wanted| namespace == Some(wanted))
+            && self.label_selector.as_ref().is_none_or(|selector| selector.matches(&meta.labels))
+            && self.field_selector.as_deref().is_none_or(|fields| fields_match(fields, meta))
+    }
+}
+
+fn fields_match(fields: &str, meta: &Meta) -> bool {
+    fields.split(',').filter(|term| !term.is_empty()).all(|term| {
+        let (field, wanted, equal) = if let Some((field, wanted)) = term.split_once("!=") {
+            (field, wanted, false)
+        } else if let Some((field, wanted)) = term.split_once("==").or_else(|| term.split_once('=')) {
+            (field, wanted, true)
+        } else {
+            return false;
+        };
+        let value = match field.trim() {
+            "metadata.name" => meta.key.name(),
+            "metadata.namespace" => meta.key.namespace().unwrap_or_default(),
+            _other => return false,
+        };
+        (value == wanted) == equal
+    })
+}
+
+impl fmt::Display for Scope {
+    /// `everything`, or what narrows it: `namespace a, labels app=b, fields metadata.name=c`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        parts.extend(self.namespace.iter().map(|namespace| format!("namespace {namespace}")));
+        parts.extend(self.label_selector.iter().map(|selector| format!("labels {selector}")));
+        parts.extend(self.field_selector.iter().map(|fields| format!("fields {fields}")));
+        if parts.is_empty() { f.write_str("everything") } else { f.write_str(&parts.join(", ")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kcm_api::{PartialObjectMeta, View};
+
+    use super::*;
+
+    fn meta(namespace: &str, name: &str) -> Meta {
+        let json = format!(
+            r#"{{"metadata":{{"namespace":"{namespace}","name":"{name}","labels":{{"app":"web"}}}}}}"#
+        );
+        PartialObjectMeta::decode(&json).unwrap().metadata
+    }
+
+    fn fields(text: &str) -> Scope {
+        Scope { field_selector: Some(text.to_owned()), ..Scope::default() }
+    }
+
+    fn labels(text: &str) -> Scope {
+        Scope { label_selector: Some(text.parse().unwrap()), ..Scope::default() }
+    }
+
+    #[test]
+    fn covers_what_its_parts_admit() {
+        let cases = [
+            ("everything", Scope::default(), true),
+            ("its namespace", Scope::namespace("a"), true),
+            ("another namespace", Scope::namespace("b"), false),
+            ("matching labels", labels("app=web"), true),
+            ("other labels", labels("app=db"), false),
+            ("its name", fields("metadata.name=x"), true),
+            ("its name, doubled sign", fields("metadata.name==x"), true),
+            ("another name", fields("metadata.name=y"), false),
+            ("not another name", fields("metadata.name!=y,metadata.namespace=a"), true),
+            ("a field outside metadata is never sure", fields("spec.nodeName=n"), false),
+        ];
+        for (name, scope, expected) in cases {
+            assert_eq!(scope.covers(&meta("a", "x")), expected, "{name}: {scope}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Named indexes: objects by anything that can be computed from one of them.
+
+use std::any::Any;
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use kcm_api::View;
+use smallvec::SmallVec;
+
+use super::Store;
+use super::bucket::Bucket;
+
+/// Objects of a cache by the keys that a function gives them.
+///
+/// Always in step with the cache: whoever sees an object in one sees it in the other.
+pub struct Index<V, K> {
+    store: Arc<Store<V>>,
+    slot: usize,
+    keys: PhantomData<fn(&K)>,
+}
+
+impl<V, K> Clone for Index<V, K> {
+    fn clone(&self) -> Self {
+        Self { store: Arc::clone(&self.store), slot: self.slot, keys: PhantomData }
+    }
+}
+
+impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
+    pub(super) const fn new(store: Arc<Store<V>>, slot: usize) -> Self {
+        Self { store, slot, keys: PhantomData }
+    }
+
+    /// The objects with that key, sorted by their object keys.
+    #[must_use]
+    pub fn get<Q>(&self, key: &Q) -> Vec<Arc<V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.store.read_index(self.slot, |index: &IndexMap<V, K>| {
+            index.buckets.get(key).map_or_else(Vec::new, |bucket| bucket.objects().to_vec())
+        })
+    }
+
+    /// How many objects have that key.
+    #[must_use]
+    pub fn count<Q>(&self, key: &Q) -> usize
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.store.read_index(self.slot, |index: &IndexMap<V, K>| {
+            index.buckets.get(key).map_or(0, |bucket| bucket.objects().len())
+        })
+    }
+}
+
+type KeysOf<V, K> = Box<dyn Fn(&V, &mut dyn FnMut(K)) + Send + Sync>;
+
+/// An index of one key type; lives inside the store, under its lock.
+pub(super) struct IndexMap<V, K> {
+    name: &'static str,
+    keys: KeysOf<V, K>,
+    buckets: HashMap<K, Bucket<V>>,
+}
+
+/// An index of any key type.
+pub(super) trait AnyIndex<V>: Send + Sync {
+    /// Replaces `old` by `new`; both have the same object key.
+    fn update(&mut self, old: Option<&Arc<V>>, new: Option<&Arc<V>>);
+    /// Starts again from all objects.
+    fn rebuild(&mut self, objects: &mut dyn Iterator<Item = &Arc<V>>);
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> IndexMap<V, K> {
+    pub(super) fn new<I>(name: &'static str, keys: impl Fn(&V) -> I + Send + Sync + 'static) -> Self
+    where
+        I: IntoIterator<Item = K>,
+    {
+        let keys: KeysOf<V, K> = Box::new(move |object, each| keys(object).into_iter().for_each(each));
+        Self { name, keys, buckets: HashMap::new() }
+    }
+
+    /// A function that panics indexes its object under no key: it must cost neither the cache nor its neighbours.
+    fn keys_of(&self, object: &Arc<V>) -> SmallVec<[K; 2]> {
+        let mut found = SmallVec::new();
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.keys)(object, &mut |key| found.push(key))));
+        if outcome.is_err() {
+            tracing::error!(index = self.name, key = %object.meta().key, "Index function panicked");
+            found.clear();
+        }
+        found
+    }
+}
+
+impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> AnyIndex<V> for IndexMap<V, K> {
+    fn update(&mut self, old: Option<&Arc<V>>, new: Option<&Arc<V>>) {
+        let old_keys = old.map(|object| self.keys_of(object)).unwrap_or_default();
+        let new_keys = new.map(|object| self.keys_of(object)).unwrap_or_default();
+        if let Some(old) = old {
+            for key in old_keys.iter().filter(|key| !new_keys.contains(key)) {
+                if self.buckets.get_mut(key).is_some_and(|bucket| bucket.remove(&old.meta().key)) {
+                    self.buckets.remove(key);
+                }
+            }
+            if self.buckets.capacity() > 64 && self.buckets.len() < self.buckets.capacity() / 4 {
+                self.buckets.shrink_to(self.buckets.len() * 2);
+            }
+        }
+        if let Some(new) = new {
+            for key in new_keys {
+                self.buckets.entry(key).or_insert_with(Bucket::new).put(new);
+            }
+        }
+    }
+
+    fn rebuild(&mut self, objects: &mut dyn Iterator<Item = &Arc<V>>) {
+        self.buckets.clear();
+        let mut sorted: Vec<_> = objects.collect();
+        sorted.sort_by(|a, b| a.meta().key.cmp(&b.meta().key));
+        for object in sorted {
+            self.update(None, Some(object));
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,273 @@
+//! Objects by key, and the indexes over them, behind one lock.
+//!
+//! Readers take `Arc`s and leave; nothing is decided, and no code of a subscriber runs, while the lock is held. Only
+//! index functions run under it, so they must be plain functions of their object.
+//!
+//! # Memory
+//! Beside the object itself (an `Arc` adds 16 bytes to it) the store keeps 10 to 20 bytes per object: the set is keyed
+//! by the key inside the object, not by a copy. Each index adds 8 bytes per object and entry, and 24 bytes and the
+//! index key per distinct key; up to two objects of one index key need no allocation. What shrinks gives memory back.
+
+mod bucket;
+mod index;
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::borrow::Borrow;
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use kcm_api::{Istr, Meta, ObjectKey, View};
+use parking_lot::RwLock;
+
+use crate::change::Change;
+
+pub use index::Index;
+use index::{AnyIndex, IndexMap};
+
+/// Objects by key, and the indexes over them.
+pub struct Store<V> {
+    contents: RwLock<Contents<V>>,
+}
+
+struct Contents<V> {
+    objects: HashSet<ByKey<V>>,
+    indexes: Vec<(&'static str, Box<dyn AnyIndex<V>>)>,
+}
+
+/// An object that is found by the key within it, so that no second copy of the key is kept.
+struct ByKey<V>(Arc<V>);
+
+impl<V: View> Borrow<ObjectKey> for ByKey<V> {
+    fn borrow(&self) -> &ObjectKey {
+        &self.0.meta().key
+    }
+}
+
+impl<V: View> PartialEq for ByKey<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.meta().key == other.0.meta().key
+    }
+}
+
+impl<V: View> Eq for ByKey<V> {}
+
+impl<V: View> Hash for ByKey<V> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.meta().key.hash(state);
+    }
+}
+
+/// What putting an object into a store did.
+#[derive(Debug)]
+pub enum Put<V> {
+    /// The store has this object in this version already.
+    Unchanged,
+    /// The key was free.
+    Added,
+    /// The object was there in another version.
+    Updated {
+        /// The other version.
+        old: Arc<V>,
+    },
+    /// Another object, of another uid, was there.
+    Replaced {
+        /// The other object.
+        old: Arc<V>,
+    },
+}
+
+/// Whether both are the same object in the same version.
+pub(crate) fn is_same_version(a: &Meta, b: &Meta) -> bool {
+    a.uid == b.uid && a.resource_version == b.resource_version && !a.resource_version.is_unset()
+}
+
+impl<V: View> Store<V> {
+    /// An empty store without indexes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { contents: RwLock::new(Contents { objects: HashSet::new(), indexes: Vec::new() }) }
+    }
+
+    /// The object with that key.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<V>> {
+        self.contents.read().objects.get(key).map(|ByKey(object)| Arc::clone(object))
+    }
+
+    /// All objects, sorted by key.
+    #[must_use]
+    pub fn list(&self) -> Vec<Arc<V>> {
+        let mut objects: Vec<_> = self.contents.read().objects.iter().map(|ByKey(object)| Arc::clone(object)).collect();
+        sort_by_key(&mut objects);
+        objects
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.contents.read().objects.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Puts an object in place of any with its key; an object in the version that is there already changes nothing.
+    pub fn put(&self, object: Arc<V>) -> Put<V> {
+        self.contents.write().put(object)
+    }
+
+    /// Removes and returns the object with that key.
+    pub fn remove(&self, key: &ObjectKey) -> Option<Arc<V>> {
+        let mut contents = self.contents.write();
+        let removed = contents.remove(key);
+        contents.shrink();
+        removed
+    }
+
+    /// Makes the store hold `all` and nothing else, except keys that `keep` names, and returns the difference.
+    ///
+    /// Readers see the store before or after, nothing between. The difference tells first what vanished, then what was
+    /// added or updated, each sorted by key; what is there in the same version is not told.
+    pub fn replace(&self, mut all: Vec<Arc<V>>, keep: impl Fn(&ObjectKey) -> bool) -> Vec<Change<V>> {
+        sort_by_key(&mut all);
+        // Of two with one key the later stays, as if they had been put one after the other.
+        let mut fresh: Vec<Arc<V>> = Vec::with_capacity(all.len());
+        for object in all {
+            match fresh.last_mut() {
+                Some(last) if last.meta().key == object.meta().key => *last = object,
+                Some(_) | None => fresh.push(object),
+            }
+        }
+
+        let mut contents = self.contents.write();
+        let stays = |key: &ObjectKey| fresh.binary_search_by(|object| object.meta().key.cmp(key)).is_ok() || keep(key);
+        let mut vanished: Vec<Arc<V>> = contents
+            .objects
+            .iter()
+            .filter(|ByKey(object)| !stays(&object.meta().key))
+            .map(|ByKey(object)| Arc::clone(object))
+            .collect();
+        sort_by_key(&mut vanished);
+
+        let additional = fresh.len().saturating_sub(contents.objects.len());
+        contents.objects.reserve(additional);
+        let mut changes = Vec::new();
+        for last in vanished {
+            contents.remove(&last.meta().key);
+            changes.push(Change::Removed { last, certain: false });
+        }
+        for object in fresh {
+            let put = contents.put(Arc::clone(&object));
+            changes.extend(put.into_changes(object));
+        }
+        contents.shrink();
+        changes
+    }
+
+    /// The index of that name, made from what the store holds where there is none yet.
+    ///
+    /// # Panics
+    /// When the name is taken by an index with keys of another type.
+    pub fn index<K, I>(self: &Arc<Self>, name: &'static str, keys: impl Fn(&V) -> I + Send + Sync + 'static) -> Index<V, K>
+    where
+        K: Eq + Hash + Clone + Send + Sync + 'static,
+        I: IntoIterator<Item = K>,
+    {
+        let contents = &mut *self.contents.write();
+        let known = contents.indexes.iter().position(|(known, _)| *known == name);
+        let slot = known.unwrap_or_else(|| {
+            let mut made = IndexMap::<V, K>::new(name, keys);
+            made.rebuild(&mut contents.objects.iter().map(|ByKey(object)| object));
+            contents.indexes.push((name, Box::new(made)));
+            contents.indexes.len() - 1
+        });
+        let index: &dyn Any = contents.indexes[slot].1.as_any();
+        assert!(index.is::<IndexMap<V, K>>(), "the index {name:?} has keys of another type than asked for");
+        Index::new(Arc::clone(self), slot)
+    }
+
+    /// The objects of a namespace, sorted by key; the first call makes the index for it.
+    #[must_use]
+    pub fn in_namespace(self: &Arc<Self>, namespace: &str) -> Vec<Arc<V>> {
+        self.index("namespace", |object: &V| object.meta().key.namespace().map(Istr::from)).get(namespace)
+    }
+
+    /// Makes all indexes anew, after a panic may have left them half done.
+    pub(crate) fn rebuild_indexes(&self) {
+        let Contents { objects, indexes } = &mut *self.contents.write();
+        for (_, index) in indexes {
+            index.rebuild(&mut objects.iter().map(|ByKey(object)| object));
+        }
+    }
+
+    fn read_index<K: 'static, R>(&self, slot: usize, read: impl FnOnce(&IndexMap<V, K>) -> R) -> R {
+        let contents = self.contents.read();
+        let index = contents.indexes[slot].1.as_any().downcast_ref();
+        read(index.expect("an index handle must have been made for the type of the index"))
+    }
+}
+
+impl<V: View> Default for Store<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V: View> Contents<V> {
+    fn put(&mut self, object: Arc<V>) -> Put<V> {
+        let old = match self.objects.get(&object.meta().key) {
+            Some(ByKey(old)) if is_same_version(old.meta(), object.meta()) => return Put::Unchanged,
+            Some(ByKey(old)) => Some(Arc::clone(old)),
+            None => None,
+        };
+        for (_, index) in &mut self.indexes {
+            index.update(old.as_ref(), Some(&object));
+        }
+        let uid = object.meta().uid.clone();
+        self.objects.replace(ByKey(object));
+        match old {
+            None => Put::Added,
+            Some(old) if old.meta().uid == uid => Put::Updated { old },
+            Some(old) => Put::Replaced { old },
+        }
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Arc<V>> {
+        let ByKey(old) = self.objects.take(key)?;
+        for (_, index) in &mut self.indexes {
+            index.update(Some(&old), None);
+        }
+        Some(old)
+    }
+
+    fn shrink(&mut self) {
+        const SMALLEST: usize = 64;
+        if self.objects.capacity() > SMALLEST && self.objects.len() < self.objects.capacity() / 4 {
+            self.objects.shrink_to(self.objects.len() * 2);
+        }
+    }
+}
+
+impl<V: View> Put<V> {
+    /// What subscribers are to be told, `new` being what was put.
+    pub(crate) fn into_changes(self, new: Arc<V>) -> impl Iterator<Item = Change<V>> {
+        let (first, second) = match self {
+            Self::Unchanged => (None, None),
+            Self::Added => (Some(Change::Added(new)), None),
+            Self::Updated { old } => (Some(Change::Updated { old, new }), None),
+            Self::Replaced { old } => (Some(Change::Removed { last: old, certain: false }), Some(Change::Added(new))),
+        };
+        first.into_iter().chain(second)
+    }
+}
+
+fn sort_by_key<V: View>(objects: &mut [Arc<V>]) {
+    // Stable: `replace` relies on the order of those with one key.
+    objects.sort_by(|a, b| a.meta().key.cmp(&b.meta().key));
+}

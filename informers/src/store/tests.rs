@@ -1,0 +1,241 @@
+//! The store against a model: a sorted map, with indexes computed from scratch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kcm_api::{ObjectKey, PartialObjectMeta, View};
+use proptest::prelude::*;
+
+use super::*;
+
+fn object(namespace: &str, name: &str, uid: &str, version: u64, app: &str) -> Arc<PartialObjectMeta> {
+    let json = format!(
+        r#"{{"metadata":{{"namespace":"{namespace}","name":"{name}","uid":"{uid}","resourceVersion":"{version}",
+            "labels":{{"app":"{app}"}}}}}}"#
+    );
+    Arc::new(PartialObjectMeta::decode(&json).unwrap())
+}
+
+fn app_of(object: &PartialObjectMeta) -> Option<String> {
+    object.meta().labels.get("app").map(str::to_owned)
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Put(Row),
+    Remove(Row),
+    Replace(Vec<Row>),
+}
+
+/// Namespace, name, uid, version and label of an object, from small ranges so that they meet.
+type Row = (u8, u8, u8, u8, u8);
+
+fn made((namespace, name, uid, version, app): Row) -> Arc<PartialObjectMeta> {
+    object(
+        &format!("ns{namespace}"),
+        &format!("o{name}"),
+        &format!("u{uid}"),
+        u64::from(version) + 1,
+        &format!("app{app}"),
+    )
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    (0_u8..3, 0_u8..6, 0_u8..2, 0_u8..4, 0_u8..3)
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => row().prop_map(Op::Put),
+        2 => row().prop_map(Op::Remove),
+        1 => prop::collection::vec(row(), 0..12).prop_map(Op::Replace),
+    ]
+}
+
+type Model = BTreeMap<ObjectKey, Arc<PartialObjectMeta>>;
+
+fn is_same(a: &PartialObjectMeta, b: &PartialObjectMeta) -> bool {
+    is_same_version(a.meta(), b.meta())
+}
+
+/// Put into the model; an object in the version that is there stays the one that it was.
+fn put(model: &mut Model, object: Arc<PartialObjectMeta>) {
+    let slot = model.entry(object.meta().key.clone()).or_insert_with(|| Arc::clone(&object));
+    if !is_same(slot, &object) {
+        *slot = object;
+    }
+}
+
+/// Applies changes to a model as a subscriber would.
+fn told(model: &mut Model, changes: &[Change<PartialObjectMeta>]) {
+    for change in changes {
+        match change {
+            Change::Added(new) => {
+                assert!(model.insert(change.key().clone(), Arc::clone(new)).is_none(), "added twice");
+            }
+            Change::Updated { old, new } => {
+                let before = model.insert(change.key().clone(), Arc::clone(new)).expect("updated what was not there");
+                assert!(Arc::ptr_eq(&before, old), "old is what was there before");
+                assert_eq!(old.meta().uid, new.meta().uid);
+            }
+            Change::Removed { last, certain } => {
+                let before = model.remove(change.key()).expect("removed what was not there");
+                assert!(Arc::ptr_eq(&before, last) && !certain);
+            }
+        }
+    }
+}
+
+fn same_objects(found: &[Arc<PartialObjectMeta>], expected: &[Arc<PartialObjectMeta>]) -> bool {
+    found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| Arc::ptr_eq(a, b))
+}
+
+proptest! {
+    #[test]
+    fn objects_indexes_and_changes_equal_the_model(ops in prop::collection::vec(op(), 0..60)) {
+        let store = Arc::new(Store::new());
+        let by_app = store.index("app", |object: &PartialObjectMeta| app_of(object));
+        let mut model = Model::new();
+        let mut subscriber = Model::new();
+        for op in ops {
+            match op {
+                Op::Put(row) => {
+                    let object = made(row);
+                    put(&mut model, Arc::clone(&object));
+                    let changes: Vec<_> = store.put(Arc::clone(&object)).into_changes(object).collect();
+                    told(&mut subscriber, &changes);
+                }
+                Op::Remove(row) => {
+                    let key = made(row).meta().key.clone();
+                    let (removed, expected) = (store.remove(&key), model.remove(&key));
+                    prop_assert_eq!(removed.is_some(), expected.is_some());
+                    subscriber.remove(&key);
+                }
+                Op::Replace(rows) => {
+                    let all: Vec<_> = rows.into_iter().map(made).collect();
+                    let mut next = Model::new();
+                    for object in &all {
+                        next.insert(object.meta().key.clone(), Arc::clone(object));
+                    }
+                    for (key, object) in &mut next {
+                        if let Some(old) = model.get(key).filter(|old| is_same(old, object)) {
+                            *object = Arc::clone(old);
+                        }
+                    }
+                    model = next;
+                    told(&mut subscriber, &store.replace(all, |_| false));
+                }
+            }
+            let expected: Vec<_> = model.values().cloned().collect();
+            prop_assert!(same_objects(&store.list(), &expected), "list");
+            prop_assert!(same_objects(&subscriber.values().cloned().collect::<Vec<_>>(), &expected), "subscriber");
+            for app in ["app0", "app1", "app2"] {
+                let expected: Vec<_> =
+                    model.values().filter(|object| app_of(object).as_deref() == Some(app)).cloned().collect();
+                prop_assert!(same_objects(&by_app.get(app), &expected), "index app");
+                prop_assert_eq!(by_app.count(app), expected.len());
+            }
+            for namespace in ["ns0", "ns1", "ns2"] {
+                let expected: Vec<_> =
+                    model.values().filter(|object| object.meta().key.namespace() == Some(namespace)).cloned().collect();
+                prop_assert!(same_objects(&store.in_namespace(namespace), &expected), "index namespace");
+            }
+        }
+    }
+}
+
+#[test]
+fn replace_tells_the_set_difference_vanished_first() {
+    let store = Store::new();
+    for object in [object("a", "stays", "1", 1, ""), object("a", "goes", "2", 2, ""), object("a", "alters", "3", 3, "")] {
+        store.put(object);
+    }
+    store.put(object("a", "reborn", "4", 4, ""));
+    let all = vec![
+        object("a", "new", "5", 9, ""),
+        object("a", "reborn", "6", 8, ""),
+        object("a", "stays", "1", 1, ""),
+        object("a", "alters", "3", 7, ""),
+    ];
+    let told: Vec<String> = store
+        .replace(all, |_| false)
+        .iter()
+        .map(|change| {
+            let verb = match change {
+                Change::Added(_) => "added",
+                Change::Updated { .. } => "updated",
+                Change::Removed { .. } => "removed",
+            };
+            format!("{verb} {}", change.key().name())
+        })
+        .collect();
+    assert_eq!(told, ["removed goes", "updated alters", "added new", "removed reborn", "added reborn"]);
+}
+
+#[test]
+fn replace_keeps_what_it_is_told_to_keep() {
+    let store = Store::new();
+    store.put(object("a", "unreadable", "1", 1, ""));
+    let changes = store.replace(Vec::new(), |key| key.name() == "unreadable");
+    assert!(changes.is_empty());
+    assert_eq!(store.len(), 1);
+}
+
+#[test]
+fn an_index_made_late_holds_what_is_there() {
+    let store = Arc::new(Store::new());
+    store.put(object("a", "x", "1", 1, "web"));
+    let index = store.index("app", |object: &PartialObjectMeta| app_of(object));
+    assert_eq!(index.get("web").len(), 1);
+    let again = store.index("app", |_: &PartialObjectMeta| -> Option<String> { None });
+    assert_eq!(again.get("web").len(), 1, "the same name is the same index");
+}
+
+#[test]
+#[should_panic(expected = "has keys of another type")]
+fn an_index_of_another_type_under_the_same_name_is_refused() {
+    let store = Arc::new(Store::<PartialObjectMeta>::new());
+    let _by_text = store.index("app", |object: &PartialObjectMeta| app_of(object));
+    let _by_number = store.index("app", |_: &PartialObjectMeta| [0_u8]);
+}
+
+#[test]
+fn a_panicking_index_function_costs_only_its_object() {
+    let store = Arc::new(Store::new());
+    let index = store.index("app", |object: &PartialObjectMeta| {
+        let app = app_of(object);
+        assert_ne!(app.as_deref(), Some("bad"));
+        app
+    });
+    store.put(object("a", "bad", "1", 1, "bad"));
+    store.put(object("a", "good", "2", 2, "web"));
+    store.put(object("a", "bad", "1", 3, "web"));
+    let names: BTreeSet<_> = index.get("web").iter().map(|object| object.meta().key.name().to_owned()).collect();
+    assert_eq!(names, BTreeSet::from(["bad".to_owned(), "good".to_owned()]));
+}
+
+#[test]
+fn an_object_can_have_several_keys_in_an_index_and_lose_some() {
+    let store = Arc::new(Store::new());
+    let index = store.index("letters", |object: &PartialObjectMeta| {
+        app_of(object).unwrap_or_default().chars().collect::<Vec<char>>()
+    });
+    store.put(object("a", "x", "1", 1, "ab"));
+    store.put(object("a", "x", "1", 2, "bc"));
+    assert_eq!((index.count(&'a'), index.count(&'b'), index.count(&'c')), (0, 1, 1));
+    assert_eq!(index.get(&'b')[0].meta().resource_version, 2.into());
+}
+
+#[test]
+fn what_shrinks_gives_memory_back() {
+    let store = Arc::new(Store::new());
+    let by_app = store.index("app", |object: &PartialObjectMeta| app_of(object));
+    for number in 0..1000 {
+        store.put(object("a", &format!("o{number}"), "1", number + 1, "web"));
+    }
+    for number in 0..990 {
+        store.remove(&ObjectKey::namespaced("a", format!("o{number}")));
+    }
+    assert_eq!(by_app.count("web"), 10);
+    assert!(store.contents.read().objects.capacity() < 150);
+}

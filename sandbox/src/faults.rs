@@ -1,0 +1,306 @@
+//! Faults, decided by rules that tests inject. Pure; `service` and `stream` carry the verdicts out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use kcm_api::Resource;
+
+use crate::request::{Target, Verb};
+use crate::status::Status;
+
+type Predicate = Box<dyn Fn(&Target) -> bool + Send + Sync>;
+
+/// What goes wrong with which requests.
+///
+/// Without a limit a fault hits every request that it matches. Several faults may hit one request: their delays add
+/// up, and the first of them that does more than delaying decides.
+///
+/// ```
+/// use kcm_sandbox::{Fault, PODS, Verb};
+///
+/// let third_create_is_lost = Fault::on(Verb::Create).resource(PODS).skip(2).times(1).lose_answer();
+/// # drop(third_create_is_lost);
+/// ```
+#[must_use]
+pub struct Fault {
+    verbs: Vec<Verb>,
+    resource: Option<Resource>,
+    namespace: Option<String>,
+    name: Option<String>,
+    subresource: Option<String>,
+    predicate: Option<Predicate>,
+    skip: usize,
+    times: Option<usize>,
+    delay: Duration,
+    effect: Option<Effect>,
+}
+
+/// What happens to a request beside being delayed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Effect {
+    Fail(Box<Status>),
+    Disconnect,
+    LoseAnswer,
+    Stall,
+}
+
+/// The sum of all faults that hit one request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Verdict {
+    pub(crate) delay: Duration,
+    pub(crate) effect: Option<Effect>,
+}
+
+impl Fault {
+    /// A fault of requests of one verb.
+    pub fn on(verb: Verb) -> Self {
+        Self { verbs: vec![verb], ..Self::on_any() }
+    }
+
+    /// A fault of creates, puts, patches and deletions.
+    pub fn on_writes() -> Self {
+        let verbs = vec![Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
+        Self { verbs, ..Self::on_any() }
+    }
+
+    /// A fault of all requests of resources.
+    pub fn on_any() -> Self {
+        Self {
+            verbs: Vec::new(),
+            resource: None,
+            namespace: None,
+            name: None,
+            subresource: None,
+            predicate: None,
+            skip: 0,
+            times: None,
+            delay: Duration::ZERO,
+            effect: None,
+        }
+    }
+
+    /// Only requests of this resource.
+    pub fn resource(mut self, resource: Resource) -> Self {
+        self.resource = Some(resource);
+        self
+    }
+
+    /// Only requests within this namespace.
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// Only requests for this name; a create has the name of its object.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// Only requests for this subresource.
+    pub fn subresource(mut self, subresource: &str) -> Self {
+        self.subresource = Some(subresource.to_owned());
+        self
+    }
+
+    /// Only requests for which `predicate` holds.
+    pub fn when(mut self, predicate: impl Fn(&Target) -> bool + Send + Sync + 'static) -> Self {
+        self.predicate = Some(Box::new(predicate));
+        self
+    }
+
+    /// Lets the first `count` matching requests pass.
+    pub const fn skip(mut self, count: usize) -> Self {
+        self.skip = count;
+        self
+    }
+
+    /// Hits so many requests, then no more.
+    pub const fn times(mut self, count: usize) -> Self {
+        self.times = Some(count);
+        self
+    }
+
+    /// Holds the request back before it reaches the API server.
+    pub const fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Answers with this failure; nothing takes effect.
+    pub fn fail(mut self, status: Status) -> Self {
+        self.effect = Some(Effect::Fail(Box::new(status)));
+        self
+    }
+
+    /// Drops the connection; nothing takes effect.
+    pub fn disconnect(mut self) -> Self {
+        self.effect = Some(Effect::Disconnect);
+        self
+    }
+
+    /// Drops the connection after the request took effect.
+    pub fn lose_answer(mut self) -> Self {
+        self.effect = Some(Effect::LoseAnswer);
+        self
+    }
+
+    /// Never answers; nothing takes effect.
+    pub fn stall(mut self) -> Self {
+        self.effect = Some(Effect::Stall);
+        self
+    }
+
+    fn matches(&self, target: &Target) -> bool {
+        (self.verbs.is_empty() || self.verbs.contains(&target.verb))
+            && self.resource.as_ref().is_none_or(|resource| *resource == target.resource)
+            && (self.namespace.is_none() || self.namespace == target.namespace)
+            && (self.name.is_none() || self.name == target.name)
+            && (self.subresource.is_none() || self.subresource == target.subresource)
+            && self.predicate.as_ref().is_none_or(|holds| holds(target))
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fault")
+            .field("verbs", &self.verbs)
+            .field("resource", &self.resource)
+            .field("delay", &self.delay)
+            .field("effect", &self.effect)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a watch ends that is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// The stream ends, as after its time-out.
+    Clean,
+    /// The connection breaks.
+    Broken,
+}
+
+#[derive(Debug)]
+struct Rule {
+    fault: Fault,
+    matched: usize,
+    hits: usize,
+}
+
+/// Faults of the watches and lists of one resource.
+#[derive(Debug, Default)]
+pub(crate) struct WatchFaults {
+    pub(crate) held: bool,
+    pub(crate) delay: Duration,
+    pub(crate) drop_next: usize,
+    hidden: BTreeSet<u64>,
+    cut: Option<(u64, Cut)>,
+    silenced: u64,
+    bookmarked: u64,
+    pub(crate) cut_next: Option<(usize, Cut)>,
+    pub(crate) stale: Option<u64>,
+}
+
+/// All faults, and who they hit so far.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    rules: BTreeMap<u64, Rule>,
+    watches: BTreeMap<Resource, WatchFaults>,
+    /// Counts rules, streams and orders to streams; a stream obeys only orders younger than itself.
+    count: u64,
+}
+
+impl Faults {
+    pub(crate) fn tick(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    pub(crate) fn inject(&mut self, fault: Fault) -> u64 {
+        let id = self.tick();
+        self.rules.insert(id, Rule { fault, matched: 0, hits: 0 });
+        id
+    }
+
+    pub(crate) fn remove(&mut self, id: u64) {
+        self.rules.remove(&id);
+    }
+
+    /// Matched and hit requests of a rule.
+    pub(crate) fn counts(&self, id: u64) -> (usize, usize) {
+        self.rules.get(&id).map_or((0, 0), |rule| (rule.matched, rule.hits))
+    }
+
+    pub(crate) fn judge(&mut self, target: &Target) -> Verdict {
+        let mut verdict = Verdict::default();
+        for rule in self.rules.values_mut().filter(|rule| rule.fault.matches(target)) {
+            rule.matched += 1;
+            let spent = rule.fault.times.is_some_and(|times| rule.hits >= times);
+            if rule.matched <= rule.fault.skip || spent {
+                continue;
+            }
+            rule.hits += 1;
+            verdict.delay += rule.fault.delay;
+            verdict.effect = verdict.effect.or_else(|| rule.fault.effect.clone());
+        }
+        verdict
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.rules.clear();
+        self.watches.clear();
+    }
+
+    pub(crate) fn of(&mut self, resource: &Resource) -> &mut WatchFaults {
+        self.watches.entry(resource.clone()).or_default()
+    }
+
+    pub(crate) fn stale(&self, resource: &Resource) -> Option<u64> {
+        self.watches.get(resource)?.stale
+    }
+
+    /// Notes a write; `oldest` is where the window begins.
+    pub(crate) fn wrote(&mut self, resource: &Resource, version: u64, oldest: u64) {
+        let Some(faults) = self.watches.get_mut(resource).filter(|faults| faults.drop_next > 0) else { return };
+        faults.drop_next -= 1;
+        faults.hidden.insert(version);
+        faults.hidden.retain(|version| *version >= oldest);
+    }
+
+    pub(crate) fn cut(&mut self, resource: &Resource, how: Cut) {
+        let order = self.tick();
+        self.of(resource).cut = Some((order, how));
+    }
+
+    pub(crate) fn silence(&mut self, resource: &Resource) {
+        let order = self.tick();
+        self.of(resource).silenced = order;
+    }
+
+    pub(crate) fn bookmark(&mut self, resource: &Resource) {
+        let order = self.tick();
+        self.of(resource).bookmarked = order;
+    }
+}
+
+impl WatchFaults {
+    /// How a stream made at `since` is to end now.
+    pub(crate) fn cuts(&self, since: u64) -> Option<Cut> {
+        self.cut.filter(|(order, _)| *order > since).map(|(_, how)| how)
+    }
+
+    pub(crate) const fn is_silent(&self, since: u64) -> bool {
+        self.silenced > since
+    }
+
+    /// The youngest order for a bookmark.
+    pub(crate) const fn bookmarked(&self) -> u64 {
+        self.bookmarked
+    }
+
+    pub(crate) fn hides(&self, version: u64) -> bool {
+        self.hidden.contains(&version)
+    }
+}

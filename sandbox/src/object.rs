@@ -1,0 +1,115 @@
+//! Reading and editing objects as JSON.
+
+use kcm_api::{ObjectKey, Resource};
+use serde_json::{Map, Value};
+
+/// The text at `path`, where there is one.
+pub(crate) fn text<'a>(object: &'a Value, path: &[&str]) -> Option<&'a str> {
+    at(object, path)?.as_str()
+}
+
+/// The value at `path`; null counts as absent.
+pub(crate) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    let found = path.iter().try_fold(object, |value, field| value.get(field))?;
+    (!found.is_null()).then_some(found)
+}
+
+/// The list at `path`, empty where there is none.
+pub(crate) fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+    at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Sets `path`, making the maps that lead there; `None` removes the last field.
+pub(crate) fn set(object: &mut Value, path: &[&str], value: Option<Value>) {
+    let Some((last, parents)) = path.split_last() else { return };
+    let mut target = object;
+    for field in parents {
+        target = map_of(target).entry(*field).or_insert(Value::Null);
+    }
+    let target = map_of(target);
+    match value {
+        Some(value) => drop(target.insert((*last).to_owned(), value)),
+        None => drop(target.remove(*last)),
+    }
+}
+
+/// Sets `path` where it is absent.
+pub(crate) fn set_default(object: &mut Value, path: &[&str], value: impl Into<Value>) {
+    if at(object, path).is_none() {
+        set(object, path, Some(value.into()));
+    }
+}
+
+/// The value as a map, turned into an empty one where it is something else.
+pub(crate) fn map_of(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().expect("the value was just made a map")
+}
+
+/// Copies `path` from one object to another, its absence included.
+pub(crate) fn carry_over(from: &Value, to: &mut Value, path: &[&str]) {
+    set(to, path, at(from, path).cloned());
+}
+
+/// Takes out what the API never stores: nulls, and lists and maps of metadata that are empty.
+pub(crate) fn prune(object: &mut Value) {
+    drop_nulls(object);
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ["labels", "annotations", "ownerReferences", "finalizers", "managedFields"] {
+            let empty = metadata.get(field).is_some_and(|value| {
+                value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty)
+            });
+            if empty {
+                metadata.remove(field);
+            }
+        }
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|_, value| !value.is_null());
+        map.values_mut().for_each(drop_nulls);
+    } else if let Some(items) = value.as_array_mut() {
+        items.iter_mut().for_each(drop_nulls);
+    }
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, &["metadata", "name"]).unwrap_or_default()
+}
+
+pub(crate) fn uid(object: &Value) -> &str {
+    text(object, &["metadata", "uid"]).unwrap_or_default()
+}
+
+pub(crate) fn version(object: &Value) -> &str {
+    text(object, &["metadata", "resourceVersion"]).unwrap_or_default()
+}
+
+pub(crate) fn is_terminating(object: &Value) -> bool {
+    at(object, &["metadata", "deletionTimestamp"]).is_some()
+}
+
+pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
+    list(object, &["metadata", "finalizers"]).iter().filter_map(Value::as_str).collect()
+}
+
+/// The key of a name within a request: without its namespace for cluster-scoped resources.
+pub(crate) fn key_of(resource: &Resource, namespace: Option<&str>, name: &str) -> ObjectKey {
+    match namespace {
+        Some(namespace) if resource.namespaced => ObjectKey::namespaced(namespace, name),
+        Some(_) | None => ObjectKey::cluster_scoped(name),
+    }
+}
+
+/// Metadata alone, as the API answers `as=PartialObjectMetadata`.
+pub(crate) fn metadata_only(object: &Value) -> Value {
+    serde_json::json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object.get("metadata").cloned().unwrap_or_default(),
+    })
+}

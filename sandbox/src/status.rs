@@ -1,0 +1,292 @@
+//! Errors as the API server answers them.
+
+use std::borrow::Cow;
+
+use kcm_api::Resource;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A failure as the API answers it: an HTTP code and a `Status` object.
+///
+/// Texts and reasons are upstream's, since people and programs read them.
+///
+/// # Upstream
+/// `apimachinery/pkg/api/errors`
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Status {
+    /// HTTP code.
+    pub code: u16,
+    /// Machine-readable reason, empty where upstream gives none.
+    pub reason: Cow<'static, str>,
+    /// Text for people.
+    pub message: String,
+    /// What the failure is about.
+    pub details: Option<Box<Details>>,
+    /// Continue token of a list that may go on inconsistently.
+    pub continue_token: Option<String>,
+}
+
+/// What a [`Status`] is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Details {
+    /// Name of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// API group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Resource, or kind for invalid objects.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// Single causes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// How long the client is asked to wait, 0 for not at all.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retry_after_seconds: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// One cause of a failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// Machine-readable reason.
+    pub reason: String,
+    /// Text for people.
+    pub message: String,
+    /// Path of the field.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+impl Status {
+    /// A failure without details.
+    #[must_use]
+    pub fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), message: message.into(), details: None, continue_token: None }
+    }
+
+    /// The same failure, about an object of `resource`.
+    #[must_use]
+    pub fn about(mut self, resource: &Resource, name: &str) -> Self {
+        let details = self.details.get_or_insert_default();
+        details.group = resource.group.to_string();
+        details.kind = resource.plural.to_string();
+        name.clone_into(&mut details.name);
+        self
+    }
+
+    /// The same failure with one more cause.
+    #[must_use]
+    pub fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Self {
+        let cause = Cause { reason: reason.to_owned(), message: message.into(), field: field.to_owned() };
+        self.details.get_or_insert_default().causes.push(cause);
+        self
+    }
+
+    /// The same failure, asking the client to wait so long.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.details.get_or_insert_default().retry_after_seconds = seconds;
+        self
+    }
+
+    /// 404: there is no such object.
+    #[must_use]
+    pub fn not_found(resource: &Resource, name: &str) -> Self {
+        Self::new(404, "NotFound", format!("{resource} {name:?} not found")).about(resource, name)
+    }
+
+    /// 409: the name is taken.
+    #[must_use]
+    pub fn already_exists(resource: &Resource, name: &str) -> Self {
+        Self::new(409, "AlreadyExists", format!("{resource} {name:?} already exists")).about(resource, name)
+    }
+
+    /// 409: the object is not what the client takes it for.
+    #[must_use]
+    pub fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
+        Self::new(409, "Conflict", message).about(resource, name)
+    }
+
+    /// 403: not allowed, by authorization or by admission.
+    #[must_use]
+    pub fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
+        let what = if name.is_empty() { resource.to_string() } else { format!("{resource} {name:?}") };
+        Self::new(403, "Forbidden", format!("{what} is forbidden: {why}")).about(resource, name)
+    }
+
+    /// 410: a version that is out of the window.
+    #[must_use]
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// 400.
+    #[must_use]
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// 405: the resource has no such verb.
+    #[must_use]
+    pub fn method_not_supported(resource: &Resource, verb: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind \"{resource}\"");
+        Self::new(405, "MethodNotAllowed", message).about(resource, "")
+    }
+
+    /// 415: a body in a format that is not read.
+    #[must_use]
+    pub fn unsupported_media_type(accepted: &[&str]) -> Self {
+        let accepted = accepted.join(", ");
+        Self::new(
+            415,
+            "UnsupportedMediaType",
+            format!("the body of the request was in an unknown format - accepted media types include: {accepted}"),
+        )
+    }
+
+    /// 406: an answer is wanted in a format that is not written.
+    #[must_use]
+    pub fn not_acceptable() -> Self {
+        Self::new(406, "NotAcceptable", "only the following media types are accepted: application/json")
+    }
+
+    /// 504: the version asked for has not come yet.
+    #[must_use]
+    pub fn version_too_large(asked: u64, current: u64) -> Self {
+        Self::new(504, "Timeout", format!("Timeout: Too large resource version: {asked}, current: {current}"))
+            .retry_after(1)
+            .with_cause("ResourceVersionTooLarge", "Too large resource version", "")
+    }
+
+    /// 422: an object with invalid fields.
+    #[must_use]
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let mut texts: Vec<String> = Vec::new();
+        for error in errors {
+            let text = error.to_string();
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let all = if let [single] = texts.as_slice() { single.clone() } else { format!("[{}]", texts.join(", ")) };
+        let mut status = Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {all}"));
+        status.details = Some(Box::new(Details {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            causes: errors.iter().map(FieldError::cause).collect(),
+            retry_after_seconds: 0,
+        }));
+        status
+    }
+
+    /// The `Status` object.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut metadata = json!({});
+        if let Some(token) = &self.continue_token {
+            metadata["continue"] = json!(token);
+        }
+        let mut object = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": metadata,
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code,
+        });
+        if !self.reason.is_empty() {
+            object["reason"] = json!(self.reason);
+        }
+        if let Some(details) = &self.details {
+            object["details"] = json!(details);
+        }
+        object
+    }
+}
+
+/// One invalid field.
+///
+/// # Upstream
+/// `apimachinery/pkg/util/validation/field`
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FieldError {
+    kind: FieldErrorKind,
+    field: String,
+    detail: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum FieldErrorKind {
+    Required,
+    Forbidden,
+    Invalid(Value),
+    Duplicate(Value),
+    NotSupported(Value),
+}
+
+impl FieldError {
+    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
+        Self { kind: FieldErrorKind::Required, field: field.into(), detail: detail.to_owned() }
+    }
+
+    pub(crate) fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { kind: FieldErrorKind::Forbidden, field: field.into(), detail: detail.into() }
+    }
+
+    pub(crate) fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self { kind: FieldErrorKind::Invalid(value.into()), field: field.into(), detail: detail.into() }
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self { kind: FieldErrorKind::Duplicate(value.into()), field: field.into(), detail: String::new() }
+    }
+
+    pub(crate) fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> Self {
+        let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
+        let detail = format!("supported values: {}", supported.join(", "));
+        Self { kind: FieldErrorKind::NotSupported(value.into()), field: field.into(), detail }
+    }
+
+    fn cause(&self) -> Cause {
+        let reason = match self.kind {
+            FieldErrorKind::Required => "FieldValueRequired",
+            FieldErrorKind::Forbidden => "FieldValueForbidden",
+            FieldErrorKind::Invalid(_) => "FieldValueInvalid",
+            FieldErrorKind::Duplicate(_) => "FieldValueDuplicate",
+            FieldErrorKind::NotSupported(_) => "FieldValueNotSupported",
+        };
+        Cause { reason: reason.to_owned(), message: self.body(), field: self.field.clone() }
+    }
+
+    fn body(&self) -> String {
+        let mut body = match &self.kind {
+            FieldErrorKind::Required => "Required value".to_owned(),
+            FieldErrorKind::Forbidden => "Forbidden".to_owned(),
+            FieldErrorKind::Invalid(value) => format!("Invalid value: {value}"),
+            FieldErrorKind::Duplicate(value) => format!("Duplicate value: {value}"),
+            FieldErrorKind::NotSupported(value) => format!("Unsupported value: {value}"),
+        };
+        if !self.detail.is_empty() {
+            body.push_str(": ");
+            body.push_str(&self.detail);
+        }
+        body
+    }
+}
+
+impl std::fmt::Display for FieldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}

@@ -1,0 +1,248 @@
+//! A watch as a cursor into the window of past events. Pure: what wakes it and who reads it is `stream`.
+//!
+//! A watch holds no events of its own beyond a small batch. One that reads too slowly falls out of the window
+//! and is cut off; nobody waits for it.
+//!
+//! # Upstream
+//! `apiserver/pkg/storage/cacher`, `apiserver/pkg/endpoints/handlers/watch.go`
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_api::Resource;
+use serde_json::{Value, json};
+
+use crate::kinds::{Behaviour, Kind};
+use crate::object;
+use crate::request::{Form, ListOptions, Target};
+use crate::selection::{Selection, namespace_of};
+use crate::server::Server;
+use crate::status::Status;
+use crate::storage::{Event, EventKind, Store, TooOld};
+
+/// How many events are taken from the window at a time.
+const BATCH: usize = 64;
+
+/// What a client of a watch reads.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum WatchEvent {
+    Added(Arc<Value>),
+    Modified(Arc<Value>),
+    Deleted(Arc<Value>),
+    Bookmark { version: u64, ends_initial_events: bool },
+    Error(Box<Status>),
+}
+
+/// One client's way through the events of one resource.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    kind: Kind,
+    selection: Selection,
+    form: Form,
+    /// Everything up to this version has been looked at.
+    cursor: u64,
+    pub(crate) bookmarks: bool,
+    initial: VecDeque<Arc<Value>>,
+    /// Sent after the initial events, where they end with a bookmark.
+    initial_end: Option<u64>,
+    ready: VecDeque<(Duration, WatchEvent)>,
+    refused: Option<Status>,
+}
+
+impl Watch {
+    /// Opens a watch.
+    ///
+    /// A version that has left the window is answered as upstream does: with a stream of one error.
+    pub(crate) fn open(
+        server: &Server,
+        target: &Target,
+        options: &ListOptions,
+        form: Form,
+        stale: Option<u64>,
+    ) -> Result<Self, Status> {
+        let kind = server.kind(&target.resource)?.clone();
+        let namespace = namespace_of(&kind.resource, target.namespace.as_deref());
+        let mut selection = Selection::parse(&kind, namespace, options.labels.as_deref(), options.fields.as_deref())?;
+        if let Some(name) = &target.name {
+            selection.require_name(name);
+        }
+        let current = server.store.version();
+        let mut watch = Self {
+            kind,
+            selection,
+            form,
+            cursor: current,
+            bookmarks: options.bookmarks,
+            initial: VecDeque::new(),
+            initial_end: None,
+            ready: VecDeque::new(),
+            refused: None,
+        };
+        match (options.initial_events, options.version) {
+            (Some(true), version) if version.is_some_and(|version| version > current) => {
+                let asked = version.unwrap_or_default();
+                watch.refused = Some(Status::version_too_large(asked, current));
+            }
+            (Some(true), _) => {
+                watch.start_with_state(server, options, stale)?;
+                watch.initial_end = options.bookmarks.then_some(watch.cursor);
+            }
+            (None, None | Some(0)) => watch.start_with_state(server, options, stale)?,
+            (Some(false), None | Some(0)) => {}
+            (_, Some(version)) => {
+                watch.cursor = version;
+                if let Err(too_old) = server.store.events_after(version).map(drop) {
+                    watch.refused = Some(Status::expired(too_old.to_string()));
+                }
+            }
+        }
+        Ok(watch)
+    }
+
+    fn start_with_state(&mut self, server: &Server, options: &ListOptions, stale: Option<u64>) -> Result<(), Status> {
+        self.cursor = server.stale_version(options, stale);
+        let resource = &self.kind.resource;
+        let state = server
+            .store
+            .list_at(resource, self.selection.namespace.as_deref(), self.cursor)
+            .map_err(|too_old| Status::expired(too_old.to_string()))?;
+        self.initial = state
+            .into_iter()
+            .filter(|(key, object)| self.selection.matches(key, object))
+            .map(|(_, object)| object)
+            .collect();
+        Ok(())
+    }
+
+    pub(crate) fn resource(&self) -> &Resource {
+        &self.kind.resource
+    }
+
+    /// The error that the stream consists of, where it does.
+    pub(crate) fn take_refusal(&mut self) -> Option<Status> {
+        self.refused.take()
+    }
+
+    /// The next event of the initial state, then the bookmark that ends it.
+    pub(crate) fn next_initial(&mut self) -> Option<WatchEvent> {
+        if let Some(object) = self.initial.pop_front() {
+            return Some(WatchEvent::Added(object));
+        }
+        let version = self.initial_end.take()?;
+        Some(WatchEvent::Bookmark { version, ends_initial_events: true })
+    }
+
+    /// Takes the next events from the window, where none are ready.
+    ///
+    /// Events that `hidden` names by version are passed over.
+    pub(crate) fn pull(&mut self, store: &Store, hidden: impl Fn(u64) -> bool) -> Result<(), TooOld> {
+        // A watch may start at a version that is yet to come.
+        if !self.ready.is_empty() || self.cursor >= store.version() {
+            return Ok(());
+        }
+        for event in store.events_after(self.cursor)? {
+            self.cursor = event.version;
+            if event.resource == self.kind.resource && !hidden(event.version) {
+                self.ready.extend(self.seen(event).map(|seen| (event.at, seen)));
+            }
+            if self.ready.len() >= BATCH {
+                return Ok(());
+            }
+        }
+        self.cursor = store.version();
+        Ok(())
+    }
+
+    /// When the next event happened.
+    pub(crate) fn next_at(&self) -> Option<Duration> {
+        self.ready.front().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn next(&mut self) -> Option<WatchEvent> {
+        self.ready.pop_front().map(|(_, event)| event)
+    }
+
+    /// A bookmark for a watch that has read everything.
+    pub(crate) fn bookmark(&self) -> WatchEvent {
+        WatchEvent::Bookmark { version: self.cursor, ends_initial_events: false }
+    }
+
+    /// An event as this selection sees it: entering it is an addition, leaving it a deletion.
+    fn seen(&self, event: &Event) -> Option<WatchEvent> {
+        let matches = |object: &Arc<Value>| self.selection.matches(&event.key, object);
+        let before = event.previous.as_ref().filter(|previous| matches(previous));
+        if event.kind == EventKind::Deleted {
+            return before.map(|_| WatchEvent::Deleted(event.object.clone()));
+        }
+        match (before, matches(&event.object)) {
+            (None, true) => Some(WatchEvent::Added(event.object.clone())),
+            (Some(_), true) => Some(WatchEvent::Modified(event.object.clone())),
+            (Some(previous), false) => {
+                // The old content under the version of the change, as upstream has it.
+                let mut last = Value::clone(previous);
+                object::set(&mut last, &["metadata", "resourceVersion"], Some(event.version.to_string().into()));
+                Some(WatchEvent::Deleted(Arc::new(last)))
+            }
+            (None, false) => None,
+        }
+    }
+
+    /// An event as one line of the stream.
+    pub(crate) fn encode(&self, event: &WatchEvent) -> Vec<u8> {
+        let (name, object) = match event {
+            WatchEvent::Added(object) => ("ADDED", self.formed(object)),
+            WatchEvent::Modified(object) => ("MODIFIED", self.formed(object)),
+            WatchEvent::Deleted(object) => ("DELETED", self.formed(object)),
+            WatchEvent::Bookmark { version, ends_initial_events } => {
+                ("BOOKMARK", self.bookmark_json(*version, *ends_initial_events).to_string())
+            }
+            WatchEvent::Error(status) => ("ERROR", status.to_json().to_string()),
+        };
+        format!("{{\"type\":\"{name}\",\"object\":{object}}}\n").into_bytes()
+    }
+
+    fn formed(&self, object: &Value) -> String {
+        match self.form {
+            Form::Whole => object.to_string(),
+            Form::MetadataOnly => object::metadata_only(object).to_string(),
+        }
+    }
+
+    fn bookmark_json(&self, version: u64, ends_initial_events: bool) -> Value {
+        let mut metadata = json!({ "resourceVersion": version.to_string() });
+        if ends_initial_events {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        if self.form == Form::MetadataOnly {
+            return object::metadata_only(&json!({ "metadata": metadata }));
+        }
+        let mut bookmark = json!({
+            "kind": self.kind.resource.kind,
+            "apiVersion": self.kind.resource.api_version(),
+            "metadata": metadata,
+        });
+        // The zero values of typed objects: fields that look required are null.
+        let template = json!({ "metadata": {}, "spec": { "containers": null } });
+        match self.kind.behaviour {
+            Behaviour::Pod => {
+                bookmark["spec"] = json!({ "containers": null });
+                bookmark["status"] = json!({});
+            }
+            Behaviour::ReplicaSet => {
+                bookmark["spec"] = json!({ "selector": null, "template": template });
+                bookmark["status"] = json!({ "replicas": 0 });
+            }
+            Behaviour::Deployment => {
+                bookmark["spec"] = json!({ "selector": null, "template": template, "strategy": {} });
+                bookmark["status"] = json!({});
+            }
+            Behaviour::Namespace => {
+                bookmark["spec"] = json!({});
+                bookmark["status"] = json!({});
+            }
+            Behaviour::Plain | Behaviour::Custom => {}
+        }
+        bookmark
+    }
+}

@@ -1,0 +1,173 @@
+//! The order in which ready keys are handed out.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::Priority;
+
+/// Names one stay of a key in the lanes; never given out twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket(u64);
+
+/// Where a key stands in a lane.
+pub(crate) struct Place<K> {
+    pub(crate) key: K,
+    pub(crate) ticket: Ticket,
+    /// Since when it has been ready. Never decreases along a lane.
+    pub(crate) since: Duration,
+}
+
+/// Two lanes of ready keys, one for each priority, and whose turn it is.
+///
+/// A key that is raised keeps its place and gets a second one with the same ticket in the live lane: the place that is
+/// reached first counts. The other is left behind *stale*, and is dropped when it is reached or when stale places
+/// prevail, so that every operation is O(1) amortised and memory stays in proportion to the keys.
+///
+/// The lanes do not know which tickets are still good; callers tell them with `current`.
+pub(crate) struct Lanes<K> {
+    live: VecDeque<Place<K>>,
+    initial: VecDeque<Place<K>>,
+    ready: usize,
+    last_ticket: Ticket,
+    ageing: Duration,
+    live_went_last: bool,
+}
+
+impl<K> Lanes<K> {
+    pub(crate) fn new(ageing: Duration) -> Self {
+        Self {
+            live: VecDeque::new(),
+            initial: VecDeque::new(),
+            ready: 0,
+            last_ticket: Ticket::default(),
+            ageing,
+            live_went_last: false,
+        }
+    }
+
+    /// How many keys are ready.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// Puts a key that has no place at the end of its lane.
+    pub(crate) fn push(&mut self, key: K, priority: Priority, since: Duration) -> Ticket {
+        self.ready += 1;
+        self.last_ticket.0 += 1;
+        let ticket = self.last_ticket;
+        let place = Place { key, ticket, since };
+        match priority {
+            Priority::Live => self.live.push_back(place),
+            Priority::Initial => self.initial.push_back(place),
+        }
+        ticket
+    }
+
+    /// Gives a key that stands in the initial lane a second place, at the end of the live lane.
+    pub(crate) fn raise(&mut self, place: Place<K>, current: impl Fn(&Place<K>) -> bool) {
+        self.live.push_back(place);
+        // A ready key has at most two places. Beyond twice that, more than half are stale, each left by one raise:
+        // those raises pay for the sweep.
+        if self.places() > 4 * self.ready + 32 {
+            self.live.retain(&current);
+            self.initial.retain(&current);
+        }
+    }
+
+    /// Takes the key whose turn it is.
+    ///
+    /// Live keys go first. Once the first initial key has waited for the ageing time, both lanes take turns.
+    pub(crate) fn pop(&mut self, now: Duration, current: impl Fn(&Place<K>) -> bool) -> Option<Place<K>> {
+        self.drop_stale_fronts(&current);
+        let aged = self.initial.front().is_some_and(|first| now.saturating_sub(first.since) >= self.ageing);
+        let initial_goes = self.live.is_empty() || (aged && self.live_went_last);
+        let lane = if initial_goes { &mut self.initial } else { &mut self.live };
+        let place = lane.pop_front()?;
+        give_back_spare_room(lane);
+        self.live_went_last = !initial_goes;
+        self.ready -= 1;
+        Some(place)
+    }
+
+    /// Since when the key that has been ready for the longest has been so.
+    pub(crate) fn oldest(&self, current: impl Fn(&Place<K>) -> bool) -> Option<Duration> {
+        let first = |lane: &VecDeque<Place<K>>| lane.iter().find(|place| current(place)).map(|place| place.since);
+        first(&self.live).into_iter().chain(first(&self.initial)).min()
+    }
+
+    fn places(&self) -> usize {
+        self.live.len() + self.initial.len()
+    }
+
+    fn drop_stale_fronts(&mut self, current: impl Fn(&Place<K>) -> bool) {
+        // As many places as keys: none is stale, and nothing has to be looked up.
+        if self.places() == self.ready {
+            return;
+        }
+        for lane in [&mut self.live, &mut self.initial] {
+            while lane.pop_front_if(|place| !current(place)).is_some() {}
+            give_back_spare_room(lane);
+        }
+    }
+}
+
+fn give_back_spare_room<K>(lane: &mut VecDeque<Place<K>>) {
+    if lane.capacity() > 1024 && lane.len() < lane.capacity() / 8 {
+        lane.shrink_to(2 * lane.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AGEING: Duration = Duration::from_secs(1);
+    const START: Duration = Duration::ZERO;
+
+    fn order(lanes: &mut Lanes<u64>, now: Duration) -> Vec<u64> {
+        std::iter::from_fn(|| lanes.pop(now, |_| true)).map(|place| place.key).collect()
+    }
+
+    fn three_of_each() -> Lanes<u64> {
+        let mut lanes = Lanes::new(AGEING);
+        for key in 0..3 {
+            lanes.push(key + 10, Priority::Initial, START);
+            lanes.push(key, Priority::Live, START);
+        }
+        lanes
+    }
+
+    #[test]
+    fn live_keys_go_first_until_the_ageing_time() {
+        let just_before = AGEING.checked_sub(Duration::from_nanos(1)).expect("a second is longer");
+        assert_eq!(order(&mut three_of_each(), just_before), [0, 1, 2, 10, 11, 12]);
+    }
+
+    #[test]
+    fn lanes_take_turns_from_the_ageing_time_on() {
+        assert_eq!(order(&mut three_of_each(), AGEING), [0, 10, 1, 11, 2, 12]);
+    }
+
+    #[test]
+    fn stale_places_do_not_outnumber_the_others_for_long() {
+        let mut lanes = Lanes::new(AGEING);
+        lanes.push(0, Priority::Initial, START);
+        for key in 1..100_000 {
+            let ticket = lanes.push(key, Priority::Initial, START);
+            let current = |place: &Place<u64>| place.key == 0 || place.key == key;
+            lanes.raise(Place { key, ticket, since: START }, current);
+            assert_eq!(lanes.pop(START, current).map(|place| place.key), Some(key));
+            assert!(lanes.places() <= 4 * 2 + 32, "{} places for one key", lanes.places());
+        }
+    }
+
+    #[test]
+    fn an_emptied_lane_gives_its_room_back() {
+        let mut lanes = Lanes::new(AGEING);
+        for key in 0..100_000 {
+            lanes.push(key, Priority::Initial, START);
+        }
+        assert_eq!(order(&mut lanes, START).len(), 100_000);
+        assert!(lanes.initial.capacity() <= 1024, "{} places kept", lanes.initial.capacity());
+    }
+}

@@ -1,0 +1,164 @@
+//! The queue that informers fill and workers empty: the state under a lock, with a clock and a wake-up.
+
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use crate::state::{State, Taken};
+use crate::{Metrics, Priority, QueueOptions};
+
+/// A queue of keys: see the [contract](crate).
+///
+/// Clones are handles to one queue.
+pub struct Queue<K>(Arc<Shared<K>>);
+
+struct Shared<K> {
+    name: String,
+    metrics: Arc<dyn Metrics>,
+    started: Instant,
+    state: Mutex<State<K>>,
+    wake: Notify,
+}
+
+impl<K> Clone for Queue<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: Clone + Eq + Hash> Queue<K> {
+    /// Makes an empty queue.
+    #[must_use]
+    pub fn new(options: QueueOptions) -> Self {
+        let QueueOptions { name, limits, ageing, metrics } = options;
+        let state = Mutex::new(State::new(limits, ageing));
+        Self(Arc::new(Shared { name, metrics, started: Instant::now(), state, wake: Notify::new() }))
+    }
+
+    /// The name that its options gave it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Adds a key, to be handed out as soon as its turn comes.
+    pub fn add(&self, key: K, priority: Priority) {
+        self.with(|state, now| state.add(key, priority, now));
+    }
+
+    /// Adds a key once `delay` is over, however often it is added before that.
+    pub fn add_after(&self, key: K, delay: Duration, priority: Priority) {
+        self.with(|state, now| state.add_after(key, delay, priority, now));
+    }
+
+    /// Counts a failure of a key and adds it when its back-off is over and the bucket lets it pass.
+    ///
+    /// It keeps the priority at which it was handed out. A key that is not in hand counts as live.
+    pub fn retry(&self, key: K) {
+        self.with(|state, now| state.retry(key, now));
+    }
+
+    /// Resets a key's failures. A retry that already waits is not taken back.
+    pub fn forget(&self, key: &K) {
+        self.with(|state, now| state.forget(key, now));
+    }
+
+    /// How often a key has failed since it was last forgotten.
+    #[must_use]
+    pub fn failures(&self, key: &K) -> u32 {
+        self.with(|state, _| state.failures(key))
+    }
+
+    /// Waits for a key and hands it to the caller, who owes a [`done`](Self::done) or a [`park`](Self::park) for it.
+    ///
+    /// `None` once the queue is shut down and nothing is ready.
+    ///
+    /// # Cancellation
+    /// Nothing is lost: a key is taken in the same step in which the future completes, and a wake-up that a dropped
+    /// future had already received goes on to the next.
+    pub async fn get(&self) -> Option<K> {
+        loop {
+            // Always finding a key must not keep a worker from giving way to the other tasks of its thread.
+            tokio::task::coop::consume_budget().await;
+            // Made before looking, so that it sees whatever happens after.
+            let woken = self.0.wake.notified();
+            match self.with(State::take) {
+                Taken::Key { key, waited } => {
+                    self.0.metrics.taken(waited);
+                    return Some(key);
+                }
+                Taken::ShutDown => return None,
+                Taken::NothingBefore { until } => match until.and_then(|due| self.0.started.checked_add(due)) {
+                    // Time being up and being woken come to the same: look again.
+                    Some(due) => drop(timeout_at(due, woken).await),
+                    None => woken.await,
+                },
+            }
+        }
+    }
+
+    /// Ends the work on a key; does nothing to a key that is not in hand.
+    ///
+    /// The key is ready again if it was added since it was handed out.
+    pub fn done(&self, key: &K) {
+        if let Some(worked) = self.with(|state, now| state.done(key, now)) {
+            self.0.metrics.finished(worked);
+        }
+    }
+
+    /// Ends the work on a key as [`done`](Self::done), but holds the key back until [`unpark`](Self::unpark).
+    ///
+    /// For a key of which nothing can be said yet, because what was written for it has not come back: it must not be
+    /// looked at, and nobody is working on it either.
+    pub fn park(&self, key: &K) {
+        if let Some(worked) = self.with(|state, now| state.park(key, now)) {
+            self.0.metrics.finished(worked);
+        }
+    }
+
+    /// Stops holding a key back; does nothing to a key that is not parked.
+    ///
+    /// The key is ready if it was added since it was last handed out.
+    pub fn unpark(&self, key: &K) {
+        self.with(|state, now| state.unpark(key, now));
+    }
+
+    /// Drops what is delayed, ignores all adds from now on, and lets [`get`](Self::get) end when nothing is ready.
+    ///
+    /// # Upstream
+    /// `ShutDown`, without waiting for the keys in hand.
+    pub fn shut_down(&self) {
+        self.with(State::shut_down);
+        self.0.wake.notify_waiters();
+    }
+
+    /// Gives an input to the state and tells whom it concerns: the metrics, and the workers that wait.
+    pub(crate) fn with<R>(&self, input: impl FnOnce(&mut State<K>, Duration) -> R) -> R {
+        let mut state = self.0.state.lock();
+        let (counts, due) = (state.counts(), state.next_due());
+        // Read under the lock: the state's time never goes back.
+        let result = input(&mut state, self.0.started.elapsed());
+        let (adds, retries) = (state.counts().adds - counts.adds, state.counts().retries - counts.retries);
+        let is_due_sooner = state.next_due().is_some_and(|next| due.is_none_or(|due| next < due));
+        let is_ready = state.ready() > 0;
+        drop(state);
+
+        if adds > 0 {
+            self.0.metrics.added(adds);
+        }
+        (0..retries).for_each(|_| self.0.metrics.retried());
+        if is_due_sooner {
+            // Each waiting worker sleeps until the next key is due, so each has to set its alarm earlier.
+            self.0.wake.notify_waiters();
+        }
+        if is_ready {
+            // One worker is enough: it passes the wake-up on when it leaves a key behind.
+            self.0.wake.notify_one();
+        }
+        result
+    }
+}

@@ -1,0 +1,98 @@
+//! What a queue looks like at one moment.
+
+use std::hash::Hash;
+use std::time::Duration;
+
+use crate::Queue;
+use crate::state::State;
+
+impl<K: Clone + Eq + Hash> Queue<K> {
+    /// How many keys are ready to be handed out.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.with(|state, now| {
+            state.advance(now);
+            state.ready()
+        })
+    }
+
+    /// Whether no key is ready to be handed out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The work begun and not finished, for the two metrics that change while nothing happens.
+    #[must_use]
+    pub fn unfinished_work(&self) -> UnfinishedWork {
+        self.with(|state, now| state.unfinished_work(now))
+    }
+
+    /// What the queue looks like now. Looks at every key under the lock: for people, not for loops.
+    #[must_use]
+    pub fn snapshot(&self) -> QueueSnapshot<K>
+    where
+        K: Ord,
+    {
+        self.with(State::snapshot)
+    }
+}
+
+/// What a queue looks like at one moment, for people: `/debug`, not decisions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueSnapshot<K> {
+    /// How many keys are ready to be handed out.
+    pub depth: usize,
+    /// How long the oldest of them has been ready.
+    pub oldest: Option<Duration>,
+    /// The keys in the hands of workers, the longest held first.
+    pub processing: Vec<Held<K>>,
+    /// The parked keys, the longest parked first.
+    pub parked: Vec<Held<K>>,
+    /// The keys that will be added later, the next first.
+    pub delayed: Vec<Delayed<K>>,
+    /// The keys whose last attempts failed, the most failures first.
+    pub failing: Vec<Failing<K>>,
+    /// How many keys the queue remembers anything of. Keys that rest without failures are not among them.
+    pub remembered: usize,
+    /// Whether the queue was shut down.
+    pub shut_down: bool,
+}
+
+/// A key that a worker holds or that is parked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held<K> {
+    /// The key.
+    pub key: K,
+    /// For how long.
+    pub age: Duration,
+}
+
+/// A key that will be added later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delayed<K> {
+    /// The key.
+    pub key: K,
+    /// How long from now.
+    pub due_in: Duration,
+}
+
+/// A key whose last attempts failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failing<K> {
+    /// The key.
+    pub key: K,
+    /// How often in a row.
+    pub failures: u32,
+    /// Whether its back-off can grow no longer. Such a key needs somebody's attention.
+    pub at_longest_backoff: bool,
+}
+
+/// The work that workers have begun and not finished; the time that keys are parked is not work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnfinishedWork {
+    /// The ages of all keys in hand, summed: `workqueue_unfinished_work_seconds`.
+    pub total: Duration,
+    /// The age of the key longest in hand: `workqueue_longest_running_processor_seconds`.
+    pub longest: Duration,
+}

@@ -1,0 +1,341 @@
+//! The queue without clock, lock or async: every input comes with the moment at which it happens.
+//!
+//! Moments are durations since the queue was made and never decrease. Each input first brings the state up to its
+//! moment, so it makes no difference when, or how often, anybody looks.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::{Entry as Slot, HashMap};
+use std::hash::Hash;
+use std::time::Duration;
+
+use crate::lanes::{Lanes, Place, Ticket};
+use crate::limits::Bucket;
+use crate::snapshot::{Delayed, Failing, Held, QueueSnapshot, UnfinishedWork};
+use crate::{Priority, RetryLimits};
+
+/// The queue as a plain state machine.
+pub(crate) struct State<K> {
+    /// Every key that has something to remember, and no other.
+    entries: HashMap<K, Entry>,
+    /// The keys that are ready, in the order in which they go.
+    lanes: Lanes<K>,
+    /// The keys that workers hold.
+    in_hand: BTreeMap<Ticket, InHand<K>>,
+    /// The keys to be added later, by the moment at which they are due and then in the order of asking.
+    delays: BTreeMap<(Duration, u64), K>,
+    limits: RetryLimits,
+    bucket: Bucket,
+    counts: Counts,
+    shut_down: bool,
+}
+
+/// How often something has happened since the queue was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) adds: u64,
+    pub(crate) retries: u64,
+}
+
+/// What a worker that asks for a key gets.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Taken<K> {
+    /// A key, and how long ago it was added.
+    Key { key: K, waited: Duration },
+    /// Nothing yet, and nothing before `until` unless something happens.
+    NothingBefore { until: Option<Duration> },
+    /// Nothing, and no add will be accepted any more.
+    ShutDown,
+}
+
+/// What is remembered of one key.
+#[derive(Default)]
+struct Entry {
+    stage: Stage,
+    /// The adds since the key was last taken, merged.
+    pending: Option<Pending>,
+    /// The delayed adds, merged.
+    delay: Option<Delay>,
+    failures: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+enum Stage {
+    /// Nothing is to be done now, so nothing is pending.
+    #[default]
+    Resting,
+    /// In the lanes, so something is pending.
+    Ready(Ticket),
+    /// Held by a worker.
+    InHand(Ticket),
+    Parked {
+        since: Duration,
+    },
+}
+
+struct Pending {
+    since: Duration,
+    priority: Priority,
+}
+
+struct Delay {
+    due: Duration,
+    number: u64,
+    priority: Priority,
+}
+
+struct InHand<K> {
+    key: K,
+    since: Duration,
+    priority: Priority,
+}
+
+impl<K: Clone + Eq + Hash> State<K> {
+    pub(crate) fn new(limits: RetryLimits, ageing: Duration) -> Self {
+        Self {
+            entries: HashMap::new(),
+            lanes: Lanes::new(ageing),
+            in_hand: BTreeMap::new(),
+            delays: BTreeMap::new(),
+            limits,
+            bucket: Bucket::new(&limits),
+            counts: Counts::default(),
+            shut_down: false,
+        }
+    }
+
+    pub(crate) fn add(&mut self, key: K, priority: Priority, now: Duration) {
+        self.advance(now);
+        if !self.shut_down {
+            self.merge(key, priority, now);
+        }
+    }
+
+    pub(crate) fn add_after(&mut self, key: K, delay: Duration, priority: Priority, now: Duration) {
+        self.advance(now);
+        if !self.shut_down {
+            self.schedule(key, now.saturating_add(delay), priority, now);
+        }
+    }
+
+    /// Counts a failure and adds the key when its back-off is over and the bucket has a token for it, at the priority
+    /// at which it was handed out.
+    pub(crate) fn retry(&mut self, key: K, now: Duration) {
+        self.advance(now);
+        if self.shut_down {
+            return;
+        }
+        let entry = self.entries.entry(key.clone()).or_default();
+        entry.failures = entry.failures.saturating_add(1);
+        let priority = match entry.stage {
+            Stage::InHand(ticket) => self.in_hand[&ticket].priority,
+            Stage::Resting | Stage::Ready(_) | Stage::Parked { .. } => Priority::Live,
+        };
+        let backed_off = now.saturating_add(self.limits.backoff(entry.failures));
+        let due = self.bucket.reserve(now).max(backed_off);
+        self.schedule(key, due, priority, now);
+    }
+
+    pub(crate) fn forget(&mut self, key: &K, now: Duration) {
+        self.advance(now);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.failures = 0;
+            self.settle(key, now);
+        }
+    }
+
+    pub(crate) fn failures(&self, key: &K) -> u32 {
+        self.entries.get(key).map_or(0, |entry| entry.failures)
+    }
+
+    pub(crate) fn take(&mut self, now: Duration) -> Taken<K> {
+        self.advance(now);
+        let Some(Place { key, ticket, .. }) = self.lanes.pop(now, is_current(&self.entries)) else {
+            return if self.shut_down { Taken::ShutDown } else { Taken::NothingBefore { until: self.next_due() } };
+        };
+        let entry = self.entries.get_mut(&key).expect("a ready key has an entry");
+        let pending = entry.pending.take().expect("a ready key was added");
+        entry.stage = Stage::InHand(ticket);
+        self.in_hand.insert(ticket, InHand { key: key.clone(), since: now, priority: pending.priority });
+        Taken::Key { key, waited: now.saturating_sub(pending.since) }
+    }
+
+    /// Takes a key out of its worker's hand and returns for how long it was there; `None` if it was not.
+    pub(crate) fn done(&mut self, key: &K, now: Duration) -> Option<Duration> {
+        self.release(key, Stage::Resting, now)
+    }
+
+    /// As [`done`](Self::done), but the key does not become ready before [`unpark`](Self::unpark).
+    pub(crate) fn park(&mut self, key: &K, now: Duration) -> Option<Duration> {
+        self.release(key, Stage::Parked { since: now }, now)
+    }
+
+    pub(crate) fn unpark(&mut self, key: &K, now: Duration) {
+        self.advance(now);
+        if let Some(entry) = self.entries.get_mut(key)
+            && matches!(entry.stage, Stage::Parked { .. })
+        {
+            entry.stage = Stage::Resting;
+            self.settle(key, now);
+        }
+    }
+
+    /// Drops what is delayed and accepts nothing from now on.
+    pub(crate) fn shut_down(&mut self, now: Duration) {
+        self.advance(now);
+        self.shut_down = true;
+        for key in std::mem::take(&mut self.delays).into_values() {
+            self.entries.get_mut(&key).expect("a delayed key has an entry").delay = None;
+            self.settle(&key, now);
+        }
+    }
+
+    /// How many keys can be taken at once.
+    pub(crate) fn ready(&self) -> usize {
+        self.lanes.ready()
+    }
+
+    /// The moment at which time alone will change something.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.delays.first_key_value().map(|((due, _), _)| *due)
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    pub(crate) fn unfinished_work(&self, now: Duration) -> UnfinishedWork {
+        self.in_hand.values().map(|held| now.saturating_sub(held.since)).fold(UnfinishedWork::default(), |work, age| {
+            UnfinishedWork { total: work.total.saturating_add(age), longest: work.longest.max(age) }
+        })
+    }
+
+    /// Turns the delayed adds that are due by `now` into adds, each at the moment at which it was due.
+    pub(crate) fn advance(&mut self, now: Duration) {
+        while let Some(first) = self.delays.first_entry()
+            && first.key().0 <= now
+        {
+            let ((due, _), key) = first.remove_entry();
+            let entry = self.entries.get_mut(&key).expect("a delayed key has an entry");
+            let delay = entry.delay.take().expect("the entry of a delayed key says so");
+            self.merge(key, delay.priority, due);
+        }
+    }
+
+    /// Merges an add into what is pending: the earliest moment and the highest priority stay.
+    fn merge(&mut self, key: K, priority: Priority, now: Duration) {
+        let mut slot = match self.entries.entry(key) {
+            Slot::Occupied(slot) => slot,
+            Slot::Vacant(slot) => slot.insert_entry(Entry::default()),
+        };
+        let entry = slot.get_mut();
+        let before = entry.pending.replace(Pending { since: now, priority });
+        if let Some(before) = &before {
+            entry.pending = Some(Pending { since: before.since, priority: before.priority.max(priority) });
+        } else {
+            self.counts.adds += 1;
+        }
+        match entry.stage {
+            Stage::Resting => {
+                let ticket = self.lanes.push(slot.key().clone(), priority, now);
+                slot.get_mut().stage = Stage::Ready(ticket);
+            }
+            Stage::Ready(ticket) if before.is_some_and(|before| before.priority < priority) => {
+                let place = Place { key: slot.key().clone(), ticket, since: now };
+                self.lanes.raise(place, is_current(&self.entries));
+            }
+            Stage::Ready(_) | Stage::InHand(_) | Stage::Parked { .. } => {}
+        }
+    }
+
+    /// Merges a delayed add into the one that waits: the earliest due time and the highest priority stay.
+    fn schedule(&mut self, key: K, due: Duration, priority: Priority, now: Duration) {
+        self.counts.retries += 1;
+        if due <= now {
+            return self.merge(key, priority, now);
+        }
+        let entry = self.entries.entry(key.clone()).or_default();
+        let mut delay = Delay { due, number: self.counts.retries, priority };
+        if let Some(waiting) = &entry.delay {
+            delay.priority = waiting.priority.max(priority);
+            if waiting.due <= due {
+                (delay.due, delay.number) = (waiting.due, waiting.number);
+            } else {
+                self.delays.remove(&(waiting.due, waiting.number));
+            }
+        }
+        self.delays.insert((delay.due, delay.number), key);
+        entry.delay = Some(delay);
+    }
+
+    fn release(&mut self, key: &K, next: Stage, now: Duration) -> Option<Duration> {
+        self.advance(now);
+        let entry = self.entries.get_mut(key)?;
+        let Stage::InHand(ticket) = entry.stage else { return None };
+        entry.stage = next;
+        let held = self.in_hand.remove(&ticket).expect("a worker holds every key that is in hand");
+        self.settle(key, now);
+        Some(now.saturating_sub(held.since))
+    }
+
+    /// Makes a resting key ready if anything is pending, and removes it if nothing is to be remembered.
+    fn settle(&mut self, key: &K, now: Duration) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let Stage::Resting = entry.stage else { return };
+        if let Some(pending) = &entry.pending {
+            entry.stage = Stage::Ready(self.lanes.push(key.clone(), pending.priority, now));
+        } else if entry.delay.is_none() && entry.failures == 0 {
+            self.entries.remove(key);
+            if self.entries.capacity() > 1024 && self.entries.len() < self.entries.capacity() / 8 {
+                self.entries.shrink_to(2 * self.entries.len());
+            }
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash + Ord> State<K> {
+    pub(crate) fn snapshot(&mut self, now: Duration) -> QueueSnapshot<K> {
+        self.advance(now);
+        let age = |since| now.saturating_sub(since);
+        let held = |key: &K, since| Held { key: key.clone(), age: age(since) };
+        let mut parked = Vec::new();
+        let mut failing = Vec::new();
+        for (key, entry) in &self.entries {
+            if let Stage::Parked { since } = entry.stage {
+                parked.push(held(key, since));
+            }
+            if entry.failures > 0 {
+                let at_longest_backoff = self.limits.backoff(entry.failures) >= self.limits.max;
+                failing.push(Failing { key: key.clone(), failures: entry.failures, at_longest_backoff });
+            }
+        }
+        let mut processing: Vec<_> = self.in_hand.values().map(|in_hand| held(&in_hand.key, in_hand.since)).collect();
+        // Where all else is equal the key decides, so that the order of hashing does not show.
+        let by_age = |a: &Held<K>, b: &Held<K>| b.age.cmp(&a.age).then_with(|| a.key.cmp(&b.key));
+        processing.sort_unstable_by(by_age);
+        parked.sort_unstable_by(by_age);
+        failing.sort_unstable_by(|a, b| b.failures.cmp(&a.failures).then_with(|| a.key.cmp(&b.key)));
+        QueueSnapshot {
+            depth: self.lanes.ready(),
+            oldest: self.lanes.oldest(is_current(&self.entries)).map(age),
+            processing,
+            parked,
+            delayed: self
+                .delays
+                .iter()
+                .map(|((due, _), key)| Delayed { key: key.clone(), due_in: due.saturating_sub(now) })
+                .collect(),
+            failing,
+            remembered: self.entries.len(),
+            shut_down: self.shut_down,
+        }
+    }
+}
+
+/// Whether a place in the lanes is that of its key's present stay there.
+fn is_current<K: Eq + Hash>(entries: &HashMap<K, Entry>) -> impl Fn(&Place<K>) -> bool {
+    |place| {
+        entries
+            .get(&place.key)
+            .is_some_and(|entry| matches!(entry.stage, Stage::Ready(ticket) if ticket == place.ticket))
+    }
+}

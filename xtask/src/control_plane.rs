@@ -1,0 +1,264 @@
+//! `cargo xtask control-plane`: builds the programs that the e2e suite runs, from Go modules.
+//!
+//! Each folder of `e2e/control-plane/` is a small Go module whose `tool` directives name what is
+//! built. The binaries lie in `.control-plane/bin`, which git ignores and `cargo clean` leaves
+//! alone. Beside each lies a stamp, the text of everything that it was built from: a binary whose
+//! stamp fits is not built again, and a build that was stopped goes on from Go's own build cache.
+//! What `KUBEBUILDER_ASSETS` holds is used from there and not built.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::step;
+
+/// A folder of `e2e/control-plane/`, and what is built from it.
+struct Module {
+    folder: &'static str,
+    /// The module whose version the binaries report.
+    upstream: &'static str,
+    tools: &'static [Tool],
+    /// Linker flags; `VERSION` stands for the version that `go.mod` requires.
+    ldflags: &'static str,
+}
+
+struct Tool {
+    binary: &'static str,
+    package: &'static str,
+}
+
+const MODULES: [Module; 3] = [
+    Module {
+        folder: "etcd",
+        upstream: "go.etcd.io/etcd/server/v3",
+        tools: &[Tool { binary: "etcd", package: "go.etcd.io/etcd/server/v3" }],
+        ldflags: "-s -w",
+    },
+    Module {
+        folder: "kwok",
+        upstream: "sigs.k8s.io/kwok",
+        tools: &[Tool { binary: "kwok", package: "sigs.k8s.io/kwok/cmd/kwok" }],
+        ldflags: "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=VERSION",
+    },
+    Module {
+        folder: "kubernetes",
+        upstream: "k8s.io/kubernetes",
+        tools: &[
+            Tool { binary: "kube-apiserver", package: "k8s.io/kubernetes/cmd/kube-apiserver" },
+            Tool { binary: "kube-controller-manager", package: "k8s.io/kubernetes/cmd/kube-controller-manager" },
+            Tool { binary: "kube-scheduler", package: "k8s.io/kubernetes/cmd/kube-scheduler" },
+            Tool { binary: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl" },
+        ],
+        // The API server parses this version: it decides which gates and APIs exist.
+        ldflags: "-s -w -X k8s.io/component-base/version.gitVersion=VERSION \
+                  -X k8s.io/component-base/version.gitTreeState=clean",
+    },
+];
+
+/// The stages that make kwok's nodes ready and its pods run, in its module.
+const KWOK_STAGES: [&str; 5] = [
+    "node/fast/node-initialize.yaml",
+    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+    "pod/fast/pod-ready.yaml",
+    "pod/fast/pod-complete.yaml",
+    "pod/fast/pod-delete.yaml",
+];
+
+/// Builds what is missing or out of date.
+pub(crate) fn build() -> Result<()> {
+    let target = Target::new()?;
+    for module in &MODULES {
+        target.build(module)?;
+    }
+    target.kwok_stages()?;
+    println!("control plane: ready in {}", target.folder.display());
+    Ok(())
+}
+
+/// Where the binaries go, and where some of them may lie already.
+struct Target {
+    folder: PathBuf,
+    assets: Option<PathBuf>,
+}
+
+impl Target {
+    fn new() -> Result<Self> {
+        let folder = step::root().join(".control-plane");
+        for part in ["bin", "stamps"] {
+            let part = folder.join(part);
+            fs::create_dir_all(&part).with_context(|| format!("cannot make the folder {}", part.display()))?;
+        }
+        let assets = std::env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty()).map(PathBuf::from);
+        if let Some(assets) = assets.as_ref().filter(|assets| !assets.is_dir()) {
+            bail!("KUBEBUILDER_ASSETS is {}, which is not a folder: correct it or unset it", assets.display());
+        }
+        Ok(Self { folder, assets })
+    }
+
+    fn build(&self, module: &Module) -> Result<()> {
+        let source = Source::read(module)?;
+        let mut stale = Vec::new();
+        for tool in module.tools {
+            let given = self.assets.as_ref().map(|assets| assets.join(tool.binary));
+            if let Some(given) = given.filter(|given| given.is_file()) {
+                println!("{}: taken from {}", tool.binary, given.display());
+            } else if self.is_current(tool.binary, &source.stamp) {
+                println!("{} {}: up to date", tool.binary, source.version);
+            } else {
+                stale.push(tool);
+            }
+        }
+        if stale.is_empty() {
+            return Ok(());
+        }
+        go_is_there()?;
+        let names: Vec<&str> = stale.iter().map(|tool| tool.binary).collect();
+        println!("{} {}: building (minutes on a machine that never did)", names.join(", "), source.version);
+        for tool in stale {
+            // Built aside and moved, so that a stopped build leaves no half binary.
+            let aside = self.folder.join(format!("{}.new", tool.binary));
+            let mut command = go(&source.folder);
+            command.args(["build", "-trimpath", "-ldflags", &source.ldflags, "-o"]).arg(&aside).arg(tool.package);
+            step::run(&mut command)?;
+            put(&aside, &self.binary(tool.binary))?;
+            self.stamp(tool.binary, &source.stamp)?;
+        }
+        Ok(())
+    }
+
+    /// Gathers kwok's stages in one file: without it kwok leaves nodes and pods as they are.
+    fn kwok_stages(&self) -> Result<()> {
+        const NAME: &str = "kwok-stages.yaml";
+        let module = MODULES.iter().find(|module| module.folder == "kwok").context("kwok is not among the modules")?;
+        let source = Source::read(module)?;
+        let stamp = format!("{}\n{KWOK_STAGES:?}", source.stamp);
+        let file = self.folder.join(NAME);
+        if file.is_file() && self.has_stamp(NAME, &stamp) {
+            return Ok(());
+        }
+        go_is_there()?;
+        step::run(go(&source.folder).args(["mod", "download", module.upstream]))?;
+        let found = step::output(go(&source.folder).args(["list", "-m", "-f", "{{.Dir}}", module.upstream]))?;
+        let stages = Path::new(found.trim()).join("kustomize/stage");
+        let mut text = String::new();
+        for stage in KWOK_STAGES {
+            let path = stages.join(stage);
+            let part =
+                fs::read_to_string(&path).with_context(|| format!("cannot read kwok's stage {}", path.display()))?;
+            text.push_str("---\n");
+            text.push_str(&part);
+            text.push('\n');
+        }
+        let aside = self.folder.join(format!("{NAME}.new"));
+        fs::write(&aside, text).with_context(|| format!("cannot write {}", aside.display()))?;
+        put(&aside, &file)?;
+        self.stamp(NAME, &stamp)
+    }
+
+    fn binary(&self, name: &str) -> PathBuf {
+        self.folder.join("bin").join(name)
+    }
+
+    fn is_current(&self, name: &str, stamp: &str) -> bool {
+        self.binary(name).is_file() && self.has_stamp(name, stamp)
+    }
+
+    fn has_stamp(&self, name: &str, stamp: &str) -> bool {
+        fs::read_to_string(self.stamp_file(name)).is_ok_and(|found| found == stamp)
+    }
+
+    fn stamp(&self, name: &str, stamp: &str) -> Result<()> {
+        let file = self.stamp_file(name);
+        fs::write(&file, stamp).with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    fn stamp_file(&self, name: &str) -> PathBuf {
+        self.folder.join("stamps").join(name)
+    }
+}
+
+fn put(from: &Path, to: &Path) -> Result<()> {
+    fs::rename(from, to).with_context(|| format!("cannot move {} to {}", from.display(), to.display()))
+}
+
+/// What a module's binaries are built from.
+struct Source {
+    folder: PathBuf,
+    version: String,
+    ldflags: String,
+    stamp: String,
+}
+
+impl Source {
+    fn read(module: &Module) -> Result<Self> {
+        let folder = step::root().join("e2e/control-plane").join(module.folder);
+        let read = |name: &str| {
+            let path = folder.join(name);
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let (go_mod, go_sum) = (read("go.mod")?, read("go.sum")?);
+        let version = required_version(&go_mod, module.upstream)
+            .with_context(|| format!("{}/go.mod does not require {}", folder.display(), module.upstream))?
+            .to_owned();
+        let ldflags = module.ldflags.replace("VERSION", &version);
+        let stamp = format!("{ldflags}\n{go_mod}\n{go_sum}");
+        Ok(Self { folder, version, ldflags, stamp })
+    }
+}
+
+/// The version at which a `go.mod` requires a module.
+fn required_version<'a>(go_mod: &'a str, module: &str) -> Option<&'a str> {
+    go_mod.lines().find_map(|line| {
+        let mut words = line.trim().trim_start_matches("require ").split_whitespace();
+        (words.next() == Some(module)).then(|| words.next()).flatten().filter(|version| version.starts_with('v'))
+    })
+}
+
+/// `go` in a module's folder. Without cgo no C compiler is needed, and the binaries are static,
+/// as upstream ships them.
+fn go(folder: &Path) -> Command {
+    let mut command = Command::new("go");
+    command.current_dir(folder).env("CGO_ENABLED", "0").env("GOWORK", "off");
+    command
+}
+
+fn go_is_there() -> Result<()> {
+    if step::answers("go", &["version"]) {
+        return Ok(());
+    }
+    bail!(
+        "the control plane is built from Go modules, and `go version` does not answer: \
+         install Go 1.26 or newer, or let KUBEBUILDER_ASSETS name a folder with \
+         etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MODULES, Source, required_version};
+
+    #[test]
+    fn the_required_version_is_found_in_a_line_and_in_a_block() {
+        let go_mod = "module m\n\nrequire a.b/c v1.2.3\n\nrequire (\n\td.e/f v0.1.0 // indirect\n)\n\nreplace g.h/i => g.h/i v9.9.9\n";
+        assert_eq!(required_version(go_mod, "a.b/c"), Some("v1.2.3"));
+        assert_eq!(required_version(go_mod, "d.e/f"), Some("v0.1.0"));
+        assert_eq!(required_version(go_mod, "g.h/i"), None);
+    }
+
+    #[test]
+    fn every_module_names_its_tools_as_its_go_mod_does() {
+        for module in &MODULES {
+            let source = Source::read(module).expect("the module's files must be in the repository");
+            for tool in module.tools {
+                assert!(
+                    source.stamp.contains(tool.package),
+                    "{} is not in the go.mod of {}",
+                    tool.package,
+                    module.folder
+                );
+            }
+        }
+    }
+}

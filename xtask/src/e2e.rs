@@ -1,0 +1,38 @@
+//! `cargo xtask e2e` and `cargo xtask measure`: our binary on a real control plane.
+
+use anyhow::Result;
+
+use crate::{control_plane, step};
+
+/// Builds what the scenarios need, then runs those that `args` select.
+pub(crate) fn suite(args: &[&str]) -> Result<()> {
+    if !args.contains(&"--list") {
+        control_plane::build()?;
+        // The peer's scenarios can be run before ours compiles.
+        if !args.iter().any(|arg| arg.starts_with("peer/")) {
+            manager()?;
+        }
+    }
+    harness("suite", args)
+}
+
+/// Builds both managers, then measures them beside each other.
+pub(crate) fn measure(args: &[&str]) -> Result<()> {
+    if !args.contains(&"--help") {
+        control_plane::build()?;
+        if !args.contains(&"--only=peer") {
+            manager()?;
+        }
+    }
+    harness("measure", args)
+}
+
+/// Our binary as it is shipped.
+fn manager() -> Result<()> {
+    step::run(&mut step::cargo(["build", "--release", "--package=kcm-controller-manager"]))
+}
+
+fn harness(bin: &str, args: &[&str]) -> Result<()> {
+    let run = ["run", "--quiet", "--package=kcm-e2e", "--bin", bin, "--"];
+    step::run(step::cargo(run).args(args))
+}
