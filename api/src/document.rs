@@ -18,6 +18,17 @@ use crate::{DecodeError, KnownView, Meta, Resource, View};
 /// # Guarantees
 /// An edit changes the value at its path and nothing else. Of a key that occurs twice in one object the last one
 /// counts, as for the API server; [`remove`](Self::remove) takes all of them.
+///
+/// # Examples
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let json = r#"{"spec": {"weight": 1.50}, "metadata": {"name": "web", "managedFields": []}}"#;
+/// let mut document = kcm_api::Document::parse(json)?;
+/// document.set(&["status", "replicas"], &3)?;
+/// assert_eq!(document.as_str(), r#"{"spec":{"weight":1.50},"metadata":{"name":"web"},"status":{"replicas":3}}"#);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Document(Box<str>);
 

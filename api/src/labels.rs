@@ -117,3 +117,31 @@ impl<'de> Deserialize<'de> for Labels {
         Self::deserialize_filtered(deserializer, |_| true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Labels {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn labels_are_sorted_and_of_a_repeated_key_the_last_value_counts() {
+        let labels = read(r#"{"b":"1","a":"2","b":"3","\u0063":"\u0034"}"#);
+        assert_eq!(labels.iter().collect::<Vec<_>>(), [("a", "2"), ("b", "3"), ("c", "4")]);
+        assert_eq!((labels.get("b"), labels.get("z")), (Some("3"), None));
+        assert_eq!(serde_json::to_string(&labels).unwrap(), r#"{"a":"2","b":"3","c":"4"}"#);
+    }
+
+    #[test]
+    fn null_is_no_labels_and_a_null_value_is_empty() {
+        assert!(read("null").is_empty());
+        assert_eq!(read(r#"{"a":null}"#).get("a"), Some(""));
+    }
+
+    #[test]
+    fn equal_labels_are_equal_whatever_their_order() {
+        assert_eq!(read(r#"{"a":"1","b":"2"}"#), [("b", "2"), ("a", "1")].into_iter().collect());
+    }
+}

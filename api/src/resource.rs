@@ -86,3 +86,31 @@ impl fmt::Display for Resource {
         if self.group.is_empty() { f.write_str(&self.plural) } else { write!(f, "{}.{}", self.plural, self.group) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+    const REPLICA_SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
+    const NODES: Resource = Resource::cluster_scoped("", "v1", "nodes", "Node");
+
+    #[test]
+    fn is_served_below_its_group_version_and_namespace() {
+        assert_eq!(PODS.collection_path(None), "/api/v1/pods");
+        assert_eq!(PODS.collection_path(Some("a")), "/api/v1/namespaces/a/pods");
+        assert_eq!(REPLICA_SETS.collection_path(Some("a")), "/apis/apps/v1/namespaces/a/replicasets");
+        assert_eq!(
+            REPLICA_SETS.object_path(&ObjectKey::namespaced("a", "b")),
+            "/apis/apps/v1/namespaces/a/replicasets/b"
+        );
+        assert_eq!(NODES.object_path(&ObjectKey::cluster_scoped("n")), "/api/v1/nodes/n");
+        assert_eq!(NODES.collection_path(Some("a")), "/api/v1/nodes");
+    }
+
+    #[test]
+    fn is_named_as_objects_and_kubectl_name_it() {
+        assert_eq!((PODS.api_version().as_str(), REPLICA_SETS.api_version().as_str()), ("v1", "apps/v1"));
+        assert_eq!((PODS.to_string().as_str(), REPLICA_SETS.to_string().as_str()), ("pods", "replicasets.apps"));
+    }
+}

@@ -6,7 +6,7 @@ use crate::{Meta, Resource};
 
 /// An object as a cache keeps it: decoded once from the bytes of the API, then shared and never changed.
 ///
-/// Implemented by the slim views of this crate, by `Documented` for kinds that are put
+/// Implemented by the slim views of this crate, by [`Documented`](crate::Documented) for kinds that are put
 /// whole, by [`PartialObjectMeta`] for kinds known only at run time, and by [`Typed`] for any type that serde reads.
 pub trait View: Send + Sync + Sized + 'static {
     /// Whether the API server is asked for metadata alone.

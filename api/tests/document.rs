@@ -5,7 +5,7 @@ use kcm_api::{Condition, ConditionStatus, Document, Documented, EditError, View}
 use proptest::prelude::*;
 
 fn document(json: &str) -> Document {
-    Document::parse(json).unwrap()
+    Document::parse(json).expect("the case must be one object")
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn reads_by_path() {
         (&[], Some(document.as_str())),
     ] {
         assert_eq!(document.get(path), found, "{path:?}");
-        assert_eq!(document.raw(path).map(|raw| raw.get()), found, "{path:?}");
+        assert_eq!(document.raw(path).map(serde_json::value::RawValue::get), found, "{path:?}");
     }
 }
 
@@ -142,7 +142,7 @@ fn condition(type_: &str) -> Condition {
         type_: type_.into(),
         status: ConditionStatus::True,
         last_update_time: None,
-        last_transition_time: Some("2024-01-01T00:00:00.5Z".parse().unwrap()),
+        last_transition_time: Some("2024-01-01T00:00:00.5Z".parse().expect("must be a time")),
         reason: "FailedCreate".into(),
         message: "no \"room\"".into(),
     }

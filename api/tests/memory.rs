@@ -24,7 +24,8 @@ fn cost_of<V: View>(json: &str, name: &str, uid: &str) -> (usize, usize) {
     let interner = Arc::new(Interner::default());
     let mut cache = Vec::with_capacity(OBJECTS);
     let region = Region::new(ALLOCATOR);
-    interner.scope(|| cache.extend(texts.iter().map(|json| Arc::new(V::decode(json).unwrap()))));
+    interner
+        .scope(|| cache.extend(texts.iter().map(|json| Arc::new(V::decode(json).expect("the fixture must decode")))));
     let held = region.change();
     ((held.bytes_allocated - held.bytes_deallocated) / OBJECTS, (held.allocations - held.deallocations) / OBJECTS)
 }

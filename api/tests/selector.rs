@@ -10,7 +10,7 @@ fn query(text: &str) -> Selector {
 }
 
 fn api(json: &str) -> Result<Selector, InvalidSelector> {
-    Selector::try_from(&serde_json::from_str::<LabelSelector>(json).unwrap())
+    Selector::try_from(&serde_json::from_str::<LabelSelector>(json).expect("the case must be JSON"))
 }
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {

@@ -12,11 +12,11 @@ const POD: &str = include_str!("../fixtures/pod.json");
 const REPLICA_SET: &str = include_str!("../fixtures/replica_set.json");
 
 fn pod(object: &Value) -> Pod {
-    Pod::decode(&object.to_string()).unwrap()
+    Pod::decode(&object.to_string()).expect("the case must be a pod")
 }
 
 fn at(time: &str) -> Timestamp {
-    time.parse().unwrap()
+    time.parse().expect("the case must be a time")
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn with_each_value_null(object: &Value) -> Vec<Value> {
         .filter(|path| !["", "/metadata"].contains(&path.as_str()))
         .map(|path| {
             let mut changed = object.clone();
-            *changed.pointer_mut(path).unwrap() = Value::Null;
+            *changed.pointer_mut(path).expect("must lead to a value of the same object") = Value::Null;
             changed
         })
         .collect()
@@ -250,11 +250,8 @@ fn collect_paths(value: &Value, path: String, paths: &mut Vec<String>) {
             collect_paths(member, format!("{path}/{}", key.replace('~', "~0").replace('/', "~1")), paths);
         }
     }
-    if let Value::Array(items) = value
-        && let Some(first) = items.first()
-        && first.is_object()
-    {
-        for (key, member) in first.as_object().unwrap() {
+    if let Some(Value::Object(first)) = value.as_array().and_then(|items| items.first()) {
+        for (key, member) in first {
             collect_paths(member, format!("{path}/0/{key}"), paths);
         }
     }

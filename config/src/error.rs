@@ -204,7 +204,10 @@ impl fmt::Display for Problem {
             Self::MissingValue { expected } => write!(f, "has no value, expected {expected}"),
             Self::Positional { after: None } => f.write_str("arguments that are not flags are not taken"),
             Self::Positional { after: Some(flag) } => {
-                write!(f, "arguments that are not flags are not taken; the value of {flag} is given with an equals sign")
+                write!(
+                    f,
+                    "arguments that are not flags are not taken; the value of {flag} is given with an equals sign"
+                )
             }
             Self::NotText => f.write_str("is not UTF-8"),
             Self::UnknownVariable { nearest } => write!(f, "unknown variable; did you mean {nearest}?"),

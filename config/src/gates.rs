@@ -32,15 +32,15 @@ pub enum GateStage {
 }
 
 /// Whether `status.terminatingReplicas` of replica sets and deployments is counted.
-pub const DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS: Gate = Gate {
-    name: "DeploymentReplicaSetTerminatingReplicas",
-    default: true,
-    stage: GateStage::Beta,
-    locked: false,
-};
+pub const DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS: Gate =
+    Gate { name: "DeploymentReplicaSetTerminatingReplicas", default: true, stage: GateStage::Beta, locked: false };
+
+/// Whether the annotation `controller.kubernetes.io/pod-deletion-cost` ranks pods for deletion.
+pub const POD_DELETION_COST: Gate =
+    Gate { name: "PodDeletionCost", default: true, stage: GateStage::Beta, locked: false };
 
 /// The gates of the present controllers.
-pub const KNOWN: &[Gate] = &[DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS];
+pub const KNOWN: &[Gate] = &[DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS, POD_DELETION_COST];
 
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";

@@ -10,7 +10,9 @@ pub const CONFIG: &str = "config";
 pub const ROWS: &[Row] = &[
     Row::new("controller-start-interval", "Generic", Initial::Duration(GoDuration::ZERO))
         .path("Generic.ControllerStartInterval")
-        .help("The pause between the starts of two controllers; the pause taken is random, between this and twice this."),
+        .help(
+            "The pause between the starts of two controllers; the pause taken is random, between this and twice this.",
+        ),
     Row::new("controllers", "Generic", Initial::Strings(&["*"]))
         .path("Generic.Controllers")
         .help("The controllers to run: '*' for all that are on by default, 'foo' to run foo, '-foo' not to run it."),

@@ -1,1 +1,81 @@
-//! Being built.
+//! Settings as rows of data.
+//!
+//! A setting is one [`Row`]: its flag, section, type, default, key in the configuration file, help and validation. A
+//! [`Table`] of rows is the only thing that the command line, the environment, the file, the help and the documentation
+//! are made from, so a setting that a plugin adds has all of them.
+//!
+//! ```text
+//! rows ──▶ Table ──▶ command()                 help
+//!            │  ├──▶ markdown()                documentation
+//!            │  └──▶ load(Sources) ──▶ Effective ──▶ get, section, origin, render
+//!            │
+//!            defaults < file < environment < flags      (figment merges)
+//! ```
+//!
+//! # Guarantees
+//!
+//! - Nothing that was given is ignored in silence: what is unknown, doubled or of the wrong type is refused with its
+//!   place, what was given, what is expected and the nearest known name. All mistakes are reported at once, as data.
+//! - Every effective value knows its origin: the default, a line and column, a variable, an argument.
+//! - Flags are read as upstream reads them, down to the spelling of booleans and durations.
+//! - The file takes the keys that upstream's `/configz` prints, in that spelling or in lower camel case.
+//!
+//! # Example
+//!
+//! A crate of its own adds a setting and reads it back:
+//!
+//! ```
+//! use kcm_config::{Initial, Origin, Outcome, Row, Sources, Table, generic};
+//! use serde::Deserialize;
+//!
+//! const GREETING: Row = Row::new("hello-greeting", "Hello", Initial::String("hello"))
+//!     .path("Hello.Greeting")
+//!     .help("The text that the greeter writes.");
+//!
+//! #[derive(Deserialize)]
+//! #[serde(rename_all = "PascalCase")]
+//! struct Hello {
+//!     greeting: String,
+//! }
+//!
+//! let table = Table::new(generic::ROWS.iter().copied().chain([GREETING]))?;
+//! let sources = Sources::default().arguments(["--kube-api-qps=50"]).variables([("KCM_HELLO_GREETING", "hi")]);
+//! let Outcome::Settings(settings) = table.load(&sources)? else { panic!("nobody asked for help") };
+//!
+//! assert_eq!(settings.get::<f32>("kube-api-qps")?, 50.0);
+//! assert_eq!(settings.section::<Hello>("Hello")?.greeting, "hi");
+//! assert_eq!(settings.origin("kube-api-burst"), Some(&Origin::Default));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is not here
+//!
+//! Validation that needs more than the value itself (controller names against the registry, the lease's periods against
+//! each other) is the host's.
+
+mod duration;
+mod effective;
+mod env;
+mod error;
+mod file;
+mod flags;
+pub mod gates;
+pub mod generic;
+mod keys;
+mod load;
+mod merge;
+mod row;
+mod table;
+mod value;
+mod yaml;
+
+pub use duration::{GoDuration, NotADuration};
+pub use effective::{AccessError, Effective};
+pub use env::PREFIX as VARIABLE_PREFIX;
+pub use error::{ConfigError, ConfigErrors, Notice, Origin, Position, Problem};
+pub use file::{API_VERSION, KIND};
+pub use gates::{Gate, GateStage, Gates};
+pub use load::{Outcome, Sources};
+pub use row::{Check, Initial, Row, checks};
+pub use table::{Table, TableError, TableErrors};
+pub use value::{FromValue, Kind, Value};

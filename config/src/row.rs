@@ -149,14 +149,14 @@ impl Row {
     /// The help text with the default behind it, as it is printed.
     #[must_use]
     pub fn described(&self) -> String {
-        format!("{} (default {})", self.help, quoted_if_empty(&self.initial.value()))
+        format!("{} (default {})", self.help, printable(&self.initial.value()))
     }
 }
 
-/// The value as text that is never blank.
-pub(crate) fn quoted_if_empty(value: &Value) -> String {
+/// The value as text of one line that is never blank.
+pub(crate) fn printable(value: &Value) -> String {
     let text = value.to_string();
-    if text.is_empty() { "\"\"".to_owned() } else { text }
+    if text.trim().is_empty() || text.contains(char::is_control) { format!("{text:?}") } else { text }
 }
 
 /// Validations that several rows share.

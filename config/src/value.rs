@@ -230,8 +230,8 @@ mod tests {
 
     use super::*;
 
-    fn strings(items: &[&str]) -> Option<Value> {
-        Some(Value::Strings(items.iter().map(|&item| item.to_owned()).collect()))
+    fn strings(items: &[&str]) -> Value {
+        Value::Strings(items.iter().map(|&item| item.to_owned()).collect())
     }
 
     #[test]
@@ -294,11 +294,11 @@ mod tests {
 
     #[test]
     fn lists_are_read_as_csv() {
-        assert_eq!(Kind::Strings.parse(""), strings(&[]));
-        assert_eq!(Kind::Strings.parse("*,-foo"), strings(&["*", "-foo"]));
-        assert_eq!(Kind::Strings.parse("a, b"), strings(&["a", " b"]));
-        assert_eq!(Kind::Strings.parse("a,"), strings(&["a", ""]));
-        assert_eq!(Kind::Strings.parse("\"a,b\",\"say \"\"x\"\"\""), strings(&["a,b", "say \"x\""]));
+        assert_eq!(Kind::Strings.parse(""), Some(strings(&[])));
+        assert_eq!(Kind::Strings.parse("*,-foo"), Some(strings(&["*", "-foo"])));
+        assert_eq!(Kind::Strings.parse("a, b"), Some(strings(&["a", " b"])));
+        assert_eq!(Kind::Strings.parse("a,"), Some(strings(&["a", ""])));
+        assert_eq!(Kind::Strings.parse("\"a,b\",\"say \"\"x\"\"\""), Some(strings(&["a,b", "say \"x\""])));
         for text in ["a\"b", "\"a", "\"a\"b", "a\nb"] {
             assert_eq!(Kind::Strings.parse(text), None, "{text:?}");
         }
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn gates_are_pairs_without_empty_ones() {
-        assert_eq!(Kind::FeatureGates.parse("A=true, B=false,,"), strings(&["A=true", "B=false"]));
+        assert_eq!(Kind::FeatureGates.parse("A=true, B=false,,"), Some(strings(&["A=true", "B=false"])));
     }
 
     proptest! {
@@ -323,8 +323,8 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text: String) {
-            for kind in [Kind::Bool, Kind::Int32, Kind::Float32, Kind::Strings, Kind::Level, Kind::FeatureGates] {
+        fn what_is_read_prints_as_text_that_reads_back(text: String) {
+            for kind in [Kind::Bool, Kind::Int32, Kind::Float32, Kind::Strings, Kind::Level] {
                 let value = kind.parse(&text);
                 prop_assert!(value.is_none_or(|value| kind.parse(&value.to_string()) == Some(value)));
             }

@@ -29,6 +29,21 @@ pub struct Options {
     pub api_server_args: Vec<String>,
 }
 
+impl Options {
+    /// Refuses to begin what would stop half-way for want of a program.
+    fn check(&self) -> Result<()> {
+        let programs =
+            [("etcd", true), ("kube-apiserver", true), ("kube-scheduler", self.scheduler), ("kwok", self.kwok)];
+        for (program, _) in programs.into_iter().filter(|(_, needed)| *needed) {
+            binaries::control_plane(program)?;
+        }
+        if self.kwok {
+            binaries::kwok_stages()?;
+        }
+        Ok(())
+    }
+}
+
 /// A running control plane; dropping it ends its processes and removes its files.
 pub struct ControlPlane {
     // Dropped in this order: whoever uses the API server goes before it.
@@ -53,6 +68,7 @@ impl ControlPlane {
     /// If a program is missing (the text names the command that builds it), ends by itself, or is
     /// not ready in time. The logs are kept then, and the text says where.
     pub async fn start(options: Options) -> Result<Self> {
+        options.check()?;
         let mut folder = temporary()?;
         let plane = Self::start_in(folder.path(), &options).await;
         match plane {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
 
 use anyhow::Result;
 
@@ -21,6 +22,19 @@ pub enum Subject {
 impl Subject {
     /// Both, ours first.
     pub const ALL: [Self; 2] = [Self::Ours, Self::Peer];
+
+    /// The path of its program.
+    ///
+    /// # Errors
+    ///
+    /// If it was not built; the text names the command that builds it.
+    pub fn program(self) -> Result<PathBuf> {
+        const NAME: &str = "kube-controller-manager";
+        match self {
+            Self::Ours => binaries::ours(NAME, "kcm-controller-manager"),
+            Self::Peer => binaries::control_plane(NAME),
+        }
+    }
 }
 
 impl fmt::Display for Subject {
@@ -65,20 +79,13 @@ impl Manager {
     ///
     /// If it was not built (the text names the command) or cannot be started.
     pub fn start<S: AsRef<str>>(subject: Subject, plane: &ControlPlane, name: &str, args: &[S]) -> Result<Self> {
-        const NAME: &str = "kube-controller-manager";
         let mut all = vec![format!("--kubeconfig={}", plane.kubeconfig().display())];
-        let program = match subject {
-            Subject::Ours => binaries::ours(NAME, "kcm-controller-manager")?,
-            Subject::Peer => {
-                all.extend(
-                    ["--leader-elect=false", "--use-service-account-credentials=false", "--secure-port=0"]
-                        .map(str::to_owned),
-                );
-                binaries::control_plane(NAME)?
-            }
-        };
+        if subject == Subject::Peer {
+            let alone = ["--leader-elect=false", "--use-service-account-credentials=false", "--secure-port=0"];
+            all.extend(alone.map(str::to_owned));
+        }
         all.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
-        Ok(Self { subject, process: Process::start(name, &program, &all, plane.logs())? })
+        Ok(Self { subject, process: Process::start(name, &subject.program()?, &all, plane.logs())? })
     }
 
     /// Whose it is.

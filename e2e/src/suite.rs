@@ -145,6 +145,11 @@ pub struct Outcome {
 /// If the control plane or a helper cannot be started or dies; a scenario that fails is counted,
 /// not an error.
 pub async fn run(selected: &[Selected], report: &dyn Fn(&str)) -> Result<Outcome> {
+    // The peer is needed in any case: it helps.
+    Subject::Peer.program()?;
+    if selected.iter().any(|it| it.subject == Subject::Ours) {
+        Subject::Ours.program()?;
+    }
     let options = Options { scheduler: true, kwok: true, ..Options::default() };
     let mut plane = Rc::new(ControlPlane::start(options).await?);
     let outcome = run_on(&plane, selected, report).await;

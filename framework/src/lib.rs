@@ -2,3 +2,5 @@
 
 pub mod client;
 pub mod clock;
+pub mod discovery;
+pub mod events;

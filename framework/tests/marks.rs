@@ -112,9 +112,10 @@ async fn two_keys_that_deleted_one_object_both_wake() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_object_of_a_key_ends_its_marks() {
     let mut state = Marks::new(1);
-    assert!(state.add(&"k", Some(Uid::from("owner")), vec![version(PODS, "9"), deletion("u")], Instant::now()));
-    assert!(state.owner_ended(&Uid::from("other")).is_empty());
-    assert_eq!(state.owner_ended(&Uid::from("owner")), ["k"]);
+    assert!(state.add(&"k", Some(&Uid::from("owner")), vec![version(PODS, "9"), deletion("u")], Instant::now()));
+    assert!(state.owner_ended(&Uid::from("other"), |_| true).is_empty());
+    assert!(state.owner_ended(&Uid::from("owner"), |_| false).is_empty(), "it only began to terminate");
+    assert_eq!(state.owner_ended(&Uid::from("owner"), |_| true), ["k"]);
     assert!(state.observed(PODS, &rv("9")).is_empty(), "nothing of the old marks is left");
     assert!(state.ended(PODS, &Uid::from("u")).is_empty());
     assert_eq!(state.next_check(), None);

@@ -1,2 +1,109 @@
-//! Being written.
-fn main() {}
+//! What one event of a watch costs: cutting and decoding it, and applying it to the cache and its indexes.
+
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use kcm_api::{Interner, PartialObjectMeta, Uid, View};
+use kcm_informers::frames::Lines;
+use kcm_informers::{Event, Store};
+
+/// A pod as a replica set makes it, with a status and managed fields, of about 4 KB.
+fn pod(number: u32, version: u32) -> String {
+    let managed = r#"{"manager":"kubelet","operation":"Update","apiVersion":"v1","time":"2030-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:type":{},"f:status":{},"f:lastTransitionTime":{}}}}}},"#
+        .repeat(10);
+    let managed = managed.trim_end_matches(',');
+    let container = r#"{"name":"app","image":"registry.example.com/app:v1","resources":{"requests":{"cpu":"100m"}},"terminationMessagePath":"/dev/termination-log"}"#;
+    format!(
+        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"web-{number:06}","generateName":"web-","namespace":"default","uid":"00000000-0000-4000-8000-{number:012}","resourceVersion":"{version}","creationTimestamp":"2030-01-01T00:00:00Z","labels":{{"app":"web","pod-template-hash":"5d9c7b8f6"}},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-{}","uid":"11111111-0000-4000-8000-{:012}","controller":true,"blockOwnerDeletion":true}}],"managedFields":[{managed}]}},"spec":{{"containers":[{container}],"nodeName":"node-{}","schedulerName":"default-scheduler"}},"status":{{"phase":"Running","conditions":[{{"type":"Ready","status":"True","lastTransitionTime":"2030-01-01T00:00:00Z"}}],"podIP":"10.0.0.1"}}}}"#,
+        number / 50,
+        number / 50,
+        number % 50,
+    )
+}
+
+fn decoded(number: u32, version: u32) -> Arc<PartialObjectMeta> {
+    Arc::new(PartialObjectMeta::decode(&pod(number, version)).expect("the pod must be valid"))
+}
+
+fn stream(criterion: &mut Criterion) {
+    let line = format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", pod(1, 2));
+    let interner = Arc::new(Interner::default());
+    let mut group = criterion.benchmark_group("event");
+    group.throughput(Throughput::Bytes(line.len() as u64));
+    let each = |line: &[u8]| -> ControlFlow<()> {
+        let event = Event::split(line).expect("the line must be an event");
+        black_box(PartialObjectMeta::decode(event.object).expect("the pod must be valid"));
+        ControlFlow::Continue(())
+    };
+    let mut lines = Lines::default();
+    group.bench_function("cut and decode metadata", |bencher| {
+        bencher.iter(|| interner.scope(|| lines.feed(black_box(line.as_bytes()), each).is_ok()));
+    });
+    let (head, tail) = line.as_bytes().split_at(line.len() / 2);
+    group.bench_function("cut from two chunks and decode metadata", |bencher| {
+        bencher.iter(|| interner.scope(|| lines.feed(head, each).is_ok() && lines.feed(tail, each).is_ok()));
+    });
+    group.bench_function("cut and split", |bencher| {
+        bencher.iter(|| {
+            lines
+                .feed(line.as_bytes(), |line| {
+                    black_box(Event::split(line).is_ok());
+                    ControlFlow::<()>::Continue(())
+                })
+                .is_ok()
+        });
+    });
+    group.finish();
+}
+
+fn store(criterion: &mut Criterion) {
+    const PODS: u32 = 20_000;
+    let interner = Arc::new(Interner::default());
+    let filled = || {
+        interner.scope(|| {
+            let store = Arc::new(Store::new());
+            store.index("owner", |pod: &PartialObjectMeta| -> Option<Uid> {
+                pod.metadata.controller().map(|owner| owner.uid.clone())
+            });
+            assert!(store.in_namespace("default").is_empty(), "which makes the index");
+            store.replace((0..PODS).map(|number| decoded(number, 1)).collect(), |_| false);
+            store
+        })
+    };
+    let mut group = criterion.benchmark_group("store of 20000 pods with two indexes");
+    let full = filled();
+    let (mut version, mut number) = (1, 0);
+    group.bench_function("update", |bencher| {
+        bencher.iter_batched(
+            || {
+                (version, number) = (version + 1, (number + 7919) % PODS);
+                interner.scope(|| decoded(number, version))
+            },
+            |pod| interner.scope(|| full.put(pod)),
+            BatchSize::SmallInput,
+        );
+    });
+    group.bench_function("remove and add", |bencher| {
+        bencher.iter_batched(
+            || {
+                number = (number + 7919) % PODS;
+                full.list()[number as usize].metadata.key.clone()
+            },
+            |key| {
+                let removed = full.remove(&key).expect("the pod must be there");
+                interner.scope(|| full.put(removed))
+            },
+            BatchSize::SmallInput,
+        );
+    });
+    let all = full.list();
+    group.bench_function("the same list again", |bencher| {
+        bencher.iter_batched(|| all.clone(), |all| full.replace(all, |_| false), BatchSize::LargeInput);
+    });
+    group.finish();
+}
+
+criterion_group!(benches, stream, store);
+criterion_main!(benches);

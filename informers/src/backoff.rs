@@ -17,7 +17,7 @@ pub(crate) struct Backoff {
 impl Backoff {
     pub(crate) const LEAST: Duration = Duration::from_millis(800);
     pub(crate) const MOST: Duration = Duration::from_secs(30);
-    pub(crate) const FORGETS_AFTER: Duration = Duration::from_secs(120);
+    pub(crate) const FORGETS_AFTER: Duration = Duration::from_mins(2);
 
     pub(crate) const fn new() -> Self {
         Self { next: Self::LEAST, healthy_since: None }

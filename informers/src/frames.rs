@@ -26,7 +26,7 @@ impl Lines {
     /// Longest line that is read: many times what etcd stores of one object, and still bounded.
     pub const LONGEST: usize = 32 << 20;
     /// Size up to which the buffer is kept between lines.
-    pub const KEPT: usize = 64 << 10;
+    pub const KEPT: usize = 16 << 10;
 
     /// Cuts lines of at most `longest` bytes.
     #[must_use]

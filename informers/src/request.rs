@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    const TIMEOUT: Duration = Duration::from_secs(300);
+    const TIMEOUT: Duration = Duration::from_mins(5);
 
     fn asked(scope: &Scope, metadata_only: bool, ask: &Ask) -> (String, String) {
         let replica_sets = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");

@@ -70,9 +70,7 @@ mod tests {
     use super::*;
 
     fn meta(namespace: &str, name: &str) -> Meta {
-        let json = format!(
-            r#"{{"metadata":{{"namespace":"{namespace}","name":"{name}","labels":{{"app":"web"}}}}}}"#
-        );
+        let json = format!(r#"{{"metadata":{{"namespace":"{namespace}","name":"{name}","labels":{{"app":"web"}}}}}}"#);
         PartialObjectMeta::decode(&json).unwrap().metadata
     }
 

@@ -102,7 +102,8 @@ impl Unread {
 
     fn sentence(&self) -> Option<String> {
         let first = self.by_key.iter().map(|(key, error)| format!("{key}: {error}")).next();
-        let first = first.or_else(|| self.nameless.keys().next().map(|error| format!("an object without a name: {error}")))?;
+        let first =
+            first.or_else(|| self.nameless.keys().next().map(|error| format!("an object without a name: {error}")))?;
         Some(match self.len() {
             1 => format!("an object cannot be decoded: {first}"),
             count => format!("{count} objects cannot be decoded, the first: {first}"),

@@ -76,10 +76,8 @@ impl<V: View> Subscribers<V> {
         id
     }
 
-    pub(crate) fn remove(&mut self, id: SubscriberId) -> bool {
-        let before = self.subscribers.len();
+    pub(crate) fn remove(&mut self, id: SubscriberId) {
         self.subscribers.retain(|subscriber| subscriber.id != id);
-        self.subscribers.len() < before
     }
 
     /// Tells all, in the order in which they subscribed.
@@ -94,12 +92,7 @@ impl<V: View> Subscribers<V> {
     }
 
     /// Tells those whose period has passed of everything there is.
-    pub(crate) fn resync(
-        &mut self,
-        now: Instant,
-        everything: impl FnOnce() -> Vec<Change<V>>,
-        report: &Report<'_>,
-    ) {
+    pub(crate) fn resync(&mut self, now: Instant, everything: impl FnOnce() -> Vec<Change<V>>, report: &Report<'_>) {
         let mut due: Vec<_> = self
             .subscribers
             .iter_mut()

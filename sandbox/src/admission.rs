@@ -38,8 +38,9 @@ impl Attempt<'_> {
     /// `apiserver/pkg/admission/plugin/resourcequota`
     #[must_use]
     pub fn exceeded_quota(&self, quota: &str, counted: &str, used: usize, hard: usize) -> Status {
-        let why =
-            format!("exceeded quota: {quota}, requested: {counted}=1, used: {counted}={used}, limited: {counted}={hard}");
+        let why = format!(
+            "exceeded quota: {quota}, requested: {counted}=1, used: {counted}={used}, limited: {counted}={hard}"
+        );
         Status::forbidden(self.resource, self.key.name(), &why)
     }
 }

@@ -192,14 +192,7 @@ impl Server {
         Deleted::Terminating(old.clone())
     }
 
-    fn replace(
-        &mut self,
-        write: Write<'_>,
-        kind: &Kind,
-        key: &ObjectKey,
-        old: &Arc<Value>,
-        new: Value,
-    ) -> Arc<Value> {
+    fn replace(&mut self, write: Write<'_>, kind: &Kind, key: &ObjectKey, old: &Arc<Value>, new: Value) -> Arc<Value> {
         if new == **old { old.clone() } else { self.commit(&kind.resource, key.clone(), new, write) }
     }
 

@@ -19,18 +19,21 @@ pub(crate) fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Sets `path`, making the maps that lead there; `None` removes the last field.
+/// Sets `path`, making the maps that lead there; `None` removes the last field and makes nothing.
 pub(crate) fn set(object: &mut Value, path: &[&str], value: Option<Value>) {
     let Some((last, parents)) = path.split_last() else { return };
+    let Some(value) = value else {
+        let parent = parents.iter().try_fold(object, |value, field| value.get_mut(*field));
+        if let Some(map) = parent.and_then(Value::as_object_mut) {
+            map.remove(*last);
+        }
+        return;
+    };
     let mut target = object;
     for field in parents {
         target = map_of(target).entry(*field).or_insert(Value::Null);
     }
-    let target = map_of(target);
-    match value {
-        Some(value) => drop(target.insert((*last).to_owned(), value)),
-        None => drop(target.remove(*last)),
-    }
+    map_of(target).insert((*last).to_owned(), value);
 }
 
 /// Sets `path` where it is absent.

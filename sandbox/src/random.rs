@@ -1,6 +1,6 @@
 //! Seeded randomness: uids, generated names, lengths of watches.
 
-/// SplitMix64: small, and the same everywhere for the same seed.
+/// `SplitMix64`: small, and the same everywhere for the same seed.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 
@@ -37,18 +37,8 @@ impl Random {
         )
     }
 
-    /// A name made from `generateName`: five more letters of an alphabet without vowels.
-    ///
-    /// # Upstream
-    /// `apiserver/pkg/storage/names`, `apimachinery/pkg/util/rand`
+    /// A name made from `generateName`.
     pub(crate) fn name(&mut self, prefix: &str) -> String {
-        const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-        let kept = prefix.char_indices().nth(58).map_or(prefix, |(at, _)| &prefix[..at]);
-        let mut name = kept.to_owned();
-        for _ in 0..5 {
-            let at = usize::try_from(self.below(27)).expect("a number below 27 fits");
-            name.push(char::from(ALPHABET[at]));
-        }
-        name
+        kcm_api::name::generate_name(prefix, || u32::try_from(self.next() >> 32).expect("half a word fits"))
     }
 }

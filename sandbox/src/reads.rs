@@ -44,12 +44,7 @@ impl Server {
     }
 
     /// Lists a collection; `stale` is the version that lists which allow an old state are served from.
-    pub(crate) fn list(
-        &self,
-        target: &Target,
-        options: &ListOptions,
-        stale: Option<u64>,
-    ) -> Result<Listed, Status> {
+    pub(crate) fn list(&self, target: &Target, options: &ListOptions, stale: Option<u64>) -> Result<Listed, Status> {
         let kind = self.kind(&target.resource)?;
         let resource = &kind.resource;
         let namespace = namespace_of(resource, target.namespace.as_deref());
@@ -109,7 +104,8 @@ impl Server {
 fn page(version: u64, matching: Vec<(ObjectKey, Arc<Value>)>, limit: Option<usize>, count: bool) -> Listed {
     let total = matching.len();
     let kept = limit.map_or(total, |limit| limit.min(total));
-    let continue_token = (kept < total).then(|| Token { version: Some(version), after: matching[kept - 1].0.clone() }.to_string());
+    let continue_token =
+        (kept < total).then(|| Token { version: Some(version), after: matching[kept - 1].0.clone() }.to_string());
     let remaining = (kept < total && count).then(|| total - kept);
     let items = matching.into_iter().take(kept).map(|(_, object)| object).collect();
     Listed { version, items, continue_token, remaining }

@@ -88,7 +88,9 @@ impl Query {
     fn number<N: std::str::FromStr>(&self, name: &str) -> Result<Option<N>, Status> {
         let parse = |text: &str| {
             text.parse().map_err(|_| {
-                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax: query parameter {name}"))
+                Status::bad_request(format!(
+                    "strconv.ParseInt: parsing {text:?}: invalid syntax: query parameter {name}"
+                ))
             })
         };
         self.get(name).map(parse).transpose()
@@ -218,7 +220,9 @@ impl ListOptions {
         }
         let version = query.get("resourceVersion").map(|text| {
             text.parse::<u64>().map_err(|_| {
-                Status::bad_request(format!("invalid resource version: strconv.ParseUint: parsing {text:?}: invalid syntax"))
+                Status::bad_request(format!(
+                    "invalid resource version: strconv.ParseUint: parsing {text:?}: invalid syntax"
+                ))
             })
         });
         let timeout: Option<u64> = query.number("timeoutSeconds")?;

@@ -1,6 +1,6 @@
 //! Which objects a list or watch is about: namespace, labels and fields.
 
-use kcm_api::{ObjectKey, Resource};
+use kcm_api::{InvalidSelector, Labels, ObjectKey, Resource, Selector};
 use serde_json::Value;
 
 use crate::kinds::{Behaviour, Kind};
@@ -11,7 +11,7 @@ use crate::status::Status;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     pub(crate) namespace: Option<String>,
-    labels: Vec<LabelRequirement>,
+    labels: Option<Selector>,
     fields: Vec<FieldRequirement>,
 }
 
@@ -20,14 +20,6 @@ struct FieldRequirement {
     path: Vec<String>,
     value: String,
     equal: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum LabelRequirement {
-    In(String, Vec<String>),
-    NotIn(String, Vec<String>),
-    Exists(String),
-    Absent(String),
 }
 
 impl Selection {
@@ -40,14 +32,14 @@ impl Selection {
     ) -> Result<Self, Status> {
         Ok(Self {
             namespace: namespace.map(str::to_owned),
-            labels: labels.map_or(Ok(Vec::new()), parse_labels)?,
+            labels: labels.map(parse_labels).transpose()?,
             fields: fields.map_or(Ok(Vec::new()), |text| parse_fields(kind, text))?,
         })
     }
 
     /// Whether only the namespace limits what is selected.
     pub(crate) fn has_selectors(&self) -> bool {
-        !self.labels.is_empty() || !self.fields.is_empty()
+        self.labels.is_some() || !self.fields.is_empty()
     }
 
     /// Narrows the selection to one name.
@@ -58,7 +50,7 @@ impl Selection {
 
     pub(crate) fn matches(&self, key: &ObjectKey, object: &Value) -> bool {
         (self.namespace.is_none() || key.namespace() == self.namespace.as_deref())
-            && self.labels.iter().all(|requirement| requirement.matches(object))
+            && self.labels.as_ref().is_none_or(|selector| selector.matches(&labels_of(object)))
             && self.fields.iter().all(|requirement| requirement.matches(object))
     }
 }
@@ -67,11 +59,20 @@ impl FieldRequirement {
     fn matches(&self, object: &Value) -> bool {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         let found = object::at(object, &path);
-        let text = found.map_or_else(String::new, |value| {
-            value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-        });
+        let text =
+            found.map_or_else(String::new, |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         (text == self.value) == self.equal
     }
+}
+
+/// The labels in the metadata of an object or a template.
+pub(crate) fn labels_of(object: &Value) -> Labels {
+    let labels = object::at(object, &["metadata", "labels"]).and_then(Value::as_object);
+    labels.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())).collect()
+}
+
+fn parse_labels(text: &str) -> Result<Selector, Status> {
+    text.parse().map_err(|error: InvalidSelector| Status::bad_request(format!("unable to parse requirement: {error}")))
 }
 
 fn parse_fields(kind: &Kind, text: &str) -> Result<Vec<FieldRequirement>, Status> {
@@ -132,68 +133,6 @@ fn check_field(kind: &Kind, path: &str) -> Result<(), Status> {
     } else {
         format!("field label not supported: {path}")
     }))
-}
-
-impl LabelRequirement {
-    fn matches(&self, object: &Value) -> bool {
-        let value = |key: &str| object::text(object, &["metadata", "labels", key]);
-        match self {
-            Self::In(key, values) => value(key).is_some_and(|value| values.iter().any(|known| known == value)),
-            Self::NotIn(key, values) => !value(key).is_some_and(|value| values.iter().any(|known| known == value)),
-            Self::Exists(key) => value(key).is_some(),
-            Self::Absent(key) => value(key).is_none(),
-        }
-    }
-}
-
-fn parse_labels(text: &str) -> Result<Vec<LabelRequirement>, Status> {
-    let unreadable = |term: &str| {
-        Status::bad_request(format!("unable to parse requirement: found '{term}', expected: a label requirement"))
-    };
-    split_terms(text).into_iter().map(|term| parse_label(term).ok_or_else(|| unreadable(term))).collect()
-}
-
-/// Splits at the commas that stand outside of parentheses.
-fn split_terms(text: &str) -> Vec<&str> {
-    let mut depth = 0_i32;
-    text.split(|letter| {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        letter == ',' && depth == 0
-    })
-    .map(str::trim)
-    .filter(|term| !term.is_empty())
-    .collect()
-}
-
-fn parse_label(term: &str) -> Option<LabelRequirement> {
-    let key_of = |text: &str| {
-        let key = text.trim();
-        (!key.is_empty() && !key.contains(char::is_whitespace)).then(|| key.to_owned())
-    };
-    if let Some(rest) = term.strip_suffix(')') {
-        let (head, values) = rest.split_once('(')?;
-        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
-        let head = head.trim();
-        return if let Some(key) = head.strip_suffix(" notin") {
-            Some(LabelRequirement::NotIn(key_of(key)?, values))
-        } else {
-            Some(LabelRequirement::In(key_of(head.strip_suffix(" in")?)?, values))
-        };
-    }
-    if let Some((key, value)) = term.split_once("!=") {
-        return Some(LabelRequirement::NotIn(key_of(key)?, vec![value.trim().to_owned()]));
-    }
-    if let Some((key, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
-        return Some(LabelRequirement::In(key_of(key)?, vec![value.trim().to_owned()]));
-    }
-    match term.strip_prefix('!') {
-        Some(key) => Some(LabelRequirement::Absent(key_of(key)?)),
-        None => Some(LabelRequirement::Exists(key_of(term)?)),
-    }
 }
 
 /// The namespace of an object's resource, as lists need it: none for cluster-scoped resources.

@@ -29,7 +29,7 @@ impl Now {
     /// As objects carry times: whole seconds.
     pub(crate) fn stamp(self, after_seconds: i64) -> String {
         let second = self.time.as_second().saturating_add(after_seconds);
-        Timestamp::from_second(second).unwrap_or(Timestamp::MAX).to_string()
+        kcm_api::time::format_seconds(Timestamp::from_second(second).unwrap_or(Timestamp::MAX))
     }
 }
 
@@ -57,13 +57,8 @@ impl Server {
     /// Makes the namespaces that every cluster has.
     pub(crate) fn create_first_namespaces(&mut self, now: Now) {
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-            let target = Target {
-                verb: Verb::Create,
-                resource: NAMESPACES,
-                namespace: None,
-                name: None,
-                subresource: None,
-            };
+            let target =
+                Target { verb: Verb::Create, resource: NAMESPACES, namespace: None, name: None, subresource: None };
             let write = Write { target: &target, dry_run: false, now };
             self.create(write, json!({ "metadata": { "name": name } })).expect("a first namespace must be valid");
         }
@@ -93,9 +88,7 @@ impl Server {
             }
             Verb::Create => Ok((201, self.create(write, read_object(&kind, content_type, body)?)?)),
             Verb::Update => Ok((200, self.update(write, read_object(&kind, content_type, body)?)?)),
-            Verb::Patch => {
-                Ok((200, self.patch(write, |old| patch::apply(content_type, old, body, kind.is_custom()))?))
-            }
+            Verb::Patch => Ok((200, self.patch(write, |old| patch::apply(content_type, old, body, kind.is_custom()))?)),
             Verb::Delete => {
                 let options = DeleteOptions::parse(query, body)?;
                 write.dry_run |= options.dry_run;

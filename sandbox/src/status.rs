@@ -220,7 +220,7 @@ impl Status {
 /// # Upstream
 /// `apimachinery/pkg/util/validation/field`
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct FieldError {
+pub struct FieldError {
     kind: FieldErrorKind,
     field: String,
     detail: String,
@@ -236,23 +236,33 @@ enum FieldErrorKind {
 }
 
 impl FieldError {
-    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
+    /// A field that must be there.
+    #[must_use]
+    pub fn required(field: impl Into<String>, detail: &str) -> Self {
         Self { kind: FieldErrorKind::Required, field: field.into(), detail: detail.to_owned() }
     }
 
-    pub(crate) fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
+    /// A field that must not be there, or not change so.
+    #[must_use]
+    pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { kind: FieldErrorKind::Forbidden, field: field.into(), detail: detail.into() }
     }
 
-    pub(crate) fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+    /// A field with a value that it cannot have.
+    #[must_use]
+    pub fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self { kind: FieldErrorKind::Invalid(value.into()), field: field.into(), detail: detail.into() }
     }
 
-    pub(crate) fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
+    /// An item that may be there only once.
+    #[must_use]
+    pub fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
         Self { kind: FieldErrorKind::Duplicate(value.into()), field: field.into(), detail: String::new() }
     }
 
-    pub(crate) fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> Self {
+    /// A value that is none of those known.
+    #[must_use]
+    pub fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> Self {
         let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
         let detail = format!("supported values: {}", supported.join(", "));
         Self { kind: FieldErrorKind::NotSupported(value.into()), field: field.into(), detail }

@@ -65,6 +65,11 @@ impl Store {
         self.version
     }
 
+    /// The oldest version that a watch may start from.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
     pub(crate) fn get(&self, resource: &Resource, key: &ObjectKey) -> Option<&Arc<Value>> {
         self.objects.get(resource)?.get(key)
     }

@@ -28,8 +28,15 @@ fn list_merge(parent: &str, field: &str) -> ListMerge {
         "ownerReferences" => ListMerge::By("uid"),
         "finalizers" => ListMerge::Set,
         "conditions" | "addresses" => ListMerge::By("type"),
-        "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env" | "imagePullSecrets"
-        | "schedulingGates" | "resourceClaims" | "secrets" => ListMerge::By("name"),
+        "containers"
+        | "initContainers"
+        | "ephemeralContainers"
+        | "volumes"
+        | "env"
+        | "imagePullSecrets"
+        | "schedulingGates"
+        | "resourceClaims"
+        | "secrets" => ListMerge::By("name"),
         "ports" if parent == "containers" || parent == "initContainers" => ListMerge::By("containerPort"),
         "ports" => ListMerge::By("port"),
         "volumeMounts" => ListMerge::By("mountPath"),
@@ -160,5 +167,122 @@ fn clean(value: &Value) -> Value {
         Value::Array(items.iter().map(clean).collect())
     } else {
         value.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_merged_by_their_keys_and_directives() {
+        let object = json!({
+            "metadata": {
+                "ownerReferences": [{ "uid": "a", "name": "a" }, { "uid": "b", "name": "b" }],
+                "finalizers": ["x", "y"],
+            },
+            "spec": {
+                "containers": [{ "name": "main", "image": "1", "env": [{ "name": "A", "value": "1" }] }],
+                "tolerations": [{ "key": "k" }],
+                "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1 } },
+            },
+            "status": { "conditions": [{ "type": "Ready", "status": "False", "reason": "r" }] },
+        });
+        let rows = [
+            (
+                "an item is merged by its key",
+                json!({ "metadata": { "ownerReferences": [{ "uid": "b", "controller": true }] } }),
+                "/metadata/ownerReferences",
+                json!([{ "uid": "a", "name": "a" }, { "uid": "b", "name": "b", "controller": true }]),
+            ),
+            (
+                "an unknown item is appended",
+                json!({ "metadata": { "ownerReferences": [{ "uid": "c" }] } }),
+                "/metadata/ownerReferences/2",
+                json!({ "uid": "c" }),
+            ),
+            (
+                "an item is deleted",
+                json!({ "metadata": { "ownerReferences": [{ "$patch": "delete", "uid": "a" }] } }),
+                "/metadata/ownerReferences",
+                json!([{ "uid": "b", "name": "b" }]),
+            ),
+            (
+                "an absent item is deleted in vain",
+                json!({ "metadata": { "ownerReferences": [{ "$patch": "delete", "uid": "z" }] } }),
+                "/metadata/ownerReferences/1/uid",
+                json!("b"),
+            ),
+            (
+                "a list is replaced",
+                json!({ "metadata": { "ownerReferences": [{ "$patch": "replace" }, { "uid": "c" }] } }),
+                "/metadata/ownerReferences",
+                json!([{ "uid": "c" }]),
+            ),
+            (
+                "a set takes each value once",
+                json!({ "metadata": { "finalizers": ["y", "z"] } }),
+                "/metadata/finalizers",
+                json!(["x", "y", "z"]),
+            ),
+            (
+                "a set loses values",
+                json!({ "metadata": { "$deleteFromPrimitiveList/finalizers": ["x"] } }),
+                "/metadata/finalizers",
+                json!(["y"]),
+            ),
+            (
+                "lists within items are merged too",
+                json!({ "spec": { "containers": [{ "name": "main", "env": [{ "name": "B", "value": "2" }] }] } }),
+                "/spec/containers/0",
+                json!({
+                    "name": "main", "image": "1",
+                    "env": [{ "name": "A", "value": "1" }, { "name": "B", "value": "2" }],
+                }),
+            ),
+            (
+                "a list without a key is replaced",
+                json!({ "spec": { "tolerations": [{ "key": "l" }] } }),
+                "/spec/tolerations",
+                json!([{ "key": "l" }]),
+            ),
+            (
+                "only named fields are kept",
+                json!({ "spec": { "strategy": { "$retainKeys": ["type"], "type": "Recreate" } } }),
+                "/spec/strategy",
+                json!({ "type": "Recreate" }),
+            ),
+            (
+                "a map is replaced",
+                json!({ "spec": { "strategy": { "$patch": "replace", "type": "Recreate" } } }),
+                "/spec/strategy",
+                json!({ "type": "Recreate" }),
+            ),
+            (
+                "a condition is merged by its type, and null removes",
+                json!({ "status": { "conditions": [{ "type": "Ready", "status": "True", "reason": null }] } }),
+                "/status/conditions",
+                json!([{ "type": "Ready", "status": "True" }]),
+            ),
+        ];
+        for (name, patch, pointer, expected) in rows {
+            let mut patched = object.clone();
+            merge(&mut patched, &patch).expect("the patch is well formed");
+            assert_eq!(patched.pointer(pointer), Some(&expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn patches_that_cannot_be_applied_are_refused() {
+        for patch in [
+            json!([]),
+            json!({ "metadata": { "ownerReferences": [{ "name": "without a uid" }] } }),
+            json!({ "spec": { "$patch": "invert" } }),
+        ] {
+            let mut object = json!({ "spec": {} });
+            assert_eq!(merge(&mut object, &patch).expect_err("it is refused").code, 400, "{patch}");
+        }
     }
 }

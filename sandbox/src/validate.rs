@@ -3,10 +3,14 @@
 //! # Upstream
 //! `apimachinery/pkg/api/validation`, `pkg/apis/{core,apps}/validation`
 
+use kcm_api::name::{is_dns_label, is_dns_subdomain};
+use kcm_api::{LabelSelector, Selector};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::kinds::{Behaviour, Kind};
 use crate::object::{at, finalizers, list, name, text};
+use crate::selection::labels_of;
 use crate::status::FieldError;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -60,30 +64,18 @@ fn immutable(old: &Value, new: &Value, path: &[&str], errors: &mut Vec<FieldErro
     }
 }
 
-fn is_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(inner)
-}
-
 fn check_name(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
     let name = name(object);
     if name.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
         return;
     }
-    let mut complain = |detail: &str| errors.push(FieldError::invalid("metadata.name", name, detail));
-    match kind.behaviour {
-        Behaviour::Namespace if !is_label(name) => complain(LABEL),
-        Behaviour::Namespace if name.len() > 63 => complain("must be no more than 63 bytes"),
-        Behaviour::Namespace => {}
-        Behaviour::Pod | Behaviour::ReplicaSet | Behaviour::Deployment | Behaviour::Plain | Behaviour::Custom => {
-            if name.len() > 253 {
-                complain("must be no more than 253 bytes");
-            }
-            if !name.split('.').all(is_label) {
-                complain(SUBDOMAIN);
-            }
-        }
+    let is_namespace = kind.behaviour == Behaviour::Namespace;
+    let (longest, well_formed, rule) =
+        if is_namespace { (63, is_dns_label(name), LABEL) } else { (253, is_dns_subdomain(name), SUBDOMAIN) };
+    let problem = if name.len() > longest { format!("must be no more than {longest} bytes") } else { rule.to_owned() };
+    if !well_formed {
+        errors.push(FieldError::invalid("metadata.name", name, problem));
     }
 }
 
@@ -129,7 +121,7 @@ fn check_pod_spec(spec: Option<&Value>, path: &str, errors: &mut Vec<FieldError>
         let path = format!("{path}.containers[{index}]");
         match text(container, &["name"]).filter(|name| !name.is_empty()) {
             None => errors.push(FieldError::required(format!("{path}.name"), "")),
-            Some(name) if !is_label(name) => {
+            Some(name) if !is_dns_label(name) => {
                 errors.push(FieldError::invalid(format!("{path}.name"), name, LABEL));
             }
             Some(name) if seen.contains(&name) => errors.push(FieldError::duplicate(format!("{path}.name"), name)),
@@ -160,37 +152,35 @@ fn check_workload(object: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn check_selector(object: &Value, selector: &Value, errors: &mut Vec<FieldError>) {
-    let labels = at(object, &["spec", "template", "metadata", "labels"]);
-    let label = |key: &str| labels.and_then(|labels| text(labels, &[key]));
-    let wanted = at(selector, &["matchLabels"]).and_then(Value::as_object);
-    let expressions = list(selector, &["matchExpressions"]);
-    if wanted.is_none_or(serde_json::Map::is_empty) && expressions.is_empty() {
-        errors.push(FieldError::invalid("spec.selector", selector.clone(), "empty selector is invalid for deployment"));
-        return;
-    }
-    let labels_match = wanted.is_none_or(|wanted| wanted.iter().all(|(key, value)| label(key) == value.as_str()));
-    let expressions_match = expressions.iter().all(|expression| {
-        let value = label(text(expression, &["key"]).unwrap_or_default());
-        let listed = || list(expression, &["values"]).iter().any(|known| known.as_str() == value);
-        match text(expression, &["operator"]) {
-            Some("In") => value.is_some() && listed(),
-            Some("NotIn") => value.is_none() || !listed(),
-            Some("Exists") => value.is_some(),
-            Some("DoesNotExist") => value.is_none(),
-            _ => false,
+    let parsed = LabelSelector::deserialize(selector).ok().and_then(|parsed| Selector::try_from(&parsed).ok());
+    match parsed {
+        None => errors.push(FieldError::invalid("spec.selector", selector.clone(), "invalid label selector")),
+        // Upstream says so of replica sets too.
+        Some(parsed) if parsed.is_everything() => {
+            let detail = "empty selector is invalid for deployment";
+            errors.push(FieldError::invalid("spec.selector", selector.clone(), detail));
         }
-    });
-    if !(labels_match && expressions_match) {
-        let labels = labels.cloned().unwrap_or(Value::Null);
-        let detail = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
+        Some(parsed) => {
+            let template = object.pointer("/spec/template").unwrap_or(&Value::Null);
+            if !parsed.matches(&labels_of(template)) {
+                let labels = at(template, &["metadata", "labels"]).cloned().unwrap_or_default();
+                let detail = "`selector` does not match template `labels`";
+                errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
+            }
+        }
     }
 }
 
 fn check_replica_set_status(new: &Value, errors: &mut Vec<FieldError>) {
     let count = |field: &str| at(new, &["status", field]).and_then(Value::as_i64).unwrap_or(0);
-    let fields =
-        ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration", "terminatingReplicas"];
+    let fields = [
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "terminatingReplicas",
+    ];
     for field in fields {
         if count(field) < 0 {
             let path = format!("status.{field}");

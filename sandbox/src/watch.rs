@@ -103,11 +103,11 @@ impl Watch {
     fn start_with_state(&mut self, server: &Server, options: &ListOptions, stale: Option<u64>) -> Result<(), Status> {
         self.cursor = server.stale_version(options, stale);
         let resource = &self.kind.resource;
-        let state = server
+        let objects = server
             .store
             .list_at(resource, self.selection.namespace.as_deref(), self.cursor)
             .map_err(|too_old| Status::expired(too_old.to_string()))?;
-        self.initial = state
+        self.initial = objects
             .into_iter()
             .filter(|(key, object)| self.selection.matches(key, object))
             .map(|(_, object)| object)
@@ -244,5 +244,144 @@ impl Watch {
             Behaviour::Plain | Behaviour::Custom => {}
         }
         bookmark
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use jiff::Timestamp;
+    use kcm_api::ObjectKey;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kinds::CONFIG_MAPS;
+    use crate::request::Verb;
+    use crate::server::Now;
+
+    /// What a client knows: versions by key.
+    type Known = BTreeMap<(String, String), String>;
+
+    fn key_of(object: &Value) -> (String, String) {
+        let namespace = object::text(object, &["metadata", "namespace"]).unwrap_or_default();
+        (namespace.to_owned(), object::name(object).to_owned())
+    }
+
+    fn note(known: &mut Known, object: &Value) -> Option<String> {
+        known.insert(key_of(object), object::version(object).to_owned())
+    }
+
+    #[derive(Debug, Clone)]
+    enum Write {
+        Put { namespace: u8, name: u8, label: u8 },
+        Remove { namespace: u8, name: u8 },
+        OtherKind,
+        Compact,
+    }
+
+    fn writes() -> impl Strategy<Value = Write> {
+        prop_oneof![
+            6 => (0..2_u8, 0..3_u8, 0..3_u8)
+                .prop_map(|(namespace, name, label)| Write::Put { namespace, name, label }),
+            3 => (0..2_u8, 0..3_u8).prop_map(|(namespace, name)| Write::Remove { namespace, name }),
+            1 => Just(Write::OtherKind),
+            1 => Just(Write::Compact),
+        ]
+    }
+
+    fn perform(store: &mut Store, write: &Write) {
+        let key = |namespace: u8, name: u8| ObjectKey::namespaced(format!("n{namespace}"), format!("m{name}"));
+        match *write {
+            Write::Put { namespace, name, label } => {
+                let key = key(namespace, name);
+                let object = json!({ "metadata": {
+                    "namespace": key.namespace(), "name": key.name(), "labels": { "x": label.to_string() },
+                } });
+                store.put(&CONFIG_MAPS, key, object, Duration::ZERO);
+            }
+            Write::Remove { namespace, name } => {
+                store.remove(&CONFIG_MAPS, &key(namespace, name), Duration::ZERO);
+            }
+            Write::OtherKind => {
+                store.put(&crate::kinds::PODS, key(0, 0), json!({}), Duration::ZERO);
+            }
+            Write::Compact => store.compact(),
+        }
+    }
+
+    proptest! {
+        /// Whoever lists at a version and follows a watch from there knows what a later list says, whatever
+        /// they select; from before the window there is no watch.
+        #[test]
+        fn a_list_and_the_watch_behind_it_lead_to_the_state(
+            writes in prop::collection::vec(writes(), 0..40),
+            window in 1..20_usize,
+            namespace in prop::option::of(0..2_u8),
+            label in prop::option::of(0..3_u8),
+        ) {
+            let mut server = Server::new(window, 0);
+            for write in &writes {
+                perform(&mut server.store, write);
+            }
+            let target = Target {
+                verb: Verb::Watch,
+                resource: CONFIG_MAPS,
+                namespace: namespace.map(|namespace| format!("n{namespace}")),
+                name: None,
+                subresource: None,
+            };
+            let options = |version| ListOptions {
+                labels: label.map(|label| format!("x={label}")),
+                version: Some(version),
+                version_match: Some(crate::request::VersionMatch::Exact),
+                ..ListOptions::default()
+            };
+            let current = server.store.version();
+            let state = |version| -> Result<Known, Status> {
+                let mut known = Known::new();
+                for object in server.list(&target, &options(version), None)?.items {
+                    note(&mut known, &object);
+                }
+                Ok(known)
+            };
+            let expected = state(current).expect("the state is always there");
+            for version in 1..=current {
+                let mut watch = Watch::open(&server, &target, &options(version), Form::Whole, None)
+                    .expect("the request is well formed");
+                let Ok(mut known) = state(version) else {
+                    prop_assert!(version < server.store.oldest());
+                    prop_assert_eq!(watch.take_refusal().map(|status| status.code), Some(410));
+                    continue;
+                };
+                prop_assert_eq!(watch.take_refusal(), None);
+                while watch.pull(&server.store, |_| false).is_ok() && watch.next_at().is_some() {
+                    match watch.next().expect("an event is ready") {
+                        WatchEvent::Added(object) => prop_assert_eq!(note(&mut known, &object), None),
+                        WatchEvent::Modified(object) => prop_assert!(note(&mut known, &object).is_some()),
+                        WatchEvent::Deleted(object) => prop_assert!(known.remove(&key_of(&object)).is_some()),
+                        WatchEvent::Bookmark { .. } | WatchEvent::Error(_) => prop_assert!(false, "only events"),
+                    }
+                }
+                prop_assert_eq!(&known, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_window_bounds_what_is_kept() {
+        let mut store = Store::new(3);
+        for label in 0..10 {
+            perform(&mut store, &Write::Put { namespace: 0, name: 0, label });
+        }
+        assert_eq!(store.events_after(store.oldest()).expect("in the window").count(), 3);
+        let too_old = store.events_after(store.oldest() - 1).map(Iterator::count);
+        assert_eq!(too_old, Err(TooOld { asked: store.oldest() - 1, oldest: store.oldest() }));
+    }
+
+    #[test]
+    fn times_are_whole_seconds() {
+        let now = Now { elapsed: Duration::ZERO, time: Timestamp::from_millisecond(1_999).expect("a time") };
+        assert_eq!(now.stamp(30), "1970-01-01T00:00:31Z");
     }
 }

@@ -16,8 +16,7 @@ use crate::server::{Server, Write, check_kind};
 use crate::status::{FieldError, Status};
 use crate::{defaults, validate};
 
-const MODIFIED: &str =
-    "the object has been modified; please apply your changes to the latest version and try again";
+const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
 /// How often a generated name is tried again when it is taken.
 const NAME_ATTEMPTS: u32 = 8;
 

@@ -1,4 +1,115 @@
-//! x
+//! A queue of keys: it merges what comes in, orders it, holds back what failed, and never hands out a key twice at once.
+//!
+//! Producers, mostly informers, add the key of what changed. Workers take a key, look at the world as it is then, act,
+//! and say how it went. The queue knows neither the objects nor the changes: a key that changed a hundred times before a
+//! worker got to it costs one look. It is client-go's work queue, with priorities, parking, and no giving up.
+//!
+//! ```text
+//!   add ─────────────────▶ ready ──get──▶ in hand ──done──▶ resting (ready again if added meanwhile)
+//!                            ▲               │
+//!   add_after, retry         │             park
+//!        │                  due              ▼
+//!        └─▶ delayed ────────┘             parked ──unpark──▶ resting (ready again if added meanwhile)
+//! ```
+//!
+//! A worker's turn is [`get`](Queue::get), then any of [`retry`](Queue::retry), [`forget`](Queue::forget) and
+//! [`add_after`](Queue::add_after), then [`done`](Queue::done) or [`park`](Queue::park):
+//!
+//! ```
+//! # use kcm_workqueue::{Priority, Queue, QueueOptions};
+//! # async fn bring_into_shape(_: &str) -> Result<(), ()> { Ok(()) }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let queue = Queue::new(QueueOptions::named("replicaset"));
+//! queue.add("default/web", Priority::Live);
+//! queue.shut_down();
+//! while let Some(key) = queue.get().await {
+//!     match bring_into_shape(key).await {
+//!         Ok(()) => queue.forget(&key),
+//!         Err(()) => queue.retry(key),
+//!     }
+//!     queue.done(&key);
+//! }
+//! # }
+//! ```
+//!
+//! # Contract
+//!
+//! Each sentence in bold is the name of a test in `tests/contract.rs`.
+//!
+//! Merging
+//!
+//! - **A key added many times before it is taken is taken once.**
+//! - **A key is never in two hands at once.** Not if it is added, retried, or due while a worker holds it either.
+//! - **A key added while in hand is ready again when it is done.** So every add is followed by a `get` that begins after
+//!   it.
+//!
+//! Order
+//!
+//! - **Live keys go before initial keys.**
+//! - **Within a priority the first to come is the first to go.**
+//! - **A key added at both priorities is live.**
+//! - **Raising a key never makes it wait longer.** It keeps its place among the initial keys, goes to the end of the live
+//!   ones as well, and the place that is reached first counts.
+//! - **Initial keys that have aged take turns with live keys.** Neither starves: from the moment at which it has waited
+//!   for the ageing time, the n-th initial key is handed out by the 2n-th `get`; so is the n-th live key at all times.
+//!
+//! Delays
+//!
+//! - **A delayed key is ready when its delay is over and not before.**
+//! - **Of several delays of a key the earliest counts.** And the highest of their priorities.
+//! - **An add does not take back a delayed add.** The key is handed out for both.
+//! - **A delay that ends while its key is in hand or parked counts as an add.**
+//!
+//! Failures
+//!
+//! - **A retry waits for the back-off of its key.** It doubles with each failure in a row, from 5 ms to 1000 s.
+//! - **A retry waits for the bucket of all keys.** Ten a second after a burst of a hundred; the later of both counts.
+//! - **A retry keeps the priority of its key.** An initial key that fails does not overtake the live ones.
+//! - **An add is never held back.** Neither by failures of its key nor by the bucket.
+//! - **Only a retry counts as a failure.**
+//! - **A key that goes on failing is never dropped.** It stays at the longest back-off, and the snapshot names it.
+//! - **Forgetting a key resets its failures.** A retry that already waits is not taken back.
+//!
+//! Parking
+//!
+//! - **A parked key is not handed out.**
+//! - **A key added since it was taken is ready when it is unparked.** Whether that was before or after it was parked.
+//! - **A key not added since it was taken rests when it is unparked.**
+//! - **Parked time is not work.**
+//!
+//! Workers
+//!
+//! - **As many waiting workers wake as keys are ready.**
+//! - **A waiting worker wakes for a delay shorter than the one it waits for.**
+//! - **A worker that always finds a key gives way to other tasks.**
+//! - **Dropping a get loses nothing.** Neither a key nor another worker's wake-up.
+//! - **Calls that do not fit the key do nothing.** `done` and `park` of a key that is not in hand, `unpark` of one that is
+//!   not parked.
+//!
+//! End
+//!
+//! - **The shut down ends every waiting get.**
+//! - **What is ready is handed out after the shut down and then get ends.** A worker that finds nothing ready ends, though
+//!   others still work.
+//! - **A key added while in hand is handed out after the shut down.** To whoever asks next: the worker that held it does.
+//! - **Adds after the shut down are ignored.** Delayed ones and retries too.
+//! - **The shut down drops what is delayed.** The next process starts from an initial list anyway.
+//!
+//! Cost
+//!
+//! - **A key that rests without failures leaves no trace.**
+//! - **Metrics count what upstream counts.** See [`Metrics`].
+//!
+//! Adding, taking and finishing a key are O(1) amortised, delays O(log n) of the delayed keys. All is in memory, behind
+//! one lock that is never held while waiting. There is no background task: workers that wait sleep until the next key is
+//! due.
+//!
+//! # What it does not do
+//!
+//! It keeps no values, only keys; it does not bound its length, since there are no more keys than objects; it does not
+//! wait for the keys in hand when it is shut down, since who runs the workers waits for them.
+
 mod lanes;
 #[cfg(test)]
 mod laws;

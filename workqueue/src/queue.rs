@@ -1,4 +1,4 @@
-//! The queue that informers fill and workers empty: the state under a lock, with a clock and a wake-up.
+//! The state under a lock, with a clock and a wake-up.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -9,40 +9,31 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::state::{State, Taken};
-use crate::{Metrics, Priority, QueueOptions};
+use crate::{Priority, QueueOptions};
 
-/// A queue of keys: see the [contract](crate).
-///
-/// Clones are handles to one queue.
+/// A queue of keys: see the [contract](crate). Clones are handles to one queue.
+#[derive(Clone)]
 pub struct Queue<K>(Arc<Shared<K>>);
 
 struct Shared<K> {
-    name: String,
-    metrics: Arc<dyn Metrics>,
+    options: QueueOptions,
     started: Instant,
     state: Mutex<State<K>>,
     wake: Notify,
-}
-
-impl<K> Clone for Queue<K> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
     /// Makes an empty queue.
     #[must_use]
     pub fn new(options: QueueOptions) -> Self {
-        let QueueOptions { name, limits, ageing, metrics } = options;
-        let state = Mutex::new(State::new(limits, ageing));
-        Self(Arc::new(Shared { name, metrics, started: Instant::now(), state, wake: Notify::new() }))
+        let state = Mutex::new(State::new(options.limits, options.ageing));
+        Self(Arc::new(Shared { options, started: Instant::now(), state, wake: Notify::new() }))
     }
 
     /// The name that its options gave it.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.0.options.name
     }
 
     /// Adds a key, to be handed out as soon as its turn comes.
@@ -67,28 +58,23 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.with(|state, now| state.forget(key, now));
     }
 
-    /// How often a key has failed since it was last forgotten.
-    #[must_use]
-    pub fn failures(&self, key: &K) -> u32 {
-        self.with(|state, _| state.failures(key))
-    }
-
     /// Waits for a key and hands it to the caller, who owes a [`done`](Self::done) or a [`park`](Self::park) for it.
     ///
-    /// `None` once the queue is shut down and nothing is ready.
+    /// `None` once the queue is shut down and nothing is ready. Gives way to other tasks now and then, even if keys are
+    /// ready.
     ///
     /// # Cancellation
     /// Nothing is lost: a key is taken in the same step in which the future completes, and a wake-up that a dropped
     /// future had already received goes on to the next.
     pub async fn get(&self) -> Option<K> {
         loop {
-            // Always finding a key must not keep a worker from giving way to the other tasks of its thread.
+            // A worker that always finds a key must not starve the other tasks of its thread.
             tokio::task::coop::consume_budget().await;
             // Made before looking, so that it sees whatever happens after.
             let woken = self.0.wake.notified();
             match self.with(State::take) {
                 Taken::Key { key, waited } => {
-                    self.0.metrics.taken(waited);
+                    self.0.options.metrics.taken(waited);
                     return Some(key);
                 }
                 Taken::ShutDown => return None,
@@ -106,7 +92,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// The key is ready again if it was added since it was handed out.
     pub fn done(&self, key: &K) {
         if let Some(worked) = self.with(|state, now| state.done(key, now)) {
-            self.0.metrics.finished(worked);
+            self.0.options.metrics.finished(worked);
         }
     }
 
@@ -116,7 +102,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// looked at, and nobody is working on it either.
     pub fn park(&self, key: &K) {
         if let Some(worked) = self.with(|state, now| state.park(key, now)) {
-            self.0.metrics.finished(worked);
+            self.0.options.metrics.finished(worked);
         }
     }
 
@@ -138,26 +124,26 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Gives an input to the state and tells whom it concerns: the metrics, and the workers that wait.
     pub(crate) fn with<R>(&self, input: impl FnOnce(&mut State<K>, Duration) -> R) -> R {
-        let mut state = self.0.state.lock();
-        let (counts, due) = (state.counts(), state.next_due());
-        // Read under the lock: the state's time never goes back.
-        let result = input(&mut state, self.0.started.elapsed());
-        let (adds, retries) = (state.counts().adds - counts.adds, state.counts().retries - counts.retries);
-        let is_due_sooner = state.next_due().is_some_and(|next| due.is_none_or(|due| next < due));
-        let is_ready = state.ready() > 0;
+        let Shared { options, started, state, wake } = &*self.0;
+        let mut state = state.lock();
+        let (before, due_before) = (state.counts(), state.next_due());
+        // The clock is read under the lock, so that the state's time never goes back.
+        let result = input(&mut state, started.elapsed());
+        let (counts, due, is_ready) = (state.counts(), state.next_due(), state.ready() > 0);
         drop(state);
-
-        if adds > 0 {
-            self.0.metrics.added(adds);
+        if counts.adds > before.adds {
+            options.metrics.added(counts.adds - before.adds);
         }
-        (0..retries).for_each(|_| self.0.metrics.retried());
-        if is_due_sooner {
-            // Each waiting worker sleeps until the next key is due, so each has to set its alarm earlier.
-            self.0.wake.notify_waiters();
+        if counts.retries > before.retries {
+            options.metrics.retried();
+        }
+        if due.is_some_and(|due| due_before.is_none_or(|before| due < before)) {
+            // Every waiting worker sleeps until the next key is due: each has to set its alarm earlier.
+            wake.notify_waiters();
         }
         if is_ready {
             // One worker is enough: it passes the wake-up on when it leaves a key behind.
-            self.0.wake.notify_one();
+            wake.notify_one();
         }
         result
     }

@@ -22,6 +22,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.len() == 0
     }
 
+    /// How often a key has failed since it was last forgotten.
+    #[must_use]
+    pub fn failures(&self, key: &K) -> u32 {
+        self.with(|state, _| state.failures(key))
+    }
+
     /// The work begun and not finished, for the two metrics that change while nothing happens.
     #[must_use]
     pub fn unfinished_work(&self) -> UnfinishedWork {

@@ -79,6 +79,7 @@ struct Pending {
 
 struct Delay {
     due: Duration,
+    /// How many delayed adds came before, of any key: keys that are due at once go in that order.
     number: u64,
     priority: Priority,
 }
@@ -253,18 +254,19 @@ impl<K: Clone + Eq + Hash> State<K> {
         if due <= now {
             return self.merge(key, priority, now);
         }
+        let number = self.counts.retries;
         let entry = self.entries.entry(key.clone()).or_default();
-        let mut delay = Delay { due, number: self.counts.retries, priority };
-        if let Some(waiting) = &entry.delay {
-            delay.priority = waiting.priority.max(priority);
+        if let Some(waiting) = &mut entry.delay {
+            waiting.priority = waiting.priority.max(priority);
             if waiting.due <= due {
-                (delay.due, delay.number) = (waiting.due, waiting.number);
-            } else {
-                self.delays.remove(&(waiting.due, waiting.number));
+                return;
             }
+            self.delays.remove(&(waiting.due, waiting.number));
+            (waiting.due, waiting.number) = (due, number);
+        } else {
+            entry.delay = Some(Delay { due, number, priority });
         }
-        self.delays.insert((delay.due, delay.number), key);
-        entry.delay = Some(delay);
+        self.delays.insert((due, number), key);
     }
 
     fn release(&mut self, key: &K, next: Stage, now: Duration) -> Option<Duration> {

@@ -104,9 +104,7 @@ impl Target {
             let given = self.assets.as_ref().map(|assets| assets.join(tool.binary));
             if let Some(given) = given.filter(|given| given.is_file()) {
                 println!("{}: taken from {}", tool.binary, given.display());
-            } else if self.is_current(tool.binary, &source.stamp) {
-                println!("{} {}: up to date", tool.binary, source.version);
-            } else {
+            } else if !self.is_current(tool.binary, &source.stamp) {
                 stale.push(tool);
             }
         }

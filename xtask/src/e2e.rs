@@ -9,7 +9,7 @@ pub(crate) fn suite(args: &[&str]) -> Result<()> {
     if !args.contains(&"--list") {
         control_plane::build()?;
         // The peer's scenarios can be run before ours compiles.
-        if !args.iter().any(|arg| arg.starts_with("peer/")) {
+        if args.is_empty() || !args.iter().all(|arg| arg.starts_with("peer/")) {
             manager()?;
         }
     }

@@ -17,6 +17,17 @@ use crate::{Istr, Labels};
 ///
 /// # Upstream
 /// `metav1.LabelSelectorAsSelector` and `labels.Parse`; of the two spellings `=` and `==` the first is displayed.
+/// What selects nothing is displayed as a contradiction, not as the empty text, which selects everything.
+///
+/// # Examples
+/// ```
+/// # fn main() -> Result<(), kcm_api::InvalidSelector> {
+/// let selector: kcm_api::Selector = "tier in (web, api), !canary".parse()?;
+/// assert!(selector.matches(&[("tier", "api")].into_iter().collect()));
+/// assert_eq!(selector.to_string(), "!canary,tier in (api,web)");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Selector(Repr);
 

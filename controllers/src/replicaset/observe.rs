@@ -45,9 +45,9 @@ impl Caches {
     /// Adds the indexes that observation needs.
     pub(super) fn new(replica_sets: Informer<ReplicaSet>, pods: Informer<Pod>) -> Self {
         let siblings = replica_sets.index("controllerUID", |replica_set: &ReplicaSet| {
-            replica_set.metadata.controller().map(|controller| controller.uid.clone()).into_iter().collect()
+            replica_set.metadata.controller().map(|controller| controller.uid.clone())
         });
-        let by_holder = pods.index("holder", |pod: &Pod| vec![holder(pod)]);
+        let by_holder = pods.index("holder", |pod: &Pod| [holder(pod)]);
         Self { replica_sets, pods, siblings, by_holder }
     }
 

@@ -73,6 +73,9 @@ impl Plan {
 ///
 /// If a program is missing or ends, or a step takes too long.
 pub async fn run(plan: &Plan, progress: &dyn Fn(&str)) -> Result<Report> {
+    for subject in &plan.subjects {
+        subject.program()?;
+    }
     let mut report = Report::default();
     for run in 1..=plan.runs {
         for &subject in &plan.subjects {

@@ -34,7 +34,7 @@ fn init(context: &ControllerContext) -> BoxFuture<'_, Result<Option<Running>, Bo
         let namespaces = context.informers().informer::<Namespace>(Scope::default());
         let queue = context.queue("hello");
         let keys = queue.clone();
-        namespaces.subscribe(Subscription::named("hello"), move |change, origin| {
+        namespaces.subscribe(Subscription { name: "hello", resync: None }, move |change, origin| {
             keys.add(change.key().clone(), priority(origin));
         });
         let hello = Hello { greeting, namespaces: namespaces.clone() };

@@ -133,9 +133,9 @@ impl ApiClient {
         let describe = || target.describe("get");
         let accept = if V::METADATA_ONLY { METADATA } else { JSON };
         let body = self.exchange(Method::GET, &target.path(), accept, None, &describe).await?;
-        let decoded = std::str::from_utf8(&body).map_err(serde::de::Error::custom).and_then(|json| {
-            V::decode(json).map_err(serde::de::Error::custom)
-        });
+        let decoded = std::str::from_utf8(&body)
+            .map_err(serde::de::Error::custom)
+            .and_then(|json| V::decode(json).map_err(serde::de::Error::custom));
         decoded.map_err(|error| ApiError::new(describe(), Cause::Decode(error)))
     }
 
@@ -217,7 +217,9 @@ impl ApiClient {
         let answer = tokio::time::timeout_at(deadline, self.send(request)).await;
         let cause = match answer {
             Ok(Ok((code, _, body))) if code.is_success() => return Ok(body),
-            Ok(Ok((code, retry_after, body))) => Cause::Status(Box::new(Status::read(code, retry_after.as_deref(), &body))),
+            Ok(Ok((code, retry_after, body))) => {
+                Cause::Status(Box::new(Status::read(code, retry_after.as_deref(), &body)))
+            }
             Ok(Err(cause)) => cause,
             Err(_) => {
                 self.caller.observe::<Body>(method.as_str(), deadline - allowed, None);

@@ -27,7 +27,7 @@ impl Limits {
 /// Times are durations since any fixed moment. Tokens accrue continuously, so that at time `t` exactly
 /// `burst + qps × t` reservations have come due.
 #[derive(Debug)]
-struct State {
+pub(crate) struct Tokens {
     qps: f64,
     burst: f64,
     // Negative while reservations are waiting.
@@ -36,8 +36,8 @@ struct State {
     due_last: Duration,
 }
 
-impl State {
-    fn new(qps: f64, burst: u32) -> Self {
+impl Tokens {
+    pub(crate) fn new(qps: f64, burst: u32) -> Self {
         let burst = f64::from(burst);
         Self { qps, burst, tokens: burst, counted_at: Duration::ZERO, due_last: Duration::ZERO }
     }
@@ -46,6 +46,16 @@ impl State {
         let elapsed = now.saturating_sub(self.counted_at);
         self.tokens = (self.tokens + elapsed.as_secs_f64() * self.qps).min(self.burst);
         self.counted_at = self.counted_at.max(now);
+    }
+
+    /// Takes a token if there is one.
+    pub(crate) fn try_take(&mut self, now: Duration) -> bool {
+        self.accrue(now);
+        let is_there = self.tokens >= 1.0;
+        if is_there {
+            self.tokens -= 1.0;
+        }
+        is_there
     }
 
     /// Takes a token that may not have accrued yet; returns when it will have.
@@ -78,7 +88,7 @@ impl State {
 #[derive(Debug)]
 pub struct Bucket {
     start: Instant,
-    state: Option<Mutex<State>>,
+    state: Option<Mutex<Tokens>>,
 }
 
 impl Bucket {
@@ -90,7 +100,7 @@ impl Bucket {
         let qps = if limits.qps == 0.0 { DEFAULT_QPS } else { limits.qps };
         let burst = if limits.burst == 0 { DEFAULT_BURST } else { limits.burst };
         // Written so that a rate that is no number limits nothing, as client-go reads it.
-        let state = (qps > 0.0).then(|| Mutex::new(State::new(f64::from(qps), burst)));
+        let state = (qps > 0.0).then(|| Mutex::new(Tokens::new(f64::from(qps), burst)));
         Self { start: Instant::now(), state }
     }
 
@@ -114,7 +124,7 @@ impl Bucket {
 
 struct Waiting<'a> {
     bucket: &'a Bucket,
-    state: &'a Mutex<State>,
+    state: &'a Mutex<Tokens>,
     due: Duration,
     over: bool,
 }
@@ -140,7 +150,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn check(name: &str, qps: f64, burst: u32, reserve_at: &[u64], due_at: &[u64]) {
-        let mut state = State::new(qps, burst);
+        let mut state = Tokens::new(qps, burst);
         let due: Vec<_> = reserve_at.iter().map(|&at| state.reserve(Duration::from_millis(at))).collect();
         let expected: Vec<_> = due_at.iter().map(|&at| Duration::from_millis(at)).collect();
         assert_eq!(due, expected, "{name}");
@@ -150,7 +160,13 @@ mod tests {
     fn reservations_come_due_as_tokens_accrue() {
         check("the burst is there at once", 10.0, 3, &[0, 0, 0], &[0, 0, 0]);
         check("then one per interval, in order", 10.0, 2, &[0, 0, 0, 0, 50], &[0, 0, 100, 200, 300]);
-        check("an idle bucket fills up to the burst only", 10.0, 2, &[0, 0, 9000, 9000, 9000], &[0, 0, 9000, 9000, 9100]);
+        check(
+            "an idle bucket fills up to the burst only",
+            10.0,
+            2,
+            &[0, 0, 9000, 9000, 9000],
+            &[0, 0, 9000, 9000, 9100],
+        );
         check("half a token counts", 10.0, 1, &[0, 50], &[0, 100]);
         check("a burst of one", 4.0, 1, &[0, 0, 1000], &[0, 250, 1000]);
         check("less than one a second", 0.5, 1, &[0, 0, 0], &[0, 2000, 4000]);
@@ -158,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_reservation_returns_its_token_unless_others_queue_behind_it() {
-        let mut state = State::new(1.0, 1);
+        let mut state = Tokens::new(1.0, 1);
         assert_eq!(state.reserve(Duration::ZERO), Duration::ZERO);
         let last = state.reserve(Duration::ZERO);
         assert_eq!(last, SECOND);

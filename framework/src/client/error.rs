@@ -103,7 +103,8 @@ impl Status {
             Ok(raw) if raw.kind == "Status" => {
                 let details = raw.details.unwrap_or_default();
                 let reason = if raw.reason.is_empty() { reason_of(code).to_owned() } else { raw.reason };
-                let in_body = (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds));
+                let in_body =
+                    (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds));
                 Self {
                     code: code.as_u16(),
                     reason,
@@ -215,7 +216,9 @@ impl ApiError {
     pub fn class(&self) -> ErrorClass {
         let status = match &self.cause {
             Cause::Status(status) => status,
-            Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) | Cause::Decode(_) => return ErrorClass::Transient,
+            Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) | Cause::Decode(_) => {
+                return ErrorClass::Transient;
+            }
             Cause::Encode(_) => return ErrorClass::Terminal,
         };
         match status.code {
@@ -321,9 +324,7 @@ impl ApiError {
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
 /// The errors beneath `error`, itself first, those that `std::io::Error` hides from its `source` included.
-pub(crate) fn chain<'a>(
-    error: &'a (dyn StdError + 'static),
-) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+pub(crate) fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error| match error.downcast_ref::<std::io::Error>() {
         Some(io) => io.get_ref().map(|inner| inner as &(dyn StdError + 'static)),
         None => error.source(),
@@ -356,7 +357,9 @@ mod tests {
     }
 
     fn body(reason: &str, causes: &str) -> String {
-        format!(r#"{{"kind":"Status","apiVersion":"v1","status":"Failure","message":"m","reason":"{reason}","details":{{"causes":[{causes}]}}}}"#)
+        format!(
+            r#"{{"kind":"Status","apiVersion":"v1","status":"Failure","message":"m","reason":"{reason}","details":{{"causes":[{causes}]}}}}"#
+        )
     }
 
     #[test]
@@ -435,7 +438,8 @@ mod tests {
 
     #[test]
     fn retry_after_is_taken_from_header_or_body() {
-        let read = |header, body: &str| Status::read(StatusCode::TOO_MANY_REQUESTS, header, body.as_bytes()).retry_after;
+        let read =
+            |header, body: &str| Status::read(StatusCode::TOO_MANY_REQUESTS, header, body.as_bytes()).retry_after;
         assert_eq!(read(Some("2"), ""), Some(Duration::from_secs(2)));
         assert_eq!(read(None, r#"{"kind":"Status","details":{"retryAfterSeconds":5}}"#), Some(Duration::from_secs(5)));
         assert_eq!(read(None, ""), None);

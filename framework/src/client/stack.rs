@@ -44,10 +44,14 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 #[non_exhaustive]
 pub enum StackError {
     /// A proxy is configured.
-    #[error("the API server is to be reached through the proxy {0}, which is not supported: remove `proxy-url` or the proxy variables of the environment, or list the server in NO_PROXY")]
+    #[error(
+        "the API server is to be reached through the proxy {0}, which is not supported: remove `proxy-url` or the proxy variables of the environment, or list the server in NO_PROXY"
+    )]
     Proxy(String),
     /// The CA, client certificate or key cannot be used.
-    #[error("the certificates of the kubeconfig cannot be used: check `certificate-authority`, `client-certificate` and `client-key`")]
+    #[error(
+        "the certificates of the kubeconfig cannot be used: check `certificate-authority`, `client-certificate` and `client-key`"
+    )]
     Certificates(#[source] kube::Error),
     /// The name to expect in the server's certificate is none.
     #[error("`tls-server-name` of the kubeconfig, \"{0}\", is neither a DNS name nor an IP address")]

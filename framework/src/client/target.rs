@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn queries_are_encoded_and_leave_out_what_is_not_given() {
-        let query = Query::default().optional("labelSelector", Some("a in (b,c)")).optional("limit", None).pair("x", "1");
+        let query =
+            Query::default().optional("labelSelector", Some("a in (b,c)")).optional("limit", None).pair("x", "1");
         assert_eq!(query.as_str(), "?labelSelector=a%20in%20%28b%2Cc%29&x=1");
         assert_eq!(Query::default().as_str(), "");
     }

@@ -77,7 +77,9 @@ mod tests {
 
     #[test]
     fn what_is_no_miscellaneous_warning_is_passed_over() {
-        assert!(Warnings::default().news(&headers(&["199 - \"x\"", "299 -", "299 - unquoted", "299 - \"open"])).is_empty());
+        assert!(
+            Warnings::default().news(&headers(&["199 - \"x\"", "299 -", "299 - unquoted", "299 - \"open"])).is_empty()
+        );
     }
 
     #[test]

@@ -167,14 +167,14 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
     ///
     /// Returns whether the key waits now. After this the caller must report what its caches have already
     /// observed, as an event may have come before the answer to the write.
-    pub fn add(&mut self, key: &K, owner: Option<Uid>, marks: Vec<Mark>, now: Instant) -> bool {
+    pub fn add(&mut self, key: &K, owner: Option<&Uid>, marks: Vec<Mark>, now: Instant) -> bool {
         for mark in marks {
             match &mark {
                 Mark::Version { version, .. } if !is_decimal(version) => continue,
                 Mark::Version { .. } | Mark::Deletion { .. } | Mark::Unsettled { .. } => {}
             }
             let pending = self.pending.entry(key.clone()).or_insert_with(|| Pending {
-                owner: owner.clone(),
+                owner: owner.cloned(),
                 marks: Vec::new(),
                 check_at: now + CHECK_AFTER,
             });
@@ -257,12 +257,13 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
     }
 
     /// The object `uid`, which a key of this queue named, is gone: its marks go with it, as an object that is
-    /// created under the same name starts without any. Returns the keys that wait no longer.
-    pub fn owner_ended(&mut self, uid: &Uid) -> Vec<K> {
+    /// created under the same name starts without any. `is_gone` tells that from its beginning to terminate.
+    /// Returns the keys that wait no longer.
+    pub fn owner_ended(&mut self, uid: &Uid, is_gone: impl Fn(&K) -> bool) -> Vec<K> {
         let orphaned: Vec<K> = self
             .pending
             .iter()
-            .filter(|(_, pending)| pending.owner.as_ref() == Some(uid))
+            .filter(|(key, pending)| pending.owner.as_ref() == Some(uid) && is_gone(key))
             .map(|(key, _)| key.clone())
             .collect();
         for key in &orphaned {

@@ -39,7 +39,7 @@ impl<K: QueueKey> Tracker<K> {
                 if let Some(uid) = progress.ended {
                     woken.extend(marks.ended(index, uid));
                     if tracker.primary == Some(index) {
-                        woken.extend(marks.owner_ended(uid));
+                        woken.extend(marks.owner_ended(uid, |key| tracker.owner(key).as_ref() != Some(uid)));
                     }
                 }
                 drop(marks);
@@ -56,7 +56,7 @@ impl<K: QueueKey> Tracker<K> {
     }
 
     /// Ends the handling of `key`, which had `marks` left: it is parked until they are settled.
-    pub(crate) fn finish(&self, key: &K, owner: Option<Uid>, marks: Vec<Mark>) {
+    pub(crate) fn finish(&self, key: &K, owner: Option<&Uid>, marks: &[Mark]) {
         if marks.is_empty() {
             self.queue.done(key);
             return;
@@ -65,9 +65,9 @@ impl<K: QueueKey> Tracker<K> {
         self.queue.park(key);
         let mut woken = Vec::new();
         let mut state = self.marks.lock();
-        if state.add(key, owner, marks.clone(), Instant::now()) {
+        if state.add(key, owner, marks.to_vec(), Instant::now()) {
             // The events may have come before the answers.
-            for mark in &marks {
+            for mark in marks {
                 match mark {
                     Mark::Version { cache, .. } => woken.extend(state.observed(*cache, &self.caches[*cache].observed())),
                     Mark::Deletion { cache, object, uid } => {
@@ -93,11 +93,6 @@ impl<K: QueueKey> Tracker<K> {
         for key in keys {
             self.queue.unpark(&key);
         }
-    }
-
-    /// How many keys wait for their own writes.
-    pub(crate) fn waiting(&self) -> usize {
-        self.marks.lock().len()
     }
 
     /// Asks the API server about marks that are old or whose answer was lost; runs for ever.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kcm_config::{Effective, Gates};
+use kcm_config::{Effective, Gate};
 use kcm_informers::Factory;
 use kcm_workqueue::{Queue, QueueOptions};
 use parking_lot::Mutex;
@@ -30,8 +30,6 @@ pub struct Shared {
     pub informers: Factory,
     /// The merged settings.
     pub settings: Effective,
-    /// The feature gates.
-    pub gates: Gates,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
     /// Where events are sent.
@@ -52,9 +50,9 @@ pub struct Shared {
     pub extensions: Extensions,
 }
 
-/// Values by their type: what a host hands to controllers that know it.
-#[derive(Default)]
-pub struct Extensions(Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+/// Values by their type: what a host hands to controllers that know it. Clones are one set.
+#[derive(Clone, Default)]
+pub struct Extensions(Arc<Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
 
 impl Extensions {
     /// Puts the one value of its type; returns whether there was none before.
@@ -123,8 +121,8 @@ impl ControllerContext {
 
     /// Whether a feature gate is on.
     #[must_use]
-    pub fn gate(&self, name: &str) -> bool {
-        self.shared.gates.enabled(name)
+    pub fn gate(&self, gate: &Gate) -> bool {
+        self.shared.settings.enabled(gate)
     }
 
     /// The wall clock; timers use tokio's.
@@ -178,7 +176,7 @@ impl ControllerContext {
     #[must_use]
     pub fn queue<K: QueueKey>(&self, name: &'static str) -> Queue<K> {
         let metrics = self.shared.metrics.queues();
-        let queue = Queue::new(QueueOptions { name: name.into(), metrics: metrics.of(name), ..QueueOptions::default() });
+        let queue = Queue::new(QueueOptions { metrics: metrics.of(name), ..QueueOptions::named(name) });
         let asked = queue.clone();
         metrics.ask(name, move || asked.unfinished_work());
         queue

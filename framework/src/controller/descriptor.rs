@@ -1,7 +1,7 @@
 //! What a controller says of itself before anything runs.
 
 use futures::future::BoxFuture;
-use kcm_config::Row;
+use kcm_config::{Gate, Row};
 
 use super::{ControllerContext, Running};
 
@@ -42,7 +42,7 @@ pub struct ControllerDescriptor {
     pub(super) name: &'static str,
     pub(super) aliases: &'static [&'static str],
     pub(super) service_account: &'static str,
-    pub(super) required_gates: &'static [&'static str],
+    pub(super) required_gates: &'static [Gate],
     pub(super) on_by_default: bool,
     pub(super) start_group: StartGroup,
     pub(super) settings: &'static [Row],
@@ -83,7 +83,7 @@ impl ControllerDescriptor {
 
     /// Feature gates that must all be on for it to run.
     #[must_use]
-    pub const fn required_gates(mut self, gates: &'static [&'static str]) -> Self {
+    pub const fn required_gates(mut self, gates: &'static [Gate]) -> Self {
         self.required_gates = gates;
         self
     }
@@ -107,6 +107,24 @@ impl ControllerDescriptor {
     pub const fn settings(mut self, rows: &'static [Row]) -> Self {
         self.settings = rows;
         self
+    }
+
+    /// The rows of its settings.
+    #[must_use]
+    pub const fn rows(&self) -> &'static [Row] {
+        self.settings
+    }
+
+    /// The feature gates that must all be on for it to run.
+    #[must_use]
+    pub const fn gates(&self) -> &'static [Gate] {
+        self.required_gates
+    }
+
+    /// When it starts in relation to the others.
+    #[must_use]
+    pub const fn group(&self) -> StartGroup {
+        self.start_group
     }
 
     /// The canonical name.

@@ -65,6 +65,7 @@ impl Registry {
     }
 
     /// All controllers, sorted by name.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ControllerDescriptor> {
         self.controllers.iter()
     }

@@ -5,14 +5,14 @@ mod stage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_config::{Effective, Gates};
+use kcm_config::Effective;
 use kcm_informers::{Factory, FactoryOptions};
 use tokio_util::sync::CancellationToken;
 
 pub use stage::Stage;
 use stage::Stages;
 
-use crate::client::{ClientBuilder, ProbeError};
+use crate::client::{ClientBuilder, Unreachable, wait_for_api_server};
 use crate::clock::Clock;
 use crate::controller::{ControllerContext, ControllerDescriptor, Extensions, Registry, Selection, Shared};
 use crate::discovery::Discovery;
@@ -29,10 +29,10 @@ pub struct Manager {
     pub selection: Selection,
     /// The merged settings.
     pub settings: Effective,
-    /// The feature gates.
-    pub gates: Gates,
     /// The way to the API server.
     pub clients: ClientBuilder,
+    /// The address of the API server, as people know it.
+    pub server: String,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
     /// Where metrics are kept.
@@ -62,7 +62,7 @@ pub struct Stop {
 pub enum ManagerError {
     /// The API server cannot be reached or used.
     #[error(transparent)]
-    ApiServer(#[from] ProbeError),
+    ApiServer(#[from] Unreachable),
 }
 
 /// How long each stage may take to end.
@@ -100,7 +100,8 @@ impl Manager {
 
     async fn start(self, stages: &mut Stages) -> Result<(), ManagerError> {
         stages.enter(Stage::ApiServer);
-        self.clients.wait_for_api_server(API_SERVER_PATIENCE).await?;
+        let manager = self.clients.client_for(ClientBuilder::MANAGER);
+        wait_for_api_server(&manager, &self.server, API_SERVER_PATIENCE).await?;
 
         stages.enter(Stage::Context);
         let mut rng = fastrand::Rng::with_seed(self.seed);
@@ -137,15 +138,13 @@ impl Manager {
         let (events, sender) = EventSource::new(self.clients.clone(), Arc::clone(&self.clock), rng.u64(..));
         stages.spawn(|cancel| sender.run(cancel));
         let informers = Factory::new(FactoryOptions {
-            client: self.clients.kube_client_for(ClientBuilder::SHARED_INFORMERS),
-            seed: rng.u64(..),
             metrics: self.metrics.informers(),
+            ..FactoryOptions::new(self.clients.kube_client_for(ClientBuilder::SHARED_INFORMERS), rng.u64(..))
         });
         Arc::new(Shared {
             clients: self.clients.clone(),
             informers,
             settings: self.settings.clone(),
-            gates: self.gates.clone(),
             clock: Arc::clone(&self.clock),
             events,
             discovery,
@@ -176,8 +175,8 @@ async fn initialize(
             tracing::warn!(controller, "Controller is disabled");
             continue;
         }
-        if let Some(gate) = descriptor.gates().iter().find(|gate| !shared.gates.enabled(gate)) {
-            tracing::info!(controller, gate, "Controller is disabled by a feature gate");
+        if let Some(gate) = descriptor.gates().iter().find(|gate| !shared.settings.enabled(gate)) {
+            tracing::info!(controller, gate = gate.name, "Controller is disabled by a feature gate");
             continue;
         }
         tokio::time::sleep(jittered(interval, rng)).await;

@@ -29,11 +29,11 @@ impl Stage {
 /// The stages that have started, with the tasks that belong to each.
 #[derive(Debug, Default)]
 pub(super) struct Stages {
-    started: Vec<Tasks>,
+    started: Vec<Started>,
 }
 
 #[derive(Debug)]
-struct Tasks {
+struct Started {
     stage: Stage,
     cancel: CancellationToken,
     tasks: JoinSet<()>,
@@ -47,7 +47,7 @@ impl Stages {
             "stages start in the order in which they are declared"
         );
         tracing::debug!(?stage, "Starting stage");
-        self.started.push(Tasks { stage, cancel: CancellationToken::new(), tasks: JoinSet::new() });
+        self.started.push(Started { stage, cancel: CancellationToken::new(), tasks: JoinSet::new() });
     }
 
     /// Runs a task of the current stage, with the token that asks it to end.
@@ -61,7 +61,7 @@ impl Stages {
 
     /// Stops all stages, the last started first: each is asked to end, and aborted after `grace` or at `abort`.
     pub(super) async fn stop(mut self, grace: Duration, abort: &CancellationToken) {
-        while let Some(Tasks { stage, cancel, mut tasks }) = self.started.pop() {
+        while let Some(Started { stage, cancel, mut tasks }) = self.started.pop() {
             tracing::debug!(?stage, tasks = tasks.len(), "Stopping stage");
             cancel.cancel();
             let drained = async { while tasks.join_next().await.is_some() {} };

@@ -1,6 +1,8 @@
 //! Metrics by upstream's names, kept in one registry and written in the text format of Prometheus.
 
+mod informers;
 mod queues;
+mod requests;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,12 +13,18 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
+use informers::InformerMetrics;
 use queues::QueueMetrics;
+use requests::RequestMetrics;
+
+use crate::client::ClientMetrics;
 
 /// All metrics of one manager; no globals, so that two managers in one process do not mix theirs.
 pub struct Metrics {
     registry: Mutex<Registry>,
     queues: QueueMetrics,
+    informers: InformerMetrics,
+    requests: RequestMetrics,
     reconciles: Family<ReconcileLabels, Counter>,
     loop_failures: Family<LoopLabels, Counter>,
 }
@@ -40,6 +48,10 @@ impl Metrics {
         let mut registry = Registry::default();
         let queues = QueueMetrics::default();
         queues.register(&mut registry);
+        let informers = InformerMetrics::default();
+        informers.register(&mut registry);
+        let requests = RequestMetrics::default();
+        requests.register(&mut registry);
         let reconciles = Family::default();
         registry.register(
             "controller_reconciles",
@@ -52,7 +64,8 @@ impl Metrics {
             "Loops of controllers that ended or panicked and were started again",
             loop_failures.clone(),
         );
-        Arc::new(Self { registry: Mutex::new(registry), queues, reconciles, loop_failures })
+        let registry = Mutex::new(registry);
+        Arc::new(Self { registry, queues, informers, requests, reconciles, loop_failures })
     }
 
     /// Lets a controller add metrics of its own.
@@ -76,6 +89,17 @@ impl Metrics {
     /// The metrics of one queue, for [`kcm_workqueue::QueueOptions`].
     pub(crate) const fn queues(&self) -> &QueueMetrics {
         &self.queues
+    }
+
+    /// The metrics of the informers of one factory.
+    pub(crate) fn informers(&self) -> Arc<dyn kcm_informers::Metrics> {
+        Arc::new(self.informers.clone())
+    }
+
+    /// The metrics of the requests to one host, for [`ClientBuilder`](crate::client::ClientBuilder).
+    #[must_use]
+    pub fn requests_to(&self, host: &str) -> Arc<dyn ClientMetrics> {
+        Arc::new(self.requests.to(host.to_owned()))
     }
 
     pub(crate) fn reconciled(&self, controller: &'static str, result: &'static str) {

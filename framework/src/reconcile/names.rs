@@ -19,6 +19,6 @@ impl Names {
     #[must_use]
     pub fn generate(&self, base: &str) -> String {
         let mut rng = self.0.lock();
-        kcm_api::generate_name(base, || rng.u32(..))
+        kcm_api::name::generate_name(base, || rng.u32(..))
     }
 }

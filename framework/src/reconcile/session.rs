@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::{ObjectKey, Resource, Uid};
-use kcm_informers::Cache;
+use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
+use kcm_informers::{Cache, Scope};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -110,7 +110,7 @@ impl Session {
             cache: self.caches.iter().position(|cache| cache.resource() == resource),
             object: object.clone(),
             deleted,
-            lost: Some(None),
+            fate: Fate::Unknown { deadline: None },
         }
     }
 }
@@ -124,13 +124,30 @@ struct Write<'a> {
     cache: Option<CacheIndex>,
     object: ObjectKey,
     deleted: Option<Uid>,
-    // Present while the answer is missing; holds the server's deadline for the request where it is known.
-    lost: Option<Option<Instant>>,
+    fate: Fate,
+}
+
+/// What is known of a write.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    /// It took effect, or it never will.
+    Known,
+    /// It may take effect until `deadline`, where that is known.
+    Unknown { deadline: Option<Instant> },
+}
+
+impl Fate {
+    fn of<T>(answer: &Result<T, ApiError>) -> Self {
+        match answer {
+            Err(error) if error.answer_lost() => Self::Unknown { deadline: error.deadline() },
+            Ok(_) | Err(_) => Self::Known,
+        }
+    }
 }
 
 impl Write<'_> {
     fn written(mut self, answer: Result<Written, ApiError>) -> Result<Written, ApiError> {
-        self.lost = lost(&answer);
+        self.fate = Fate::of(&answer);
         if let (Some(cache), Ok(written)) = (self.cache, &answer)
             && covers(&*self.session.caches[cache], written)
         {
@@ -141,7 +158,7 @@ impl Write<'_> {
     }
 
     fn deleted(mut self, answer: Result<Deleted, ApiError>) -> Result<Deleted, ApiError> {
-        self.lost = lost(&answer);
+        self.fate = Fate::of(&answer);
         if let (Some(cache), Ok(Deleted::Accepted), Some(uid)) = (self.cache, &answer, self.deleted.clone()) {
             self.leave(Mark::Deletion { cache, object: self.object.clone(), uid });
         }
@@ -155,17 +172,23 @@ impl Write<'_> {
 
 impl Drop for Write<'_> {
     fn drop(&mut self) {
-        if let (Some(deadline), Some(cache)) = (self.lost, self.cache) {
+        if let (Fate::Unknown { deadline }, Some(cache)) = (self.fate, self.cache) {
+            let deleted = self.deleted.take();
             self.leave(Mark::Unsettled {
                 cache,
                 object: self.object.clone(),
-                deleted: self.deleted.take(),
+                deleted,
                 deadline: deadline.unwrap_or_else(|| Instant::now() + ANSWER_BY),
             });
         }
     }
 }
 
-fn lost<T>(answer: &Result<T, ApiError>) -> Option<Option<Instant>> {
-    answer.as_ref().err().filter(|error| error.answer_lost()).map(ApiError::deadline)
+fn covers(cache: &dyn Cache, written: &Written) -> bool {
+    // Nearly every cache holds everything; only for others the answer is read once more.
+    *cache.scope() == Scope::default()
+        || std::str::from_utf8(&written.body)
+            .ok()
+            .and_then(|json| PartialObjectMeta::decode(json).ok())
+            .is_some_and(|object| cache.covers(&object.metadata))
 }

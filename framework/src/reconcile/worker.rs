@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::join_all;
+use kcm_api::ObjectKey;
 use kcm_informers::Cache;
 use kcm_workqueue::{Priority, Queue};
 use tokio_util::sync::CancellationToken;
@@ -120,7 +121,7 @@ impl<R: Reconcile> Shared<R> {
             "reconcile",
             controller = self.controller,
             namespace = object.and_then(|object| object.namespace()),
-            name = object.map(|object| object.name()),
+            name = object.map(ObjectKey::name),
             attempt = self.queue.failures(key) + 1,
         );
         let result = AssertUnwindSafe(self.reconciler.reconcile(key, &session))
@@ -132,7 +133,7 @@ impl<R: Reconcile> Shared<R> {
             Ok(Err(error)) => self.failed(key, &error),
             Err(panic) => self.panicked(key, &panic_text(&*panic)),
         });
-        self.tracker.finish(&in_hand.finish(), owner, session.take_marks());
+        self.tracker.finish(&in_hand.finish(), owner.as_ref(), &session.take_marks());
     }
 
     fn succeeded(&self, key: &R::Key, outcome: Outcome) {

@@ -4,26 +4,26 @@ use std::time::Duration;
 
 /// Doubles from a first delay to a longest one, and starts over after a run that lasted long enough to be healthy.
 #[derive(Debug, Clone)]
-pub struct Backoff {
+pub(crate) struct Backoff {
     next: Duration,
 }
 
 impl Backoff {
     /// The delay after the first failure.
-    pub const FIRST: Duration = Duration::from_secs(1);
+    pub(crate) const FIRST: Duration = Duration::from_secs(1);
     /// The longest delay.
-    pub const LONGEST: Duration = Duration::from_mins(1);
+    pub(crate) const LONGEST: Duration = Duration::from_mins(1);
     /// A run this long counts as healthy.
-    pub const HEALTHY: Duration = Duration::from_mins(2);
+    pub(crate) const HEALTHY: Duration = Duration::from_mins(2);
 
     /// No failure yet.
     #[must_use]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { next: Self::FIRST }
     }
 
     /// The delay after a failure of something that had run for `ran`.
-    pub fn after(&mut self, ran: Duration) -> Duration {
+    pub(crate) fn after(&mut self, ran: Duration) -> Duration {
         if ran >= Self::HEALTHY {
             self.next = Self::FIRST;
         }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-pub use backoff::Backoff;
+pub(crate) use backoff::Backoff;
 
 use crate::controller::{BoxError, ControllerContext, ControllerDescriptor, Loop, Running};
 
@@ -21,14 +21,14 @@ use crate::controller::{BoxError, ControllerContext, ControllerDescriptor, Loop,
 /// Made by [`initialize`](Self::initialize), which never fails: what went wrong is logged and tried again in
 /// [`run`](Self::run).
 #[must_use]
-pub struct Supervised {
+pub(crate) struct Supervised {
     context: ControllerContext,
     loops: Option<Vec<Loop>>,
 }
 
 impl Supervised {
     /// Calls the controller's `InitFunc` once. `None` where the cluster lacks what the controller needs.
-    pub async fn initialize(descriptor: &ControllerDescriptor, context: ControllerContext) -> Option<Self> {
+    pub(crate) async fn initialize(descriptor: &ControllerDescriptor, context: ControllerContext) -> Option<Self> {
         match try_initialize(descriptor, &context).await {
             Ok(Some(running)) => {
                 tracing::info!(controller = descriptor.name(), "Initialized controller");
@@ -46,7 +46,7 @@ impl Supervised {
     }
 
     /// Runs the controller's loops until `cancel`; initializes again with back-off where that failed.
-    pub async fn run(self, descriptor: ControllerDescriptor, cancel: CancellationToken) {
+    pub(crate) async fn run(self, descriptor: ControllerDescriptor, cancel: CancellationToken) {
         let Self { context, mut loops } = self;
         let mut backoff = Backoff::new();
         let loops = loop {

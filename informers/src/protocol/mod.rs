@@ -15,8 +15,8 @@
 
 #[cfg(test)]
 mod tests;
+mod vocabulary;
 
-use std::fmt;
 use std::time::Duration;
 
 use kcm_api::ResourceVersion;
@@ -24,130 +24,7 @@ use kcm_api::ResourceVersion;
 use crate::backoff::Backoff;
 use crate::jitter::Jitter;
 
-/// A question to the API server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
-    /// Everything there is as initial events, then what changes, on one stream.
-    StreamingList {
-        /// How long the server is to keep the stream.
-        timeout: Duration,
-    },
-    /// One page of a list, the first where there is no token.
-    Page {
-        /// Where the page begins.
-        continue_token: Option<String>,
-    },
-    /// What changes after a version.
-    Watch {
-        /// The version.
-        from: ResourceVersion,
-        /// How long the server is to keep the stream.
-        timeout: Duration,
-    },
-}
-
-impl Ask {
-    /// Whether what was listed before is void.
-    #[must_use]
-    pub const fn begins_a_list(&self) -> bool {
-        matches!(self, Self::StreamingList { .. } | Self::Page { continue_token: None })
-    }
-}
-
-impl fmt::Display for Ask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::StreamingList { .. } => "streaming list",
-            Self::Page { .. } => "list",
-            Self::Watch { .. } => "watch",
-        })
-    }
-}
-
-/// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
-    /// The [deadline](Protocol::deadline) has passed.
-    Deadline,
-    /// The server has accepted the question; its body follows.
-    Answered,
-    /// Some bytes of the body have come.
-    Heard,
-    /// An object came, with its version where that can be read.
-    Object(Option<ResourceVersion>),
-    /// A bookmark came.
-    Bookmark {
-        /// Everything up to this version has been sent.
-        version: ResourceVersion,
-        /// Whether this ends the initial events of a streaming list.
-        ends_initial_events: bool,
-    },
-    /// A page of a list came, all of it.
-    Page {
-        /// Version of the list.
-        version: ResourceVersion,
-        /// Where the next page begins, if this was not the last.
-        continue_token: Option<String>,
-    },
-    /// The server ended the body in good order.
-    Ended,
-    /// The exchange failed.
-    Failed(Failure),
-}
-
-/// How an exchange failed, as far as that decides what to do next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// What was known is of no use any more: the server does not have that version or that token (410).
-    Expired,
-    /// The server does not understand the question.
-    Unsupported,
-    /// The server refused for another reason, or sent what cannot be read.
-    Refused,
-    /// The server wants to be left alone for a while.
-    Busy {
-        /// For how long, if it said so.
-        retry_after: Option<Duration>,
-    },
-    /// No answer came, or it broke off.
-    Broken,
-}
-
-/// What to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    /// Nothing.
-    Nothing,
-    /// Ask, dropping any exchange that is still open.
-    Open(Ask),
-    /// Drop the open exchange, and what was staged.
-    Close(Option<Trouble>),
-    /// Lay the object aside until the list is complete.
-    Stage,
-    /// Apply the event to the cache.
-    Apply,
-    /// What was staged is everything there is at this version: make it the cache.
-    Commit(ResourceVersion),
-    /// Everything up to this version has been seen.
-    Advance(ResourceVersion),
-}
-
-/// Why the protocol itself gave up an exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
-    /// The server did not answer in time.
-    #[error("no answer within {} s", Protocol::ANSWERED_WITHIN.as_secs())]
-    NoAnswer,
-    /// Nothing came for too long.
-    #[error("nothing was heard for {} s", Protocol::SILENCE.as_secs())]
-    Silent,
-    /// A watch ended at once, with nothing on it.
-    #[error("it was closed within {} s, before anything was sent", Protocol::SHORT.as_secs())]
-    Short,
-    /// A streaming list ended, or fell silent, before its end was marked.
-    #[error("its initial events were never marked as complete")]
-    Unfinished,
-}
+pub use vocabulary::{Ask, Effect, Failure, Input, Trouble};
 
 /// State of the list/watch of one resource.
 #[derive(Debug)]
@@ -196,7 +73,7 @@ impl Protocol {
     /// A watch that ends before this without having told anything has failed.
     pub const SHORT: Duration = Duration::from_secs(1);
     /// The server is asked to keep a watch for [this, twice this).
-    pub const LEAST_TIMEOUT: Duration = Duration::from_secs(300);
+    pub const LEAST_TIMEOUT: Duration = Duration::from_mins(5);
     /// After so many watches in a row that were refused or silent, everything is listed again.
     ///
     /// A server restored from a backup knows nothing of our version and may stay silent until it gets there.
@@ -235,12 +112,13 @@ impl Protocol {
     /// Takes one step; `now` is the time since any fixed point and never goes back.
     #[must_use]
     pub fn step(&mut self, input: Input, now: Duration) -> Effect {
+        let is_due = now >= self.deadline();
         let State::Exchanging(exchange) = &mut self.state else {
             return self.step_while_waiting(&input, now);
         };
         match input {
-            Input::Deadline if now < self.deadline() => Effect::Nothing,
-            Input::Deadline => self.overdue(now),
+            Input::Deadline if is_due => self.overdue(now),
+            Input::Deadline => Effect::Nothing,
             Input::Answered => {
                 exchange.answered = true;
                 exchange.heard = now;
@@ -307,8 +185,7 @@ impl Protocol {
             }
             None => (ExchangeKind::Page, Ask::Page { continue_token }),
         };
-        self.state =
-            State::Exchanging(Exchange { kind, asked: now, answered: false, heard: now, told: false });
+        self.state = State::Exchanging(Exchange { kind, asked: now, answered: false, heard: now, told: false });
         Effect::Open(ask)
     }
 

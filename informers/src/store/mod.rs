@@ -146,26 +146,25 @@ impl<V: View> Store<V> {
         }
 
         let mut contents = self.contents.write();
-        let stays = |key: &ObjectKey| fresh.binary_search_by(|object| object.meta().key.cmp(key)).is_ok() || keep(key);
-        let mut vanished: Vec<Arc<V>> = contents
-            .objects
-            .iter()
-            .filter(|ByKey(object)| !stays(&object.meta().key))
-            .map(|ByKey(object)| Arc::clone(object))
-            .collect();
-        sort_by_key(&mut vanished);
-
         let additional = fresh.len().saturating_sub(contents.objects.len());
         contents.objects.reserve(additional);
-        let mut changes = Vec::new();
-        for last in vanished {
-            contents.remove(&last.meta().key);
-            changes.push(Change::Removed { last, certain: false });
+        let mut newer = Vec::new();
+        for object in &fresh {
+            newer.extend(contents.put(Arc::clone(object)).into_changes(Arc::clone(object)));
         }
-        for object in fresh {
-            let put = contents.put(Arc::clone(&object));
-            changes.extend(put.into_changes(object));
+
+        let mut vanished = Vec::new();
+        if contents.objects.len() > fresh.len() {
+            let is_fresh = |key: &ObjectKey| fresh.binary_search_by(|object| object.meta().key.cmp(key)).is_ok();
+            let objects = contents.objects.iter().map(|ByKey(object)| object);
+            let gone = objects.filter(|object| !is_fresh(&object.meta().key) && !keep(&object.meta().key));
+            vanished.extend(gone.cloned());
+            sort_by_key(&mut vanished);
         }
+        for object in &vanished {
+            contents.remove(&object.meta().key);
+        }
+        let changes = vanished.into_iter().map(|last| Change::Removed { last, certain: false }).chain(newer).collect();
         contents.shrink();
         changes
     }
@@ -174,7 +173,11 @@ impl<V: View> Store<V> {
     ///
     /// # Panics
     /// When the name is taken by an index with keys of another type.
-    pub fn index<K, I>(self: &Arc<Self>, name: &'static str, keys: impl Fn(&V) -> I + Send + Sync + 'static) -> Index<V, K>
+    pub fn index<K, I>(
+        self: &Arc<Self>,
+        name: &'static str,
+        keys: impl Fn(&V) -> I + Send + Sync + 'static,
+    ) -> Index<V, K>
     where
         K: Eq + Hash + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = K>,

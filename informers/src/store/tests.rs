@@ -147,7 +147,8 @@ proptest! {
 #[test]
 fn replace_tells_the_set_difference_vanished_first() {
     let store = Store::new();
-    for object in [object("a", "stays", "1", 1, ""), object("a", "goes", "2", 2, ""), object("a", "alters", "3", 3, "")] {
+    for object in [object("a", "stays", "1", 1, ""), object("a", "goes", "2", 2, ""), object("a", "alters", "3", 3, "")]
+    {
         store.put(object);
     }
     store.put(object("a", "reborn", "4", 4, ""));

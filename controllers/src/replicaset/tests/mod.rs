@@ -1,6 +1,11 @@
+mod apply;
 mod batch;
+mod body;
 mod claim;
+mod cluster;
 mod fixtures;
+mod notice;
+mod observe;
 mod plan;
 mod rank;
 mod status;

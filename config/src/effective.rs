@@ -1,0 +1,168 @@
+//! The settings that are in force, each with its origin.
+
+use figment::Figment;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Notice, Origin};
+use crate::file::{API_VERSION, KIND};
+use crate::gates::{Gate, Gates};
+use crate::keys::{Key, Section};
+use crate::merge::{Layer, Merged};
+use crate::row::printable;
+use crate::table::Table;
+use crate::value::{FromValue, Value};
+
+/// What the program runs with: the value of every row and where it comes from.
+#[derive(Debug, Clone)]
+pub struct Effective {
+    table: Table,
+    entries: Layer,
+    tree: Figment,
+    gates: Gates,
+    notices: Vec<Notice>,
+}
+
+/// A question that the table has no answer for. It is a mistake of a programmer, not of an operator.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccessError {
+    /// No row has this flag.
+    #[error("no setting has the flag --{flag}")]
+    UnknownFlag {
+        /// The flag that was asked for.
+        flag: String,
+    },
+    /// The row is of another type than it was asked for.
+    #[error("--{flag} is a {kind}, and was asked for as {asked}")]
+    WrongType {
+        /// The flag that was asked for.
+        flag: &'static str,
+        /// The type of the setting.
+        kind: &'static str,
+        /// The Rust type that was asked for.
+        asked: &'static str,
+    },
+    /// The section is not there, or its values do not fit the struct.
+    #[error("cannot read the section {section}")]
+    Section {
+        /// The dotted path that was asked for.
+        section: String,
+        /// What figment says.
+        #[source]
+        source: Box<figment::Error>,
+    },
+}
+
+impl Effective {
+    pub(crate) fn new(table: Table, merged: Merged, gates: Gates, notices: Vec<Notice>) -> Self {
+        Self { table, entries: merged.entries, tree: merged.tree, gates, notices }
+    }
+
+    /// The value of a setting, by its flag (without dashes).
+    ///
+    /// # Errors
+    ///
+    /// When no row has the flag, or the row is of another type.
+    pub fn get<T: FromValue>(&self, flag: &str) -> Result<T, AccessError> {
+        let row = self.table.find(flag).ok_or_else(|| AccessError::UnknownFlag { flag: flag.to_owned() })?;
+        let (kind, asked) = (row.kind().name(), std::any::type_name::<T>());
+        self.value(flag).and_then(T::from_value).ok_or(AccessError::WrongType { flag: row.flag, kind, asked })
+    }
+
+    /// The value of a setting as data.
+    #[must_use]
+    pub fn value(&self, flag: &str) -> Option<&Value> {
+        self.entries.get(flag).map(|entry| &entry.value)
+    }
+
+    /// Where the value of a setting comes from.
+    #[must_use]
+    pub fn origin(&self, flag: &str) -> Option<&Origin> {
+        self.entries.get(flag).map(|entry| &entry.origin)
+    }
+
+    /// A section of the file, defaults included, as a struct whose fields are renamed to the keys of the file.
+    ///
+    /// # Errors
+    ///
+    /// When no row is in that section, or its values do not fit the struct.
+    pub fn section<T: DeserializeOwned>(&self, section: &str) -> Result<T, AccessError> {
+        let read = self.tree.extract_inner(section);
+        read.map_err(|source| AccessError::Section { section: section.to_owned(), source: Box::new(source) })
+    }
+
+    /// Whether a gate is on.
+    #[must_use]
+    pub fn enabled(&self, gate: &Gate) -> bool {
+        self.gates.enabled(gate)
+    }
+
+    /// The gates, to be handed on.
+    #[must_use]
+    pub fn gates(&self) -> &Gates {
+        &self.gates
+    }
+
+    /// What the operator should be told.
+    #[must_use]
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// Every flag with its value and its origin, aligned, sorted by flag.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let lines: Vec<[String; 3]> = self
+            .entries
+            .iter()
+            .map(|(flag, entry)| [format!("--{flag}"), printable(&entry.value), entry.origin.to_string()])
+            .collect();
+        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+        let (flags, values) = (width(0), width(1));
+        let aligned = |[flag, value, origin]: &[String; 3]| format!("{flag:flags$}  {value:values$}  {origin}\n");
+        lines.iter().map(aligned).collect()
+    }
+
+    /// The settings as a configuration file. Loading it gives the same values; what has no key in the file is not in it.
+    #[must_use]
+    pub fn render_yaml(&self) -> String {
+        let mut lines = vec![format!("apiVersion: {API_VERSION}"), format!("kind: {KIND}")];
+        self.render_section(self.table.keys(), "", &mut lines);
+        lines.join("\n") + "\n"
+    }
+
+    fn render_section(&self, section: &Section, indent: &str, lines: &mut Vec<String>) {
+        for (key, meaning) in section.iter() {
+            match meaning {
+                Key::Section(inner) => {
+                    lines.push(format!("{indent}{key}:"));
+                    self.render_section(inner, &format!("{indent}  "), lines);
+                }
+                Key::Setting(row) => {
+                    let value = self.value(self.table.row(*row).flag).expect("every row has a value");
+                    lines.push(format!("{indent}{key}: {}", yaml(value)));
+                }
+            }
+        }
+    }
+}
+
+fn yaml(value: &Value) -> String {
+    match value {
+        Value::Bool(_) | Value::Int32(_) | Value::Float32(_) => value.to_string(),
+        Value::Duration(duration) => quoted(&duration.to_string()),
+        Value::String(text) => quoted(text),
+        Value::Strings(items) => format!("[{}]", items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Text in double quotes, with every character escaped that some YAML reader does not take as it is.
+fn quoted(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        ' '..='~' => c.to_string(),
+        '\u{a0}'..='\u{d7ff}' if !matches!(c, '\u{2028}' | '\u{2029}') => c.to_string(),
+        _ => format!("\\U{:08x}", u32::from(c)),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}

@@ -1,0 +1,46 @@
+//! The environment: a variable for every setting.
+
+use std::ffi::OsString;
+
+use crate::error::{ConfigError, Notice, Origin, Problem, excerpt, nearest};
+use crate::merge::{Entry, Reading};
+use crate::table::Table;
+
+/// What every variable begins with.
+pub const PREFIX: &str = "KCM_";
+
+/// Reads the variables that begin with [`PREFIX`], in the order of their names.
+///
+/// One that no setting has is refused when it resembles a known one, and otherwise ignored with a notice: Kubernetes
+/// itself puts `KCM_SERVICE_HOST` and the like into pods beside a service named `kcm`.
+pub(crate) fn read(table: &Table, variables: &[(OsString, OsString)]) -> Reading {
+    let mut reading = Reading::default();
+    let mut ours: Vec<_> =
+        variables.iter().filter(|(name, _)| name.as_encoded_bytes().starts_with(PREFIX.as_bytes())).collect();
+    ours.sort();
+    let known: Vec<String> = table.rows().iter().map(crate::row::Row::variable).collect();
+    for (name, value) in ours {
+        let (name, value) = (name.to_string_lossy().into_owned(), value.to_str());
+        let origin = Origin::Variable(name.clone());
+        let Some(row) = known.iter().position(|variable| *variable == name).map(|row| table.row(row)) else {
+            match nearest(&name, known.iter().map(String::as_str)) {
+                Some(nearest) => {
+                    let problem = Problem::UnknownVariable { nearest: nearest.to_owned() };
+                    reading.errors.push(ConfigError { origin, problem });
+                }
+                None => reading.notices.push(Notice::IgnoredVariable { name }),
+            }
+            continue;
+        };
+        match value.map(|text| (text, row.kind().parse(text))) {
+            Some((_, Some(value))) => drop(reading.layer.insert(row.flag, Entry { value, origin })),
+            Some((text, None)) => {
+                let (setting, given) = (format!("--{}", row.flag), excerpt(text));
+                let problem = Problem::WrongType { setting, given, expected: row.kind().expected().to_owned() };
+                reading.errors.push(ConfigError { origin, problem });
+            }
+            None => reading.errors.push(ConfigError { origin, problem: Problem::NotText }),
+        }
+    }
+    reading
+}

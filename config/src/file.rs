@@ -1,0 +1,198 @@
+//! The configuration file: every key known, every value of its type, every mistake with its position.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::error::{ConfigError, Origin, Position, Problem, excerpt, nearest};
+use crate::keys::{Key, Section};
+use crate::merge::{Entry, Reading};
+use crate::row::Row;
+use crate::table::Table;
+use crate::value::{Kind, Value};
+use crate::yaml::{self, Content, Failure, Node, Scalar};
+
+/// The only `apiVersion` that is taken.
+pub const API_VERSION: &str = "kubecontrollermanager.config.k8s.io/v1alpha1";
+/// The only `kind` that is taken.
+pub const KIND: &str = "KubeControllerManagerConfiguration";
+
+const START: Position = Position { line: 1, column: 1 };
+
+/// Reads the settings of a file. Mistakes do not stop the reading, except where the text is no YAML.
+pub(crate) fn read(table: &Table, path: &Path, bytes: &[u8]) -> Reading {
+    let mut file = File { table, path, reading: Reading::default() };
+    match yaml::parse(bytes) {
+        Ok(Some(root)) => file.document(&root),
+        Ok(None) => file.headers(&BTreeMap::new(), START),
+        Err(Failure { at, problem }) => file.error(at, problem),
+    }
+    file.reading
+}
+
+struct File<'a> {
+    table: &'a Table,
+    path: &'a Path,
+    reading: Reading,
+}
+
+/// The known keys of a map, each once, in its own spelling.
+type Found<'node> = BTreeMap<&'static str, &'node Node>;
+
+impl File<'_> {
+    fn document(&mut self, root: &Node) {
+        let Content::Map(entries) = &root.content else {
+            return self.wrong_type(root, "the file", "a map");
+        };
+        let (headers, entries): (Vec<_>, Vec<_>) =
+            entries.iter().partition(|(key, _)| key.text == "apiVersion" || key.text == "kind");
+        let mut seen = Seen::default();
+        let mut found = Found::new();
+        for (key, node) in headers {
+            let name = if key.text == "kind" { "kind" } else { "apiVersion" };
+            if self.is_first(&mut seen, name, key) {
+                found.insert(name, node);
+            }
+        }
+        self.headers(&found, root.at);
+        let keys = self.table.keys();
+        self.section(keys, "", &entries);
+    }
+
+    fn headers(&mut self, found: &Found<'_>, missing_at: Position) {
+        for (key, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+            let (at, given) = match found.get(key) {
+                None => (missing_at, None),
+                Some(Node { content: Content::Plain(text) | Content::Quoted(text), .. }) if text == expected => {
+                    continue;
+                }
+                Some(node) => (node.at, Some(describe(&node.content))),
+            };
+            self.error(at, Problem::WrongHeader { key, given, expected });
+        }
+    }
+
+    fn section(&mut self, keys: &Section, path: &str, entries: &[&(Scalar, Node)]) {
+        let mut seen = Seen::default();
+        for (key, node) in entries {
+            let Some((name, meaning)) = keys.find(&key.text) else {
+                let spellings = keys.spellings();
+                let nearest = nearest(&key.text, spellings.iter().map(String::as_str)).map(str::to_owned);
+                let (key_text, section) = (shortened(&key.text), path.to_owned());
+                self.error(key.at, Problem::UnknownKey { key: key_text, section, nearest });
+                continue;
+            };
+            if !self.is_first(&mut seen, name, key) {
+                continue;
+            }
+            let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            match meaning {
+                Key::Section(inner) => self.inner_section(inner, &path, node),
+                Key::Setting(row) => self.setting(self.table.row(*row), &path, key.at, node),
+            }
+        }
+    }
+
+    fn inner_section(&mut self, keys: &Section, path: &str, node: &Node) {
+        match &node.content {
+            Content::Map(entries) => self.section(keys, path, &entries.iter().collect::<Vec<_>>()),
+            // A section whose keys are all commented out.
+            Content::Plain(text) if yaml::is_null(text) => {}
+            Content::Plain(_) | Content::Quoted(_) | Content::List(_) => self.wrong_type(node, path, "a map"),
+        }
+    }
+
+    fn setting(&mut self, row: &Row, path: &str, at: Position, node: &Node) {
+        match value_of(row.kind(), &node.content) {
+            Some(value) => {
+                let origin = self.origin(at);
+                self.reading.layer.insert(row.flag, Entry { value, origin });
+            }
+            None => self.wrong_type(node, path, expected(row.kind())),
+        }
+    }
+
+    fn is_first(&mut self, seen: &mut Seen, name: &'static str, key: &Scalar) -> bool {
+        match seen.get(name) {
+            Some(&first) => {
+                self.error(key.at, Problem::DuplicateKey { key: key.text.clone(), first });
+                false
+            }
+            None => seen.insert(name, key.at).is_none(),
+        }
+    }
+
+    fn wrong_type(&mut self, node: &Node, setting: &str, expected: &str) {
+        let (setting, expected) = (setting.to_owned(), expected.to_owned());
+        self.error(node.at, Problem::WrongType { setting, given: describe(&node.content), expected });
+    }
+
+    fn error(&mut self, at: Position, problem: Problem) {
+        let origin = self.origin(at);
+        self.reading.errors.push(ConfigError { origin, problem });
+    }
+
+    fn origin(&self, at: Position) -> Origin {
+        Origin::File { path: self.path.to_owned(), at: Some(at) }
+    }
+}
+
+/// Where each key of a map stands first.
+type Seen = BTreeMap<&'static str, Position>;
+
+/// Reads a value as strictly as the API server reads an object: numbers are not text, text is not a number.
+fn value_of(kind: Kind, content: &Content) -> Option<Value> {
+    match (kind, content) {
+        (Kind::Bool, Content::Plain(text)) => match text.as_str() {
+            "true" | "True" | "TRUE" => Some(Value::Bool(true)),
+            "false" | "False" | "FALSE" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        (Kind::Int32 | Kind::Level, Content::Plain(text)) => json_number(text)?.parse().ok().map(Value::Int32),
+        (Kind::Float32, Content::Plain(text)) => Kind::Float32.parse(json_number(text)?),
+        (Kind::Duration, content) => Kind::Duration.parse(string_of(content)?),
+        (Kind::String, content) => string_of(content).map(|text| Value::String(text.to_owned())),
+        (Kind::Strings | Kind::FeatureGates, Content::List(items)) => {
+            let items: Option<_> = items.iter().map(|item| string_of(&item.content).map(str::to_owned)).collect();
+            items.map(Value::Strings)
+        }
+        (Kind::Bool | Kind::Int32 | Kind::Level | Kind::Float32 | Kind::Strings | Kind::FeatureGates, _) => None,
+    }
+}
+
+fn string_of(content: &Content) -> Option<&str> {
+    match content {
+        Content::Quoted(text) => Some(text),
+        Content::Plain(text) if yaml::is_string(text) => Some(text),
+        Content::Plain(_) | Content::List(_) | Content::Map(_) => None,
+    }
+}
+
+/// The text, if it is a number in JSON: what YAML readers disagree about (`010`, `0x10`, `1_000`) is none.
+fn json_number(text: &str) -> Option<&str> {
+    serde_json::from_str::<serde_json::Number>(text).is_ok().then_some(text)
+}
+
+/// What is expected in a file, where types are stricter and lists are lists.
+fn expected(kind: Kind) -> &'static str {
+    match kind {
+        Kind::String => "text (in quotes if it looks like something else)",
+        Kind::Duration => "text that is a duration with units, such as 1m30s",
+        Kind::Strings | Kind::FeatureGates => "a list of text (in quotes where it looks like something else)",
+        Kind::Bool | Kind::Int32 | Kind::Level | Kind::Float32 => kind.expected(),
+    }
+}
+
+fn describe(content: &Content) -> String {
+    match content {
+        Content::Plain(text) if yaml::is_null(text) => "empty".to_owned(),
+        Content::Plain(text) => shortened(text),
+        Content::Quoted(text) => excerpt(text),
+        Content::List(_) => "a list".to_owned(),
+        Content::Map(_) => "a map".to_owned(),
+    }
+}
+
+/// Plain text as it was written, cut and escaped so that it fits an error line.
+fn shortened(text: &str) -> String {
+    excerpt(text).replacen('"', "", 1).replacen('"', "", 1)
+}

@@ -1,0 +1,168 @@
+//! The command line, read as pflag reads it.
+//!
+//! clap prints the help, and this module does the reading: clap stops at the first mistake, while an operator wants all
+//! of them at once, and pflag's grammar differs in what manifests rely on (`--controllers -foo` takes its value from the
+//! next argument whatever that begins with; `_` stands for `-`; a boolean takes a value only behind `=`).
+
+use std::ffi::OsString;
+
+use crate::error::{ConfigError, Origin, Problem, excerpt, nearest};
+use crate::merge::{Entry, Reading};
+use crate::row::Row;
+use crate::table::Table;
+use crate::value::{Kind, Value};
+
+/// What the command line says.
+pub(crate) struct CommandLine {
+    pub(crate) reading: Reading,
+    pub(crate) asks_for_help: bool,
+}
+
+/// Reads the arguments after the name of the program.
+pub(crate) fn read(table: &Table, arguments: &[OsString]) -> CommandLine {
+    let mut scan = Scan {
+        table,
+        rest: arguments,
+        line: CommandLine { reading: Reading::default(), asks_for_help: false },
+        bare_boolean: None,
+    };
+    while let Some((argument, rest)) = scan.rest.split_first() {
+        scan.rest = rest;
+        scan.argument(argument);
+    }
+    scan.line
+}
+
+struct Scan<'a> {
+    table: &'a Table,
+    rest: &'a [OsString],
+    line: CommandLine,
+    /// The boolean flag just read without a value: the word behind it was probably meant as one.
+    bare_boolean: Option<String>,
+}
+
+impl<'a> Scan<'a> {
+    fn argument(&mut self, argument: &'a OsString) {
+        let after = self.bare_boolean.take();
+        let Some(text) = argument.to_str() else {
+            return self.error(&argument.to_string_lossy(), Problem::NotText);
+        };
+        if text == "--" {
+            for positional in std::mem::take(&mut self.rest) {
+                self.error(&positional.to_string_lossy(), Problem::Positional { after: None });
+            }
+        } else if let Some(long) = text.strip_prefix("--") {
+            self.long(text, long);
+        } else if let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            self.letters(text, letters);
+        } else {
+            self.error(text, Problem::Positional { after });
+        }
+    }
+
+    fn long(&mut self, argument: &'a str, long: &'a str) {
+        let (name, value) = split_value(long);
+        let typed = value.map_or(argument, |value| &argument[..argument.len() - value.len() - 1]);
+        let normalized = name.replace('_', "-");
+        if normalized == "help" {
+            self.line.asks_for_help = true;
+        } else if let Some(row) = self.table.find(&normalized) {
+            self.flag(row, typed, value);
+        } else {
+            let nearest = nearest(&normalized, self.table.flags()).map(|flag| format!("--{flag}"));
+            self.skip_value(value);
+            self.error(typed, Problem::UnknownFlag { nearest });
+        }
+    }
+
+    /// `-v=2`, `-v2`, `-v 2`, or several letters that take no value.
+    fn letters(&mut self, argument: &'a str, letters: &'a str) {
+        let mut rest = letters;
+        while let Some(letter) = rest.chars().next() {
+            let before = rest;
+            rest = &rest[letter.len_utf8()..];
+            if letter == 'h' {
+                self.line.asks_for_help = true;
+                continue;
+            }
+            let Some(row) = self.table.rows().iter().find(|row| row.short == Some(letter)) else {
+                let long = split_value(before).0.replace('_', "-");
+                let nearest = nearest(&long, self.table.flags()).map(|flag| format!("--{flag}"));
+                self.skip_value(split_value(letters).1);
+                return self.error(split_value(argument).0, Problem::UnknownShorthand { letter, nearest });
+            };
+            let typed = &argument[..argument.len() - rest.len()];
+            let attached = match rest.strip_prefix('=') {
+                // `-v=` is a value of one character, as in pflag.
+                Some(value) if !value.is_empty() => Some(value),
+                _ if row.kind() != Kind::Bool && !rest.is_empty() => Some(rest),
+                _ => None,
+            };
+            self.flag(row, typed, attached);
+            if attached.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// An occurrence of a known flag: takes its value and adds it to the layer.
+    fn flag(&mut self, row: &Row, typed: &str, attached: Option<&str>) {
+        let expected = row.kind().expected().to_owned();
+        let text = match (attached, row.kind()) {
+            (Some(value), _) => value,
+            (None, Kind::Bool) => {
+                self.bare_boolean = Some(typed.to_owned());
+                "true"
+            }
+            (None, _) => match self.rest.split_first() {
+                Some((next, rest)) => {
+                    self.rest = rest;
+                    let Some(value) = next.to_str() else { return self.error(typed, Problem::NotText) };
+                    value
+                }
+                None => return self.error(typed, Problem::MissingValue { expected }),
+            },
+        };
+        if let Some(value) = row.kind().parse(text) {
+            return self.add(row, typed, value);
+        }
+        let (setting, given) = (format!("--{}", row.flag), excerpt(text));
+        self.error(typed, Problem::WrongType { setting, given, expected });
+    }
+
+    /// The last occurrence counts, except that lists grow.
+    fn add(&mut self, row: &Row, typed: &str, value: Value) {
+        let origin = Origin::Argument(typed.to_owned());
+        let layer = &mut self.line.reading.layer;
+        let value = match (layer.remove(row.flag), value) {
+            (Some(Entry { value: Value::Strings(mut items), .. }), Value::Strings(more)) => {
+                items.extend(more);
+                Value::Strings(items)
+            }
+            (_, value) => value,
+        };
+        layer.insert(row.flag, Entry { value, origin });
+    }
+
+    /// The word behind an unknown flag is likely its value, and no second mistake.
+    fn skip_value(&mut self, attached: Option<&str>) {
+        if attached.is_none()
+            && let Some((next, rest)) = self.rest.split_first()
+            && !next.as_encoded_bytes().starts_with(b"-")
+        {
+            self.rest = rest;
+        }
+    }
+
+    fn error(&mut self, typed: &str, problem: Problem) {
+        let origin = Origin::Argument(typed.to_owned());
+        self.line.reading.errors.push(ConfigError { origin, problem });
+    }
+}
+
+fn split_value(argument: &str) -> (&str, Option<&str>) {
+    match argument.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (argument, None),
+    }
+}

@@ -1,0 +1,191 @@
+//! From the command line, the environment and the file to effective settings.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::effective::Effective;
+use crate::error::{ConfigError, ConfigErrors, Notice, Origin, Problem, excerpt};
+use crate::gates::Gates;
+use crate::merge::{Layer, Reading, merge};
+use crate::row::Row;
+use crate::table::Table;
+use crate::value::{Kind, Value};
+use crate::{env, file, flags, generic};
+
+/// Where settings are looked for. Empty by default: a test gives what it needs.
+#[derive(Default)]
+pub struct Sources {
+    arguments: Vec<OsString>,
+    variables: Vec<(OsString, OsString)>,
+    read: Option<Box<ReadFile>>,
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The environment may hold secrets of others.
+        f.debug_struct("Sources").field("arguments", &self.arguments).finish_non_exhaustive()
+    }
+}
+
+type ReadFile = dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync;
+
+/// What the sources ask for.
+#[derive(Debug)]
+pub enum Outcome {
+    /// To be shown the help: print that of [`Table::command`].
+    Help,
+    /// To run with these settings.
+    Settings(Box<Effective>),
+}
+
+/// Larger than any configuration, smaller than memory.
+const LARGEST_FILE: u64 = 1 << 20;
+
+impl Sources {
+    /// The environment and the file system of this process, and these arguments (without the program's name).
+    pub fn of_process(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        Self::default().arguments(arguments).variables(std::env::vars_os()).reader(read_file)
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn arguments(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds variables.
+    #[must_use]
+    pub fn variables(
+        mut self,
+        variables: impl IntoIterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
+    ) -> Self {
+        self.variables.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
+    /// Reads files with this function.
+    #[must_use]
+    pub fn reader(mut self, read: impl Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync + 'static) -> Self {
+        self.read = Some(Box::new(read));
+        self
+    }
+
+    /// Has one file, for tests.
+    #[must_use]
+    pub fn file(self, path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>) -> Self {
+        let (path, bytes) = (path.into(), bytes.into());
+        self.reader(move |asked| if asked == path { Ok(bytes.clone()) } else { Err(io::ErrorKind::NotFound.into()) })
+    }
+}
+
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(bytes)
+}
+
+impl Table {
+    /// Reads, checks and merges: defaults < file < environment < flags.
+    ///
+    /// The file is the one that `--config` or its variable names, if the table has that row. A value that a stronger
+    /// source overrides must be right all the same.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake in every source at once.
+    pub fn load(&self, sources: &Sources) -> Result<Outcome, ConfigErrors> {
+        let line = flags::read(self, &sources.arguments);
+        if line.asks_for_help {
+            return Ok(Outcome::Help);
+        }
+        let variables = env::read(self, &sources.variables);
+        let file = match config_file(&[&line.reading.layer, &variables.layer]) {
+            Some((path, origin)) => read_config(self, sources, path, origin),
+            None => Reading::default(),
+        };
+
+        let (mut errors, mut notices) = (Vec::new(), Vec::new());
+        let layers = [file, variables, line.reading].map(|reading| {
+            errors.extend(reading.errors);
+            notices.extend(reading.notices);
+            self.examine(&reading.layer, &mut errors, &mut notices);
+            reading.layer
+        });
+        if !errors.is_empty() {
+            return Err(ConfigErrors(errors));
+        }
+        let merged = merge(self.rows(), layers);
+        let gates = self.gates_of(&merged.entries);
+        Ok(Outcome::Settings(Box::new(Effective::new(self.clone(), merged, gates, notices))))
+    }
+
+    /// Checks the values of one layer and notices what goes away.
+    fn examine(&self, layer: &Layer, errors: &mut Vec<ConfigError>, notices: &mut Vec<Notice>) {
+        for row in self.rows() {
+            let Some(entry) = layer.get(row.flag) else { continue };
+            let origin = || entry.origin.clone();
+            if let Some(advice) = row.deprecated {
+                notices.push(Notice::Deprecated { origin: origin(), flag: row.flag, advice });
+            }
+            let problems = self.problems_of(row, &entry.value);
+            errors.extend(problems.into_iter().map(|problem| ConfigError { origin: origin(), problem }));
+        }
+    }
+
+    fn problems_of(&self, row: &Row, value: &Value) -> Vec<Problem> {
+        if let (Kind::FeatureGates, Value::Strings(pairs)) = (row.kind(), value) {
+            return Gates::parse(self.gates(), pairs).err().unwrap_or_default();
+        }
+        match row.check.map(|check| check(value)) {
+            Some(Err(reason)) => {
+                let (setting, given) = (format!("--{}", row.flag), excerpt(&value.to_string()));
+                vec![Problem::Refused { setting, given, reason }]
+            }
+            Some(Ok(())) | None => Vec::new(),
+        }
+    }
+
+    fn gates_of(&self, entries: &Layer) -> Gates {
+        let row = self.rows().iter().find(|row| row.kind() == Kind::FeatureGates);
+        match row.and_then(|row| entries.get(row.flag)).map(|entry| &entry.value) {
+            Some(Value::Strings(pairs)) => Gates::parse(self.gates(), pairs).expect("every layer was examined"),
+            Some(_) | None => Gates::default(),
+        }
+    }
+}
+
+/// The configuration file that the strongest of these layers names.
+fn config_file<'a>(layers: &[&'a Layer]) -> Option<(&'a Path, &'a Origin)> {
+    let entry = layers.iter().find_map(|layer| layer.get(generic::CONFIG))?;
+    match &entry.value {
+        Value::String(path) if !path.is_empty() => Some((Path::new(path), &entry.origin)),
+        Value::String(_)
+        | Value::Bool(_)
+        | Value::Int32(_)
+        | Value::Float32(_)
+        | Value::Duration(_)
+        | Value::Strings(_) => None,
+    }
+}
+
+fn read_config(table: &Table, sources: &Sources, path: &Path, named_by: &Origin) -> Reading {
+    let bytes = match &sources.read {
+        Some(read) => read(path),
+        None => Err(io::ErrorKind::NotFound.into()),
+    };
+    match bytes {
+        Ok(bytes) => file::read(table, path, &bytes),
+        Err(error) => {
+            let reason = format!("{error} (named by {named_by})");
+            let origin = Origin::File { path: path.to_owned(), at: None };
+            let errors = vec![ConfigError { origin, problem: Problem::Unreadable { reason } }];
+            Reading { errors, ..Reading::default() }
+        }
+    }
+}

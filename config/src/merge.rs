@@ -1,0 +1,105 @@
+//! The four layers, merged by figment.
+
+use std::collections::BTreeMap;
+
+use figment::value::{Dict, Map};
+use figment::{Figment, Metadata, Profile, Provider};
+
+use crate::error::{ConfigError, Notice, Origin};
+use crate::row::Row;
+use crate::value::Value;
+
+/// A value and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+}
+
+/// What one source says, by flag.
+pub(crate) type Layer = BTreeMap<&'static str, Entry>;
+
+/// A layer with what was wrong and what was worth saying while it was read.
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
+    pub(crate) layer: Layer,
+    pub(crate) errors: Vec<ConfigError>,
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// The merged values, by flag, and the tree that sections are read from.
+pub(crate) struct Merged {
+    pub(crate) entries: Layer,
+    pub(crate) tree: Figment,
+}
+
+/// The layers by name, from the weakest to the strongest.
+const LAYERS: [&str; 4] = ["the defaults", "the file", "the environment", "the command line"];
+
+/// Merges file, environment and command line over the defaults; a later one counts more.
+pub(crate) fn merge(rows: &[Row], [file, environment, command_line]: [Layer; 3]) -> Merged {
+    let defaults = rows.iter().map(|row| (row.flag, Entry { value: row.initial.value(), origin: Origin::Default }));
+    let layers = [defaults.collect(), file, environment, command_line];
+    let tree = LAYERS
+        .into_iter()
+        .zip(&layers)
+        .fold(Figment::new(), |tree, (name, entries)| tree.merge(Named { name, entries, rows }));
+    let entries = rows.iter().map(|row| {
+        let decides = tree.find_metadata(&key_of(row)).map(|metadata| metadata.name.as_ref());
+        let number = LAYERS.iter().position(|name| Some(*name) == decides);
+        let entry = number.and_then(|number| layers[number].get(row.flag));
+        (row.flag, entry.expect("the defaults have every row, and every value comes from a layer").clone())
+    });
+    Merged { entries: entries.collect(), tree }
+}
+
+/// Where the value of a row stands in the tree. Flags without a key in the file keep their dashes, which no key has.
+fn key_of(row: &Row) -> String {
+    row.path.map_or_else(|| format!("--{}", row.flag), str::to_owned)
+}
+
+/// A layer as figment takes it; by its name the origin of a value is found again.
+struct Named<'a> {
+    name: &'static str,
+    entries: &'a Layer,
+    rows: &'a [Row],
+}
+
+impl Provider for Named<'_> {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.name)
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        let mut tree = Dict::new();
+        for row in self.rows {
+            if let Some(entry) = self.entries.get(row.flag) {
+                insert(&mut tree, &key_of(row), figment_value(&entry.value));
+            }
+        }
+        Ok(Profile::Default.collect(tree))
+    }
+}
+
+fn insert(tree: &mut Dict, path: &str, value: figment::value::Value) {
+    match path.split_once('.') {
+        None => drop(tree.insert(path.to_owned(), value)),
+        Some((section, rest)) => {
+            let inner = tree.entry(section.to_owned()).or_insert_with(|| Dict::new().into());
+            if let figment::value::Value::Dict(_, inner) = inner {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+fn figment_value(value: &Value) -> figment::value::Value {
+    match value {
+        Value::Bool(value) => (*value).into(),
+        Value::Int32(value) => (*value).into(),
+        Value::Float32(value) => (*value).into(),
+        Value::Duration(value) => value.to_string().into(),
+        Value::String(value) => value.clone().into(),
+        Value::Strings(items) => items.clone().into(),
+    }
+}

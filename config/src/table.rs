@@ -1,0 +1,306 @@
+//! The table of settings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use clap::{Arg, ArgAction, Command};
+
+use crate::gates::Gate;
+use crate::keys::Section;
+use crate::row::{Row, printable};
+use crate::value::Kind;
+
+/// Every setting of a program and every gate it knows, checked against each other.
+#[derive(Debug, Clone)]
+pub struct Table {
+    rows: Vec<Row>,
+    gates: Vec<Gate>,
+    keys: Section,
+}
+
+/// One thing that makes rows no table. Such rows are a mistake of a programmer, not of an operator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// A flag is not lower-case words joined by single dashes, or is taken by the help.
+    #[error("the flag --{flag} is not well formed")]
+    BadFlag {
+        /// The flag.
+        flag: &'static str,
+    },
+    /// Two rows have one flag.
+    #[error("the flag --{flag} is in the table twice")]
+    DuplicateFlag {
+        /// The flag.
+        flag: &'static str,
+    },
+    /// A one-letter flag is taken, or is no letter.
+    #[error("the one-letter flag -{short} of --{flag} is taken or no letter")]
+    BadShort {
+        /// The letter.
+        short: char,
+        /// The second flag that wants it.
+        flag: &'static str,
+    },
+    /// A row says nothing about itself, or has no section.
+    #[error("the flag --{flag} has no help or no section")]
+    Undescribed {
+        /// The flag.
+        flag: &'static str,
+    },
+    /// The validation of a row refuses its own default.
+    #[error("the default of --{flag} is refused: the value {reason}")]
+    BadDefault {
+        /// The flag.
+        flag: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// A path is not letters and digits joined by dots, or has a reserved key.
+    #[error("the path {path} is not well formed")]
+    BadPath {
+        /// The path.
+        path: &'static str,
+    },
+    /// Two rows have one path.
+    #[error("the path {path} is in the table twice")]
+    DuplicatePath {
+        /// The path.
+        path: &'static str,
+    },
+    /// A path leads through a setting, or ends at a section.
+    #[error("the path {path} is a setting in one row and a section in another")]
+    SettingIsSection {
+        /// The second of the two paths.
+        path: &'static str,
+    },
+    /// Two keys of one section are spelled alike in lower camel case.
+    #[error("the path {path} has a spelling in common with the key {other}")]
+    SpellingClash {
+        /// The second of the two paths.
+        path: &'static str,
+        /// The key that was there before.
+        other: &'static str,
+    },
+    /// Two gates have one name.
+    #[error("the feature gate {gate} is in the table twice")]
+    DuplicateGate {
+        /// The gate.
+        gate: &'static str,
+    },
+}
+
+/// Everything that makes rows no table.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct TableErrors(pub Vec<TableError>);
+
+impl fmt::Display for TableErrors {
+    /// One violation per line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(TableError::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl Table {
+    /// A table of these rows, whose gates are [`crate::gates::KNOWN`].
+    ///
+    /// # Errors
+    ///
+    /// Every violation at once: see [`TableError`].
+    pub fn new(rows: impl IntoIterator<Item = Row>) -> Result<Self, TableErrors> {
+        Self::with_gates(rows, crate::gates::KNOWN.iter().copied())
+    }
+
+    /// A table of these rows and gates.
+    ///
+    /// # Errors
+    ///
+    /// Every violation at once: see [`TableError`].
+    pub fn with_gates(
+        rows: impl IntoIterator<Item = Row>,
+        gates: impl IntoIterator<Item = Gate>,
+    ) -> Result<Self, TableErrors> {
+        let table =
+            Self { rows: rows.into_iter().collect(), gates: gates.into_iter().collect(), keys: Section::default() };
+        table.checked()
+    }
+
+    fn checked(mut self) -> Result<Self, TableErrors> {
+        let mut errors = Vec::new();
+        let mut flags = BTreeSet::new();
+        let mut shorts = BTreeSet::from(['h']);
+        for (number, row) in self.rows.iter().enumerate() {
+            let flag = row.flag;
+            if !is_flag(flag) {
+                errors.push(TableError::BadFlag { flag });
+            }
+            if !flags.insert(flag) {
+                errors.push(TableError::DuplicateFlag { flag });
+            }
+            if let Some(short) = row.short
+                && !(short.is_ascii_alphabetic() && shorts.insert(short))
+            {
+                errors.push(TableError::BadShort { short, flag });
+            }
+            if row.help.is_empty() || row.section.is_empty() {
+                errors.push(TableError::Undescribed { flag });
+            }
+            if let Some(Err(reason)) = row.check.map(|check| check(&row.initial.value())) {
+                errors.push(TableError::BadDefault { flag, reason });
+            }
+            if let Some(Err(error)) = row.path.map(|path| self.keys.insert(path, number)) {
+                errors.push(error);
+            }
+        }
+        let mut gates = BTreeSet::new();
+        errors.extend(
+            self.gates
+                .iter()
+                .filter(|gate| !gates.insert(gate.name))
+                .map(|gate| TableError::DuplicateGate { gate: gate.name }),
+        );
+        if errors.is_empty() { Ok(self) } else { Err(TableErrors(errors)) }
+    }
+
+    /// The rows, in the order they were given.
+    #[must_use]
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The gates, in the order they were given.
+    #[must_use]
+    pub fn gates(&self) -> &[Gate] {
+        &self.gates
+    }
+
+    /// The row with this flag.
+    #[must_use]
+    pub fn find(&self, flag: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.flag == flag)
+    }
+
+    pub(crate) fn flags(&self) -> impl Iterator<Item = &'static str> {
+        self.rows.iter().map(|row| row.flag)
+    }
+
+    pub(crate) fn row(&self, number: usize) -> &Row {
+        self.rows.get(number).expect("the keys name rows of this table")
+    }
+
+    pub(crate) fn keys(&self) -> &Section {
+        &self.keys
+    }
+
+    /// The flags as a clap command, for its help and for completions: [`Table::load`] reads the command line itself.
+    ///
+    /// Flags stand under the headings that upstream prints, in the order of their sections' first rows.
+    #[must_use]
+    pub fn command(&self, program: &'static str) -> Command {
+        let help = Arg::new("help").long("help").short('h').help_heading("Global flags").action(ArgAction::Help);
+        Command::new(program)
+            .disable_help_flag(true)
+            .args_override_self(true)
+            .args(self.rows.iter().map(argument))
+            .arg(help.help("Print this help."))
+    }
+
+    /// The settings as tables in Markdown, one per section.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let mut sections: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
+        for row in &self.rows {
+            sections.entry(row.section).or_default().push(row);
+        }
+        let pages = sections.into_iter().map(|(section, rows)| {
+            let rows: String = rows.into_iter().map(markdown_row).collect();
+            format!("## {section}\n\n{MARKDOWN_HEAD}{rows}\n")
+        });
+        pages.collect()
+    }
+}
+
+const MARKDOWN_HEAD: &str = "\
+| flag | type | default | variable | key in the file | what it does |
+| --- | --- | --- | --- | --- | --- |
+";
+
+fn markdown_row(row: &Row) -> String {
+    let (flag, kind, default, variable) =
+        (row.flag, row.kind().name(), printable(&row.initial.value()), row.variable());
+    let path = row.path.map(|path| format!("`{path}`")).unwrap_or_default();
+    let help = row.help.replace('|', "\\|");
+    let deprecated = row.deprecated.map(|advice| format!(" Deprecated: {advice}.")).unwrap_or_default();
+    format!("| `--{flag}` | {kind} | `{default}` | `{variable}` | {path} | {help}{deprecated} |\n")
+}
+
+fn is_flag(flag: &str) -> bool {
+    flag.starts_with(|c: char| c.is_ascii_lowercase())
+        && flag.split('-').all(|word| !word.is_empty())
+        && flag.bytes().all(|byte| byte == b'-' || byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        && flag != "help"
+}
+
+fn argument(row: &Row) -> Arg {
+    let argument = Arg::new(row.flag)
+        .long(row.flag)
+        .help_heading(format!("{} flags", row.section))
+        .help(row.described())
+        .value_name(row.kind().name())
+        .hide(row.deprecated.is_some());
+    let argument = match row.short {
+        Some(short) => argument.short(short),
+        None => argument,
+    };
+    match row.kind() {
+        Kind::Bool => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
+        Kind::Strings | Kind::FeatureGates => argument.action(ArgAction::Append).allow_hyphen_values(true),
+        Kind::Int32 | Kind::Float32 | Kind::Duration | Kind::String | Kind::Level => argument.allow_hyphen_values(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gates::GateStage;
+    use crate::row::{Initial, checks};
+
+    fn row(flag: &'static str) -> Row {
+        Row::new(flag, "Test", Initial::Int32(0)).help("A setting.")
+    }
+
+    #[test]
+    fn every_violation_is_returned_at_once() {
+        let rows = [
+            row("twice").path("A.B"),
+            row("twice").path("A.B"),
+            row("help"),
+            row("under_score"),
+            row("a--b"),
+            row("x").short('h'),
+            row("y").short('-'),
+            row("quiet").help(""),
+            row("zero").check(checks::positive),
+            row("deep").path("A.B.C"),
+        ];
+        let gate = Gate { name: "G", default: false, stage: GateStage::Alpha, locked: false };
+        let TableErrors(errors) = Table::with_gates(rows, [gate, gate]).expect_err("nearly every row is wrong");
+        assert_eq!(
+            errors,
+            [
+                TableError::DuplicateFlag { flag: "twice" },
+                TableError::DuplicatePath { path: "A.B" },
+                TableError::BadFlag { flag: "help" },
+                TableError::BadFlag { flag: "under_score" },
+                TableError::BadFlag { flag: "a--b" },
+                TableError::BadShort { short: 'h', flag: "x" },
+                TableError::BadShort { short: '-', flag: "y" },
+                TableError::Undescribed { flag: "quiet" },
+                TableError::BadDefault { flag: "zero", reason: "must be greater than zero".to_owned() },
+                TableError::SettingIsSection { path: "A.B.C" },
+                TableError::DuplicateGate { gate: "G" },
+            ]
+        );
+    }
+}

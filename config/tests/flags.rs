@@ -1,0 +1,191 @@
+//! The command line is read as pflag reads it.
+
+mod support;
+
+use kcm_config::{GoDuration, Kind, Notice, Origin, Outcome, Problem, Sources, Value};
+use support::{argument, load, load_arguments, table, wrong_type};
+
+#[test]
+fn flags_take_their_values_as_pflag_gives_them() {
+    let cases: &[(&[&str], &str, Value)] = &[
+        (&["--kube-api-qps=50"], "kube-api-qps", Value::Float32(50.0)),
+        (&["--kube-api-qps", "50.5"], "kube-api-qps", Value::Float32(50.5)),
+        (&["--kube-api-qps", "-1"], "kube-api-qps", Value::Float32(-1.0)),
+        (&["--kube_api_qps=50"], "kube-api-qps", Value::Float32(50.0)),
+        (&["--kube_api-qps=50"], "kube-api-qps", Value::Float32(50.0)),
+        (&["--kube-api-burst=0x20"], "kube-api-burst", Value::Int32(32)),
+        (&["--kube-api-burst=1", "--kube-api-burst=2"], "kube-api-burst", Value::Int32(2)),
+        (&["--min-resync-period=90m"], "min-resync-period", Value::Duration(GoDuration::from_secs(5400))),
+        (&["--leader-elect"], "leader-elect", Value::Bool(true)),
+        (&["--leader-elect=false"], "leader-elect", Value::Bool(false)),
+        (&["--leader-elect=F"], "leader-elect", Value::Bool(false)),
+        (&["--leader-elect=false", "--leader-elect"], "leader-elect", Value::Bool(true)),
+        (&["--kubeconfig="], "kubeconfig", Value::String(String::new())),
+        (&["--kubeconfig=a=b"], "kubeconfig", Value::String("a=b".to_owned())),
+        (&["--kubeconfig", "--leader-elect"], "kubeconfig", Value::String("--leader-elect".to_owned())),
+        (&["--v=4"], "v", Value::Int32(4)),
+        (&["-v=4"], "v", Value::Int32(4)),
+        (&["-v4"], "v", Value::Int32(4)),
+        (&["-v", "4"], "v", Value::Int32(4)),
+    ];
+    for (arguments, flag, expected) in cases {
+        let settings = load_arguments(arguments).unwrap_or_else(|errors| panic!("{arguments:?}: {errors:?}"));
+        assert_eq!(settings.value(flag), Some(expected), "{arguments:?}");
+    }
+}
+
+#[test]
+fn lists_replace_the_default_and_grow_with_every_flag() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (&[], &["*"]),
+        (&["--controllers=replicaset,-job"], &["replicaset", "-job"]),
+        (&["--controllers", "-job,*", "--controllers=replicaset"], &["-job", "*", "replicaset"]),
+        (&["--controllers="], &[]),
+        (&["--controllers=\"a,b\",c"], &["a,b", "c"]),
+    ];
+    for (arguments, expected) in cases {
+        let settings = load_arguments(arguments).unwrap_or_else(|errors| panic!("{arguments:?}: {errors:?}"));
+        assert_eq!(settings.get::<Vec<String>>("controllers").expect("it is a list"), *expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_origin_of_a_flag_is_what_was_typed() {
+    let settings = load_arguments(&["--kube_api_qps=50", "-v2", "--leader-elect"]).expect("the flags are good");
+    for (flag, typed) in [("kube-api-qps", "--kube_api_qps"), ("v", "-v"), ("leader-elect", "--leader-elect")] {
+        assert_eq!(settings.origin(flag), Some(&Origin::Argument(typed.to_owned())));
+    }
+    assert_eq!(settings.origin("kube-api-burst"), Some(&Origin::Default));
+}
+
+#[test]
+fn an_explicit_default_differs_from_no_flag() {
+    let settings = load_arguments(&["--leader-elect=true"]).expect("the flag is good");
+    assert_eq!(settings.get::<bool>("leader-elect").ok(), Some(true));
+    assert_eq!(settings.origin("leader-elect"), Some(&Origin::Argument("--leader-elect".to_owned())));
+}
+
+#[test]
+fn mistakes_are_refused_with_what_was_probably_meant() {
+    let unknown = |typed: &str, nearest: Option<&str>| {
+        argument(typed, Problem::UnknownFlag { nearest: nearest.map(str::to_owned) })
+    };
+    let letter = |typed: &str, letter, nearest: Option<&str>| {
+        argument(typed, Problem::UnknownShorthand { letter, nearest: nearest.map(str::to_owned) })
+    };
+    let positional =
+        |typed: &str, after: Option<&str>| argument(typed, Problem::Positional { after: after.map(str::to_owned) });
+    let cases = [
+        (&["--kube-api-qsp=1"][..], vec![unknown("--kube-api-qsp", Some("--kube-api-qps"))]),
+        (&["--kube-api-qsp", "1"], vec![unknown("--kube-api-qsp", Some("--kube-api-qps"))]),
+        (&["--pod-eviction-timeout=1m"], vec![unknown("--pod-eviction-timeout", None)]),
+        (&["--", "x"], vec![positional("x", None)]),
+        (&["-kubeconfig=x"], vec![letter("-kubeconfig", 'k', Some("--kubeconfig"))]),
+        (&["-x"], vec![letter("-x", 'x', Some("--v"))]),
+        (&["replicaset"], vec![positional("replicaset", None)]),
+        (&["-"], vec![positional("-", None)]),
+        (&["--leader-elect", "false"], vec![positional("false", Some("--leader-elect"))]),
+        (
+            &["--kube-api-burst"],
+            vec![argument("--kube-api-burst", Problem::MissingValue { expected: Kind::Int32.expected().to_owned() })],
+        ),
+        (
+            &["--kube-api-burst=many"],
+            vec![argument("--kube-api-burst", wrong_type("--kube-api-burst", "\"many\"", Kind::Int32.expected()))],
+        ),
+        (
+            &["--min-resync-period=12"],
+            vec![argument(
+                "--min-resync-period",
+                wrong_type("--min-resync-period", "\"12\"", Kind::Duration.expected()),
+            )],
+        ),
+        (
+            &["--concurrent-replicaset-syncs=0"],
+            vec![argument(
+                "--concurrent-replicaset-syncs",
+                Problem::Refused {
+                    setting: "--concurrent-replicaset-syncs".to_owned(),
+                    given: "\"0\"".to_owned(),
+                    reason: "must be greater than zero".to_owned(),
+                },
+            )],
+        ),
+        (
+            &["--feature-gates=DeploymentReplicaSetTerminatingReplica=false"],
+            vec![argument(
+                "--feature-gates",
+                Problem::UnknownGate {
+                    gate: "DeploymentReplicaSetTerminatingReplica".to_owned(),
+                    nearest: Some("DeploymentReplicaSetTerminatingReplicas".to_owned()),
+                },
+            )],
+        ),
+    ];
+    for (arguments, expected) in cases {
+        assert_eq!(load_arguments(arguments).err(), Some(expected), "{arguments:?}");
+    }
+}
+
+#[test]
+fn every_mistake_is_reported_at_once() {
+    let errors = load_arguments(&["--nope=1", "stray", "-v=x", "--kube-api-qps=fast", "--leader-elect=maybe"]);
+    let typed: Vec<String> = errors.expect_err("all are wrong").iter().map(|error| error.origin.to_string()).collect();
+    assert_eq!(typed, ["--nope", "stray", "-v", "--kube-api-qps", "--leader-elect"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn arguments_and_variables_that_are_no_text_are_refused() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
+    let garbage = || OsString::from_vec(vec![b'-', b'-', 0xff]);
+    let errors = load(&Sources::default().arguments([garbage()]).variables([(OsString::from("KCM_V"), garbage())]));
+    let problems: Vec<Problem> = errors.expect_err("both are garbage").into_iter().map(|error| error.problem).collect();
+    assert_eq!(problems, [Problem::NotText, Problem::NotText]);
+}
+
+#[test]
+fn help_is_given_when_asked_for_even_beside_mistakes() {
+    for arguments in [&["--help"][..], &["-h"], &["--nope", "--help"]] {
+        let outcome = table().load(&Sources::default().arguments(arguments));
+        assert!(matches!(outcome, Ok(Outcome::Help)), "{arguments:?}");
+    }
+    // Here it is a value.
+    assert!(load_arguments(&["--kubeconfig", "--help"]).is_ok());
+}
+
+#[test]
+fn help_stands_under_the_headings_of_upstream() {
+    let help = table().command("kube-controller-manager").render_help().to_string();
+    for heading in ["Generic flags:", "Logs flags:", "Misc flags:", "Replicaset-controller flags:", "Global flags:"] {
+        assert!(help.contains(heading), "{heading} in {help}");
+    }
+    assert!(help.contains("-v, --v <Level>"), "{help}");
+    assert!(help.contains("(default 12h0m0s)"), "{help}");
+    assert!(!help.contains("--hello-old"), "a deprecated flag is hidden in {help}");
+}
+
+#[test]
+fn the_command_takes_every_flag_that_we_take() {
+    let mut command = table().command("kube-controller-manager");
+    command.build();
+    for row in table().rows() {
+        let argument = format!("--{}={}", row.flag, row.initial.value());
+        let matches = command.try_get_matches_from_mut(["kube-controller-manager", &argument, &argument]);
+        assert!(matches.is_ok(), "{argument}: {matches:?}");
+    }
+}
+
+#[test]
+fn a_deprecated_flag_works_and_is_noticed() {
+    let settings = load_arguments(&["--hello-old"]).expect("it still works");
+    assert_eq!(settings.get::<bool>("hello-old").ok(), Some(true));
+    let expected = Notice::Deprecated {
+        origin: Origin::Argument("--hello-old".to_owned()),
+        flag: "hello-old",
+        advice: "say hello-greeting instead",
+    };
+    assert_eq!(settings.notices(), [expected]);
+}

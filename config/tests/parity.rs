@@ -1,0 +1,109 @@
+//! Names, types, defaults and sections are upstream's.
+
+use std::collections::BTreeMap;
+
+use kcm_config::{GateStage, Kind, Row, Table, Value, gates, generic};
+
+const FLAGS: &str = include_str!("data/flags.tsv");
+const DEFAULTS: &str = include_str!("data/config-defaults.json");
+const GATES: &str = include_str!("data/feature-gates.tsv");
+
+/// What upstream does not have.
+const OURS: &[&str] = &[generic::CONFIG];
+
+/// A tab-separated table by one of its columns.
+fn by_column(table: &'static str, column: usize) -> BTreeMap<&'static str, Vec<&'static str>> {
+    let rows = table.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>());
+    rows.map(|row| (row[column], row)).collect()
+}
+
+fn upstream_default(value: &Value, kind: Kind) -> String {
+    match (kind, value) {
+        (Kind::Strings, value) => format!("[{value}]"),
+        (_, value) => value.to_string(),
+    }
+}
+
+#[test]
+fn every_flag_of_upstream_s_has_its_section_type_and_default() {
+    let upstream = by_column(FLAGS, 1);
+    for row in generic::ROWS.iter().filter(|row| !OURS.contains(&row.flag)) {
+        let fields = upstream.get(row.flag).unwrap_or_else(|| panic!("upstream has no --{}", row.flag));
+        let short = row.short.map(String::from).unwrap_or_default();
+        let default = upstream_default(&row.initial.value(), row.kind());
+        let ours = [row.section, row.flag, &short, row.kind().name(), &default];
+        assert_eq!(fields[..5], ours, "--{}", row.flag);
+    }
+}
+
+#[test]
+fn what_is_ours_alone_is_not_upstream_s() {
+    let upstream = by_column(FLAGS, 1);
+    for flag in OURS {
+        assert!(!upstream.contains_key(flag), "--{flag}");
+    }
+}
+
+#[test]
+fn every_key_is_one_that_configz_prints_with_the_same_default() {
+    let defaults: serde_json::Value = serde_json::from_str(DEFAULTS).expect("the reference is JSON");
+    for row in generic::ROWS {
+        let Some(path) = row.path else { continue };
+        let upstream = defaults.pointer(&format!("/{}", path.replace('.', "/")));
+        let upstream = upstream.unwrap_or_else(|| panic!("/configz prints no {path}"));
+        assert_eq!(*upstream, json(row), "{path}");
+    }
+}
+
+fn json(row: &Row) -> serde_json::Value {
+    match row.initial.value() {
+        Value::Bool(value) => value.into(),
+        Value::Int32(value) => value.into(),
+        // `/configz` prints 20, not 20.0.
+        Value::Float32(value) => serde_json::from_str(&value.to_string()).expect("a finite number is JSON"),
+        Value::Duration(value) => value.to_string().into(),
+        Value::String(value) => value.into(),
+        Value::Strings(value) => value.into(),
+    }
+}
+
+#[test]
+fn every_key_of_configz_has_one_lower_camel_form_in_its_section() {
+    let defaults: serde_json::Value = serde_json::from_str(DEFAULTS).expect("the reference is JSON");
+    let mut paths = Vec::new();
+    leaves(&defaults, "", &mut paths);
+    let rows = paths.into_iter().filter(|path| !["kind", "apiVersion"].contains(&path.as_str())).enumerate();
+    // Rows hold constants; a test may leak a few bytes.
+    let rows = rows.map(|(number, path)| {
+        let flag: &'static str = format!("f{number}").leak();
+        Row::new(flag, "Test", kcm_config::Initial::Bool(false)).path(path.leak()).help("A key of upstream.")
+    });
+    assert_eq!(Table::new(rows).err(), None);
+}
+
+fn leaves(value: &serde_json::Value, path: &str, found: &mut Vec<String>) {
+    match value.as_object() {
+        Some(section) => {
+            for (key, inner) in section {
+                leaves(inner, &if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, found);
+            }
+        }
+        None => found.push(path.to_owned()),
+    }
+}
+
+#[test]
+fn every_gate_has_upstream_s_stage_default_and_lock() {
+    let upstream = by_column(GATES, 0);
+    for gate in gates::KNOWN {
+        let fields = upstream.get(gate.name).unwrap_or_else(|| panic!("upstream has no gate {}", gate.name));
+        let stage = match gate.stage {
+            GateStage::Alpha => "Alpha",
+            GateStage::Beta => "Beta",
+            GateStage::Ga => "GA",
+            GateStage::Deprecated => "Deprecated",
+        };
+        let (default, locked) = (gate.default.to_string(), if gate.locked { "locked" } else { "" });
+        assert_eq!(fields[..4], [gate.name, stage, &default, locked], "{}", gate.name);
+    }
+}

@@ -1,0 +1,72 @@
+//! A table like that of a real host, and sources for it.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this")]
+
+use std::path::PathBuf;
+
+use kcm_config::{
+    ConfigError, ConfigErrors, Effective, Initial, Origin, Outcome, Position, Problem, Row, Sources, Table, checks,
+    generic,
+};
+
+/// As the controllers crate would have it.
+pub const REPLICA_SET_SYNCS: Row = Row::new("concurrent-replicaset-syncs", "Replicaset-controller", Initial::Int32(5))
+    .path("ReplicaSetController.ConcurrentRSSyncs")
+    .help("How many replica sets are worked on at once.")
+    .check(checks::positive);
+
+/// As a plugin would have it, with a section of its own.
+pub const GREETING: Row =
+    Row::new("hello-greeting", "Hello", Initial::String("hello")).path("Hello.Greeting").help("What to say.");
+
+/// A setting that goes away.
+pub const OLD: Row = Row::new("hello-old", "Hello", Initial::Bool(false))
+    .path("Hello.Old")
+    .help("What nobody says any more.")
+    .deprecated("say hello-greeting instead");
+
+pub const FILE: &str = "/etc/kcm.yaml";
+
+pub fn table() -> Table {
+    let rows = generic::ROWS.iter().copied().chain([REPLICA_SET_SYNCS, GREETING, OLD]);
+    Table::new(rows).expect("the rows do not clash")
+}
+
+pub fn load(sources: &Sources) -> Result<Effective, Vec<ConfigError>> {
+    match table().load(sources) {
+        Ok(Outcome::Settings(settings)) => Ok(*settings),
+        Ok(Outcome::Help) => panic!("nobody asked for help"),
+        Err(ConfigErrors(errors)) => Err(errors),
+    }
+}
+
+pub fn load_arguments(arguments: &[&str]) -> Result<Effective, Vec<ConfigError>> {
+    load(&Sources::default().arguments(arguments))
+}
+
+/// A file with the headers on its first two lines, so that `body` begins on line three.
+pub fn load_file(body: &str) -> Result<Effective, Vec<ConfigError>> {
+    load_whole_file(&format!("{HEADERS}{body}"))
+}
+
+pub const HEADERS: &str =
+    "apiVersion: kubecontrollermanager.config.k8s.io/v1alpha1\nkind: KubeControllerManagerConfiguration\n";
+
+pub fn load_whole_file(text: &str) -> Result<Effective, Vec<ConfigError>> {
+    load(&Sources::default().arguments(["--config", FILE]).file(FILE, text))
+}
+
+pub fn argument(typed: &str, problem: Problem) -> ConfigError {
+    ConfigError { origin: Origin::Argument(typed.to_owned()), problem }
+}
+
+pub fn at(line: usize, column: usize) -> Origin {
+    Origin::File { path: PathBuf::from(FILE), at: Some(Position { line, column }) }
+}
+
+pub fn in_file(line: usize, column: usize, problem: Problem) -> ConfigError {
+    ConfigError { origin: at(line, column), problem }
+}
+
+pub fn wrong_type(setting: &str, given: &str, expected: &str) -> Problem {
+    Problem::WrongType { setting: setting.to_owned(), given: given.to_owned(), expected: expected.to_owned() }
+}

@@ -1,0 +1,30 @@
+//! How the process ends.
+
+use std::process::ExitCode;
+
+/// How the process ended, and its exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It was asked to stop, and did; or it printed what it was asked for.
+    Stopped = 0,
+    /// It refused to start: usage, configuration, or the set of controllers. All reasons were printed.
+    Refused = 1,
+    /// The API server cannot be reached or used.
+    ApiServer = 2,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_are_those_that_the_documentation_promises() {
+        assert_eq!([Exit::Stopped as u8, Exit::Refused as u8, Exit::ApiServer as u8], [0, 1, 2]);
+    }
+}

@@ -1,0 +1,5 @@
+//! The binary `kube-controller-manager`.
+
+fn main() -> std::process::ExitCode {
+    kcm_controller_manager::main()
+}

@@ -1,0 +1,132 @@
+//! From settings to a running manager.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_config::{AccessError, Effective, Origin};
+use kcm_framework::client::{ClientBuilder, Limits, UserAgent, connect, load_config};
+use kcm_framework::clock::{Clock as _, SystemClock};
+use kcm_framework::{Extensions, Manager, ManagerError, Metrics, Registry, Selection, Stop};
+
+use crate::signals::Signals;
+use crate::{Exit, UPSTREAM, command, logs};
+
+/// Checked settings: all that is needed to run.
+pub(crate) struct Config {
+    registry: Registry,
+    selection: Selection,
+    settings: Effective,
+    kubeconfig: Option<PathBuf>,
+    limits: Limits,
+    start_interval: Duration,
+    min_resync: Duration,
+    verbosity: i32,
+}
+
+impl Config {
+    /// Checks what no row can check alone.
+    ///
+    /// # Errors
+    /// Every reason for not starting.
+    pub(crate) fn check(registry: Registry, settings: Effective) -> Result<Self, Vec<String>> {
+        let mut reasons = Vec::new();
+        let read = |error: AccessError| vec![error.to_string()];
+        let names: Vec<String> = settings.get("controllers").map_err(read)?;
+        let selection = Selection::parse(names.iter().map(String::as_str), &registry, UPSTREAM);
+        if settings.get::<bool>("leader-elect").map_err(read)?
+            && settings.origin("leader-elect") != Some(&Origin::Default)
+        {
+            reasons.push(
+                "there is no leader election yet: give --leader-elect=false and run a single replica".to_owned(),
+            );
+        }
+        let qps = settings.get("kube-api-qps").map_err(read)?;
+        let burst = settings.get::<i32>("kube-api-burst").map_err(read)?;
+        if qps > 0.0 && burst <= 0 {
+            reasons.push(format!("--kube-api-burst={burst} lets no request pass at --kube-api-qps={qps}: give at least 1"));
+        }
+        let kubeconfig = settings.get::<String>("kubeconfig").map_err(read)?;
+        let selection = match selection {
+            Ok(selection) if reasons.is_empty() => selection,
+            Ok(_) => return Err(reasons),
+            Err(errors) => {
+                reasons.extend(errors.iter().map(|error| format!("--controllers: {error}")));
+                return Err(reasons);
+            }
+        };
+        Ok(Self {
+            kubeconfig: (!kubeconfig.is_empty()).then(|| kubeconfig.into()),
+            limits: Limits { qps, burst: u32::try_from(burst).unwrap_or(0) },
+            start_interval: settings.get("controller-start-interval").map_err(read)?,
+            min_resync: settings.get("min-resync-period").map_err(read)?,
+            verbosity: settings.get("v").map_err(read)?,
+            registry,
+            selection,
+            settings,
+        })
+    }
+}
+
+/// Runs the manager until it is told to stop.
+pub(crate) fn run(config: Config) -> Exit {
+    logs::print(config.verbosity);
+    for notice in config.settings.notices() {
+        tracing::warn!("{notice}");
+    }
+    if config.settings.origin("leader-elect") == Some(&Origin::Default) {
+        tracing::warn!("There is no leader election yet: run a single replica; --leader-elect=false silences this");
+    }
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(manage(config)),
+        Err(error) => command::refuse(&[format!("cannot start threads: {error}")]),
+    }
+}
+
+async fn manage(config: Config) -> Exit {
+    let stop = Stop::default();
+    let signals = match Signals::catch() {
+        Ok(signals) => signals,
+        Err(error) => return command::refuse(&[format!("cannot catch signals: {error}")]),
+    };
+    let manager = match manager(config).await {
+        Ok(manager) => manager,
+        Err(reason) => return command::refuse(&[reason]),
+    };
+    let ended = tokio::select! {
+        ended = manager.run(stop.clone()) => ended,
+        () = signals.pass_to(stop) => Ok(()),
+    };
+    match ended {
+        Ok(()) => Exit::Stopped,
+        Err(ManagerError::ApiServer(reason)) => {
+            command::refuse(&[reason]);
+            Exit::ApiServer
+        }
+        Err(error) => command::refuse(&[error]),
+    }
+}
+
+async fn manager(config: Config) -> Result<Manager, String> {
+    let cluster = load_config(config.kubeconfig.as_deref()).await.map_err(|error| error.to_string())?;
+    let client = connect(&cluster).map_err(|error| error.to_string())?;
+    let host = cluster.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+    let metrics = Metrics::new();
+    let user_agent = UserAgent::new("kube-controller-manager", concat!("v", env!("CARGO_PKG_VERSION")), "");
+    let clients = ClientBuilder::with_metrics(client, user_agent, config.limits, metrics.requests_to(&host));
+    let clock = SystemClock;
+    Ok(Manager {
+        registry: config.registry,
+        selection: config.selection,
+        settings: config.settings,
+        clients,
+        server: cluster.cluster_url.to_string(),
+        // Replicas that start together must not draw the same delays.
+        seed: clock.now().as_nanosecond().cast_unsigned() as u64 ^ u64::from(std::process::id()),
+        clock: Arc::new(clock),
+        metrics,
+        start_interval: config.start_interval,
+        min_resync: config.min_resync,
+        extensions: Extensions::default(),
+    })
+}

@@ -1,0 +1,37 @@
+//! Signals: the first asks to finish what is in hand, the second ends at once.
+
+use std::io;
+
+use kcm_framework::Stop;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The two signals that end a process, once they are caught.
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Catches SIGTERM and SIGINT from now on.
+    pub(crate) fn catch() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Passes signals on to `stop`, for ever.
+    pub(crate) async fn pass_to(mut self, stop: Stop) {
+        self.next().await;
+        tracing::info!("Finishing what is in hand; a second signal ends at once");
+        stop.drain.cancel();
+        self.next().await;
+        tracing::warn!("Ending at once");
+        stop.abort.cancel();
+        std::future::pending().await
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The effects: one reconcile from observation to status, and every request that it makes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use jiff::Timestamp;
+use kcm_api::views::{Pod, ReplicaSet, ReplicaSetStatus};
+use kcm_api::{KnownView as _, ObjectKey, PartialObjectMeta};
+use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Part, Patch, Payload};
+use kcm_framework::clock::Clock;
+use kcm_framework::{Outcome, Reconcile, ReconcileError, Recorder, Session};
+
+use super::batch::SlowStart;
+use super::body::{Template, adoption, release};
+use super::claim::{Claims, plan_claims};
+use super::error::{Behind, ClaimError, PodClaimError, ScaleError, retried};
+use super::metrics::Metrics;
+use super::notice::Notice;
+use super::observe::Caches;
+use super::plan::{Plan, Step, plan};
+use super::settings::Settings;
+use super::status::{Counted, recheck_at, status, with_status};
+
+/// How often another name is tried for a pod whose name is taken, as the API server does for names that it makes.
+const NAMES_TRIED: usize = 8;
+
+/// Brings replica sets to their desired state.
+pub(super) struct Reconciler {
+    pub(super) caches: Caches,
+    pub(super) settings: Settings,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) events: Recorder,
+    pub(super) metrics: Metrics,
+}
+
+#[async_trait]
+impl Reconcile for Reconciler {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let Some(observed) = self.caches.observe(key) else { return Ok(Outcome::done()) };
+        let owner = &*observed.owner;
+        let selector = match &owner.selector {
+            Ok(selector) => selector,
+            Err(error) => {
+                // Selectors do not change, so there is nothing to try again.
+                tracing::error!(%error, "Replica set cannot be handled: its selector is invalid");
+                return Ok(Outcome::done());
+            }
+        };
+        let work = Work { reconciler: self, session, owner };
+        let claims = plan_claims(&observed, selector);
+        let terminating = claims.terminating;
+        let active = work.claim(claims).await?;
+
+        let scaled = match plan(&observed, &active, self.settings, self.clock.now()) {
+            Plan::Rest(why) => {
+                tracing::debug!(?why, pods = active.len(), "The number of pods stays");
+                Ok(())
+            }
+            Plan::Scale(step) => work.apply(step).await,
+        };
+
+        let now = self.clock.now();
+        let failure = scaled.as_ref().err().and_then(ScaleError::failure);
+        let status = status(owner, Counted { active: &active, terminating }, failure.as_ref(), self.settings, now);
+        if status != owner.status {
+            work.put_status(&status).await?;
+        }
+        scaled?;
+        Ok(recheck_at(owner, &active, &status, now).map_or_else(Outcome::done, |at| self.recheck(at)))
+    }
+}
+
+impl Reconciler {
+    fn recheck(&self, at: Timestamp) -> Outcome {
+        let delay = at.duration_since(self.clock.now());
+        Outcome::recheck_after(Duration::try_from(delay).unwrap_or(Duration::ZERO))
+    }
+}
+
+/// One reconcile of one replica set.
+struct Work<'a> {
+    reconciler: &'a Reconciler,
+    session: &'a Session,
+    owner: &'a ReplicaSet,
+}
+
+impl Work<'_> {
+    /// Adopts and releases; the pods that count from then on.
+    ///
+    /// # Errors
+    /// Any failure, after everything was tried: without knowing its pods a replica set is not scaled.
+    async fn claim(&self, claims: Claims) -> Result<Vec<Arc<Pod>>, ReconcileError> {
+        let mut active = claims.kept;
+        let mut errors = Vec::new();
+        for pod in &claims.release {
+            match self.patch(pod, Payload::json(&release(self.owner, pod))).await {
+                Ok(()) => tracing::info!(pod = %pod.metadata.key, "Released pod"),
+                // The pod is gone, or the reference is.
+                Err(error) if error.is_not_found() || error.is_invalid() => {}
+                Err(error) => errors.push(PodClaimError::Release(error)),
+            }
+        }
+        if !claims.adopt.is_empty() {
+            match self.recheck_owner().await {
+                Ok(()) => self.adopt(claims.adopt, &mut active, &mut errors).await,
+                Err(error) => errors.push(error),
+            }
+        }
+        ClaimError::of(errors).map_or(Ok(active), |error| Err(error.into()))
+    }
+
+    async fn adopt(&self, orphans: Vec<Arc<Pod>>, active: &mut Vec<Arc<Pod>>, errors: &mut Vec<PodClaimError>) {
+        for pod in orphans {
+            match self.patch(&pod, Payload::json(&adoption(self.owner, &pod))).await {
+                Ok(()) => {
+                    tracing::info!(pod = %pod.metadata.key, "Adopted pod");
+                    active.push(pod);
+                }
+                Err(error) if error.is_not_found() => {}
+                Err(error) => errors.push(PodClaimError::Adopt(error)),
+            }
+        }
+    }
+
+    async fn patch(&self, pod: &Pod, body: Payload) -> Result<(), ApiError> {
+        self.session.patch(&Pod::RESOURCE, &pod.metadata.key, Part::Whole, Patch::Strategic(body)).await.map(|_| ())
+    }
+
+    /// Makes sure, with the API server and not with a cache, that the replica set is there and not being deleted.
+    ///
+    /// What is adopted afterwards cannot have been orphaned by a deletion that we had not seen.
+    async fn recheck_owner(&self) -> Result<(), PodClaimError> {
+        let key = &self.owner.metadata.key;
+        let live: PartialObjectMeta =
+            self.session.api().get(&ReplicaSet::RESOURCE, key).await.map_err(PodClaimError::Recheck)?;
+        let behind = if live.metadata.uid != self.owner.metadata.uid {
+            Behind::Replaced { got: live.metadata.uid, wanted: self.owner.metadata.uid.clone() }
+        } else if let Some(since) = live.metadata.deletion_timestamp {
+            Behind::Terminating { since }
+        } else {
+            return Ok(());
+        };
+        Err(PodClaimError::Behind { owner: key.clone(), behind })
+    }
+
+    async fn apply(&self, step: Step) -> Result<(), ScaleError> {
+        match step {
+            Step::CreatePods { count } => self.create_pods(count).await,
+            Step::RefuseTemplate(refusal) => Err(ScaleError::Refused(refusal)),
+            Step::DeletePods { victims, age_ratios } => {
+                self.reconciler.metrics.chosen(&age_ratios);
+                self.delete_pods(&victims).await
+            }
+        }
+    }
+
+    async fn create_pods(&self, count: usize) -> Result<(), ScaleError> {
+        tracing::info!(count, wanted = self.owner.replicas, "Too few pods: creating");
+        let template = Template::of(self.owner);
+        let mut batches = SlowStart::of(count);
+        let mut first_error = None;
+        while let Some(size) = batches.next_batch() {
+            let mut calls: FuturesUnordered<_> = (0..size).map(|_| self.create_pod(&template)).collect();
+            while let Some(answer) = calls.next().await {
+                if let Err(error) = answer {
+                    batches.stop();
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        first_error.map_or(Ok(()), |error| Err(ScaleError::Create(error)))
+    }
+
+    async fn create_pod(&self, template: &Template<'_>) -> Result<(), ApiError> {
+        let mut names_left = NAMES_TRIED;
+        loop {
+            names_left -= 1;
+            let name = self.session.generate_name(template.generate_name());
+            let namespace = self.owner.metadata.key.namespace().unwrap_or_default();
+            let key = ObjectKey::namespaced(namespace, name.as_str());
+            let answer = self.session.create(&Pod::RESOURCE, &key, Payload::json(&template.pod(&name))).await;
+            let error = match answer {
+                Ok(_) => {
+                    self.tell(&Notice::CreatedPod { name });
+                    return Ok(());
+                }
+                Err(error) if error.is_already_exists() && names_left > 0 => continue,
+                // The namespace takes everything in it along: there is nothing to tell, and nothing to try again.
+                Err(error) if error.is_namespace_terminating() => return Ok(()),
+                Err(error) => error,
+            };
+            self.tell(&Notice::CreateFailed { message: error.message() });
+            return Err(error);
+        }
+    }
+
+    async fn delete_pods(&self, victims: &[Arc<Pod>]) -> Result<(), ScaleError> {
+        tracing::info!(count = victims.len(), wanted = self.owner.replicas, "Too many pods: deleting");
+        let mut calls: FuturesUnordered<_> = victims.iter().map(|pod| self.delete_pod(pod)).collect();
+        let mut first_error = None;
+        while let Some(answer) = calls.next().await {
+            match (answer, &first_error) {
+                // What only the cache was late for gives way to what went wrong.
+                (Err(error), None | Some(ScaleError::Replaced(_))) => first_error = Some(error),
+                (Ok(()), _) | (Err(_), Some(_)) => {}
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    async fn delete_pod(&self, pod: &Pod) -> Result<(), ScaleError> {
+        let (key, uid) = (&pod.metadata.key, &pod.metadata.uid);
+        match self.session.delete(&Pod::RESOURCE, key, uid, &DeleteOptions::of_uid(uid.clone())).await {
+            Ok(Deleted::Accepted) => self.tell(&Notice::DeletedPod { name: key.name().to_owned() }),
+            Ok(Deleted::Gone) => {}
+            // It is another pod by now: ours is gone, which the cache is about to show.
+            Err(error) if error.is_conflict() => return Err(ScaleError::Replaced(error)),
+            Err(error) => {
+                self.tell(&Notice::DeleteFailed { message: error.message() });
+                return Err(ScaleError::Delete(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the status; on any error once more, into what the API server has by now.
+    async fn put_status(&self, status: &ReplicaSetStatus) -> Result<(), ReconcileError> {
+        if self.put_status_into(self.owner, status).await.is_ok() {
+            return Ok(());
+        }
+        let key = &self.owner.metadata.key;
+        let live: ReplicaSet = self.session.api().get(&ReplicaSet::RESOURCE, key).await.map_err(retried)?;
+        if live.metadata.uid != self.owner.metadata.uid {
+            let behind = Behind::Replaced { got: live.metadata.uid.clone(), wanted: self.owner.metadata.uid.clone() };
+            return Err(behind.into());
+        }
+        self.put_status_into(&live, status).await
+    }
+
+    async fn put_status_into(&self, current: &ReplicaSet, status: &ReplicaSetStatus) -> Result<(), ReconcileError> {
+        let document = with_status(current, status).map_err(|error| ReconcileError::new(Class::Terminal, error))?;
+        let key = &current.metadata.key;
+        let body = Payload::raw(document.as_str().to_owned());
+        self.session.put(&ReplicaSet::RESOURCE, key, Part::Status, body).await.map_err(retried)?;
+        Ok(())
+    }
+
+    fn tell(&self, notice: &Notice) {
+        self.reconciler.tell(self.owner, notice);
+    }
+}

@@ -1,0 +1,31 @@
+//! The metrics of this controller.
+
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// How old the pods are that are deleted, beside the youngest.
+#[derive(Debug, Clone)]
+pub(super) struct Metrics {
+    deletion_age_ratio: Histogram,
+}
+
+impl Metrics {
+    /// Makes the metrics part of `registry`, by upstream's names.
+    pub(super) fn register(metrics: &kcm_framework::Metrics) -> Self {
+        let deletion_age_ratio = Histogram::new([0.25, 0.5, 1.0, 2.0, 4.0, 8.0]);
+        registry.register(
+            "replicaset_controller_sorting_deletion_age_ratio",
+            "How many times as old as the youngest ready pod a pod is that is chosen for deletion",
+            deletion_age_ratio.clone(),
+        );
+        Self { deletion_age_ratio }
+    }
+
+    /// Observes the pods of one choice.
+    pub(super) fn chosen(&self, age_ratios: &[i64]) {
+        for ratio in age_ratios {
+            #[expect(clippy::cast_precision_loss, reason = "a histogram up to 8 does not tell ratios of 2^53 apart")]
+            self.deletion_age_ratio.observe(*ratio as f64);
+        }
+    }
+}

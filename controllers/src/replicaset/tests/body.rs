@@ -1,0 +1,93 @@
+//! What is sent.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::fixtures::{pod, replica_set};
+use crate::replicaset::body::{Template, adoption, release};
+
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap()
+}
+
+#[test]
+fn a_new_pod_is_the_template_with_an_owner_and_a_name() {
+    let template = json!({
+        "metadata": {
+            "name": "ignored",
+            "namespace": "ignored",
+            "ownerReferences": [{ "kind": "Ignored" }],
+            "creationTimestamp": null,
+            "labels": { "app": "web", "pod-template-hash": "abc" },
+            "annotations": { "note": "kept" },
+            "finalizers": ["example.com/hold"],
+            "newMetadataField": "ignored",
+        },
+        "spec": {
+            "containers": [{ "name": "main", "image": "image", "brandNewField": { "deep": [1, 2.50, null] } }],
+            "unknownField": "kept",
+        },
+    });
+    let owner = replica_set("web")
+        .with("/metadata", "annotations", json!({ "note": "of the replica set" }))
+        .with("/spec", "template", template)
+        .build();
+    let made = text(&Template::of(&owner).pod("web-x7k2p"));
+    assert_eq!(
+        serde_json::from_str::<Value>(&made).unwrap(),
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "web-x7k2p",
+                "generateName": "web-",
+                "namespace": "shop",
+                "labels": { "app": "web", "pod-template-hash": "abc" },
+                "annotations": { "note": "kept" },
+                "finalizers": ["example.com/hold"],
+                "ownerReferences": [{
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": "web",
+                    "uid": "uid-of-web",
+                    "controller": true,
+                    "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": {
+                "containers": [{ "name": "main", "image": "image", "brandNewField": { "deep": [1, 2.50, null] } }],
+                "unknownField": "kept",
+            },
+        })
+    );
+    assert!(made.contains("2.5"), "the spec is carried as it was served");
+}
+
+#[test]
+fn a_bare_template_makes_a_bare_pod() {
+    let owner = replica_set("web").with("/spec", "template", json!({ "metadata": { "labels": { "app": "web" } } })).build();
+    let made: Value = serde_json::from_str(&text(&Template::of(&owner).pod("web-1"))).unwrap();
+    assert_eq!(made["metadata"]["labels"], json!({ "app": "web" }));
+    assert_eq!((made.get("spec"), made["metadata"].get("annotations")), (None, None));
+}
+
+#[test]
+fn adoption_names_the_controller_and_the_pod() {
+    let (owner, pod) = (replica_set("web").build(), pod("a").orphan().build());
+    assert_eq!(
+        text(&adoption(&owner, &pod)),
+        concat!(
+            r#"{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","#,
+            r#""uid":"uid-of-web","controller":true,"blockOwnerDeletion":true}],"uid":"uid-of-a"}}"#,
+        )
+    );
+}
+
+#[test]
+fn release_names_the_pod_and_who_lets_go() {
+    let (owner, pod) = (replica_set("web").uid(r#"odd"uid"#).build(), pod("a").build());
+    assert_eq!(
+        text(&release(&owner, &pod)),
+        r#"{"metadata":{"uid":"uid-of-a","ownerReferences":[{"$patch":"delete","uid":"odd\"uid"}]}}"#
+    );
+}

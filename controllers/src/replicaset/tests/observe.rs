@@ -1,0 +1,90 @@
+//! From caches to a snapshot.
+
+use kcm_api::views::{Pod, ReplicaSet};
+use kcm_informers::{Factory, FactoryOptions, Scope};
+use kcm_sandbox::Sandbox;
+use serde_json::json;
+
+use super::cluster::{create_pod, create_replica_set};
+use super::fixtures::{NAMESPACE, build, key, names, pod, replica_set};
+use crate::replicaset::observe::{Caches, Observed};
+use crate::replicaset::rank::Occupancy;
+
+/// What is observed of the replica set `web` of an API server that `prepare` has filled.
+async fn observe_web(prepare: impl FnOnce(&Sandbox)) -> Observed {
+    let sandbox = Sandbox::default();
+    for namespace in [NAMESPACE, "elsewhere"] {
+        sandbox.create_namespace(namespace).unwrap();
+    }
+    prepare(&sandbox);
+    let factory = Factory::new(FactoryOptions::new(sandbox.client(), 1));
+    let caches = Caches::new(factory.informer::<ReplicaSet>(Scope::default()), factory.informer::<Pod>(Scope::default()));
+    factory.start();
+    caches.replica_sets.wait_synced().await;
+    caches.pods.wait_synced().await;
+    let mut observed = caches.observe(&key("web")).unwrap();
+    observed.pods.sort_by(|a, b| a.metadata.key.cmp(&b.metadata.key));
+    factory.shut_down().await;
+    observed
+}
+
+#[tokio::test(start_paused = true)]
+async fn sees_its_own_pods_and_the_orphans_that_it_selects() {
+    let observed = observe_web(|sandbox| {
+        let web = create_replica_set(sandbox, &replica_set("web").replicas(9));
+        let uid = web["metadata"]["uid"].as_str().unwrap();
+        let own = |name: &str| pod(name).owner("ReplicaSet", "web", uid);
+        for pod in [
+            own("own"),
+            own("own-failed").phase("Failed"),
+            own("own-relabelled").labels(json!({})),
+            own("namesake-elsewhere").namespace("elsewhere"),
+            pod("kind").owner("Job", "web", uid),
+            pod("name").owner("ReplicaSet", "other", uid),
+            pod("uid").owner("ReplicaSet", "web", "uid-before"),
+            pod("orphan").orphan(),
+            pod("orphan-unselected").orphan().labels(json!({})),
+            pod("orphan-elsewhere").orphan().namespace("elsewhere"),
+        ] {
+            create_pod(sandbox, &pod);
+        }
+    })
+    .await;
+    assert_eq!(names(&observed.pods), ["orphan", "own", "own-failed", "own-relabelled"]);
+    assert_eq!(observed.occupancy, Occupancy::default(), "nobody is to go, so nobody looks around");
+}
+
+#[tokio::test(start_paused = true)]
+async fn company_is_every_active_pod_that_a_sibling_selects() {
+    let deployment = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "uid-of-d", "controller": true }]);
+    let observed = observe_web(|sandbox| {
+        let by_deployment = |name: &str| replica_set(name).with("/metadata", "ownerReferences", deployment.clone());
+        create_replica_set(sandbox, &by_deployment("web").replicas(0));
+        create_replica_set(sandbox, &by_deployment("old"));
+        create_replica_set(sandbox, &replica_set("stranger"));
+        let of = |name: &str, app: &str, node: &str| pod(name).labels(json!({ "app": app })).orphan().node(node);
+        for pod in [
+            of("a", "web", "one"),
+            of("b", "old", "one"),
+            of("c", "old", "two"),
+            of("d", "old", "two").owned_by("somebody"),
+            of("e", "stranger", "two"),
+            of("f", "old", "two").namespace("elsewhere"),
+        ] {
+            create_pod(sandbox, &pod);
+        }
+    })
+    .await;
+    let company = build(&[pod("a").node("one"), pod("b").node("one"), pod("c").node("two"), pod("d").node("two")]);
+    assert_eq!(observed.occupancy, Occupancy::of(company.iter().map(|pod| &**pod)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_set_of_its_own_has_no_company() {
+    let observed = observe_web(|sandbox| {
+        create_replica_set(sandbox, &replica_set("web").replicas(0));
+        create_pod(sandbox, &pod("a").orphan());
+    })
+    .await;
+    assert_eq!(observed.occupancy, Occupancy::default());
+}

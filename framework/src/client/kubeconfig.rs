@@ -1,0 +1,282 @@
+//! Where the API server is and who we are: a kubeconfig file, or the pod we run in.
+
+use std::path::{Path, PathBuf};
+
+use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
+
+use super::proxy::Environment;
+
+/// No usable configuration; each is a sentence that says what was tried and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// There is no such file.
+    #[error("the kubeconfig {path:?} does not exist: check the path given with --kubeconfig")]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be read.
+    #[error("the kubeconfig {path:?} cannot be read ({reason}): check its permissions and who runs this process")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        reason: String,
+    },
+    /// The file is no kubeconfig.
+    #[error("the kubeconfig {path:?} is not a valid `kind: Config` file: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        reason: String,
+    },
+    /// The file does not say which cluster is meant.
+    #[error("the kubeconfig {path:?} has no current context: set one with `kubectl config use-context`")]
+    NoCurrentContext {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file names something that it does not contain.
+    #[error("the kubeconfig {path:?} has no {missing}: add it, or choose another current context")]
+    Incomplete {
+        /// The file.
+        path: PathBuf,
+        /// What is named, or needed, and not there.
+        missing: String,
+    },
+    /// A certificate or key in the file, or named by it, cannot be used.
+    #[error("the kubeconfig {path:?} has an unusable {field}: {reason}")]
+    BadData {
+        /// The file.
+        path: PathBuf,
+        /// The field at fault.
+        field: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// No file was given, and this is no pod.
+    #[error(
+        "no --kubeconfig was given and this process does not run in a pod ({variable} is not set): give --kubeconfig=FILE"
+    )]
+    NotInCluster {
+        /// The variable that pods have.
+        variable: &'static str,
+    },
+    /// No file was given, and the pod's own credentials cannot be used.
+    #[error(
+        "no --kubeconfig was given, and the pod's service account cannot be used ({reason}): check that its token is mounted"
+    )]
+    InCluster {
+        /// Why.
+        reason: String,
+    },
+    /// A proxy stands between us and the API server.
+    #[error("the API server {server} is to be reached through the proxy {proxy}, which is not supported: {remedy}")]
+    Proxy {
+        /// The API server.
+        server: String,
+        /// The proxy.
+        proxy: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+}
+
+/// Loads the kubeconfig at `path`, or the configuration of the pod where none is given.
+pub async fn load_config(path: Option<&Path>) -> Result<Config, LoadError> {
+    let mut config = match path {
+        Some(path) => from_file(path).await?,
+        None => in_cluster()?,
+    };
+    // Kube takes a proxy from the environment without looking at NO_PROXY; we have decided that ourselves.
+    config.proxy_url = None;
+    // A write is repeated only by whoever knows what it means.
+    config.default_retry = false;
+    let server = config.cluster_url.to_string();
+    let host = config.cluster_url.host().unwrap_or_default();
+    match Environment::of_process().proxy_for(host, config.cluster_url.port_u16()) {
+        Some(proxy) => Err(LoadError::Proxy {
+            server,
+            proxy,
+            remedy: "list the server in the variable NO_PROXY, or unset HTTPS_PROXY",
+        }),
+        None => Ok(config),
+    }
+}
+
+async fn from_file(path: &Path) -> Result<Config, LoadError> {
+    let explain = |error| explain(path.to_owned(), &error);
+    let file = Kubeconfig::read_from(path).map_err(explain)?;
+    let cluster_proxy = current_proxy(&file);
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(explain)?;
+    match cluster_proxy {
+        Some(proxy) => Err(LoadError::Proxy {
+            server: config.cluster_url.to_string(),
+            proxy,
+            remedy: "remove `proxy-url` from the cluster in the kubeconfig",
+        }),
+        None => Ok(config),
+    }
+}
+
+fn current_proxy(file: &Kubeconfig) -> Option<String> {
+    let name = file.current_context.as_ref()?;
+    let context = file.contexts.iter().find(|context| context.name == *name)?.context.as_ref()?;
+    let cluster = file.clusters.iter().find(|cluster| cluster.name == context.cluster)?.cluster.as_ref()?;
+    cluster.proxy_url.clone().filter(|url| !url.is_empty())
+}
+
+fn explain(path: PathBuf, error: &KubeconfigError) -> LoadError {
+    let bad = |field, reason: String| LoadError::BadData { path: path.clone(), field, reason };
+    match error {
+        KubeconfigError::ReadConfig(io, path) if io.kind() == std::io::ErrorKind::NotFound => {
+            LoadError::Missing { path: path.clone() }
+        }
+        KubeconfigError::ReadConfig(io, path) => LoadError::Unreadable { path: path.clone(), reason: io.to_string() },
+        KubeconfigError::CurrentContextNotSet => LoadError::NoCurrentContext { path },
+        KubeconfigError::LoadContext(name) if name.is_empty() => LoadError::NoCurrentContext { path },
+        KubeconfigError::LoadContext(name) => {
+            LoadError::Incomplete { path, missing: format!("context \"{name}\", which is its current context") }
+        }
+        KubeconfigError::LoadClusterOfContext(name) => {
+            LoadError::Incomplete { path, missing: format!("cluster \"{name}\", which its current context names") }
+        }
+        KubeconfigError::MissingClusterUrl => {
+            LoadError::Incomplete { path, missing: "`server` in the cluster of its current context".to_owned() }
+        }
+        KubeconfigError::ParseClusterUrl(why) => bad("`server`", why.to_string()),
+        KubeconfigError::ParseProxyUrl(why) => bad("`proxy-url`, or variable HTTPS_PROXY", why.to_string()),
+        KubeconfigError::LoadCertificateAuthority(why) => bad("`certificate-authority`", data_reason(why)),
+        KubeconfigError::LoadClientCertificate(why) => bad("`client-certificate`", data_reason(why)),
+        KubeconfigError::LoadClientKey(why) => bad("`client-key`", data_reason(why)),
+        KubeconfigError::ParseCertificates(why) => bad("`certificate-authority`", why.to_string()),
+        KubeconfigError::KindMismatch
+        | KubeconfigError::ApiVersionMismatch
+        | KubeconfigError::FindPath
+        | KubeconfigError::Parse(_) => LoadError::Malformed { path, reason: first_line(&error.to_string()) },
+    }
+}
+
+fn data_reason(error: &LoadDataError) -> String {
+    match error {
+        LoadDataError::DecodeBase64(why) => format!("its data is not base64 ({why})"),
+        LoadDataError::ReadFile(why, path) => format!("the file {} cannot be read ({why})", path.display()),
+        LoadDataError::NoBase64DataOrFile => "it is missing, though its counterpart is given".to_owned(),
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
+}
+
+fn in_cluster() -> Result<Config, LoadError> {
+    for variable in ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"] {
+        if std::env::var_os(variable).is_none_or(|value| value.is_empty()) {
+            return Err(LoadError::NotInCluster { variable });
+        }
+    }
+    Config::incluster().map_err(|error: InClusterError| LoadError::InCluster { reason: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    struct File(PathBuf);
+
+    impl File {
+        fn with(text: &str) -> Self {
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("kcm-kubeconfig-{}-{number}", std::process::id()));
+            std::fs::write(&path, text).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            drop(std::fs::remove_file(&self.0));
+        }
+    }
+
+    fn kubeconfig(cluster: &str, user: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+             contexts:\n- name: c\n  context: {{cluster: k, user: u}}\n\
+             clusters:\n- name: k\n  cluster: {cluster}\n\
+             users:\n- name: u\n  user: {user}\n"
+        )
+    }
+
+    async fn refusal(text: &str) -> String {
+        let file = File::with(text);
+        let error = load_config(Some(&file.0)).await.unwrap_err();
+        error.to_string().replace(file.0.to_str().unwrap(), "FILE")
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_used_is_refused_in_one_sentence() {
+        let missing = load_config(Some(Path::new("/nowhere/kube.conf"))).await.unwrap_err().to_string();
+        assert_eq!(
+            missing,
+            "the kubeconfig \"/nowhere/kube.conf\" does not exist: check the path given with --kubeconfig"
+        );
+        let directory = load_config(Some(Path::new("/"))).await.unwrap_err().to_string();
+        assert!(directory.starts_with("the kubeconfig \"/\" cannot be read ("), "{directory}");
+
+        let fine = "{server: \"https://127.0.0.1:6443\"}";
+        for (text, begins) in [
+            ("contexts: [".to_owned(), "the kubeconfig \"FILE\" is not a valid `kind: Config` file: "),
+            ("apiVersion: v1\nkind: Config\n".to_owned(), "the kubeconfig \"FILE\" has no current context: "),
+            (
+                "kind: Config\ncurrent-context: gone\n".to_owned(),
+                "the kubeconfig \"FILE\" has no context \"gone\", which is its current context: ",
+            ),
+            (kubeconfig("{}", "{}"), "the kubeconfig \"FILE\" has no `server` in the cluster"),
+            (
+                kubeconfig(fine, "{}").replace("name: k", "name: other"),
+                "the kubeconfig \"FILE\" has no cluster \"k\", which its current context names",
+            ),
+            (
+                kubeconfig("{server: \"https://127.0.0.1\", certificate-authority-data: \"%%\"}", "{}"),
+                "the kubeconfig \"FILE\" has an unusable `certificate-authority`: its data is not base64",
+            ),
+            (
+                kubeconfig("{server: \"https://127.0.0.1\", certificate-authority: /nowhere/ca.crt}", "{}"),
+                "the kubeconfig \"FILE\" has an unusable `certificate-authority`: the file /nowhere/ca.crt cannot be read",
+            ),
+            (
+                kubeconfig("{server: \"https://127.0.0.1\", proxy-url: \"http://proxy:3128\"}", "{}"),
+                "the API server https://127.0.0.1/ is to be reached through the proxy http://proxy:3128, which is not supported: remove `proxy-url`",
+            ),
+        ] {
+            let sentence = refusal(&text).await;
+            assert!(sentence.starts_with(begins), "{sentence}");
+            assert!(!sentence.contains('\n'), "{sentence}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_good_file_is_taken_and_kubes_own_retries_are_off() {
+        let file = File::with(&kubeconfig("{server: \"https://127.0.0.1:6443\"}", "{token: t}"));
+        let config = load_config(Some(&file.0)).await.unwrap();
+        assert_eq!(config.cluster_url.to_string(), "https://127.0.0.1:6443/");
+        assert!(!config.default_retry && config.proxy_url.is_none());
+    }
+
+    #[tokio::test]
+    async fn without_a_file_the_pod_is_tried() {
+        if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
+            let sentence = load_config(None).await.unwrap_err().to_string();
+            assert_eq!(
+                sentence,
+                "no --kubeconfig was given and this process does not run in a pod (KUBERNETES_SERVICE_HOST is not set): give --kubeconfig=FILE"
+            );
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What an API server serves, as one snapshot.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use kcm_api::Resource;
+
+/// One resource of the API server, in one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedResource {
+    /// Group, version, plural name, kind and scope.
+    pub resource: Resource,
+    /// What can be done with it: `list`, `watch`, `delete`…
+    pub verbs: BTreeSet<Box<str>>,
+    /// Its subresources: `status`, `scale`…
+    pub subresources: BTreeSet<Box<str>>,
+    /// Whether the group prefers this version over its others.
+    pub is_preferred: bool,
+}
+
+impl ServedResource {
+    /// Whether all of these can be done with it.
+    #[must_use]
+    pub fn supports(&self, verbs: &[&str]) -> bool {
+        verbs.iter().all(|verb| self.verbs.contains(*verb))
+    }
+}
+
+/// One version of a group as just asked for, with what it serves or why that is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FoundVersion {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) served: Result<Vec<FoundResource>, String>,
+}
+
+/// One resource as just asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct FoundResource {
+    pub(super) plural: String,
+    pub(super) kind: String,
+    pub(super) namespaced: bool,
+    pub(super) verbs: BTreeSet<Box<str>>,
+    pub(super) subresources: BTreeSet<Box<str>>,
+}
+
+/// All that an API server serves.
+///
+/// # Guarantees
+/// In the server's order of groups, and within a group the preferred version first. A version that cannot be asked
+/// about keeps the resources that it was last known to have, and is listed in [`broken`](Self::broken).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Resources {
+    served: Vec<ServedResource>,
+    broken: BTreeMap<String, String>,
+}
+
+impl Resources {
+    /// Takes what was found; `found` lists the preferred version of each group before its others.
+    pub(super) fn merge(previous: &Self, found: Vec<FoundVersion>) -> Self {
+        let mut merged = Self::default();
+        let mut groups_seen = BTreeSet::new();
+        for FoundVersion { group, version, served } in found {
+            let is_preferred = groups_seen.insert(group.clone());
+            match served {
+                Ok(resources) => merged.served.extend(resources.into_iter().map(|found| ServedResource {
+                    resource: Resource {
+                        group: Cow::Owned(group.clone()),
+                        version: Cow::Owned(version.clone()),
+                        plural: Cow::Owned(found.plural),
+                        kind: Cow::Owned(found.kind),
+                        namespaced: found.namespaced,
+                    },
+                    verbs: found.verbs,
+                    subresources: found.subresources,
+                    is_preferred,
+                })),
+                Err(reason) => {
+                    let known = previous
+                        .served
+                        .iter()
+                        .filter(|served| served.resource.group == *group && served.resource.version == *version);
+                    merged.served.extend(known.cloned().map(|served| ServedResource { is_preferred, ..served }));
+                    merged.broken.insert(format!("{group}/{version}"), reason);
+                }
+            }
+        }
+        merged
+    }
+
+    /// Every resource, in every version.
+    pub fn iter(&self) -> impl Iterator<Item = &ServedResource> {
+        self.served.iter()
+    }
+
+    /// Every resource once, in the version that its group prefers, or the first that has it.
+    pub fn preferred(&self) -> impl Iterator<Item = &ServedResource> {
+        let mut seen = BTreeSet::new();
+        self.iter().filter(move |served| seen.insert((&served.resource.group, &served.resource.plural)))
+    }
+
+    /// What is known about a resource, told by group, version and plural name.
+    #[must_use]
+    pub fn get(&self, resource: &Resource) -> Option<&ServedResource> {
+        self.iter().find(|served| {
+            let served = &served.resource;
+            served.group == resource.group && served.version == resource.version && served.plural == resource.plural
+        })
+    }
+
+    /// Whether a resource is served, told by group, version and plural name.
+    #[must_use]
+    pub fn is_available(&self, resource: &Resource) -> bool {
+        self.get(resource).is_some()
+    }
+
+    /// The resource of a kind, in the version that its group prefers, or the first that has it.
+    #[must_use]
+    pub fn resource_of_kind(&self, group: &str, kind: &str) -> Option<&Resource> {
+        self.iter().map(|served| &served.resource).find(|resource| resource.group == group && resource.kind == kind)
+    }
+
+    /// The resource of a kind in one version: what an owner reference or a scale target names.
+    #[must_use]
+    pub fn resource_of(&self, api_version: &str, kind: &str) -> Option<&Resource> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let mut resources = self.iter().map(|served| &served.resource);
+        resources.find(|resource| resource.group == group && resource.version == version && resource.kind == kind)
+    }
+
+    /// Versions of groups that could not be asked about, each with the reason.
+    #[must_use]
+    pub const fn broken(&self) -> &BTreeMap<String, String> {
+        &self.broken
+    }
+}

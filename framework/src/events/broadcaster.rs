@@ -1,0 +1,184 @@
+//! Recording and sending.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kcm_api::{Istr, ObjectKey, Resource};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::correlate::{Correlator, Decision};
+use super::event::{Event, EventMeta, EventType, ObjectReference, Occurrence};
+use crate::client::{ApiClient, ApiError, Cause, Part, Patch, Payload};
+use crate::clock::Clock;
+
+const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
+const QUEUED: usize = 1000;
+const TRIES: u32 = 12;
+const BETWEEN_TRIES: Duration = Duration::from_secs(10);
+
+/// Reports what happens to objects. Cheap to clone, never waits.
+///
+/// # Guarantees
+/// Events of one recorder are sent in order. When 1,000 wait to be sent, further ones are dropped, counted and logged.
+#[derive(Clone)]
+pub struct Recorder {
+    component: Istr,
+    queue: mpsc::Sender<Occurrence>,
+    clock: Arc<dyn Clock>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Recorder {
+    /// Reports that something happened to an object, now.
+    pub fn event(
+        &self,
+        regarding: &ObjectReference,
+        event_type: EventType,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) {
+        let occurrence = Occurrence {
+            component: self.component.clone(),
+            regarding: regarding.clone(),
+            event_type,
+            reason,
+            message: message.into(),
+            at: self.clock.now(),
+        };
+        tracing::debug!(
+            kind = regarding.kind,
+            namespace = regarding.namespace,
+            name = regarding.name,
+            r#type = ?event_type,
+            reason,
+            message = occurrence.message,
+            "Event occurred"
+        );
+        match self.queue.try_send(occurrence) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Full(lost)) => {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(name = lost.regarding.name, reason, "Too many events are waiting, dropped one");
+            }
+            Err(mpsc::error::TrySendError::Closed(lost)) => {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(name = lost.regarding.name, reason, "Events are not sent any more, dropped one");
+            }
+        }
+    }
+
+    /// How many events were dropped for want of room, or because they came after the end.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// Sends what one [`Recorder`] and its clones report.
+///
+/// # Upstream
+/// client-go's `EventBroadcaster` with its sink, one per controller: 12 tries 10 s apart, the first pause shortened at
+/// random. An event that the server refuses is not tried again. Beyond it: what waits at the end is still sent.
+pub struct Broadcaster {
+    client: ApiClient,
+    queue: mpsc::Receiver<Occurrence>,
+    correlator: Correlator,
+    random: fastrand::Rng,
+}
+
+impl Broadcaster {
+    /// A recorder for `component` and the broadcaster behind it, which sends through `client`.
+    #[must_use]
+    pub fn new(client: ApiClient, component: &str, clock: Arc<dyn Clock>, seed: u64) -> (Recorder, Self) {
+        let (sender, queue) = mpsc::channel(QUEUED);
+        let recorder = Recorder { component: component.into(), queue: sender, clock, dropped: Arc::default() };
+        let random = fastrand::Rng::with_seed(seed);
+        (recorder, Self { client, queue, correlator: Correlator::default(), random })
+    }
+
+    /// Sends until `cancel`, then, for at most `grace`, what is still waiting, once each.
+    ///
+    /// Returns earlier when every recorder is gone.
+    pub async fn run(mut self, cancel: CancellationToken, grace: Duration) {
+        loop {
+            let occurrence = tokio::select! {
+                biased;
+                () = cancel.cancelled() => break,
+                next = self.queue.recv() => match next {
+                    Some(occurrence) => occurrence,
+                    None => return,
+                },
+            };
+            let decision = self.correlator.decide(&occurrence);
+            self.send(&decision, TRIES, &cancel).await;
+        }
+        self.queue.close();
+        let flush = async {
+            while let Some(occurrence) = self.queue.recv().await {
+                let decision = self.correlator.decide(&occurrence);
+                self.send(&decision, 1, &cancel).await;
+            }
+        };
+        if tokio::time::timeout(grace, flush).await.is_err() {
+            tracing::warn!(unsent = self.queue.len(), "Stopped before all events were sent");
+        }
+    }
+
+    /// Sends an event; the end cuts pauses short, and the try under way is the last.
+    async fn send(&mut self, decision: &Decision, tries: u32, cancel: &CancellationToken) {
+        let (event, is_repeated) = match decision {
+            Decision::Create(event) => (event, false),
+            Decision::Repeat(event) => (event, true),
+            Decision::Drop => return,
+        };
+        for tried in 1..=tries {
+            let Err(error) = self.write(event, is_repeated).await else { return };
+            if !is_worth_another_try(&error) {
+                if error.is_already_exists() || error.is_namespace_terminating() {
+                    tracing::trace!(event = event.metadata.name, error = error.message(), "Server rejected event");
+                } else {
+                    tracing::error!(event = event.metadata.name, error = error.message(), "Server rejected event");
+                }
+                return;
+            }
+            tracing::debug!(event = event.metadata.name, tried, error = error.message(), "Unable to write event");
+            if tried == tries {
+                break;
+            }
+            let pause = if tried == 1 { BETWEEN_TRIES.mul_f64(self.random.f64()) } else { BETWEEN_TRIES };
+            let pause = error.retry_after().map_or(pause, |asked| asked.max(pause));
+            let was_cancelled = cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none();
+            if was_cancelled {
+                break;
+            }
+        }
+        tracing::error!(event = event.metadata.name, reason = event.reason, "Unable to write event, given up");
+    }
+
+    async fn write(&self, event: &Event, is_repeated: bool) -> Result<(), ApiError> {
+        let EventMeta { name, namespace } = &event.metadata;
+        if is_repeated {
+            let key = ObjectKey::namespaced(namespace.as_str(), name.as_str());
+            let patch = Patch::Strategic(Payload::json(&event.repetition()));
+            match self.client.patch(&EVENTS, &key, Part::Whole, patch).await {
+                Ok(_) => return Ok(()),
+                // Events live for an hour.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.client.create(&EVENTS, Some(namespace), Payload::json(event)).await.map(drop)
+    }
+}
+
+/// Whether the event may yet be taken: the server was not reached, or asks for patience.
+fn is_worth_another_try(error: &ApiError) -> bool {
+    match error.cause() {
+        Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) => true,
+        // Upstream's client repeats such requests beneath its broadcaster.
+        Cause::Status(_) => error.is_too_many_requests(),
+        Cause::Decode(_) | Cause::Encode(_) => false,
+    }
+}

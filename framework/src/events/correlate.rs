@@ -1,0 +1,114 @@
+//! Which occurrence becomes a new event, which repeats one, and which is one too many.
+//!
+//! # Upstream
+//! client-go's `EventCorrelator`, in its order: similar events are gathered into one, equal ones are counted, and
+//! each source may report only so much about each object. Its caches hold 4096 entries each, as here. Not taken
+//! over: refreshing the count from the server's answer, which only repeats what was sent.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::event::{Event, Occurrence, hash};
+use super::lru::Lru;
+use crate::client::Tokens;
+
+const CACHED: usize = 4096;
+const SIMILAR: usize = 10;
+const SIMILAR_WITHIN: SignedDuration = SignedDuration::from_secs(600);
+const SPAM_BURST: u32 = 25;
+const SPAM_QPS: f64 = 1.0 / 300.0;
+
+/// What to do about an occurrence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Write a new event.
+    Create(Event),
+    /// Count up the event of that name; write it anew where it is not there any more.
+    Repeat(Event),
+    /// Say nothing: this source has said too much about this object.
+    Drop,
+}
+
+/// What has been reported lately.
+#[derive(Debug)]
+pub struct Correlator {
+    groups: Lru<Group>,
+    told: Lru<Told>,
+    budgets: Lru<Tokens>,
+    named_at: i128,
+}
+
+#[derive(Debug)]
+struct Group {
+    messages: BTreeSet<u64>,
+    last: Timestamp,
+}
+
+#[derive(Debug)]
+struct Told {
+    name: String,
+    count: u32,
+    first: Timestamp,
+}
+
+impl Default for Correlator {
+    fn default() -> Self {
+        Self { groups: Lru::new(CACHED), told: Lru::new(CACHED), budgets: Lru::new(CACHED), named_at: 0 }
+    }
+}
+
+impl Correlator {
+    /// Decides about one occurrence; occurrences come in the order in which they happened.
+    pub fn decide(&mut self, occurrence: &Occurrence) -> Decision {
+        // No two events share a name, even within the resolution of a clock.
+        self.named_at = occurrence.at.as_nanosecond().max(self.named_at + 1);
+        let mut event = Event::of(occurrence, self.named_at);
+        let mut key = occurrence.full_key();
+        if self.is_one_of_many(occurrence) {
+            key = occurrence.group_key();
+            event.message = format!("(combined from similar events): {}", occurrence.message);
+            event.reporting_component = "".into();
+        }
+        let is_repeated = self.count(key, &mut event);
+        if !self.is_within_budget(occurrence) {
+            return Decision::Drop;
+        }
+        if is_repeated { Decision::Repeat(event) } else { Decision::Create(event) }
+    }
+
+    fn is_one_of_many(&mut self, occurrence: &Occurrence) -> bool {
+        let now = occurrence.at;
+        let fresh = || Group { messages: BTreeSet::new(), last: now };
+        let group = self.groups.get_or_insert_with(occurrence.group_key(), fresh);
+        if now.duration_since(group.last) > SIMILAR_WITHIN {
+            group.messages.clear();
+        }
+        group.last = now;
+        group.messages.insert(hash(&occurrence.message));
+        if group.messages.len() < SIMILAR {
+            return false;
+        }
+        // Stays one short of the limit, so that the next new message is gathered too.
+        group.messages.pop_first();
+        true
+    }
+
+    /// Whether an event of that key has been told; if so, `event` becomes its repetition.
+    fn count(&mut self, key: u64, event: &mut Event) -> bool {
+        let unheard = || Told { name: event.metadata.name.clone(), count: 0, first: event.first_timestamp };
+        let told = self.told.get_or_insert_with(key, unheard);
+        told.count = told.count.saturating_add(1);
+        event.count = told.count;
+        event.metadata.name.clone_from(&told.name);
+        event.first_timestamp = told.first;
+        told.count > 1
+    }
+
+    fn is_within_budget(&mut self, occurrence: &Occurrence) -> bool {
+        let now = Duration::try_from(occurrence.at.duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default();
+        let full = || Tokens::new(SPAM_QPS, SPAM_BURST);
+        self.budgets.get_or_insert_with(occurrence.source_key(), full).try_take(now)
+    }
+}

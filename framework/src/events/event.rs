@@ -1,0 +1,211 @@
+//! What happened to an object, and the `Event` of the core API that tells it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jiff::Timestamp;
+use kcm_api::{Istr, Meta, Resource, ResourceVersion, Uid};
+use serde::{Serialize, Serializer};
+
+/// The object that an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectReference {
+    /// `apiVersion` of the object.
+    pub api_version: String,
+    /// Kind of the object.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Identity over the object's whole life.
+    pub uid: Uid,
+    /// Version of the object that was looked at.
+    #[serde(skip_serializing_if = "ResourceVersion::is_unset")]
+    pub resource_version: ResourceVersion,
+    /// The part of the object, empty for the whole: `spec.containers{web}`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field_path: String,
+}
+
+impl ObjectReference {
+    /// A reference to the object of that resource and metadata.
+    #[must_use]
+    pub fn of(resource: &Resource, meta: &Meta) -> Self {
+        Self {
+            api_version: resource.api_version(),
+            kind: resource.kind.to_string(),
+            namespace: meta.key.namespace().unwrap_or_default().to_owned(),
+            name: meta.key.name().to_owned(),
+            uid: meta.uid.clone(),
+            resource_version: meta.resource_version.clone(),
+            field_path: String::new(),
+        }
+    }
+}
+
+/// Whether an event is as expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum EventType {
+    /// As expected.
+    Normal,
+    /// Something to look at.
+    Warning,
+}
+
+/// Something that happened, as a controller reports it.
+#[derive(Debug, Clone)]
+pub struct Occurrence {
+    /// Who reports it, for example `replicaset-controller`.
+    pub component: Istr,
+    /// The object that it is about.
+    pub regarding: ObjectReference,
+    /// Whether it is as expected.
+    pub event_type: EventType,
+    /// The machine-readable reason.
+    pub reason: &'static str,
+    /// What happened, for people.
+    pub message: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Occurrence {
+    /// Hash of who, about what and of which type: what the spam filter counts by.
+    pub(super) fn source_key(&self) -> u64 {
+        let object = &self.regarding;
+        hash(&(
+            &self.component,
+            &object.api_version,
+            &object.kind,
+            &object.namespace,
+            &object.name,
+            &object.uid,
+            self.event_type,
+        ))
+    }
+
+    /// Hash of everything but message and field: events of one group are similar.
+    pub(super) fn group_key(&self) -> u64 {
+        hash(&(self.source_key(), self.reason))
+    }
+
+    /// Hash of everything: events of one key are equal.
+    pub(super) fn full_key(&self) -> u64 {
+        hash(&(self.group_key(), &self.regarding.field_path, &self.message))
+    }
+}
+
+pub(super) fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// An `Event` of core/v1, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    kind: &'static str,
+    api_version: &'static str,
+    /// Name and namespace.
+    pub metadata: EventMeta,
+    /// The object that it is about.
+    pub involved_object: ObjectReference,
+    /// The machine-readable reason.
+    pub reason: &'static str,
+    /// What happened, for people.
+    pub message: String,
+    /// Who reported it.
+    pub source: EventSource,
+    /// When it happened first.
+    #[serde(serialize_with = "seconds")]
+    pub first_timestamp: Timestamp,
+    /// When it happened last.
+    #[serde(serialize_with = "seconds")]
+    pub last_timestamp: Timestamp,
+    /// How often it happened.
+    pub count: u32,
+    /// Whether it is as expected.
+    pub r#type: EventType,
+    /// Who reported it, once more; empty for events that stand for several.
+    pub reporting_component: Istr,
+    /// Always empty: controllers report as one.
+    pub reporting_instance: &'static str,
+}
+
+/// Name and namespace of an [`Event`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EventMeta {
+    /// Name of the event.
+    pub name: String,
+    /// That of the object, or `default`.
+    pub namespace: String,
+}
+
+/// Who reported an [`Event`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EventSource {
+    /// The component.
+    pub component: Istr,
+}
+
+impl Event {
+    pub(super) fn of(occurrence: &Occurrence, nanos: i128) -> Self {
+        let object = &occurrence.regarding;
+        let namespace = if object.namespace.is_empty() { "default" } else { &object.namespace };
+        Self {
+            kind: "Event",
+            api_version: "v1",
+            metadata: EventMeta { name: name(object, nanos), namespace: namespace.to_owned() },
+            involved_object: object.clone(),
+            reason: occurrence.reason,
+            message: occurrence.message.clone(),
+            source: EventSource { component: occurrence.component.clone() },
+            first_timestamp: occurrence.at,
+            last_timestamp: occurrence.at,
+            count: 1,
+            r#type: occurrence.event_type,
+            reporting_component: occurrence.component.clone(),
+            reporting_instance: "",
+        }
+    }
+
+    /// What a repetition changes about the event written first.
+    #[must_use]
+    pub fn repetition(&self) -> impl Serialize + use<'_> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Repetition<'a> {
+            count: u32,
+            #[serde(serialize_with = "seconds")]
+            last_timestamp: Timestamp,
+            message: &'a str,
+        }
+        Repetition { count: self.count, last_timestamp: self.last_timestamp, message: &self.message }
+    }
+}
+
+/// `<object>.<nanoseconds>`, or, where that is no name for an event, one made of the object's hash.
+fn name(object: &ObjectReference, nanos: i128) -> String {
+    let name = format!("{}.{nanos:x}", object.name);
+    if is_dns_subdomain(&name) { name } else { format!("{:016x}.{nanos:x}", hash(object)) }
+}
+
+fn is_dns_subdomain(name: &str) -> bool {
+    let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_label = |label: &str| {
+        let bytes = label.as_bytes();
+        let ends_well = |end: Option<&u8>| end.is_some_and(|&byte| is_alphanumeric(byte));
+        ends_well(bytes.first())
+            && ends_well(bytes.last())
+            && bytes.iter().all(|&byte| is_alphanumeric(byte) || byte == b'-')
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn seconds<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&time.strftime("%Y-%m-%dT%H:%M:%SZ"))
+}

@@ -1,0 +1,13 @@
+//! Events: what controllers tell people about objects.
+//!
+//! A [`Recorder`] takes occurrences without ever waiting; a [`Broadcaster`] correlates and sends them in the
+//! background. Both belong to one component of one identity, whose client and rate limit they use.
+
+mod broadcaster;
+mod correlate;
+mod event;
+mod lru;
+
+pub use broadcaster::{Broadcaster, Recorder};
+pub use correlate::{Correlator, Decision};
+pub use event::{Event, EventMeta, EventSource, EventType, ObjectReference, Occurrence};

@@ -1,0 +1,246 @@
+//! What the API client sends, and what it makes of answers.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use kcm_api::{ObjectKey, PartialObjectMeta, Resource, ResourceVersion, Uid};
+use kcm_framework::client::{
+    ApiClient, Cause, ClientBuilder, DeleteOptions, Deleted, ErrorClass, Limits, ListOptions, Part, Patch, Payload,
+    Propagation, UserAgent,
+};
+use kube::client::Body;
+use serde_json::json;
+use tokio::time::Instant;
+
+const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+const REPLICA_SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
+
+#[derive(Debug, Clone, PartialEq)]
+struct Sent {
+    line: String,
+    content_type: String,
+    accept: String,
+    user_agent: String,
+    body: String,
+}
+
+/// An API server that gives one answer to everything and remembers what it was asked.
+#[derive(Clone, Default)]
+struct Script {
+    code: u16,
+    body: String,
+    delay: Duration,
+    log: Arc<Mutex<Vec<Sent>>>,
+}
+
+impl Script {
+    fn answering(code: u16, body: impl ToString) -> Self {
+        Self { code, body: body.to_string(), ..Self::default() }
+    }
+
+    fn client(&self) -> kube::Client {
+        let script = self.clone();
+        kube::Client::new(
+            tower::service_fn(move |request: Request<Body>| {
+                let script = script.clone();
+                async move {
+                    let (head, body) = request.into_parts();
+                    let header = |name| head.headers.get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+                    let body = body.collect().await?.to_bytes();
+                    script.log.lock().unwrap().push(Sent {
+                        line: format!("{} {}", head.method, head.uri),
+                        content_type: header("content-type"),
+                        accept: header("accept"),
+                        user_agent: header("user-agent"),
+                        body: String::from_utf8(body.to_vec()).unwrap(),
+                    });
+                    tokio::time::sleep(script.delay).await;
+                    let answer = Response::builder().status(script.code);
+                    Ok::<_, kube::Error>(answer.body(Body::from(script.body.into_bytes())).unwrap())
+                }
+            }),
+            "default",
+        )
+    }
+
+    fn builder(&self, limits: Limits) -> ClientBuilder {
+        ClientBuilder::new(self.client(), UserAgent::new("kube-controller-manager", "v1.36.3", "abc"), limits)
+    }
+
+    fn api(&self) -> ApiClient {
+        self.builder(Limits::UNLIMITED).client_for("replicaset-controller")
+    }
+
+    fn only(&self) -> Sent {
+        let log = self.log.lock().unwrap();
+        assert_eq!(log.len(), 1, "{log:?}");
+        log[0].clone()
+    }
+}
+
+fn web() -> ObjectKey {
+    ObjectKey::namespaced("a", "web")
+}
+
+#[tokio::test]
+async fn a_create_carries_json_identity_and_a_time_limit_and_returns_what_was_made() {
+    let made = json!({"metadata": {"name": "web-x", "namespace": "a", "uid": "u", "resourceVersion": "7"}});
+    let script = Script::answering(201, &made);
+    let written = script.api().create(&PODS, Some("a"), Payload::json(&json!({"kind": "Pod"}))).await.unwrap();
+    assert_eq!(written.key, ObjectKey::namespaced("a", "web-x"));
+    assert_eq!((written.uid, written.resource_version), (Uid::from("u"), ResourceVersion::from("7")));
+    assert_eq!(written.body, made.to_string());
+
+    let sent = script.only();
+    assert_eq!(sent.line, "POST /api/v1/namespaces/a/pods?timeout=30s");
+    assert_eq!((sent.content_type.as_str(), sent.accept.as_str()), ("application/json", "application/json"));
+    assert_eq!(sent.body, r#"{"kind":"Pod"}"#);
+    assert!(sent.user_agent.starts_with("kube-controller-manager/v1.36.3 ("), "{}", sent.user_agent);
+    assert!(sent.user_agent.ends_with("/replicaset-controller"), "{}", sent.user_agent);
+}
+
+#[tokio::test]
+async fn each_kind_of_write_goes_where_it_belongs() {
+    let body = || Payload::raw("{}");
+    let apply = || Patch::Apply { field_manager: "kube controller".to_owned(), force: true, body: body() };
+    for (patch, content_type, line) in [
+        (Patch::Merge(body()), "application/merge-patch+json", "?timeout=30s"),
+        (Patch::Json(body()), "application/json-patch+json", "?timeout=30s"),
+        (Patch::Strategic(body()), "application/strategic-merge-patch+json", "?timeout=30s"),
+        (apply(), "application/apply-patch+yaml", "?fieldManager=kube%20controller&force=true&timeout=30s"),
+    ] {
+        let script = Script::answering(200, "{}");
+        script.api().patch(&PODS, &web(), Part::Whole, patch).await.unwrap();
+        let sent = script.only();
+        assert_eq!(sent.line, format!("PATCH /api/v1/namespaces/a/pods/web{line}"));
+        assert_eq!(sent.content_type, content_type);
+    }
+
+    let script = Script::answering(200, "{}");
+    let written = script.api().put(&REPLICA_SETS, &web(), Part::Status, body()).await.unwrap();
+    assert_eq!(written.key, web(), "taken from the request");
+    assert_eq!(script.only().line, "PUT /apis/apps/v1/namespaces/a/replicasets/web/status?timeout=30s");
+
+    let script = Script::answering(201, "{}");
+    script.api().post(&PODS, &web(), Part::Other("eviction"), body()).await.unwrap();
+    assert_eq!(script.only().line, "POST /api/v1/namespaces/a/pods/web/eviction?timeout=30s");
+}
+
+#[tokio::test]
+async fn a_delete_states_its_preconditions_and_an_absent_object_is_as_good_as_deleted() {
+    let script = Script::answering(200, r#"{"kind":"Status","status":"Success"}"#);
+    let options = DeleteOptions {
+        uid: Some(Uid::from("u")),
+        grace_period_seconds: Some(0),
+        propagation: Some(Propagation::Background),
+        ..DeleteOptions::default()
+    };
+    assert_eq!(script.api().delete(&PODS, &web(), &options).await.unwrap(), Deleted::Accepted);
+    let sent = script.only();
+    assert_eq!(sent.line, "DELETE /api/v1/namespaces/a/pods/web?timeout=30s");
+    let body: serde_json::Value = serde_json::from_str(&sent.body).unwrap();
+    let expected = json!({
+        "kind": "DeleteOptions", "apiVersion": "v1",
+        "gracePeriodSeconds": 0, "propagationPolicy": "Background", "preconditions": {"uid": "u"},
+    });
+    assert_eq!(body, expected);
+
+    let gone = Script::answering(404, r#"{"kind":"Status","reason":"NotFound","message":"m"}"#);
+    assert_eq!(gone.api().delete(&PODS, &web(), &DeleteOptions::default()).await.unwrap(), Deleted::Gone);
+    let other = Script::answering(409, r#"{"kind":"Status","reason":"Conflict","message":"the UID differs"}"#);
+    let error = other.api().delete(&PODS, &web(), &DeleteOptions::of_uid(Uid::from("u"))).await.unwrap_err();
+    assert!(error.is_conflict());
+    assert_eq!(error.to_string(), "cannot delete pods \"a/web\"");
+}
+
+#[tokio::test]
+async fn a_list_is_asked_for_as_stated_and_comes_in_pages() {
+    let page = json!({
+        "metadata": {"resourceVersion": "9", "continue": "more"},
+        "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}],
+    });
+    let script = Script::answering(200, &page);
+    let options = ListOptions {
+        field_selector: Some("metadata.name=web".to_owned()),
+        limit: Some(2),
+        metadata_only: true,
+        ..ListOptions::default()
+    };
+    let page = script.api().list(&PODS, Some("a"), &options).await.unwrap();
+    assert_eq!(page.resource_version, ResourceVersion::from("9"));
+    assert_eq!((page.items.len(), page.continue_token.as_deref()), (2, Some("more")));
+    let sent = script.only();
+    assert_eq!(sent.line, "GET /api/v1/namespaces/a/pods?fieldSelector=metadata.name%3Dweb&limit=2");
+    assert!(sent.accept.contains("as=PartialObjectMetadataList"), "{}", sent.accept);
+
+    let empty = Script::answering(200, json!({"metadata": {"resourceVersion": "1"}, "items": null}));
+    assert!(empty.api().list(&PODS, None, &ListOptions::default()).await.unwrap().items.is_empty());
+}
+
+#[tokio::test]
+async fn one_object_is_read_into_a_view() {
+    let script = Script::answering(200, json!({"metadata": {"name": "web", "namespace": "a", "uid": "u"}}));
+    let view: PartialObjectMeta = script.api().get(&PODS, &web()).await.unwrap();
+    assert_eq!(view.metadata.uid, Uid::from("u"));
+    assert!(script.only().accept.contains("as=PartialObjectMetadata;"));
+
+    let broken = Script::answering(200, "{");
+    let error = broken.api().get::<PartialObjectMeta>(&PODS, &web()).await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::Decode(_)));
+    assert_eq!(error.deadline(), None, "a read leaves nothing behind");
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_the_servers_words() {
+    let script =
+        Script::answering(422, r#"{"kind":"Status","reason":"Invalid","message":"Pod \"x\" is invalid: spec"}"#);
+    let error = script.api().create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot create pods in namespace \"a\"");
+    assert_eq!(error.message(), "Pod \"x\" is invalid: spec");
+    assert_eq!((error.class(), error.answer_lost()), (ErrorClass::Terminal, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_without_an_answer_is_lost_and_its_deadline_is_past_the_servers() {
+    let script = Script { delay: Duration::from_secs(3600), ..Script::answering(200, "{}") };
+    let start = Instant::now();
+    let error = script.api().create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
+    assert!(error.is_timeout() && error.answer_lost());
+    let waited = error.deadline().unwrap() - start;
+    assert!(waited >= Duration::from_secs(30) && start.elapsed() >= waited, "{waited:?}");
+}
+
+#[tokio::test]
+async fn an_unreadable_answer_to_a_write_counts_as_lost() {
+    let error = Script::answering(201, "<html>").api().create(&PODS, None, Payload::raw("{}")).await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::Decode(_)) && error.answer_lost() && error.deadline().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn identities_have_buckets_of_their_own_that_delay_before_the_time_limit_counts() {
+    let script = Script::answering(200, "{}");
+    let builder = script.builder(Limits { qps: 0.25, burst: 1 });
+    let start = Instant::now();
+    let put = async |client: ApiClient| client.put(&PODS, &web(), Part::Whole, Payload::raw("{}")).await;
+    put(builder.client_for("a")).await.unwrap();
+    put(builder.client_for("b")).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    put(builder.client_for("a")).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(4), "the same bucket as before");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kube_client_of_an_identity_is_signed_and_limited_except_for_watches() {
+    let script = Script::answering(200, "{}");
+    let client = script.builder(Limits { qps: 1.0, burst: 1 }).kube_client_for("shared-informers");
+    let start = Instant::now();
+    for uri in ["/api/v1/pods", "/api/v1/pods?watch=true", "/api/v1/pods?watch=true"] {
+        client.send(Request::get(uri).body(Body::empty()).unwrap()).await.unwrap();
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    client.send(Request::get("/api/v1/nodes").body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(1));
+    assert!(script.log.lock().unwrap().iter().all(|sent| sent.user_agent.ends_with("/shared-informers")));
+}

@@ -1,0 +1,224 @@
+//! What is known about the API server's resources, from each form of discovery.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response};
+use kcm_api::Resource;
+use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
+use kcm_framework::discovery::{Discovery, REFRESH_EVERY, Refresher};
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
+const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+const NODE_METRICS: Resource = Resource::cluster_scoped("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics");
+
+/// An API server with these documents; a number is an error.
+#[derive(Clone, Default)]
+struct Documents(Arc<Mutex<BTreeMap<String, Value>>>);
+
+impl Documents {
+    fn of<const N: usize>(documents: [(&str, Value); N]) -> Self {
+        let all = documents.into_iter().map(|(path, document)| (path.to_owned(), document)).collect();
+        Self(Arc::new(Mutex::new(all)))
+    }
+
+    fn set(&self, path: &str, document: Value) {
+        self.0.lock().unwrap().insert(path.to_owned(), document);
+    }
+
+    fn refresher(&self) -> Refresher {
+        let documents = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let document = documents.0.lock().unwrap().get(request.uri().path()).cloned().unwrap_or(json!(404));
+            let is_new_format = request.headers()["accept"].to_str().unwrap().contains("apidiscovery");
+            async move {
+                let code = match document.as_u64() {
+                    // Only to clients that ask for the new format.
+                    Some(406) if !is_new_format => 200,
+                    Some(code) => u16::try_from(code).unwrap(),
+                    None => 200,
+                };
+                let body = if document == json!(406) { json!({"kind": "APIGroupList"}) } else { document };
+                let body = if code == 200 { body.to_string() } else { String::new() };
+                Ok::<_, kube::Error>(Response::builder().status(code).body(Body::from(body.into_bytes())).unwrap())
+            }
+        });
+        let client = kube::Client::new(service, "default");
+        let builder =
+            ClientBuilder::new(client, UserAgent::new("kube-controller-manager", "v1", ""), Limits::UNLIMITED);
+        Refresher::new(builder.client_for("discovery"))
+    }
+}
+
+fn resource(plural: &str, kind: &str, scope: &str, subresources: &[&str]) -> Value {
+    let subresources: Vec<_> = subresources.iter().map(|name| json!({"subresource": name})).collect();
+    json!({
+        "resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": scope,
+        "verbs": ["get", "list", "watch"], "subresources": subresources,
+    })
+}
+
+fn aggregated_core() -> Value {
+    json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {}, "versions": [
+        {"version": "v1", "freshness": "Current", "resources": [resource("pods", "Pod", "Namespaced", &["status"])]},
+    ]}]})
+}
+
+fn aggregated_groups(metrics_freshness: &str) -> Value {
+    let nodes = if metrics_freshness == "Current" {
+        json!([resource("nodes", "NodeMetrics", "Cluster", &[])])
+    } else {
+        Value::Null
+    };
+    json!({"kind": "APIGroupDiscoveryList", "items": [
+        {"metadata": {"name": "apps"}, "versions": [
+            {"version": "v1", "freshness": "Current", "resources": [
+                resource("deployments", "Deployment", "Namespaced", &["scale", "status"])]},
+            {"version": "v1beta1", "freshness": "Current", "resources": [
+                resource("deployments", "Deployment", "Namespaced", &[]), resource("old", "Old", "Cluster", &[])]},
+        ]},
+        {"metadata": {"name": "metrics.k8s.io"}, "versions": [
+            {"version": "v1beta1", "freshness": metrics_freshness, "resources": nodes},
+        ]},
+    ]})
+}
+
+fn legacy() -> Documents {
+    let list = |resources: Value| json!({"kind": "APIResourceList", "resources": resources});
+    Documents::of([
+        ("/api", json!({"kind": "APIVersions", "versions": ["v1"]})),
+        (
+            "/api/v1",
+            list(json!([
+                {"name": "pods", "namespaced": true, "kind": "Pod", "verbs": ["get", "list", "watch"]},
+                {"name": "pods/status", "namespaced": true, "kind": "Pod", "verbs": ["get"]},
+            ])),
+        ),
+        (
+            "/apis",
+            json!({"kind": "APIGroupList", "groups": [
+                {"name": "apps", "versions": [{"version": "v1beta1"}, {"version": "v1"}],
+                 "preferredVersion": {"version": "v1"}},
+                {"name": "metrics.k8s.io", "versions": [{"version": "v1beta1"}]},
+            ]}),
+        ),
+        (
+            "/apis/apps/v1",
+            list(json!([
+                {"name": "deployments", "namespaced": true, "kind": "Deployment", "verbs": ["get", "list", "watch"]},
+                {"name": "deployments/scale", "namespaced": true, "kind": "Scale", "verbs": []},
+                {"name": "deployments/status", "namespaced": true, "kind": "Deployment", "verbs": []},
+            ])),
+        ),
+        (
+            "/apis/apps/v1beta1",
+            list(json!([
+                {"name": "deployments", "namespaced": true, "kind": "Deployment", "verbs": ["get", "list", "watch"]},
+                {"name": "old", "namespaced": false, "kind": "Old", "verbs": ["get", "list", "watch"]},
+            ])),
+        ),
+        (
+            "/apis/metrics.k8s.io/v1beta1",
+            list(json!([
+                {"name": "nodes", "namespaced": false, "kind": "NodeMetrics", "verbs": ["get", "list", "watch"]},
+            ])),
+        ),
+    ])
+}
+
+async fn discover(documents: &Documents) -> Discovery {
+    let refresher = documents.refresher();
+    refresher.refresh().await.unwrap();
+    Discovery::fixed((*refresher.discovery().resources()).clone())
+}
+
+#[tokio::test]
+async fn both_forms_of_discovery_tell_the_same() {
+    let aggregated =
+        discover(&Documents::of([("/api", aggregated_core()), ("/apis", aggregated_groups("Current"))])).await;
+    let per_group = discover(&legacy()).await;
+    assert_eq!(aggregated.resources(), per_group.resources());
+    assert_eq!(aggregated.resources().iter().count(), 5);
+    assert!(aggregated.resources().broken().is_empty());
+}
+
+#[tokio::test]
+async fn resources_are_found_by_name_and_kinds_by_group() {
+    let discovery = discover(&legacy()).await;
+    let resources = discovery.resources();
+    let deployments = resources.get(&DEPLOYMENTS).unwrap();
+    assert!(deployments.is_preferred && deployments.resource == DEPLOYMENTS);
+    assert!(deployments.supports(&["list", "watch"]) && !deployments.supports(&["list", "delete"]));
+    assert_eq!(deployments.subresources.iter().map(AsRef::as_ref).collect::<Vec<_>>(), ["scale", "status"]);
+
+    assert_eq!(discovery.resource_of_kind("apps", "Deployment"), Some(DEPLOYMENTS));
+    assert_eq!(discovery.resource_of_kind("", "Pod"), Some(PODS));
+    assert_eq!(discovery.resource_of_kind("", "Deployment"), None);
+    assert_eq!(discovery.resource_of_kind("apps", "Old").unwrap().version, "v1beta1", "no other version has it");
+    assert_eq!(resources.resource_of("apps/v1beta1", "Deployment").unwrap().version, "v1beta1");
+    assert_eq!(resources.resource_of("v1", "Pod"), Some(&PODS));
+    let preferred: Vec<_> = resources.preferred().map(|served| served.resource.to_string()).collect();
+    assert_eq!(preferred, ["pods", "deployments.apps", "old.apps", "nodes.metrics.k8s.io"]);
+}
+
+#[tokio::test]
+async fn a_broken_group_is_reported_and_keeps_what_it_had() {
+    let aggregated = Documents::of([("/api", aggregated_core()), ("/apis", aggregated_groups("Current"))]);
+    let breaks =
+        [(aggregated, "/apis", aggregated_groups("Stale")), (legacy(), "/apis/metrics.k8s.io/v1beta1", json!(503))];
+    for (documents, path, broken) in breaks {
+        let refresher = documents.refresher();
+        refresher.refresh().await.unwrap();
+        documents.set(path, broken.clone());
+        refresher.refresh().await.unwrap();
+        let discovery = refresher.discovery();
+        assert!(discovery.is_available(&NODE_METRICS) && discovery.is_available(&DEPLOYMENTS));
+        assert_eq!(discovery.resources().broken().keys().collect::<Vec<_>>(), ["metrics.k8s.io/v1beta1"]);
+
+        let discovery = discover(&documents).await;
+        assert!(!discovery.is_available(&NODE_METRICS), "never known");
+        assert!(discovery.is_available(&PODS));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_know_the_new_format_is_asked_in_the_old() {
+    let documents = legacy();
+    documents.set("/apis", json!(406));
+    assert!(discover(&documents).await.is_available(&PODS));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_an_error_and_changes_nothing() {
+    let documents = legacy();
+    let refresher = documents.refresher();
+    refresher.refresh().await.unwrap();
+    documents.set("/apis", json!(500));
+    assert_eq!(refresher.refresh().await.unwrap_err().to_string(), "cannot get /apis");
+    assert!(refresher.discovery().is_available(&DEPLOYMENTS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_seen_within_thirty_seconds_and_told_once() {
+    let documents = legacy();
+    let refresher = documents.refresher();
+    refresher.refresh().await.unwrap();
+    let discovery = refresher.discovery();
+    let mut changes = discovery.changes();
+    let cancel = CancellationToken::new();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(refresher.run(cancel.clone()));
+
+    tokio::time::sleep(REFRESH_EVERY * 3).await;
+    assert!(!changes.has_changed().unwrap(), "nothing is new");
+    documents.set("/apis/apps/v1beta1", json!(404));
+    tokio::time::timeout(REFRESH_EVERY * 2, changes.changed()).await.unwrap().unwrap();
+    assert_eq!(discovery.resource_of_kind("apps", "Old"), None);
+
+    cancel.cancel();
+    tasks.join_next().await.unwrap().unwrap();
+}

@@ -1,0 +1,344 @@
+//! A row for each transition: where the protocol stands, what happens, what it does, and what it asks next.
+
+use std::time::Duration;
+
+use kcm_api::ResourceVersion;
+use proptest::prelude::*;
+
+use super::*;
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn version(number: u64) -> ResourceVersion {
+    ResourceVersion::from(number)
+}
+
+fn bookmark(number: u64, ends_initial_events: bool) -> Input {
+    Input::Bookmark { version: version(number), ends_initial_events }
+}
+
+fn page(number: u64, token: Option<&str>) -> Input {
+    Input::Page { version: version(number), continue_token: token.map(str::to_owned) }
+}
+
+const fn busy(retry_after: Option<u64>) -> Input {
+    let retry_after = match retry_after {
+        Some(seconds) => Some(Duration::from_secs(seconds)),
+        None => None,
+    };
+    Input::Failed(Failure::Busy { retry_after })
+}
+
+/// Feeds inputs at time zero.
+fn after(inputs: impl IntoIterator<Item = Input>) -> Protocol {
+    let mut protocol = Protocol::new(1);
+    for input in inputs {
+        // What the protocol does on the way is the business of the rows that look at it.
+        drop(protocol.step(input, Duration::ZERO));
+    }
+    protocol
+}
+
+/// The streaming list is asked for.
+fn asking() -> Protocol {
+    after([Input::Deadline])
+}
+
+/// The streaming list has been accepted.
+fn streaming() -> Protocol {
+    after([Input::Deadline, Input::Answered])
+}
+
+/// The streaming list is complete at version 7, and its stream goes on as a watch.
+fn watching() -> Protocol {
+    after([Input::Deadline, Input::Answered, bookmark(7, true)])
+}
+
+/// A watch from version 7 is asked for.
+fn asking_to_watch() -> Protocol {
+    let mut protocol = watching();
+    drop(protocol.step(Input::Ended, seconds(0)));
+    drop(protocol.step(Input::Deadline, seconds(0)));
+    protocol
+}
+
+/// A watch from version 7 has been accepted, and nothing has come on it.
+fn watching_again() -> Protocol {
+    let mut protocol = asking_to_watch();
+    drop(protocol.step(Input::Answered, seconds(0)));
+    protocol
+}
+
+/// The server has no streaming lists, and the first page is asked for.
+fn paging() -> Protocol {
+    after([Input::Deadline, Input::Failed(Failure::Unsupported), Input::Deadline, Input::Answered])
+}
+
+/// The second page is asked for.
+fn second_page() -> Protocol {
+    let mut protocol = paging();
+    drop(protocol.step(page(5, Some("t")), seconds(0)));
+    drop(protocol.step(Input::Deadline, seconds(0)));
+    drop(protocol.step(Input::Answered, seconds(0)));
+    protocol
+}
+
+/// One refusal more, and the version is no longer trusted.
+fn doubting() -> Protocol {
+    let mut protocol = watching();
+    for _ in 1..Protocol::DOUBTS {
+        drop(protocol.step(Input::Failed(Failure::Refused), seconds(0)));
+        let due = protocol.deadline();
+        drop(protocol.step(Input::Deadline, due));
+    }
+    protocol
+}
+
+#[derive(Debug, PartialEq)]
+enum Next {
+    /// The exchange goes on.
+    Open,
+    /// The protocol asks this at once.
+    AtOnce(&'static str),
+    /// The protocol asks this after a back-off of at least that, and less than its double.
+    After(Duration, &'static str),
+}
+
+const FIRST: Duration = Backoff::LEAST;
+
+fn words(ask: &Ask) -> String {
+    match ask {
+        Ask::StreamingList { .. } => "streaming list".to_owned(),
+        Ask::Page { continue_token: None } => "list".to_owned(),
+        Ask::Page { continue_token: Some(token) } => format!("list from {token}"),
+        Ask::Watch { from, .. } => format!("watch from {from}"),
+    }
+}
+
+fn assert_next(name: &str, mut protocol: Protocol, now: Duration, expected: &Next) {
+    let is_open = matches!(protocol.state, State::Exchanging(_));
+    let (wait, question) = match expected {
+        Next::Open => return assert!(is_open, "{name}: the exchange must go on"),
+        Next::AtOnce(question) => (Duration::ZERO..Duration::from_nanos(1), question),
+        Next::After(least, question) => (*least..*least * 2, question),
+    };
+    assert!(!is_open, "{name}: the exchange must be over");
+    let due = protocol.deadline();
+    let waits = due.saturating_sub(now);
+    assert!(wait.contains(&waits), "{name}: waits {waits:?}, which is not in {wait:?}");
+    if due > now {
+        let early = protocol.step(Input::Deadline, due.saturating_sub(Duration::from_millis(1)));
+        assert_eq!(early, Effect::Nothing, "{name}: must not ask before its time");
+    }
+    let effect = protocol.step(Input::Deadline, due);
+    let Effect::Open(ask) = effect else { panic!("{name}: must ask, not {effect:?}") };
+    assert_eq!(words(&ask), *question, "{name}");
+}
+
+type Row = (&'static str, fn() -> Protocol, u64, Input, Effect, Next);
+
+fn check(rows: Vec<Row>) {
+    for (name, start, at, input, effect, next) in rows {
+        let (mut protocol, now) = (start(), seconds(at));
+        let start = protocol.deadline();
+        let now = if at == DUE { start } else { now };
+        assert_eq!(protocol.step(input, now), effect, "{name}");
+        assert_next(name, protocol, now, &next);
+    }
+}
+
+/// Stands for the deadline of the state.
+const DUE: u64 = u64::MAX;
+
+const CLOSED: Effect = Effect::Close(None);
+
+const fn given_up(trouble: Trouble) -> Effect {
+    Effect::Close(Some(trouble))
+}
+
+#[test]
+fn a_streaming_list() {
+    use Effect::{Apply, Commit, Nothing, Stage};
+    use Input::{Answered, Deadline, Ended, Failed, Heard, Object};
+    let object = || Object(Some(version(9)));
+    check(vec![
+        ("is accepted", asking, 0, Answered, Nothing, Next::Open),
+        ("is not answered", asking, DUE, Deadline, given_up(Trouble::NoAnswer), Next::After(FIRST, "streaming list")),
+        ("cannot be sent", asking, 0, Failed(Failure::Broken), CLOSED, Next::After(FIRST, "streaming list")),
+        ("is refused for good", asking, 0, Failed(Failure::Unsupported), CLOSED, Next::AtOnce("list")),
+        ("is refused for now", asking, 0, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "streaming list")),
+        ("comes at a bad time", asking, 0, busy(None), CLOSED, Next::After(FIRST, "streaming list")),
+        ("is told when to come again", asking, 0, busy(Some(9)), CLOSED, Next::After(seconds(9), "streaming list")),
+        ("brings bytes", streaming, 1, Heard, Nothing, Next::Open),
+        ("brings an object", streaming, 1, object(), Stage, Next::Open),
+        ("brings a bookmark before its end", streaming, 1, bookmark(7, false), Nothing, Next::Open),
+        ("is complete", streaming, 1, bookmark(7, true), Commit(version(7)), Next::Open),
+        ("goes on as a watch", watching, 1, object(), Apply, Next::Open),
+        ("breaks off", streaming, 9, Failed(Failure::Broken), CLOSED, Next::After(FIRST, "streaming list")),
+        ("expires", streaming, 9, Failed(Failure::Expired), CLOSED, Next::After(FIRST, "streaming list")),
+        ("ends unfinished", streaming, 9, Ended, given_up(Trouble::Unfinished), Next::After(FIRST, "list")),
+        ("falls silent", streaming, DUE, Deadline, given_up(Trouble::Unfinished), Next::After(FIRST, "list")),
+    ]);
+}
+
+#[test]
+fn a_paged_list() {
+    use Effect::{Commit, Nothing, Stage};
+    use Input::{Deadline, Failed, Heard, Object};
+    check(vec![
+        ("brings bytes", paging, 1, Heard, Nothing, Next::Open),
+        ("brings an object", paging, 1, Object(None), Stage, Next::Open),
+        ("has more pages", paging, 1, page(5, Some("t")), Nothing, Next::AtOnce("list from t")),
+        ("has one page", paging, 1, page(5, None), Commit(version(5)), Next::AtOnce("watch from 5")),
+        ("has come to its end", second_page, 1, page(5, None), Commit(version(5)), Next::AtOnce("watch from 5")),
+        ("loses its token", second_page, 1, Failed(Failure::Expired), CLOSED, Next::After(FIRST, "list")),
+        ("breaks off", second_page, 9, Failed(Failure::Broken), CLOSED, Next::After(FIRST, "list")),
+        ("is refused", paging, 0, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "list")),
+        ("is not understood", paging, 0, Failed(Failure::Unsupported), CLOSED, Next::After(FIRST, "list")),
+        ("falls silent", second_page, DUE, Deadline, given_up(Trouble::Silent), Next::After(FIRST, "list")),
+    ]);
+}
+
+#[test]
+fn a_watch() {
+    use Effect::{Advance, Apply, Nothing};
+    use Input::{Answered, Deadline, Ended, Failed, Heard, Object};
+    let object = || Object(Some(version(9)));
+    check(vec![
+        ("is accepted", asking_to_watch, 0, Answered, Nothing, Next::Open),
+        ("brings bytes", watching, 1, Heard, Nothing, Next::Open),
+        ("brings an object", watching_again, 1, object(), Apply, Next::Open),
+        ("brings an unreadable object", watching_again, 1, Object(None), Apply, Next::Open),
+        ("brings a bookmark", watching_again, 1, bookmark(9, false), Advance(version(9)), Next::Open),
+        ("brings a late end of initial events", watching_again, 1, bookmark(9, true), Advance(version(9)), Next::Open),
+        ("is closed", watching_again, 1, Ended, CLOSED, Next::AtOnce("watch from 7")),
+        ("is closed early but not empty", watching, 0, Ended, CLOSED, Next::AtOnce("watch from 7")),
+        ("is very short", watching_again, 0, Ended, given_up(Trouble::Short), Next::After(FIRST, "watch from 7")),
+        ("breaks off", watching_again, 1, Failed(Failure::Broken), CLOSED, Next::AtOnce("watch from 7")),
+        ("breaks at once", watching_again, 0, Failed(Failure::Broken), CLOSED, Next::After(FIRST, "watch from 7")),
+        ("cannot be sent", asking_to_watch, 0, Failed(Failure::Broken), CLOSED, Next::After(FIRST, "watch from 7")),
+        (
+            "is not answered",
+            asking_to_watch,
+            DUE,
+            Deadline,
+            given_up(Trouble::NoAnswer),
+            Next::After(FIRST, "watch from 7"),
+        ),
+        ("is refused", asking_to_watch, 0, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "watch from 7")),
+        ("carries an error", watching, 9, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "watch from 7")),
+        ("comes at a bad time", watching, 9, busy(None), CLOSED, Next::After(FIRST, "watch from 7")),
+        ("expires", watching, 9, Failed(Failure::Expired), CLOSED, Next::After(FIRST, "streaming list")),
+        ("falls silent", watching_again, DUE, Deadline, given_up(Trouble::Silent), Next::AtOnce("watch from 7")),
+    ]);
+}
+
+#[test]
+fn silence_counts_from_the_last_bytes() {
+    let mut protocol = watching();
+    assert_eq!(protocol.deadline(), Protocol::SILENCE);
+    assert_eq!(protocol.step(Input::Heard, seconds(100)), Effect::Nothing);
+    assert_eq!(protocol.deadline(), seconds(100) + Protocol::SILENCE);
+    assert_eq!(protocol.step(Input::Deadline, seconds(200)), Effect::Nothing);
+}
+
+#[test]
+fn a_version_that_is_refused_again_and_again_is_given_up() {
+    let mut protocol = doubting();
+    let now = protocol.deadline();
+    assert!(!protocol.must_list());
+    assert_eq!(protocol.step(Input::Failed(Failure::Refused), now), CLOSED);
+    assert!(protocol.must_list());
+}
+
+#[test]
+fn a_version_that_was_heard_of_meanwhile_is_trusted_again() {
+    let mut protocol = doubting();
+    let now = protocol.deadline();
+    drop(protocol.step(Input::Answered, now));
+    assert_eq!(protocol.step(bookmark(8, false), now), Effect::Advance(version(8)));
+    assert_eq!(protocol.step(Input::Failed(Failure::Refused), now), CLOSED);
+    assert!(!protocol.must_list());
+}
+
+#[test]
+fn watches_that_stay_silent_end_in_a_list() {
+    let mut protocol = watching();
+    for _ in 0..Protocol::DOUBTS {
+        assert!(!protocol.must_list());
+        let now = protocol.deadline();
+        assert_eq!(protocol.step(Input::Deadline, now), given_up(Trouble::Silent));
+        drop(protocol.step(Input::Deadline, now));
+        drop(protocol.step(Input::Answered, now));
+    }
+    assert!(protocol.must_list());
+}
+
+#[test]
+fn the_refusal_of_streaming_lists_is_remembered() {
+    let mut protocol = paging();
+    drop(protocol.step(page(5, None), seconds(0)));
+    drop(protocol.step(Input::Deadline, seconds(0)));
+    drop(protocol.step(Input::Answered, seconds(0)));
+    assert_eq!(protocol.step(Input::Failed(Failure::Expired), seconds(9)), CLOSED);
+    assert_next("after a paged list expired", protocol, seconds(9), &Next::After(FIRST, "list"));
+}
+
+#[test]
+fn watches_are_asked_to_last_five_to_ten_minutes() {
+    let timeouts: Vec<Duration> = (0..100)
+        .map(|seed| {
+            let effect = Protocol::new(seed).step(Input::Deadline, Duration::ZERO);
+            let Effect::Open(Ask::StreamingList { timeout }) = effect else { panic!("must list, not {effect:?}") };
+            timeout
+        })
+        .collect();
+    assert!(timeouts.iter().all(|timeout| (seconds(300)..seconds(600)).contains(timeout)));
+    assert!(timeouts.iter().any(|timeout| *timeout != timeouts[0]), "not all at once");
+}
+
+fn any_input() -> impl Strategy<Value = Input> {
+    let number = 1_u64..50;
+    prop_oneof![
+        3 => Just(Input::Deadline),
+        3 => Just(Input::Answered),
+        1 => Just(Input::Heard),
+        1 => number.clone().prop_map(|number| Input::Object(Some(version(number)))),
+        1 => (number.clone(), any::<bool>()).prop_map(|(number, ends)| bookmark(number, ends)),
+        1 => (number, any::<bool>()).prop_map(|(number, more)| page(number, more.then_some("t"))),
+        1 => Just(Input::Ended),
+        1 => prop_oneof![
+            Just(Failure::Expired),
+            Just(Failure::Unsupported),
+            Just(Failure::Refused),
+            Just(Failure::Broken),
+            Just(Failure::Busy { retry_after: None }),
+        ]
+        .prop_map(Input::Failed),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_it_asks_again_within_bounds_and_never_watches_without_a_version(
+        inputs in prop::collection::vec((any_input(), 0_u64..200_000), 0..80),
+    ) {
+        let mut protocol = Protocol::new(3);
+        let mut now = Duration::ZERO;
+        let mut committed = false;
+        for (input, passed) in inputs {
+            now += Duration::from_millis(passed);
+            let input = if now >= protocol.deadline() { Input::Deadline } else { input };
+            match protocol.step(input, now) {
+                Effect::Commit(_) => committed = true,
+                Effect::Open(Ask::Watch { .. }) | Effect::Apply | Effect::Advance(_) => {
+                    prop_assert!(committed, "nothing live before a complete list");
+                }
+                Effect::Nothing | Effect::Open(_) | Effect::Close(_) | Effect::Stage => {}
+            }
+            prop_assert!(protocol.deadline() <= now + Protocol::SILENCE, "always comes back");
+        }
+    }
+}

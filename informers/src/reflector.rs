@@ -1,0 +1,337 @@
+//! The task of an informer: performs what the protocol says, and lets nothing end it.
+
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use kcm_api::{PartialObjectMeta, View};
+use kube::Client;
+use tokio::time::{Instant, sleep_until};
+
+use crate::envelope::{Bookmark, Event, EventKind, Page, Status};
+use crate::exchange::{Exchange, Heard};
+use crate::failure::{Cause, ExchangeError, chain, panic_text};
+use crate::frames::Lines;
+use crate::protocol::{Ask, Effect, Failure, Input, Protocol};
+use crate::request::request;
+use crate::shared::{Shared, Staged, Undecodable};
+use crate::status::Phase;
+use crate::store::is_same_version;
+
+/// Lists and watches until it is dropped. A panic in it costs a new list, not the informer.
+pub(crate) async fn run<V: View>(shared: Arc<Shared<V>>, client: Client, seed: u64) {
+    let _stopped = MarkStopped(Arc::clone(&shared));
+    let mut reflector = Reflector::new(shared, client, seed);
+    loop {
+        let Err(panic) = AssertUnwindSafe(reflector.drive()).catch_unwind().await;
+        reflector.start_again(&panic_text(&*panic));
+    }
+}
+
+struct MarkStopped<V: View>(Arc<Shared<V>>);
+
+impl<V: View> Drop for MarkStopped<V> {
+    fn drop(&mut self) {
+        self.0.record.lock().enter(Phase::Stopped);
+    }
+}
+
+struct Reflector<V> {
+    shared: Arc<Shared<V>>,
+    client: Client,
+    started: Instant,
+    protocol: Protocol,
+    /// The question of the open exchange, or of the last one.
+    ask: Ask,
+    exchange: Exchange,
+    lines: Lines,
+    page: Vec<u8>,
+    staged: Staged<V>,
+}
+
+impl<V: View> Reflector<V> {
+    fn new(shared: Arc<Shared<V>>, client: Client, seed: u64) -> Self {
+        Self {
+            shared,
+            client,
+            started: Instant::now(),
+            protocol: Protocol::new(seed),
+            ask: Ask::Page { continue_token: None },
+            exchange: Exchange::Idle,
+            lines: Lines::default(),
+            page: Vec::new(),
+            staged: Staged::default(),
+        }
+    }
+
+    async fn drive(&mut self) -> Infallible {
+        loop {
+            let now = Instant::now();
+            self.shared.resync(now);
+            if self.started + self.protocol.deadline() <= now {
+                self.step(Input::Deadline);
+            }
+            let deadline = self.started + self.protocol.deadline();
+            let wake = self.shared.next_resync().map_or(deadline, |resync| resync.min(deadline));
+            tokio::select! {
+                heard = self.exchange.next() => self.on_heard(heard),
+                () = sleep_until(wake) => {}
+                () = self.shared.rescheduled.notified() => {}
+            }
+            tokio::task::consume_budget().await;
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn step(&mut self, input: Input) {
+        let effect = self.protocol.step(input, self.now());
+        self.perform(effect);
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            // Objects are staged and applied where they are decoded.
+            Effect::Nothing | Effect::Stage | Effect::Apply => {}
+            Effect::Open(ask) => self.open(ask),
+            Effect::Close(trouble) => {
+                if let Some(trouble) = trouble {
+                    let text = self.describe(Cause::GivenUp(trouble));
+                    self.report(text);
+                }
+                self.close();
+            }
+            Effect::Commit(version) => {
+                let staged = std::mem::take(&mut self.staged);
+                self.shared.commit(staged, version);
+                let mut record = self.shared.record.lock();
+                record.all_is_well();
+                record.enter(Phase::Watching);
+            }
+            Effect::Advance(version) => self.shared.advance(version),
+        }
+    }
+
+    fn open(&mut self, ask: Ask) {
+        if ask.begins_a_list() {
+            self.staged = Staged::default();
+        }
+        self.lines.clear();
+        let phase = if self.protocol.must_list() { Phase::Listing } else { Phase::Watching };
+        self.shared.record.lock().enter(phase);
+        let request = request(&self.shared.resource, &self.shared.scope, V::METADATA_ONLY, &ask);
+        tracing::debug!(resource = %self.shared.resource, %ask, uri = %request.uri(), "Asking");
+        self.exchange = Exchange::ask(self.client.clone(), request);
+        self.ask = ask;
+    }
+
+    fn close(&mut self) {
+        self.exchange = Exchange::Idle;
+        self.lines.clear();
+        self.page = Vec::new();
+        self.staged = Staged::default();
+        if self.is_backing_off() {
+            self.shared.record.lock().enter(Phase::BackingOff);
+        }
+    }
+
+    fn on_heard(&mut self, heard: Heard) {
+        match heard {
+            Heard::Answered(body) => {
+                self.exchange = Exchange::Reading(body);
+                self.step(Input::Answered);
+                if matches!(self.ask, Ask::Watch { .. }) {
+                    self.shared.record.lock().all_is_well();
+                }
+            }
+            Heard::Chunk(chunk) => {
+                self.step(Input::Heard);
+                match &self.ask {
+                    Ask::Page { .. } => self.page.extend_from_slice(&chunk),
+                    Ask::StreamingList { .. } | Ask::Watch { .. } => self.on_chunk(&chunk),
+                }
+            }
+            Heard::Ended => match &self.ask {
+                Ask::Page { .. } => self.on_page(),
+                Ask::StreamingList { .. } | Ask::Watch { .. } => self.step(Input::Ended),
+            },
+            Heard::Failed(cause) => self.fail(cause),
+        }
+    }
+
+    fn on_chunk(&mut self, chunk: &Bytes) {
+        let mut lines = std::mem::take(&mut self.lines);
+        let interner = Arc::clone(&self.shared.interner);
+        let flow = interner.scope(|| {
+            lines.feed(chunk, |line| {
+                self.on_line(line);
+                // What follows the end of an exchange is of no use.
+                if self.exchange.is_open() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })
+        });
+        self.lines = lines;
+        match flow {
+            Ok(ControlFlow::Continue(()) | ControlFlow::Break(())) => {}
+            Err(too_long) => self.fail(Cause::TooLong(too_long)),
+        }
+    }
+
+    fn on_line(&mut self, line: &[u8]) {
+        let event = match Event::split(line) {
+            Ok(event) => event,
+            Err(error) => return self.fail(Cause::Unreadable(error)),
+        };
+        self.shared.metrics.event(&self.shared.resource, event.kind);
+        match event.kind {
+            EventKind::Added | EventKind::Modified | EventKind::Deleted => {
+                let decoded = decode::<V>(event.object).or_else(|undecodable| match Event::parse(line) {
+                    // The line had more in it than the usual two fields.
+                    Ok(parsed) if parsed != event => decode(parsed.object),
+                    Ok(_) => Err(undecodable),
+                    Err(error) => Err(Undecodable { meta: None, error: chain(&error) }),
+                });
+                self.on_object(event.kind == EventKind::Deleted, decoded);
+            }
+            EventKind::Bookmark => match Bookmark::read(event.object) {
+                Ok(Bookmark { version, ends_initial_events }) => {
+                    self.step(Input::Bookmark { version, ends_initial_events });
+                }
+                Err(error) => self.fail(Cause::Unreadable(error)),
+            },
+            EventKind::Error => match serde_json::from_str::<Status>(event.object) {
+                Ok(status) => self.fail(Cause::Refused(status)),
+                Err(error) => self.fail(Cause::Unreadable(error)),
+            },
+        }
+    }
+
+    fn on_object(&mut self, deleted: bool, decoded: Result<V, Undecodable>) {
+        let version = match &decoded {
+            Ok(object) => Some(object.meta().resource_version.clone()),
+            Err(undecodable) => {
+                self.report_undecodable(undecodable);
+                undecodable.meta.as_ref().map(|meta| meta.resource_version.clone())
+            }
+        };
+        match self.protocol.step(Input::Object(version), self.now()) {
+            Effect::Stage => self.stage(deleted, decoded),
+            Effect::Apply => match (deleted, decoded) {
+                (false, Ok(object)) => self.shared.put(Arc::new(object)),
+                (true, Ok(object)) => self.shared.remove(Arc::new(object)),
+                (false, Err(undecodable)) => self.shared.put_undecodable(undecodable),
+                (true, Err(undecodable)) => self.shared.remove_undecodable(undecodable),
+            },
+            effect
+            @ (Effect::Nothing | Effect::Open(_) | Effect::Close(_) | Effect::Commit(_) | Effect::Advance(_)) => {
+                self.perform(effect);
+            }
+        }
+    }
+
+    fn stage(&mut self, deleted: bool, decoded: Result<V, Undecodable>) {
+        let Staged { objects, unread } = &mut self.staged;
+        match decoded {
+            Ok(object) => {
+                let key = &object.meta().key;
+                unread.forget(key);
+                if deleted {
+                    objects.retain(|staged| staged.meta().key != *key);
+                    return;
+                }
+                // Of an object that has not changed the copy at hand is kept: a relist does not need twice the memory.
+                let known = self.shared.store.get(key).filter(|known| is_same_version(known.meta(), object.meta()));
+                objects.push(known.unwrap_or_else(|| Arc::new(object)));
+            }
+            Err(Undecodable { meta: Some(meta), error }) => {
+                objects.retain(|staged| staged.meta().key != meta.key);
+                if deleted {
+                    unread.forget(&meta.key);
+                } else {
+                    unread.note(Some(&meta.key), error);
+                }
+            }
+            Err(Undecodable { meta: None, error }) => unread.note(None, error),
+        }
+    }
+
+    fn on_page(&mut self) {
+        self.exchange = Exchange::Idle;
+        let body = std::mem::take(&mut self.page);
+        let page: Page<'_> = match serde_json::from_slice(&body) {
+            Ok(page) => page,
+            Err(error) => return self.fail(Cause::Unreadable(error)),
+        };
+        let interner = Arc::clone(&self.shared.interner);
+        interner.scope(|| {
+            for item in page.items.unwrap_or_default() {
+                let decoded = decode::<V>(item.get());
+                if let Err(undecodable) = &decoded {
+                    self.report_undecodable(undecodable);
+                }
+                self.stage(false, decoded);
+            }
+            let continue_token = page.metadata.continue_token.filter(|token| !token.is_empty());
+            self.step(Input::Page { version: page.metadata.resource_version, continue_token });
+        });
+    }
+
+    fn fail(&mut self, cause: Cause) {
+        let class = cause.class();
+        let text = self.describe(cause);
+        let effect = self.protocol.step(Input::Failed(class), self.now());
+        if class == Failure::Unsupported && !self.is_backing_off() {
+            tracing::info!(resource = %self.shared.resource, "The API server has no streaming lists, listing by page");
+        } else {
+            self.report(text);
+        }
+        self.perform(effect);
+    }
+
+    fn describe(&self, cause: Cause) -> String {
+        chain(&ExchangeError { ask: self.ask.clone(), resource: self.shared.resource.clone(), cause })
+    }
+
+    /// Connections do break, and quiet ones are replaced: only what has to wait is a failure worth telling.
+    fn report(&self, text: String) {
+        if self.is_backing_off() {
+            self.shared.metrics.failed(&self.shared.resource);
+            tracing::warn!(resource = %self.shared.resource, error = text, "List or watch failed");
+            self.shared.record.lock().trouble(text);
+        } else {
+            tracing::debug!(resource = %self.shared.resource, error = text, "Watch is resumed");
+        }
+    }
+
+    fn is_backing_off(&self) -> bool {
+        self.protocol.deadline() > self.now()
+    }
+
+    fn report_undecodable(&self, undecodable: &Undecodable) {
+        self.shared.metrics.undecodable(&self.shared.resource);
+        let key = undecodable.meta.as_ref().map(|meta| tracing::field::display(&meta.key));
+        tracing::error!(resource = %self.shared.resource, key, error = undecodable.error, "Object cannot be decoded");
+    }
+
+    fn start_again(&mut self, panic: &str) {
+        self.shared.metrics.panicked(&self.shared.resource, "informer");
+        self.shared.store.rebuild_indexes();
+        self.fail(Cause::Panic(panic.to_owned()));
+    }
+}
+
+/// Decodes an object; of one that cannot be decoded at least the metadata, if that is possible.
+fn decode<V: View>(json: &str) -> Result<V, Undecodable> {
+    let error = match catch_unwind(|| V::decode(json)) {
+        Ok(Ok(object)) => return Ok(object),
+        Ok(Err(error)) => chain(&error),
+        Err(panic) => format!("its decoder panicked: {}", panic_text(&*panic)),
+    };
+    let meta = PartialObjectMeta::decode(json).ok().map(|object| Box::new(object.metadata));
+    Err(Undecodable { meta: meta.filter(|meta| !meta.key.name().is_empty()), error })
+}

@@ -1,0 +1,302 @@
+//! What the task of an informer and its users share, and the order in which a step is taken.
+//!
+//! Every step goes the same way: the cache and its indexes change, subscribers are told, `observed` moves, then hooks
+//! and waiters hear of it. It is written once, in [`Shared::step`].
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use kcm_api::{Interner, Meta, ObjectKey, Resource, ResourceVersion, Uid, View};
+use parking_lot::{Mutex, ReentrantMutex, RwLock};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use crate::cache::{Cache, Identity, Progress, ProgressHook};
+use crate::change::{Change, Origin};
+use crate::failure::panic_text;
+use crate::metrics::Metrics;
+use crate::scope::Scope;
+use crate::status::{InformerStatus, Record, Unread};
+use crate::store::Store;
+use crate::subscribers::{Handler, Report, SubscriberId, Subscribers, Subscription};
+
+pub(crate) struct Shared<V> {
+    pub(crate) resource: Resource,
+    pub(crate) scope: Scope,
+    pub(crate) interner: Arc<Interner>,
+    pub(crate) metrics: Arc<dyn Metrics>,
+    pub(crate) store: Arc<Store<V>>,
+    pub(crate) record: Mutex<Record>,
+    /// Held from before the cache changes until all subscribers know. Reentrant only so that a subscriber which
+    /// subscribes from within a change meets a clear panic instead of a deadlock.
+    subscribers: ReentrantMutex<RefCell<Subscribers<V>>>,
+    /// Replaced as a whole, so that no lock is held while hooks run.
+    hooks: RwLock<Arc<[Arc<ProgressHook>]>>,
+    observed: watch::Sender<ResourceVersion>,
+    synced: watch::Sender<bool>,
+    /// A subscriber with a resync period has come.
+    pub(crate) rescheduled: Notify,
+}
+
+/// An object that could not be decoded.
+#[derive(Debug)]
+pub(crate) struct Undecodable {
+    pub(crate) meta: Option<Box<Meta>>,
+    pub(crate) error: String,
+}
+
+/// Everything there is, laid aside until it is complete.
+pub(crate) struct Staged<V> {
+    pub(crate) objects: Vec<Arc<V>>,
+    pub(crate) unread: Unread,
+}
+
+impl<V> Default for Staged<V> {
+    fn default() -> Self {
+        Self { objects: Vec::new(), unread: Unread::default() }
+    }
+}
+
+impl<V: View> Shared<V> {
+    pub(crate) fn new(resource: Resource, scope: Scope, interner: Arc<Interner>, metrics: Arc<dyn Metrics>) -> Self {
+        Self {
+            resource,
+            scope,
+            interner,
+            metrics,
+            store: Arc::new(Store::new()),
+            record: Mutex::new(Record::new()),
+            subscribers: ReentrantMutex::new(RefCell::new(Subscribers::new())),
+            hooks: RwLock::new(Arc::from([])),
+            observed: watch::Sender::new(ResourceVersion::default()),
+            synced: watch::Sender::new(false),
+            rescheduled: Notify::new(),
+        }
+    }
+
+    /// An object was added or changed.
+    pub(crate) fn put(&self, object: Arc<V>) {
+        let version = object.meta().resource_version.clone();
+        self.record.lock().unread.forget(&object.meta().key);
+        self.step(Some(version), Origin::Live, || self.store.put(Arc::clone(&object)).into_changes(object).collect());
+    }
+
+    /// An object was deleted; `last` is how the server last saw it.
+    pub(crate) fn remove(&self, last: Arc<V>) {
+        let Meta { key, uid, resource_version: version, .. } = last.meta();
+        let (key, uid, version) = (key.clone(), uid.clone(), version.clone());
+        self.record.lock().unread.forget(&key);
+        self.step_and_end(Some(version), Some(&uid), || {
+            let removed = self.store.remove(&key)?;
+            let certain = removed.meta().uid == uid;
+            Some(Change::Removed { last: if certain { last } else { removed }, certain })
+        });
+    }
+
+    /// An object was added or changed, and cannot be decoded: its old state stays.
+    pub(crate) fn put_undecodable(&self, undecodable: Undecodable) {
+        let Undecodable { meta, error } = undecodable;
+        self.record.lock().unread.note(meta.as_ref().map(|meta| &meta.key), error);
+        self.step(meta.map(|meta| meta.resource_version), Origin::Live, Vec::new);
+    }
+
+    /// An object was deleted, and its last state cannot be decoded.
+    pub(crate) fn remove_undecodable(&self, undecodable: Undecodable) {
+        let Some(meta) = undecodable.meta else {
+            self.put_undecodable(undecodable);
+            return;
+        };
+        self.record.lock().unread.forget(&meta.key);
+        self.step_and_end(Some(meta.resource_version), Some(&meta.uid), || {
+            Some(Change::Removed { last: self.store.remove(&meta.key)?, certain: false })
+        });
+    }
+
+    /// `staged` is everything there is at that version.
+    pub(crate) fn commit(&self, staged: Staged<V>, version: ResourceVersion) {
+        let first = {
+            let mut record = self.record.lock();
+            record.lists += 1;
+            record.unread = staged.unread.clone();
+            record.lists == 1
+        };
+        self.metrics.listed(&self.resource, !first);
+        let origin = if first { Origin::Initial } else { Origin::Live };
+        self.step(Some(version), origin, || self.store.replace(staged.objects, |key| staged.unread.contains(key)));
+    }
+
+    /// Everything up to that version has been seen.
+    pub(crate) fn advance(&self, version: ResourceVersion) {
+        self.step(Some(version), Origin::Live, Vec::new);
+    }
+
+    fn step_and_end(
+        &self,
+        version: Option<ResourceVersion>,
+        uid: Option<&Uid>,
+        change: impl FnOnce() -> Option<Change<V>>,
+    ) {
+        let mut ended = Vec::new();
+        self.tell(Origin::Live, || change().into_iter().collect(), &mut ended);
+        // An object that the cache never showed has ended too.
+        ended.extend(uid.filter(|uid| !ended.contains(uid)).cloned());
+        self.progress(version, &ended);
+    }
+
+    /// The one order of every step.
+    fn step(&self, version: Option<ResourceVersion>, origin: Origin, change_cache: impl FnOnce() -> Vec<Change<V>>) {
+        let mut ended = Vec::new();
+        self.tell(origin, change_cache, &mut ended);
+        self.progress(version, &ended);
+    }
+
+    fn tell(&self, origin: Origin, change_cache: impl FnOnce() -> Vec<Change<V>>, ended: &mut Vec<Uid>) {
+        self.with_subscribers(|subscribers, report| {
+            for change in change_cache() {
+                subscribers.tell(&change, origin, report);
+                ended.extend(ended_by(&change).cloned());
+            }
+        });
+    }
+
+    fn progress(&self, version: Option<ResourceVersion>, ended: &[Uid]) {
+        let complete = {
+            let record = self.record.lock();
+            record.lists > 0 && record.unread.is_empty()
+        };
+        if complete && let Some(version) = version {
+            self.observed.send_replace(version);
+        }
+        if complete {
+            self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+        }
+        let hooks = Arc::clone(&*self.hooks.read());
+        if hooks.is_empty() {
+            return;
+        }
+        let observed = self.observed();
+        let uids = ended.iter().map(Some).chain(ended.is_empty().then_some(None));
+        for ended in uids {
+            let progress = Progress { observed: &observed, ended };
+            for hook in hooks.iter() {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(&progress))) {
+                    self.metrics.panicked(&self.resource, "progress hook");
+                    tracing::error!(resource = %self.resource, panic = panic_text(&*panic), "Progress hook panicked");
+                }
+            }
+        }
+    }
+
+    pub(crate) fn subscribe(&self, subscription: Subscription, handler: Handler<V>) -> SubscriberId {
+        let id = self.with_subscribers(|subscribers, report| {
+            let initial = self.store.list().into_iter().map(Change::Added);
+            subscribers.add(subscription, handler, initial, report)
+        });
+        self.rescheduled.notify_one();
+        id
+    }
+
+    pub(crate) fn unsubscribe(&self, id: SubscriberId) {
+        self.with_subscribers(|subscribers, _| subscribers.remove(id));
+    }
+
+    pub(crate) fn next_resync(&self) -> Option<Instant> {
+        self.with_subscribers(|subscribers, _| subscribers.next_resync())
+    }
+
+    pub(crate) fn resync(&self, now: Instant) {
+        let everything = || {
+            let objects = self.store.list().into_iter();
+            objects.map(|object| Change::Updated { old: Arc::clone(&object), new: object }).collect()
+        };
+        self.with_subscribers(|subscribers, report| subscribers.resync(now, everything, report));
+    }
+
+    fn with_subscribers<R>(&self, act: impl FnOnce(&mut Subscribers<V>, &Report<'_>) -> R) -> R {
+        let subscribers = self.subscribers.lock();
+        let mut subscribers = subscribers
+            .try_borrow_mut()
+            .expect("a subscriber must not subscribe to, or unsubscribe from, the informer that is telling it");
+        act(&mut subscribers, &Report { resource: &self.resource, metrics: &*self.metrics })
+    }
+
+    pub(crate) async fn wait_observed(&self, version: &ResourceVersion) {
+        // A version that does not compare must not block; before the first list nothing has been observed.
+        let reached =
+            |observed: &ResourceVersion| !observed.is_unset() && observed.is_at_least(version).unwrap_or(true);
+        let outcome = self.observed.subscribe().wait_for(reached).await.map(drop);
+        outcome.expect("the sender must live as long as the informer");
+    }
+}
+
+/// The object that this change ends, or shows to be ending for the first time.
+fn ended_by<V: View>(change: &Change<V>) -> Option<&Uid> {
+    let ended = match change {
+        Change::Added(new) => new.meta().is_terminating().then_some(new),
+        Change::Updated { old, new } => (new.meta().is_terminating() && !old.meta().is_terminating()).then_some(new),
+        Change::Removed { last, .. } => Some(last),
+    };
+    ended.map(|object| &object.meta().uid)
+}
+
+impl<V: View> Cache for Shared<V> {
+    fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    fn has_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    fn status(&self) -> InformerStatus {
+        let synced = self.has_synced();
+        let (objects, observed) = (self.store.len(), self.observed());
+        let record = self.record.lock();
+        InformerStatus {
+            resource: self.resource.clone(),
+            scope: self.scope.clone(),
+            view: std::any::type_name::<V>(),
+            also_watched_as: Vec::new(),
+            phase: record.phase(),
+            phase_for: record.phase_for(),
+            synced,
+            reason: record.reason(synced),
+            last_error: record.last_error.clone(),
+            objects,
+            undecodable: record.unread.len(),
+            lists: record.lists,
+            observed,
+        }
+    }
+
+    fn observed(&self) -> ResourceVersion {
+        self.observed.borrow().clone()
+    }
+
+    fn identity(&self, key: &ObjectKey) -> Option<Identity> {
+        self.store.get(key).map(|object| Identity::from(object.meta()))
+    }
+
+    fn covers(&self, meta: &Meta) -> bool {
+        self.scope.covers(meta)
+    }
+
+    fn on_progress(&self, hook: ProgressHook) {
+        let mut hooks = self.hooks.write();
+        *hooks = hooks.iter().cloned().chain([Arc::new(hook)]).collect();
+    }
+
+    fn wait_synced(&self) -> BoxFuture<'static, ()> {
+        let mut synced = self.synced.subscribe();
+        async move {
+            if synced.wait_for(|synced| *synced).await.is_err() {
+                // Nobody holds the informer any more: it never will.
+                std::future::pending::<()>().await;
+            }
+        }
+        .boxed()
+    }
+}

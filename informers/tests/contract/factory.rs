@@ -1,0 +1,81 @@
+//! What a factory does.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn shares_one_watch_among_those_who_ask_for_the_same() {
+    let (client, mut peer) = peer();
+    let factory = factory(client);
+    let one = factory.informer::<Widget>(Scope::default());
+    let two = factory.informer_for::<Widget>(one.resource().clone(), Scope::default());
+    factory.start();
+    let _stream = peer.serves(5, &[widget("x", 1)]).await;
+    one.wait_synced().await;
+    assert_eq!(contents(&two), "x@1");
+    assert!(peer.is_quiet_for(seconds(60)).await);
+    assert_eq!(factory.status().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_another_view_or_scope_again_and_says_so() {
+    let (client, mut peer) = peer();
+    let factory = factory(client);
+    let whole = factory.informer::<Widget>(Scope::default());
+    let _metadata = factory.informer_for::<PartialObjectMeta>(whole.resource().clone(), Scope::default());
+    let _narrow = factory.informer::<Widget>(Scope::namespace("b"));
+    factory.start();
+    let asked = [peer.asked().await, peer.asked().await, peer.asked().await];
+    let accepted = |at: usize| asked[at].headers["accept"].to_str().unwrap();
+    assert_eq!(accepted(0), "application/json");
+    assert!(accepted(1).starts_with("application/json;as=PartialObjectMetadata;"), "{}", accepted(1));
+    assert_eq!(asked[2].uri.path(), "/apis/example.com/v1/namespaces/b/widgets");
+    for status in factory.status() {
+        assert_eq!(status.also_watched_as.len(), 2, "{:?}", status.also_watched_as);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn starts_once_and_starts_late_informers_at_once() {
+    let (client, mut peer) = peer();
+    let factory = factory(client);
+    let _early = factory.informer::<Widget>(Scope::default());
+    assert!(peer.is_quiet_for(seconds(60)).await, "nothing runs before the start");
+    factory.start();
+    factory.start();
+    let _early = peer.serves(5, &[]).await;
+    assert!(peer.is_quiet_for(seconds(60)).await);
+    let late = factory.informer::<Widget>(Scope::namespace("b"));
+    let _late = peer.serves(5, &[]).await;
+    late.wait_synced().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn stops_and_forgets_a_resource() {
+    let (mut peer, factory, informer) = widgets();
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    informer.wait_synced().await;
+    factory.stop(informer.resource());
+    settle().await;
+    assert!(!stream.is_open());
+    assert!(factory.status().is_empty());
+    assert_eq!(informer.status().phase, Phase::Stopped);
+    assert_eq!(contents(&informer), "x@1", "a cache in other hands stays as it was");
+    factory.stop(informer.resource());
+    let again = factory.informer::<Widget>(Scope::default());
+    let _stream = peer.serves(9, &[]).await;
+    again.wait_synced().await;
+    assert!(again.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn shuts_down_every_informer() {
+    let (mut peer, factory, informer) = widgets();
+    let stream = peer.serves(5, &[]).await;
+    informer.wait_synced().await;
+    factory.shut_down().await;
+    assert!(!stream.is_open());
+    assert_eq!(informer.status().phase, Phase::Stopped);
+    let _late = factory.informer::<Widget>(Scope::namespace("b"));
+    factory.start();
+    assert!(peer.is_quiet_for(seconds(600)).await);
+}

@@ -1,0 +1,83 @@
+//! The contract page of the crate, sentence by sentence.
+
+mod cache;
+mod factory;
+mod observed;
+mod subscribers;
+mod support;
+mod sync;
+mod trouble;
+
+use std::time::Duration;
+
+use kcm_api::{PartialObjectMeta, Resource, ResourceVersion, View as _};
+use kcm_informers::{Change, Informer, Phase, Scope, Subscription};
+use support::*;
+use tokio::time::Instant;
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A started factory with one informer of widgets.
+fn widgets() -> (Peer, kcm_informers::Factory, Informer<Widget>) {
+    let (client, peer) = peer();
+    let factory = factory(client);
+    let informer = factory.informer::<Widget>(Scope::default());
+    factory.start();
+    (peer, factory, informer)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_of_any_view_tells_identities_and_what_it_covers() {
+    let (mut peer, factory, informer) = widgets();
+    let _stream = peer.serves(5, &[terminating("x", 3)]).await;
+    let caches = factory.caches(informer.resource());
+    let [cache] = caches.as_slice() else { panic!("one cache") };
+    cache.wait_synced().await;
+    let identity = cache.identity(&key("x")).unwrap();
+    assert_eq!((identity.uid, identity.resource_version, identity.terminating), ("uid-x".into(), 3.into(), true));
+    assert_eq!(cache.identity(&key("y")), None);
+    let meta = Widget::decode(&widget("y", 9)).unwrap().metadata;
+    assert!(cache.covers(&meta));
+    assert_eq!(cache.observed(), 5.into());
+}
+
+#[test]
+fn changes_name_their_object() {
+    let object = std::sync::Arc::new(Widget::decode(&widget("x", 1)).unwrap());
+    let removed = Change::Removed { last: object, certain: true };
+    assert_eq!(*removed.key(), key("x"));
+}
+
+/// What the page promises, and nothing else, is what the tests here are named after.
+#[test]
+fn every_sentence_of_the_page_has_a_test() {
+    let page: String = include_str!("../../src/lib.rs")
+        .lines()
+        .skip_while(|line| *line != "//! # Contract")
+        .skip(1)
+        .take_while(|line| !line.starts_with("//! # "))
+        .flat_map(|line| [line.trim_start_matches("//!").trim(), " "])
+        .collect();
+    let page = page.replace("**", "");
+    let promised: Vec<String> = page
+        .split('*')
+        .skip(1)
+        .step_by(2)
+        .map(|sentence| sentence.replace(',', "").split_whitespace().collect::<Vec<_>>().join("_"))
+        .collect();
+    let tests = [
+        include_str!("cache.rs"),
+        include_str!("subscribers.rs"),
+        include_str!("observed.rs"),
+        include_str!("sync.rs"),
+        include_str!("trouble.rs"),
+        include_str!("factory.rs"),
+    ]
+    .concat();
+    assert!(promised.len() > 30, "{promised:#?}");
+    for sentence in promised {
+        assert!(tests.contains(&format!("async fn {sentence}()")), "no test is named {sentence}");
+    }
+}

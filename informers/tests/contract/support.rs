@@ -1,0 +1,272 @@
+//! An API server whose every answer a test gives by hand, and a kind to serve.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::channel::mpsc as body;
+use http::{HeaderMap, Request, Response, Uri};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use kcm_api::{DecodeError, KnownView, Meta, ObjectKey, Resource, View};
+use kcm_informers::{Change, Factory, FactoryOptions, Informer, Origin, Subscription};
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+type AnswerBody = StreamBody<body::UnboundedReceiver<Result<Frame<Bytes>, std::io::Error>>>;
+type Answer = Result<Response<AnswerBody>, std::io::Error>;
+
+/// The server's side of all requests.
+pub(crate) struct Peer {
+    asked: mpsc::UnboundedReceiver<Asked>,
+}
+
+/// A request that waits for its answer. Dropped, it is a connection that broke before any.
+pub(crate) struct Asked {
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// The body of an answer that is being sent. Dropped, it ends in good order.
+pub(crate) struct Stream {
+    body: body::UnboundedSender<Result<Frame<Bytes>, std::io::Error>>,
+}
+
+/// A client, and the server behind it.
+pub(crate) fn peer() -> (Client, Peer) {
+    let (ask, asked) = mpsc::unbounded_channel();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (answer, answered) = oneshot::channel();
+        let asked = Asked { uri: request.uri().clone(), headers: request.headers().clone(), answer };
+        let sent = ask.send(asked);
+        async move {
+            sent.map_err(|_| std::io::Error::other("the server is gone"))?;
+            answered.await.unwrap_or_else(|_| Err(std::io::Error::other("connection reset")))
+        }
+    });
+    (Client::new(service, "default"), Peer { asked })
+}
+
+impl Peer {
+    /// The next request; fails the test when none comes for an hour.
+    pub(crate) async fn asked(&mut self) -> Asked {
+        let asked = tokio::time::timeout(Duration::from_hours(1), self.asked.recv()).await;
+        asked.expect("a request must come").expect("the client must be alive")
+    }
+
+    /// The next request, which must ask this.
+    pub(crate) async fn asked_for(&mut self, question: &str) -> Asked {
+        let asked = self.asked().await;
+        assert_eq!(asked.question(), question);
+        asked
+    }
+
+    /// Whether no request comes within that time.
+    pub(crate) async fn is_quiet_for(&mut self, time: Duration) -> bool {
+        tokio::time::timeout(time, self.asked.recv()).await.is_err()
+    }
+
+    /// Accepts a streaming list, and sends it.
+    pub(crate) async fn serves(&mut self, version: u64, objects: &[String]) -> Stream {
+        let stream = self.asked_for("streaming list").await.accept();
+        for object in objects {
+            stream.event("ADDED", object);
+        }
+        stream.end_of_initial_events(version);
+        stream
+    }
+}
+
+impl Asked {
+    pub(crate) fn query(&self, name: &str) -> Option<String> {
+        let query = self.uri.query().unwrap_or_default();
+        form_urlencoded::parse(query.as_bytes()).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+    }
+
+    /// What is asked, in the words of the protocol.
+    pub(crate) fn question(&self) -> String {
+        let is_watch = self.query("watch").is_some();
+        match (is_watch, self.query("sendInitialEvents"), self.query("resourceVersion"), self.query("continue")) {
+            (true, Some(_), None, None) => "streaming list".to_owned(),
+            (true, None, Some(version), None) => format!("watch from {version}"),
+            (false, None, None, None) => "list".to_owned(),
+            (false, None, None, Some(token)) => format!("list from {token}"),
+            _other => panic!("an odd request: {}", self.uri),
+        }
+    }
+
+    /// Answers, with a body to be sent.
+    pub(crate) fn accept(self) -> Stream {
+        self.answer(200)
+    }
+
+    fn answer(self, code: u16) -> Stream {
+        let (sender, receiver) = body::unbounded();
+        let response =
+            Response::builder().status(code).body(StreamBody::new(receiver)).expect("a status code must be valid");
+        assert!(self.answer.send(Ok(response)).is_ok(), "the client must wait for the answer");
+        Stream { body: sender }
+    }
+
+    pub(crate) fn refuse(self, code: u16, reason: &str, message: &str) {
+        self.answer(code).send(&status(code, reason, message));
+    }
+
+    /// Answers with one page.
+    pub(crate) fn page(self, version: u64, token: &str, items: &[String]) {
+        let metadata = format!(r#"{{"resourceVersion":"{version}","continue":"{token}"}}"#);
+        let page = format!(r#"{{"kind":"WidgetList","metadata":{metadata},"items":[{}]}}"#, items.join(","));
+        self.accept().send(&page);
+    }
+}
+
+impl Stream {
+    pub(crate) fn send(&self, text: &str) {
+        // A client that has hung up is what some tests are about; they look at `is_open`.
+        drop(self.body.unbounded_send(Ok(Frame::data(Bytes::from(text.to_owned())))));
+    }
+
+    pub(crate) fn event(&self, kind: &str, object: &str) {
+        self.send(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"));
+    }
+
+    pub(crate) fn bookmark(&self, version: u64) {
+        self.event("BOOKMARK", &format!(r#"{{"metadata":{{"resourceVersion":"{version}"}}}}"#));
+    }
+
+    pub(crate) fn end_of_initial_events(&self, version: u64) {
+        let annotations = r#"{"k8s.io/initial-events-end":"true"}"#;
+        self.event(
+            "BOOKMARK",
+            &format!(r#"{{"metadata":{{"resourceVersion":"{version}","annotations":{annotations}}}}}"#),
+        );
+    }
+
+    pub(crate) fn error(&self, code: u16, reason: &str, message: &str) {
+        self.event("ERROR", &status(code, reason, message));
+    }
+
+    /// Ends the body in good order.
+    pub(crate) fn end(self) {
+        drop(self);
+    }
+
+    /// Breaks the connection.
+    pub(crate) fn break_off(self) {
+        drop(self.body.unbounded_send(Err(std::io::Error::other("connection reset"))));
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        !self.body.is_closed()
+    }
+}
+
+fn status(code: u16, reason: &str, message: &str) -> String {
+    format!(r#"{{"kind":"Status","code":{code},"reason":"{reason}","message":"{message}"}}"#)
+}
+
+/// A kind with one field, which must be a number.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct Widget {
+    pub(crate) metadata: Meta,
+    pub(crate) size: u32,
+}
+
+impl View for Widget {
+    fn decode(json: &str) -> Result<Self, DecodeError> {
+        Ok(serde_json::from_str(json)?)
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl KnownView for Widget {
+    const RESOURCE: Resource = Resource::namespaced("example.com", "v1", "widgets", "Widget");
+}
+
+/// JSON of a widget in namespace `a`, its uid made from its name.
+pub(crate) fn widget(name: &str, version: u64) -> String {
+    widget_with(name, version, &format!("uid-{name}"), "", "1")
+}
+
+/// JSON of a widget with more metadata and any size.
+pub(crate) fn widget_with(name: &str, version: u64, uid: &str, metadata: &str, size: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"namespace":"a","name":"{name}","uid":"{uid}","resourceVersion":"{version}"{metadata}}},"size":{size}}}"#
+    )
+}
+
+pub(crate) fn terminating(name: &str, version: u64) -> String {
+    widget_with(name, version, &format!("uid-{name}"), r#","deletionTimestamp":"2030-01-01T00:00:00Z""#, "1")
+}
+
+/// A widget whose size is not a number.
+pub(crate) fn undecodable(name: &str, version: u64) -> String {
+    widget_with(name, version, &format!("uid-{name}"), "", r#""big""#)
+}
+
+pub(crate) fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("a", name)
+}
+
+pub(crate) fn factory(client: Client) -> Factory {
+    Factory::new(FactoryOptions::new(client, 7))
+}
+
+/// Keys and versions in a cache: `x@1 y@2`.
+pub(crate) fn contents(informer: &Informer<Widget>) -> String {
+    informer.list().iter().map(|widget| label(widget)).collect::<Vec<_>>().join(" ")
+}
+
+pub(crate) fn label(widget: &Widget) -> String {
+    format!("{}@{}", widget.metadata.key.name(), widget.metadata.resource_version)
+}
+
+/// What a subscriber was told, in words.
+#[derive(Clone, Default)]
+pub(crate) struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Told {
+    /// Everything since the last call.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock())
+    }
+
+    pub(crate) fn note(&self, text: impl Into<String>) {
+        self.0.lock().push(text.into());
+    }
+
+    pub(crate) fn change(&self, change: &Change<Widget>, origin: Origin) {
+        let text = match change {
+            Change::Added(new) => format!("added {}", label(new)),
+            Change::Updated { old, new } => format!("updated {} to {}", label(old), label(new)),
+            Change::Removed { last, certain: true } => format!("removed {}", label(last)),
+            Change::Removed { last, certain: false } => format!("removed perhaps {}", label(last)),
+        };
+        self.note(match origin {
+            Origin::Initial => format!("{text} (initial)"),
+            Origin::Live => text,
+            Origin::Resync => format!("{text} (resync)"),
+        });
+    }
+}
+
+/// Subscribes, and notes everything.
+pub(crate) fn subscribe(informer: &Informer<Widget>, name: &'static str) -> Told {
+    let told = Told::default();
+    let notes = told.clone();
+    informer.subscribe(Subscription { name, resync: None }, move |change, origin| notes.change(change, origin));
+    told
+}
+
+/// Lets every task do what it can do without time passing.
+pub(crate) async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}

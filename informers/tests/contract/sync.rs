@@ -1,0 +1,71 @@
+//! What it is to be synced.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn waits_for_objects_of_the_first_list_that_cannot_be_decoded() {
+    let (mut peer, _factory, informer) = widgets();
+    let told = subscribe(&informer, "test");
+    let stream = peer.serves(5, &[undecodable("x", 1), widget("y", 2)]).await;
+    settle().await;
+    assert_eq!(told.take(), ["added y@2 (initial)"], "what can be decoded is there");
+    assert!(!informer.has_synced());
+    stream.event("DELETED", &undecodable("x", 6));
+    informer.wait_synced().await;
+    assert_eq!(informer.observed(), 6.into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn says_why_it_has_not_come_and_is_tried_again() {
+    let (mut peer, factory, informer) = widgets();
+    let reason = || factory.status()[0].reason.clone().unwrap();
+    assert_eq!(reason(), "it has not been started");
+    let asked = peer.asked_for("streaming list").await;
+    assert_eq!(reason(), "the first list has not been completed");
+    asked.refuse(403, "Forbidden", "user may not watch widgets");
+    settle().await;
+    assert_eq!(
+        reason(),
+        "streaming list of widgets.example.com was refused with 403 Forbidden: user may not watch widgets"
+    );
+    assert_eq!(factory.status()[0].phase, Phase::BackingOff);
+    drop(peer.asked_for("streaming list").await);
+    settle().await;
+    let text = reason();
+    assert!(text.starts_with("streaming list of widgets.example.com got no answer"), "{text}");
+    assert!(text.contains("connection reset"), "{text}");
+    let _stream = peer.serves(5, &[]).await;
+    informer.wait_synced().await;
+    let status = &factory.status()[0];
+    assert_eq!((status.phase, status.synced, &status.reason), (Phase::Watching, true, &None));
+    assert!(status.last_error.is_some(), "the last failure is kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_one_kind_does_not_hold_up_another() {
+    let (client, mut peer) = peer();
+    let factory = factory(client);
+    let held_up = factory.informer_for::<PartialObjectMeta>(
+        Resource::namespaced("example.com", "v1", "others", "Other"),
+        Scope::default(),
+    );
+    let informer = factory.informer::<Widget>(Scope::default());
+    factory.start();
+    let _never_answered = peer.asked().await;
+    let _stream = peer.serves(5, &[]).await;
+    informer.wait_synced().await;
+    assert!(!held_up.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn stays_through_later_failures() {
+    let (mut peer, _factory, informer) = widgets();
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    informer.wait_synced().await;
+    stream.error(410, "Expired", "too old");
+    peer.asked_for("streaming list").await.refuse(500, "InternalError", "broken");
+    settle().await;
+    assert!(informer.has_synced());
+    assert_eq!(contents(&informer), "x@1", "the cache stays until a new list is complete");
+    assert!(informer.status().reason.unwrap().ends_with("500 InternalError: broken"));
+}

@@ -1,0 +1,121 @@
+//! What happens when the server, or we, fail.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_streaming_lists_is_listed_by_page() {
+    let (mut peer, _factory, informer) = widgets();
+    peer.asked_for("streaming list").await.refuse(422, "Invalid", "sendInitialEvents: Forbidden");
+    let asked = peer.asked_for("list").await;
+    assert_eq!(asked.query("limit").as_deref(), Some("500"));
+    asked.page(5, "next", &[widget("x", 1)]);
+    peer.asked_for("list from next").await.page(5, "", &[widget("y", 2)]);
+    informer.wait_synced().await;
+    assert_eq!((contents(&informer).as_str(), informer.observed()), ("x@1 y@2", 5.into()));
+    let stream = peer.asked_for("watch from 5").await.accept();
+    stream.event("ADDED", &widget("z", 6));
+    informer.wait_observed(&6.into()).await;
+    assert_eq!(informer.status().last_error, None, "a server may be old");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_has_expired_restarts_the_list() {
+    let (mut peer, _factory, informer) = widgets();
+    peer.asked_for("streaming list").await.refuse(400, "BadRequest", "unknown parameter");
+    peer.asked_for("list").await.page(5, "next", &[widget("x", 1)]);
+    peer.asked_for("list from next").await.refuse(410, "Expired", "the token is too old");
+    peer.asked_for("list").await.page(9, "", &[widget("y", 8)]);
+    informer.wait_synced().await;
+    assert_eq!((contents(&informer).as_str(), informer.observed()), ("y@8", 9.into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_or_breaks_goes_on_where_it_was() {
+    let (mut peer, _factory, informer) = widgets();
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    stream.event("MODIFIED", &widget("x", 6));
+    stream.end();
+    let before = Instant::now();
+    let stream = peer.asked_for("watch from 6").await.accept();
+    assert_eq!(before.elapsed(), Duration::ZERO, "at once");
+    stream.bookmark(8);
+    stream.send(r#"{"type":"MODI"#);
+    stream.break_off();
+    let stream = peer.asked_for("watch from 8").await.accept();
+    assert_eq!(before.elapsed(), Duration::ZERO, "at once");
+    stream.event("MODIFIED", &widget("x", 9));
+    informer.wait_observed(&9.into()).await;
+    assert_eq!(informer.status().lists, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_gone_leads_to_a_new_list() {
+    let (mut peer, _factory, informer) = widgets();
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    informer.wait_synced().await;
+    stream.end();
+    peer.asked_for("watch from 5").await.refuse(410, "Expired", "too old");
+    let _stream = peer.serves(9, &[widget("y", 8)]).await;
+    informer.wait_observed(&9.into()).await;
+    assert_eq!(contents(&informer), "y@8");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_is_replaced() {
+    let (mut peer, _factory, informer) = widgets();
+    let silent = peer.serves(5, &[]).await;
+    informer.wait_synced().await;
+    assert!(peer.is_quiet_for(seconds(149)).await);
+    let stream = peer.asked_for("watch from 5").await.accept();
+    assert!(!silent.is_open());
+    stream.event("ADDED", &widget("x", 6));
+    informer.wait_observed(&6.into()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_is_asked_again() {
+    let (mut peer, _factory, informer) = widgets();
+    let _never_answered = peer.asked_for("streaming list").await;
+    assert!(peer.is_quiet_for(seconds(65)).await);
+    let _stream = peer.serves(5, &[]).await;
+    informer.wait_synced().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_retried_at_growing_intervals() {
+    let (mut peer, _factory, _informer) = widgets();
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        peer.asked_for("streaming list").await.refuse(500, "InternalError", "broken");
+        let before = Instant::now();
+        let asked = peer.asked().await;
+        waits.push(before.elapsed());
+        asked.refuse(500, "InternalError", "broken");
+    }
+    assert!((Duration::from_millis(800)..Duration::from_millis(1_601)).contains(&waits[0]), "{waits:?}");
+    assert!(waits.is_sorted(), "{waits:?}");
+    assert!(waits[3] > seconds(20), "{waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_the_informer_costs_a_new_list() {
+    struct Panics;
+    impl kcm_informers::Metrics for Panics {
+        fn event(&self, _: &Resource, kind: kcm_informers::EventKind) {
+            assert_ne!(kind, kcm_informers::EventKind::Modified);
+        }
+    }
+    let (client, mut peer) = peer();
+    let mut options = kcm_informers::FactoryOptions::new(client, 7);
+    options.metrics = std::sync::Arc::new(Panics);
+    let factory = kcm_informers::Factory::new(options);
+    let informer = factory.informer::<Widget>(Scope::default());
+    factory.start();
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    informer.wait_synced().await;
+    stream.event("MODIFIED", &widget("x", 6));
+    let _stream = peer.serves(9, &[widget("x", 6)]).await;
+    informer.wait_observed(&9.into()).await;
+    assert_eq!(contents(&informer), "x@6");
+    assert!(informer.status().last_error.unwrap().contains("ended in a panic"));
+}
