@@ -30,6 +30,12 @@ pub trait KnownView: View {
 #[error("cannot decode an object of the API")]
 pub struct DecodeError(#[from] serde_json::Error);
 
+impl From<DecodeError> for serde_json::Error {
+    fn from(error: DecodeError) -> Self {
+        error.0
+    }
+}
+
 /// Metadata alone, for kinds known only at run time.
 #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
 pub struct PartialObjectMeta {

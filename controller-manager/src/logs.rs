@@ -3,6 +3,9 @@
 use std::io::{self, IsTerminal as _};
 
 use tracing::Level;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The most detailed level that is printed at a verbosity.
 ///
@@ -16,13 +19,22 @@ const fn level(verbosity: i32) -> Level {
     }
 }
 
+/// Libraries that tell every frame and every poll: worth reading only when everything else has been read.
+const TRANSPORT: [&str; 6] = ["h2", "hyper", "hyper_util", "kube_client", "rustls", "tower"];
+
+/// From this verbosity on, the transport is printed like everything else.
+const TRANSPORT_TOO: i32 = 8;
+
+fn filter(verbosity: i32) -> Targets {
+    let level = level(verbosity);
+    let transport = if verbosity < TRANSPORT_TOO { Level::WARN } else { level };
+    Targets::new().with_default(level).with_targets(TRANSPORT.map(|library| (library, transport)))
+}
+
 /// Prints what is logged from now on, as `--v` asks for. Does nothing if logs are set up already.
 pub(crate) fn print(verbosity: i32) {
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level(verbosity))
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .finish();
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+    let subscriber = tracing_subscriber::registry().with(lines.with_filter(filter(verbosity)));
     // A host may have set up its own.
     drop(tracing::subscriber::set_global_default(subscriber));
 }
@@ -42,5 +54,13 @@ mod tests {
             Level::TRACE,
             Level::TRACE
         ]);
+    }
+
+    #[test]
+    fn the_transport_is_silent_until_everything_is_asked_for() {
+        assert!(!filter(6).would_enable("h2::codec", &Level::DEBUG));
+        assert!(filter(6).would_enable("kcm_framework::manager", &Level::TRACE));
+        assert!(filter(6).would_enable("somebodys_controller", &Level::TRACE));
+        assert!(filter(8).would_enable("h2::codec", &Level::DEBUG));
     }
 }

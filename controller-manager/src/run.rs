@@ -1,5 +1,6 @@
 //! From settings to a running manager.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use kcm_config::{AccessError, Effective, Origin};
 use kcm_framework::client::{ClientBuilder, Limits, UserAgent, connect, load_config};
 use kcm_framework::clock::{Clock as _, SystemClock};
-use kcm_framework::{Extensions, Manager, ManagerError, Metrics, Registry, Selection, Stop};
+use kcm_framework::{Extensions, Manager, Metrics, Registry, Selection, Stop};
 
 use crate::signals::Signals;
 use crate::{Exit, UPSTREAM, command, logs};
@@ -99,12 +100,17 @@ async fn manage(config: Config) -> Exit {
     };
     match ended {
         Ok(()) => Exit::Stopped,
-        Err(ManagerError::ApiServer(reason)) => {
-            command::refuse(&[reason]);
+        Err(error) => {
+            command::refuse(&[sentence(&error)]);
             Exit::ApiServer
         }
-        Err(error) => command::refuse(&[error]),
     }
+}
+
+/// An error with all its causes.
+fn sentence(error: &dyn Error) -> String {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 async fn manager(config: Config) -> Result<Manager, String> {

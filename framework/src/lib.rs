@@ -1,6 +1,63 @@
-//! Being built.
+//! The contract between controllers and the manager that runs them.
+//!
+//! A controller is a constant, [`ControllerDescriptor`], registered with `inventory::submit!`. Its [`InitFunc`] takes
+//! caches and a queue from the [`ControllerContext`] and returns a set of loops, [`Running`]. A [`Manager`] starts the
+//! enabled controllers of a [`Registry`] in order, keeps them running, and stops them in reverse.
+//!
+//! ```text
+//! API server ──watch──▶ informers ──Change──▶ subscriber ──keys──▶ workqueue ──key──▶ Reconcile
+//!      ▲                                       (pure)                                     │
+//!      └──────────────────────── Session: every write leaves a mark ◀────────────────────┘
+//! ```
+//!
+//! # Guarantees
+//!
+//! - **One at a time.** A key is never reconciled twice at once; a key added meanwhile is reconciled again after.
+//! - **Read your own writes.** A key is not reconciled again before every write that its last reconcile made has come
+//!   back through the caches that its loop reads; see [`consistency`]. Controllers keep no expectations.
+//! - **Nothing twice because an answer was lost.** A write whose answer is missing holds its key back until a live
+//!   list, begun after the request can no longer take effect, shows what became of it.
+//! - **No key is dropped.** A failing key stays at its longest back-off. A panic is caught, counted and logged with its
+//!   key, and counts as a failure.
+//! - **Isolation.** A loop that ends, or an `InitFunc` that fails, is tried again with back-off, and no other
+//!   controller notices.
+//! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads have
+//!   synced; the loops are the first to stop.
+//!
+//! # A plugin in a crate of its own
+//!
+//! Depend on this crate alone: what a controller needs of the crates beneath is re-exported as [`api`], [`informers`],
+//! [`config`] and [`workqueue`]. A host **names** the plugin, as in `use my_controller as _;`: the linker leaves out a
+//! crate that is a dependency and never named, and what is not linked registers nothing. `docs/plugins.md` is the guide.
+//!
+//! What this crate deliberately does not do: parse command lines, set up logs or serve HTTP. That is the host's,
+//! `kcm-controller-manager`.
 
 pub mod client;
 pub mod clock;
+pub mod consistency;
+mod controller;
 pub mod discovery;
 pub mod events;
+mod manager;
+mod metrics;
+mod reconcile;
+mod supervise;
+
+pub use async_trait::async_trait;
+pub use futures::future::BoxFuture;
+pub use inventory;
+pub use kcm_api as api;
+pub use kcm_config as config;
+pub use kcm_informers as informers;
+pub use kcm_workqueue as workqueue;
+pub use prometheus_client;
+
+pub use controller::{
+    AbsentController, BoxError, ControllerContext, ControllerDescriptor, Extensions, InitFunc, Registry, RegistryError,
+    Running, Selection, SelectionError, StartGroup,
+};
+pub use events::Recorder;
+pub use manager::{API_SERVER_PATIENCE, GRACE, Manager, ManagerError, Stage, Stop};
+pub use metrics::Metrics;
+pub use reconcile::{Class, Names, Outcome, QueueKey, Reconcile, ReconcileError, ReconcileLoop, Session, priority};

@@ -1,5 +1,7 @@
 //! What the API client sends, and what it makes of answers.
 
+#![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -36,7 +38,7 @@ struct Script {
 }
 
 impl Script {
-    fn answering(code: u16, body: impl ToString) -> Self {
+    fn answering(code: u16, body: &impl ToString) -> Self {
         Self { code, body: body.to_string(), ..Self::default() }
     }
 
@@ -111,26 +113,26 @@ async fn each_kind_of_write_goes_where_it_belongs() {
         (Patch::Strategic(body()), "application/strategic-merge-patch+json", "?timeout=30s"),
         (apply(), "application/apply-patch+yaml", "?fieldManager=kube%20controller&force=true&timeout=30s"),
     ] {
-        let script = Script::answering(200, "{}");
+        let script = Script::answering(200, &"{}");
         script.api().patch(&PODS, &web(), Part::Whole, patch).await.unwrap();
         let sent = script.only();
         assert_eq!(sent.line, format!("PATCH /api/v1/namespaces/a/pods/web{line}"));
         assert_eq!(sent.content_type, content_type);
     }
 
-    let script = Script::answering(200, "{}");
+    let script = Script::answering(200, &"{}");
     let written = script.api().put(&REPLICA_SETS, &web(), Part::Status, body()).await.unwrap();
     assert_eq!(written.key, web(), "taken from the request");
     assert_eq!(script.only().line, "PUT /apis/apps/v1/namespaces/a/replicasets/web/status?timeout=30s");
 
-    let script = Script::answering(201, "{}");
+    let script = Script::answering(201, &"{}");
     script.api().post(&PODS, &web(), Part::Other("eviction"), body()).await.unwrap();
     assert_eq!(script.only().line, "POST /api/v1/namespaces/a/pods/web/eviction?timeout=30s");
 }
 
 #[tokio::test]
 async fn a_delete_states_its_preconditions_and_an_absent_object_is_as_good_as_deleted() {
-    let script = Script::answering(200, r#"{"kind":"Status","status":"Success"}"#);
+    let script = Script::answering(200, &r#"{"kind":"Status","status":"Success"}"#);
     let options = DeleteOptions {
         uid: Some(Uid::from("u")),
         grace_period_seconds: Some(0),
@@ -147,9 +149,9 @@ async fn a_delete_states_its_preconditions_and_an_absent_object_is_as_good_as_de
     });
     assert_eq!(body, expected);
 
-    let gone = Script::answering(404, r#"{"kind":"Status","reason":"NotFound","message":"m"}"#);
+    let gone = Script::answering(404, &r#"{"kind":"Status","reason":"NotFound","message":"m"}"#);
     assert_eq!(gone.api().delete(&PODS, &web(), &DeleteOptions::default()).await.unwrap(), Deleted::Gone);
-    let other = Script::answering(409, r#"{"kind":"Status","reason":"Conflict","message":"the UID differs"}"#);
+    let other = Script::answering(409, &r#"{"kind":"Status","reason":"Conflict","message":"the UID differs"}"#);
     let error = other.api().delete(&PODS, &web(), &DeleteOptions::of_uid(Uid::from("u"))).await.unwrap_err();
     assert!(error.is_conflict());
     assert_eq!(error.to_string(), "cannot delete pods \"a/web\"");
@@ -175,18 +177,18 @@ async fn a_list_is_asked_for_as_stated_and_comes_in_pages() {
     assert_eq!(sent.line, "GET /api/v1/namespaces/a/pods?fieldSelector=metadata.name%3Dweb&limit=2");
     assert!(sent.accept.contains("as=PartialObjectMetadataList"), "{}", sent.accept);
 
-    let empty = Script::answering(200, json!({"metadata": {"resourceVersion": "1"}, "items": null}));
+    let empty = Script::answering(200, &json!({"metadata": {"resourceVersion": "1"}, "items": null}));
     assert!(empty.api().list(&PODS, None, &ListOptions::default()).await.unwrap().items.is_empty());
 }
 
 #[tokio::test]
 async fn one_object_is_read_into_a_view() {
-    let script = Script::answering(200, json!({"metadata": {"name": "web", "namespace": "a", "uid": "u"}}));
+    let script = Script::answering(200, &json!({"metadata": {"name": "web", "namespace": "a", "uid": "u"}}));
     let view: PartialObjectMeta = script.api().get(&PODS, &web()).await.unwrap();
     assert_eq!(view.metadata.uid, Uid::from("u"));
     assert!(script.only().accept.contains("as=PartialObjectMetadata;"));
 
-    let broken = Script::answering(200, "{");
+    let broken = Script::answering(200, &"{");
     let error = broken.api().get::<PartialObjectMeta>(&PODS, &web()).await.unwrap_err();
     assert!(matches!(error.cause(), Cause::Decode(_)));
     assert_eq!(error.deadline(), None, "a read leaves nothing behind");
@@ -195,7 +197,7 @@ async fn one_object_is_read_into_a_view() {
 #[tokio::test]
 async fn a_refusal_keeps_the_servers_words() {
     let script =
-        Script::answering(422, r#"{"kind":"Status","reason":"Invalid","message":"Pod \"x\" is invalid: spec"}"#);
+        Script::answering(422, &r#"{"kind":"Status","reason":"Invalid","message":"Pod \"x\" is invalid: spec"}"#);
     let error = script.api().create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot create pods in namespace \"a\"");
     assert_eq!(error.message(), "Pod \"x\" is invalid: spec");
@@ -204,7 +206,7 @@ async fn a_refusal_keeps_the_servers_words() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_without_an_answer_is_lost_and_its_deadline_is_past_the_servers() {
-    let script = Script { delay: Duration::from_secs(3600), ..Script::answering(200, "{}") };
+    let script = Script { delay: Duration::from_hours(1), ..Script::answering(200, &"{}") };
     let start = Instant::now();
     let error = script.api().create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
     assert!(error.is_timeout() && error.answer_lost());
@@ -214,13 +216,13 @@ async fn a_write_without_an_answer_is_lost_and_its_deadline_is_past_the_servers(
 
 #[tokio::test]
 async fn an_unreadable_answer_to_a_write_counts_as_lost() {
-    let error = Script::answering(201, "<html>").api().create(&PODS, None, Payload::raw("{}")).await.unwrap_err();
+    let error = Script::answering(201, &"<html>").api().create(&PODS, None, Payload::raw("{}")).await.unwrap_err();
     assert!(matches!(error.cause(), Cause::Decode(_)) && error.answer_lost() && error.deadline().is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn identities_have_buckets_of_their_own_that_delay_before_the_time_limit_counts() {
-    let script = Script::answering(200, "{}");
+    let script = Script::answering(200, &"{}");
     let builder = script.builder(Limits { qps: 0.25, burst: 1 });
     let start = Instant::now();
     let put = async |client: ApiClient| client.put(&PODS, &web(), Part::Whole, Payload::raw("{}")).await;
@@ -233,7 +235,7 @@ async fn identities_have_buckets_of_their_own_that_delay_before_the_time_limit_c
 
 #[tokio::test(start_paused = true)]
 async fn a_kube_client_of_an_identity_is_signed_and_limited_except_for_watches() {
-    let script = Script::answering(200, "{}");
+    let script = Script::answering(200, &"{}");
     let client = script.builder(Limits { qps: 1.0, burst: 1 }).kube_client_for("shared-informers");
     let start = Instant::now();
     for uri in ["/api/v1/pods", "/api/v1/pods?watch=true", "/api/v1/pods?watch=true"] {

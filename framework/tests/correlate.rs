@@ -1,5 +1,7 @@
 //! Which occurrence becomes which event: one row per rule of client-go's correlation.
 
+#![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
+
 use jiff::{SignedDuration, Timestamp};
 use kcm_api::{Resource, ResourceVersion, Uid};
 use kcm_framework::events::{Correlator, Decision, Event, EventType, ObjectReference, Occurrence};

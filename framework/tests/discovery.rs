@@ -1,5 +1,7 @@
 //! What is known about the API server's resources, from each form of discovery.
 
+#![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

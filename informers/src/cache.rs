@@ -3,12 +3,16 @@
 use futures::future::BoxFuture;
 use kcm_api::{Meta, ObjectKey, Resource, ResourceVersion, Uid};
 
+use crate::scope::Scope;
 use crate::status::InformerStatus;
 
 /// An informer of any view: what reading one's own writes, health and debugging need.
 pub trait Cache: Send + Sync {
     /// What is listed and watched.
     fn resource(&self) -> &Resource;
+
+    /// Which objects of that.
+    fn scope(&self) -> &Scope;
 
     /// Whether the cache has once held everything.
     fn has_synced(&self) -> bool;

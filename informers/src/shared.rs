@@ -247,6 +247,10 @@ impl<V: View> Cache for Shared<V> {
         &self.resource
     }
 
+    fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
     fn has_synced(&self) -> bool {
         *self.synced.borrow()
     }

@@ -10,6 +10,7 @@ use crate::object;
 
 /// Fills in the fields that a client left out.
 pub(crate) fn apply(behaviour: Behaviour, object: &mut Value) {
+    write_null_times(behaviour, object);
     match behaviour {
         Behaviour::Pod => pod_spec(object, &["spec"]),
         Behaviour::ReplicaSet => {
@@ -34,7 +35,10 @@ pub(crate) fn apply(behaviour: Behaviour, object: &mut Value) {
 /// The state that a new object starts in: clients cannot set it.
 pub(crate) fn initial_state(behaviour: Behaviour, has_status: bool, object: &mut Value) {
     let status = match behaviour {
-        Behaviour::Pod => Some(json!({ "phase": "Pending", "qosClass": "BestEffort" })),
+        Behaviour::Pod => {
+            admit_pod(object);
+            Some(json!({ "phase": "Pending", "qosClass": "BestEffort" }))
+        }
         Behaviour::ReplicaSet => Some(json!({ "replicas": 0 })),
         Behaviour::Deployment => Some(json!({})),
         Behaviour::Namespace => {
@@ -48,6 +52,38 @@ pub(crate) fn initial_state(behaviour: Behaviour, has_status: bool, object: &mut
     };
     if has_status {
         object::set(object, &["status"], status);
+    }
+}
+
+/// What admission fills into new pods, beside the defaults that templates have too.
+fn admit_pod(pod: &mut Value) {
+    object::set_default(pod, &["spec", "enableServiceLinks"], true);
+    object::set_default(pod, &["spec", "priority"], 0);
+    object::set_default(pod, &["spec", "preemptionPolicy"], "PreemptLowerPriority");
+    let mut tolerations = object::list(pod, &["spec", "tolerations"]).to_vec();
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        if !tolerations.iter().any(|toleration| object::text(toleration, &["key"]).is_none_or(|it| it == key)) {
+            let toleration =
+                json!({ "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300 });
+            tolerations.push(toleration);
+        }
+    }
+    object::set(pod, &["spec", "tolerations"], Some(tolerations.into()));
+}
+
+/// Typed times that are not set are served as null, where they are not pointers.
+fn write_null_times(behaviour: Behaviour, object: &mut Value) {
+    let times: &[&str] = match behaviour {
+        Behaviour::Pod => &["lastProbeTime", "lastTransitionTime"],
+        Behaviour::Deployment => &["lastUpdateTime", "lastTransitionTime"],
+        Behaviour::ReplicaSet | Behaviour::Namespace => &["lastTransitionTime"],
+        Behaviour::Plain | Behaviour::Custom => &[],
+    };
+    let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        for time in times {
+            object::set_default(condition, &[time], Value::Null);
+        }
     }
 }
 

@@ -12,6 +12,8 @@ const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list",
 pub(crate) enum Answer {
     Json(&'static str, Value),
     Text(&'static str),
+    /// A version that a known group does not have.
+    NotServed,
 }
 
 /// Answers what is not a resource; `None` where nothing is served.
@@ -28,7 +30,7 @@ pub(crate) fn answer(kinds: &Kinds, path: &[&str], accept: &str) -> Option<Answe
             let groups: Vec<Value> = groups(kinds).iter().filter(|(group, _)| !group.is_empty()).map(group).collect();
             json(json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups }))
         }
-        ["api", version] => resources(kinds, "", version).and_then(json),
+        ["api", version] => Some(resources(kinds, "", version).and_then(json).unwrap_or(Answer::NotServed)),
         ["apis", name] => {
             let groups = groups(kinds);
             let (name, versions) = groups.get_key_value(*name).filter(|(name, _)| !name.is_empty())?;
@@ -37,7 +39,9 @@ pub(crate) fn answer(kinds: &Kinds, path: &[&str], accept: &str) -> Option<Answe
             found["apiVersion"] = json!("v1");
             json(found)
         }
-        ["apis", group, version] => resources(kinds, group, version).and_then(json),
+        ["apis", group, version] if groups(kinds).contains_key(group) => {
+            Some(resources(kinds, group, version).and_then(json).unwrap_or(Answer::NotServed))
+        }
         _ => None,
     }
 }
@@ -129,7 +133,9 @@ fn aggregate(kinds: &Kinds, core: bool) -> Value {
 
 fn aggregated_resource(kind: &Kind) -> Value {
     let resource = &kind.resource;
-    let response_kind = |name: &str| json!({ "group": resource.group, "version": resource.version, "kind": name });
+    // Built-in kinds leave group and version to be taken from where they stand.
+    let (group, version) = if kind.is_custom() { (&*resource.group, &*resource.version) } else { ("", "") };
+    let response_kind = |name: &str| json!({ "group": group, "version": version, "kind": name });
     let subresources: Vec<Value> = kind
         .subresources()
         .iter()

@@ -36,7 +36,7 @@ pub(crate) fn apply(content_type: &str, object: &Value, body: &[u8], custom: boo
             Ok(patched)
         }
         _ if custom => Err(Status::unsupported_media_type(&[JSON_PATCH, MERGE_PATCH])),
-        _ => Err(Status::unsupported_media_type(&[JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH])),
+        _ => Err(Status::without_details(415, "UnsupportedMediaType", "415: Unsupported Media Type")),
     }
 }
 

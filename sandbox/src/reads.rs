@@ -114,7 +114,7 @@ fn page(version: u64, matching: Vec<(ObjectKey, Arc<Value>)>, limit: Option<usiz
 impl Token {
     fn parse(text: &str) -> Result<Self, Status> {
         let parts: Vec<&str> = text.splitn(3, ':').collect();
-        let invalid = || Status::bad_request("continue key is not valid");
+        let invalid = || Status::bad_request("invalid continue token: continue key is not valid");
         let ["v1", version, key] = parts.as_slice() else { return Err(invalid()) };
         let version = if *version == "now" { None } else { Some(version.parse().map_err(|_| invalid())?) };
         let after = match key.split_once('/') {

@@ -87,11 +87,7 @@ impl Query {
 
     fn number<N: std::str::FromStr>(&self, name: &str) -> Result<Option<N>, Status> {
         let parse = |text: &str| {
-            text.parse().map_err(|_| {
-                Status::bad_request(format!(
-                    "strconv.ParseInt: parsing {text:?}: invalid syntax: query parameter {name}"
-                ))
-            })
+            text.parse().map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))
         };
         self.get(name).map(parse).transpose()
     }
@@ -112,15 +108,13 @@ impl Query {
 }
 
 /// Finds out what a request is about.
-///
-/// `Ok(None)` means that nothing is served there.
-pub(crate) fn route(method: &Method, path: &str, query: &str, kinds: &Kinds) -> Result<Option<Route>, Status> {
+pub(crate) fn route(method: &Method, path: &str, query: &str, kinds: &Kinds) -> Result<Route, Status> {
     let query = Query::parse(query);
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let (group, version, rest) = match parts.as_slice() {
         ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
         ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
-        other => return Ok(Some(Route::Other(other.iter().map(|&part| part.to_owned()).collect()))),
+        other => return Ok(Route::Other(other.iter().map(|&part| part.to_owned()).collect())),
     };
     let (namespace, rest) = match rest {
         // A namespace is both an object with subresources and the place of other objects.
@@ -133,22 +127,19 @@ pub(crate) fn route(method: &Method, path: &str, query: &str, kinds: &Kinds) -> 
         [plural] => (*plural, None, None),
         [plural, name] => (*plural, Some(*name), None),
         [plural, name, subresource] => (*plural, Some(*name), Some(*subresource)),
-        _ => return Ok(None),
+        _ => return Err(Status::not_served()),
     };
-    let Some(kind) = kinds.find(group, version, plural) else { return Ok(None) };
+    let kind = kinds.find(group, version, plural).ok_or_else(Status::not_served)?;
     if subresource.is_some_and(|subresource| !kind.subresources().contains(&subresource)) {
-        return Ok(None);
+        return Err(Status::not_served());
     }
     let resource = &kind.resource;
     // Objects in namespaces are reached through them; only collections span all.
     if (name.is_some() && resource.namespaced != namespace.is_some()) || (!resource.namespaced && namespace.is_some()) {
-        return Ok(None);
+        return Err(Status::not_served());
     }
     let watch = query.flag("watch").unwrap_or(false);
-    let verb = verb_of(method, name.is_some(), subresource, watch).ok_or_else(|| {
-        Status::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-            .about(resource, name.unwrap_or_default())
-    })?;
+    let verb = verb_of(method, name.is_some(), subresource, watch).ok_or_else(Status::method_not_allowed)?;
     let target = Target {
         verb,
         resource: resource.clone(),
@@ -156,7 +147,7 @@ pub(crate) fn route(method: &Method, path: &str, query: &str, kinds: &Kinds) -> 
         name: name.map(str::to_owned),
         subresource: subresource.map(str::to_owned),
     };
-    Ok(Some(Route::Resource(target, query)))
+    Ok(Route::Resource(target, query))
 }
 
 fn is_subresource_of_namespaces(part: &str) -> bool {
@@ -220,9 +211,15 @@ impl ListOptions {
         }
         let version = query.get("resourceVersion").map(|text| {
             text.parse::<u64>().map_err(|_| {
-                Status::bad_request(format!(
-                    "invalid resource version: strconv.ParseUint: parsing {text:?}: invalid syntax"
-                ))
+                let why = format!(
+                    "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+                );
+                // Upstream has not given the error of a watch a code of its own.
+                if watch {
+                    Status::new(500, "", why)
+                } else {
+                    Status::bad_request(format!("invalid resource version: {why}"))
+                }
             })
         });
         let timeout: Option<u64> = query.number("timeoutSeconds")?;

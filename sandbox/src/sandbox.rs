@@ -210,7 +210,9 @@ impl Sandbox {
 
     pub(crate) fn bind(&self, resource: &Resource, key: &ObjectKey, node: &str) -> Result<Value, Status> {
         let target = target_of(Verb::Create, resource, key, Some("binding"));
-        self.write(&target, |server, write| server.bind(write, &json!({ "target": { "name": node } })))
+        self.write(&target, |server, write| {
+            server.bind(write, &json!({ "metadata": { "name": key.name() }, "target": { "name": node } }))
+        })
     }
 
     fn put(&self, resource: &Resource, subresource: Option<&str>, object: Value) -> Result<Value, Status> {

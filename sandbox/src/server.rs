@@ -65,9 +65,7 @@ impl Server {
     }
 
     pub(crate) fn kind(&self, resource: &Resource) -> Result<&Kind, Status> {
-        self.kinds.get(resource).ok_or_else(|| {
-            Status::new(404, "NotFound", "the server could not find the requested resource").about(resource, "")
-        })
+        self.kinds.get(resource).ok_or_else(Status::not_served)
     }
 
     /// Performs a write that came as bytes; the answer is a code and an object.
@@ -154,17 +152,13 @@ fn read_object(kind: &Kind, content_type: &str, body: &[u8]) -> Result<Value, St
 
 /// Refuses an object that says it is of another kind or version.
 pub(crate) fn check_kind(kind: &Kind, object: &Value) -> Result<(), Status> {
-    let expected = kind.resource.api_version();
-    let given = object::text(object, &["apiVersion"]).unwrap_or_default();
-    if !given.is_empty() && given != expected {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({given}) does not match the expected API version ({expected})"
-        )));
+    let resource = &kind.resource;
+    let version = object::text(object, &["apiVersion"]).filter(|version| !version.is_empty());
+    let name = object::text(object, &["kind"]).filter(|name| !name.is_empty());
+    if version.is_none_or(|version| version == resource.api_version()) && name.is_none_or(|name| name == resource.kind)
+    {
+        return Ok(());
     }
-    let name = object::text(object, &["kind"]).unwrap_or_default();
-    if !name.is_empty() && name != kind.resource.kind {
-        let wanted = &kind.resource.kind;
-        return Err(Status::bad_request(format!("{name} in version {given:?} cannot be handled as a {wanted}")));
-    }
-    Ok(())
+    let (version, name) = (version.unwrap_or_default(), name.unwrap_or_default());
+    Err(Status::bad_request(format!("{name} in version {version:?} cannot be handled as a {}", resource.kind)))
 }

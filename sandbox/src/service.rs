@@ -96,7 +96,7 @@ where
     answered
 }
 
-type Routed = Result<Option<Route>, Status>;
+type Routed = Result<Route, Status>;
 
 /// Notes a request and finds out what it is and what befalls it.
 fn receive(shared: &Shared, parts: &http::request::Parts, body: &Bytes) -> (u64, Routed, Verdict) {
@@ -106,7 +106,7 @@ fn receive(shared: &Shared, parts: &http::request::Parts, body: &Bytes) -> (u64,
     let route = route(&parts.method, path, query, &state.server.kinds);
     let mut target = None;
     let mut verdict = Verdict::default();
-    if let Ok(Some(Route::Resource(routed, _))) = &route {
+    if let Ok(Route::Resource(routed, _)) = &route {
         let mut named = routed.clone();
         if named.verb == Verb::Create && named.name.is_none() {
             let object: Option<Value> = serde_json::from_slice(body).ok();
@@ -147,9 +147,8 @@ async fn perform(
     }
     let answered = match route {
         Err(status) => Err(status),
-        Ok(None) => Ok(page_not_found()),
-        Ok(Some(Route::Other(path))) => Ok(other(shared, headers, &path)),
-        Ok(Some(Route::Resource(target, query))) => {
+        Ok(Route::Other(path)) => Ok(other(shared, headers, &path)),
+        Ok(Route::Resource(target, query)) => {
             if target.verb.is_write() {
                 write(shared, headers, body, &target, &query)
             } else {
@@ -225,6 +224,7 @@ fn other(shared: &Shared, headers: &HeaderMap, path: &[String]) -> Response<Resp
             answer(200, content_type, full(json.to_string().into_bytes()))
         }
         Some(discovery::Answer::Text(text)) => answer(200, "text/plain; charset=utf-8", full(text.into())),
+        Some(discovery::Answer::NotServed) => failure(&Status::not_served()),
         None => page_not_found(),
     }
 }

@@ -135,11 +135,22 @@ impl Status {
         Self::new(400, "BadRequest", message)
     }
 
-    /// 405: the resource has no such verb.
+    /// 404: nothing is served there.
     #[must_use]
-    pub fn method_not_supported(resource: &Resource, verb: &str) -> Self {
-        let message = format!("{verb} is not supported on resources of kind \"{resource}\"");
-        Self::new(405, "MethodNotAllowed", message).about(resource, "")
+    pub fn not_served() -> Self {
+        Self::without_details(404, "NotFound", "the server could not find the requested resource")
+    }
+
+    /// 405: the path has no such method.
+    #[must_use]
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::without_details(405, "MethodNotAllowed", message)
+    }
+
+    /// What upstream answers before it knows what the request is about: details that are there and empty.
+    pub(crate) fn without_details(code: u16, reason: &'static str, message: &str) -> Self {
+        Self { details: Some(Box::default()), ..Self::new(code, reason, message) }
     }
 
     /// 415: a body in a format that is not read.

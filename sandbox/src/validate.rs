@@ -141,7 +141,10 @@ fn check_workload(object: &Value, errors: &mut Vec<FieldError>) {
         }
     }
     match at(object, &["spec", "selector"]) {
-        None => errors.push(FieldError::required("spec.selector", "")),
+        None => {
+            errors.push(FieldError::required("spec.selector", ""));
+            refuse_template_labels(object, errors);
+        }
         Some(selector) => check_selector(object, selector, errors),
     }
     let template = ["spec", "template", "spec"];
@@ -163,12 +166,16 @@ fn check_selector(object: &Value, selector: &Value, errors: &mut Vec<FieldError>
         Some(parsed) => {
             let template = object.pointer("/spec/template").unwrap_or(&Value::Null);
             if !parsed.matches(&labels_of(template)) {
-                let labels = at(template, &["metadata", "labels"]).cloned().unwrap_or_default();
-                let detail = "`selector` does not match template `labels`";
-                errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
+                refuse_template_labels(object, errors);
             }
         }
     }
+}
+
+fn refuse_template_labels(object: &Value, errors: &mut Vec<FieldError>) {
+    let labels = at(object, &["spec", "template", "metadata", "labels"]).cloned().unwrap_or_default();
+    let detail = "`selector` does not match template `labels`";
+    errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
 }
 
 fn check_replica_set_status(new: &Value, errors: &mut Vec<FieldError>) {

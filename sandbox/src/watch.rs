@@ -13,7 +13,7 @@ use std::time::Duration;
 use kcm_api::Resource;
 use serde_json::{Value, json};
 
-use crate::kinds::{Behaviour, Kind};
+use crate::kinds::{Behaviour, EVENTS, Kind};
 use crate::object;
 use crate::request::{Form, ListOptions, Target};
 use crate::selection::{Selection, namespace_of};
@@ -222,28 +222,31 @@ impl Watch {
             "apiVersion": self.kind.resource.api_version(),
             "metadata": metadata,
         });
-        // The zero values of typed objects: fields that look required are null.
-        let template = json!({ "metadata": {}, "spec": { "containers": null } });
-        match self.kind.behaviour {
-            Behaviour::Pod => {
-                bookmark["spec"] = json!({ "containers": null });
-                bookmark["status"] = json!({});
-            }
-            Behaviour::ReplicaSet => {
-                bookmark["spec"] = json!({ "selector": null, "template": template });
-                bookmark["status"] = json!({ "replicas": 0 });
-            }
-            Behaviour::Deployment => {
-                bookmark["spec"] = json!({ "selector": null, "template": template, "strategy": {} });
-                bookmark["status"] = json!({});
-            }
-            Behaviour::Namespace => {
-                bookmark["spec"] = json!({});
-                bookmark["status"] = json!({});
-            }
-            Behaviour::Plain | Behaviour::Custom => {}
+        if let Some(fields) = zero_value(&self.kind).as_object() {
+            object::map_of(&mut bookmark).extend(fields.clone());
         }
         bookmark
+    }
+}
+
+/// What an empty typed object looks like in JSON: fields that look required are null.
+fn zero_value(kind: &Kind) -> Value {
+    let template = json!({ "metadata": {}, "spec": { "containers": null } });
+    match kind.behaviour {
+        Behaviour::Pod => json!({ "spec": { "containers": null }, "status": {} }),
+        Behaviour::ReplicaSet => {
+            json!({ "spec": { "replicas": 0, "selector": null, "template": template }, "status": { "replicas": 0 } })
+        }
+        Behaviour::Deployment => {
+            let spec = json!({ "replicas": 0, "selector": null, "template": template, "strategy": {} });
+            json!({ "spec": spec, "status": {} })
+        }
+        Behaviour::Plain if kind.resource == EVENTS => json!({
+            "involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null, "eventTime": null,
+            "reportingComponent": "", "reportingInstance": "",
+        }),
+        Behaviour::Namespace | Behaviour::Plain if kind.status => json!({ "spec": {}, "status": {} }),
+        Behaviour::Namespace | Behaviour::Plain | Behaviour::Custom => json!({}),
     }
 }
 

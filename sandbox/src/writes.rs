@@ -150,10 +150,15 @@ impl Server {
         let resource = &write.target.resource;
         let name = write.target.name.as_deref().unwrap_or_default();
         let key = object::key_of(resource, write.target.namespace.as_deref(), name);
+        if object::name(binding) != name {
+            return Err(Status::bad_request("name in URL does not match name in Binding object"));
+        }
         let Some(old) = self.store.get(resource, &key) else {
             return Err(Status::not_found(resource, name));
         };
-        let conflict = |why: String| Status::conflict(resource, name, &why);
+        let mut binding_of = resource.clone();
+        binding_of.plural = format!("{}/binding", resource.plural).into();
+        let conflict = |why: String| Status::conflict(&binding_of, name, &why);
         if object::is_terminating(old) {
             return Err(conflict(format!("pod {name} is being deleted, cannot be assigned to a host")));
         }

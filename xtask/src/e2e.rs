@@ -27,6 +27,12 @@ pub(crate) fn measure(args: &[&str]) -> Result<()> {
     harness("measure", args)
 }
 
+/// Runs a control plane until interrupted.
+pub(crate) fn serve() -> Result<()> {
+    control_plane::build()?;
+    harness("serve", &[])
+}
+
 /// Our binary as it is shipped.
 fn manager() -> Result<()> {
     step::run(&mut step::cargo(["build", "--release", "--package=kcm-controller-manager"]))

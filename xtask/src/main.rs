@@ -21,6 +21,7 @@ usage: cargo xtask COMMAND
   control-plane         build the control plane that the e2e suite runs against
   e2e [FILTER] [FLAGS]  run the scenarios whose names contain FILTER, as in
                         `ours/`, `peer/` or `replicaset/adopts`; `--list` names them
+  serve                 run a control plane with nodes until Ctrl-C, to try things by hand
   measure [FLAGS]       measure memory, CPU and requests beside the peer; `--help` lists the flags
 ";
 
@@ -41,12 +42,13 @@ fn run(args: &[String]) -> Result<()> {
         ["ci"] => ci::run(),
         ["control-plane"] => control_plane::build(),
         ["e2e", rest @ ..] => e2e::suite(rest),
+        ["serve"] => e2e::serve(),
         ["measure", rest @ ..] => e2e::measure(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())
         }
-        ["ci" | "control-plane", extra, ..] => {
+        ["ci" | "control-plane" | "serve", extra, ..] => {
             bail!("`{extra}` was not expected: this command takes no arguments")
         }
         [unknown, ..] => bail!("there is no command `{unknown}`\n\n{USAGE}"),

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use jiff::Timestamp;
 use kcm_api::views::{Pod, ReplicaSet, ReplicaSetStatus};
 use kcm_api::{KnownView as _, ObjectKey, PartialObjectMeta};
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Part, Patch, Payload};
 use kcm_framework::clock::Clock;
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Recorder, Session};
+use kcm_framework::events::ObjectReference;
+use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Recorder, Session, async_trait};
 
 use super::batch::SlowStart;
 use super::body::{Template, adoption, release};
@@ -79,6 +79,14 @@ impl Reconciler {
         let delay = at.duration_since(self.clock.now());
         Outcome::recheck_after(Duration::try_from(delay).unwrap_or(Duration::ZERO))
     }
+}
+
+/// What became of the creation of a pod that did not fail.
+enum Creation {
+    /// The pod is there.
+    Made,
+    /// The namespace goes, and takes everything in it along: there is nothing to tell, and nothing to try again.
+    NamespaceTerminating,
 }
 
 /// One reconcile of one replica set.
@@ -166,16 +174,20 @@ impl Work<'_> {
         while let Some(size) = batches.next_batch() {
             let mut calls: FuturesUnordered<_> = (0..size).map(|_| self.create_pod(&template)).collect();
             while let Some(answer) = calls.next().await {
-                if let Err(error) = answer {
-                    batches.stop();
-                    first_error.get_or_insert(error);
+                match answer {
+                    Ok(Creation::Made) => {}
+                    Ok(Creation::NamespaceTerminating) => batches.stop(),
+                    Err(error) => {
+                        batches.stop();
+                        first_error.get_or_insert(error);
+                    }
                 }
             }
         }
         first_error.map_or(Ok(()), |error| Err(ScaleError::Create(error)))
     }
 
-    async fn create_pod(&self, template: &Template<'_>) -> Result<(), ApiError> {
+    async fn create_pod(&self, template: &Template<'_>) -> Result<Creation, ApiError> {
         let mut names_left = NAMES_TRIED;
         loop {
             names_left -= 1;
@@ -186,11 +198,10 @@ impl Work<'_> {
             let error = match answer {
                 Ok(_) => {
                     self.tell(&Notice::CreatedPod { name });
-                    return Ok(());
+                    return Ok(Creation::Made);
                 }
                 Err(error) if error.is_already_exists() && names_left > 0 => continue,
-                // The namespace takes everything in it along: there is nothing to tell, and nothing to try again.
-                Err(error) if error.is_namespace_terminating() => return Ok(()),
+                Err(error) if error.is_namespace_terminating() => return Ok(Creation::NamespaceTerminating),
                 Err(error) => error,
             };
             self.tell(&Notice::CreateFailed { message: error.message() });
@@ -250,6 +261,7 @@ impl Work<'_> {
     }
 
     fn tell(&self, notice: &Notice) {
-        self.reconciler.tell(self.owner, notice);
+        let regarding = ObjectReference::of(&ReplicaSet::RESOURCE, &self.owner.metadata);
+        self.reconciler.events.event(&regarding, notice.event_type(), notice.reason(), notice.message());
     }
 }

@@ -65,14 +65,12 @@ impl<'a> Template<'a> {
 ///
 /// Owners merge by uid: one that is there already as a mere owner becomes the controller, others stay, and a second
 /// controller is refused.
-pub(super) fn adoption(owner: &ReplicaSet, pod: &Pod) -> impl Serialize {
-    Patch {
-        metadata: AdoptionMeta { owner_references: [controller_reference(owner)], uid: pod.metadata.uid.clone() },
-    }
+pub(super) fn adoption(owner: &ReplicaSet, pod: &Pod) -> impl Serialize + use<> {
+    Patch { metadata: AdoptionMeta { owner_references: [controller_reference(owner)], uid: pod.metadata.uid.clone() } }
 }
 
 /// The patch that takes `owner` out of the owners of `pod`, if that is still the same pod.
-pub(super) fn release(owner: &ReplicaSet, pod: &Pod) -> impl Serialize {
+pub(super) fn release(owner: &ReplicaSet, pod: &Pod) -> impl Serialize + use<> {
     let removal = Removal { patch: "delete", uid: owner.metadata.uid.clone() };
     Patch { metadata: ReleaseMeta { uid: pod.metadata.uid.clone(), owner_references: [removal] } }
 }

@@ -40,7 +40,9 @@ pub(super) enum Why {
 pub(super) fn is_owned(owner: &ReplicaSetView, pod: &Pod) -> bool {
     pod.metadata.key.namespace() == owner.metadata.key.namespace()
         && pod.metadata.controller().is_some_and(|reference| {
-            reference.uid == owner.metadata.uid && reference.kind == KIND && &*reference.name == owner.metadata.key.name()
+            reference.uid == owner.metadata.uid
+                && reference.kind == KIND
+                && &*reference.name == owner.metadata.key.name()
         })
 }
 

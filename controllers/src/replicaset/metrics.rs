@@ -1,7 +1,6 @@
 //! The metrics of this controller.
 
-use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use kcm_framework::prometheus_client::metrics::histogram::Histogram;
 
 /// How old the pods are that are deleted, beside the youngest.
 #[derive(Debug, Clone)]
@@ -10,14 +9,16 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Makes the metrics part of `registry`, by upstream's names.
-    pub(super) fn register(metrics: &kcm_framework::Metrics) -> Self {
+    /// Adds the metrics to those of the manager, by upstream's names.
+    pub(super) fn register(manager: &kcm_framework::Metrics) -> Self {
         let deletion_age_ratio = Histogram::new([0.25, 0.5, 1.0, 2.0, 4.0, 8.0]);
-        registry.register(
-            "replicaset_controller_sorting_deletion_age_ratio",
-            "How many times as old as the youngest ready pod a pod is that is chosen for deletion",
-            deletion_age_ratio.clone(),
-        );
+        manager.register(|registry| {
+            registry.register(
+                "replicaset_controller_sorting_deletion_age_ratio",
+                "How many times as old as the youngest ready pod a pod is that is chosen for deletion",
+                deletion_age_ratio.clone(),
+            );
+        });
         Self { deletion_age_ratio }
     }
 

@@ -34,6 +34,7 @@
 //! | read-your-own-writes of the framework | expectations, and since 1.36 a comparison of versions | holds for every controller, and has no five-minute time-out; so a status is not written while pods are awaited, and `replicaset_controller_stale_sync_skips_total` never counts |
 //! | names of pods are made here, beside `generateName` | by the API server | a creation whose answer was lost can be looked up |
 //! | deletions carry the uid of the pod | no precondition | a namesake is never deleted; a 409 is neither told nor a failure, but looked at again soon |
+//! | in a terminating namespace one creation is tried whenever the replica set is woken | a whole burst, then none for five minutes | without expectations each pod that goes would cost a burst |
 //! | deletion ranking is a total order, uid last | pairwise rules that can go in a circle | the result is the same whatever the order of the cache; see `rank.rs` |
 //! | an age ratio over a pod without age is left out | division by zero | |
 //! | a relist that shows the same version wakes nobody | wakes the replica set | nothing changed; a resync still wakes |
@@ -62,12 +63,14 @@ mod wiring;
 #[cfg(test)]
 mod tests;
 
+use std::future::ready;
+
 use futures::FutureExt as _;
 use kcm_api::ObjectKey;
 use kcm_api::views::{Pod, ReplicaSet};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, priority};
 use kcm_informers::{Origin, Scope, Subscription};
-use kcm_workqueue::{Priority, Queue};
+use kcm_workqueue::Queue;
 
 use apply::Reconciler;
 use metrics::Metrics;
@@ -80,11 +83,11 @@ const KIND: &str = "ReplicaSet";
 
 /// The controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("replicaset-controller", |context| init(context).boxed())
+    ControllerDescriptor::new("replicaset-controller", |context| ready(init(context)).boxed())
         .aliases(&["replicaset"])
         .settings(ROWS);
 
-async fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let section: Section = context.settings(SECTION)?;
     let replica_sets = context.informers().informer::<ReplicaSet>(Scope::default());
     let pods = context.informers().informer::<Pod>(Scope::default());
@@ -122,10 +125,7 @@ fn subscribe(context: &ControllerContext, caches: &Caches, queue: &Queue<ObjectK
 }
 
 fn wake(queue: &Queue<ObjectKey>, wakes: Vec<Wake>, origin: Origin) {
-    let priority = match origin {
-        Origin::Live => Priority::Live,
-        Origin::Initial | Origin::Resync => Priority::Initial,
-    };
+    let priority = priority(origin);
     for Wake { key, after } in wakes {
         if after.is_zero() {
             queue.add(key, priority);

@@ -1,5 +1,7 @@
 //! What people are told about a replica set, as events.
 
+use kcm_framework::events::EventType;
+
 /// One thing worth telling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Notice {
@@ -26,11 +28,11 @@ pub(super) enum Notice {
 }
 
 impl Notice {
-    /// Whether something went wrong.
-    pub(super) const fn is_warning(&self) -> bool {
+    /// Whether it is as expected.
+    pub(super) const fn event_type(&self) -> EventType {
         match self {
-            Self::CreatedPod { .. } | Self::DeletedPod { .. } => false,
-            Self::CreateFailed { .. } | Self::DeleteFailed { .. } => true,
+            Self::CreatedPod { .. } | Self::DeletedPod { .. } => EventType::Normal,
+            Self::CreateFailed { .. } | Self::DeleteFailed { .. } => EventType::Warning,
         }
     }
 

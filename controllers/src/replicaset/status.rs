@@ -56,9 +56,8 @@ pub(super) fn status(
     settings: Settings,
     now: Timestamp,
 ) -> ReplicaSetStatus {
-    let labeled = |pod: &&Arc<Pod>| {
-        owner.template_labels.iter().all(|(key, value)| pod.metadata.labels.get(key) == Some(value))
-    };
+    let labeled =
+        |pod: &&Arc<Pod>| owner.template_labels.iter().all(|(key, value)| pod.metadata.labels.get(key) == Some(value));
     let mut status = owner.status.clone();
     status.replicas = number(pods.active.len());
     status.fully_labeled_replicas = number(pods.active.iter().filter(labeled).count());

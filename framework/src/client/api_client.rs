@@ -12,9 +12,10 @@ use kube::client::Body;
 use tokio::time::Instant;
 
 use super::answer::{Deleted, Page, Written};
-use super::error::{ApiError, Cause, Status, transport};
+use super::error::{ApiError, Cause, transport};
 use super::identity::Caller;
 use super::payload::{DeleteOptions, ListOptions, Part, Patch, Payload};
+use super::status::Status;
 use super::target::{Query, Target};
 
 /// The time that a write gives the API server, in its `timeout` parameter.

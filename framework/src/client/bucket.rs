@@ -31,7 +31,7 @@ pub(crate) struct Tokens {
     qps: f64,
     burst: f64,
     // Negative while reservations are waiting.
-    tokens: f64,
+    left: f64,
     counted_at: Duration,
     due_last: Duration,
 }
@@ -39,21 +39,21 @@ pub(crate) struct Tokens {
 impl Tokens {
     pub(crate) fn new(qps: f64, burst: u32) -> Self {
         let burst = f64::from(burst);
-        Self { qps, burst, tokens: burst, counted_at: Duration::ZERO, due_last: Duration::ZERO }
+        Self { qps, burst, left: burst, counted_at: Duration::ZERO, due_last: Duration::ZERO }
     }
 
     fn accrue(&mut self, now: Duration) {
         let elapsed = now.saturating_sub(self.counted_at);
-        self.tokens = (self.tokens + elapsed.as_secs_f64() * self.qps).min(self.burst);
+        self.left = (self.left + elapsed.as_secs_f64() * self.qps).min(self.burst);
         self.counted_at = self.counted_at.max(now);
     }
 
     /// Takes a token if there is one.
     pub(crate) fn try_take(&mut self, now: Duration) -> bool {
         self.accrue(now);
-        let is_there = self.tokens >= 1.0;
+        let is_there = self.left >= 1.0;
         if is_there {
-            self.tokens -= 1.0;
+            self.left -= 1.0;
         }
         is_there
     }
@@ -61,8 +61,8 @@ impl Tokens {
     /// Takes a token that may not have accrued yet; returns when it will have.
     fn reserve(&mut self, now: Duration) -> Duration {
         self.accrue(now);
-        self.tokens -= 1.0;
-        let wait = if self.tokens < 0.0 { -self.tokens / self.qps } else { 0.0 };
+        self.left -= 1.0;
+        let wait = if self.left < 0.0 { -self.left / self.qps } else { 0.0 };
         let due = now.saturating_add(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX));
         self.due_last = due;
         due
@@ -74,7 +74,7 @@ impl Tokens {
             return;
         }
         self.accrue(now);
-        self.tokens = (self.tokens + 1.0).min(self.burst);
+        self.left = (self.left + 1.0).min(self.burst);
         let before = Duration::try_from_secs_f64(1.0 / self.qps).map_or(now, |one| due.saturating_sub(one));
         self.due_last = before.max(now);
     }

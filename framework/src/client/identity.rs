@@ -109,12 +109,23 @@ struct Shared {
 }
 
 impl ClientBuilder {
+    /// The identity of the manager itself, for reads that no controller may make.
+    pub const MANAGER: &str = "kube-controller-manager";
+
+    /// The identity of the shared caches.
+    ///
+    /// # Upstream
+    /// The client of the shared informer factory has that name.
+    pub const SHARED_INFORMERS: &str = "shared-informers";
+
     /// Clients over `client`, each within `limits`.
+    #[must_use]
     pub fn new(client: kube::Client, user_agent: UserAgent, limits: Limits) -> Self {
         Self::with_metrics(client, user_agent, limits, Arc::new(NoMetrics))
     }
 
     /// As [`new`](Self::new), with requests counted.
+    #[must_use]
     pub fn with_metrics(
         client: kube::Client,
         user_agent: UserAgent,

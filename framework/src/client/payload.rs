@@ -130,7 +130,7 @@ impl DeleteOptions {
             resource_version: Option<&'a kcm_api::ResourceVersion>,
         }
         let preconditions = (self.uid.is_some() || self.resource_version.is_some())
-            .then(|| Preconditions { uid: self.uid.as_ref(), resource_version: self.resource_version.as_ref() });
+            .then_some(Preconditions { uid: self.uid.as_ref(), resource_version: self.resource_version.as_ref() });
         Payload::json(&Body {
             kind: "DeleteOptions",
             api_version: "v1",

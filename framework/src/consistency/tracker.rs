@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::marks::{Check, LiveAnswer, Mark, Marks, Sighting};
-use crate::client::{ApiClient, ApiError, ListOptions};
+use crate::client::{ApiClient, ApiError, Cause, ListOptions};
 use crate::reconcile::QueueKey;
 
 /// Parks keys until their own writes have come back, and wakes them on the event that settles the last mark.
@@ -137,11 +137,13 @@ async fn look(live: &ApiClient, cache: &dyn Cache, object: &ObjectKey) -> Result
         ..ListOptions::default()
     };
     let list = live.list(cache.resource(), object.namespace(), &options).await?;
-    let items = list.items.iter().filter_map(|item| PartialObjectMeta::decode(item.get()).ok());
-    let live = items.map(|item| item.metadata).find(|meta| meta.key == *object).map(|meta| Sighting {
-        terminating: meta.is_terminating(),
-        uid: meta.uid,
-        version: meta.resource_version,
+    // At most one object has that name. One that cannot be read must not pass for one that is not there.
+    let live = list.items.first().map(|item| PartialObjectMeta::decode(item.get())).transpose();
+    let live = live.map_err(|error| ApiError::new(format!("read {} \"{object}\"", cache.resource()), Cause::Decode(error.into())))?;
+    let live = live.map(|PartialObjectMeta { metadata }| Sighting {
+        terminating: metadata.is_terminating(),
+        uid: metadata.uid,
+        version: metadata.resource_version,
     });
     let cached = cache.identity(object).map(|identity| Sighting {
         uid: identity.uid,

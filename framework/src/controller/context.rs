@@ -13,41 +13,40 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::{BoxError, ControllerDescriptor, Running};
+use super::{BoxError, ControllerDescriptor, Recorders, Running};
 use crate::client::{ApiClient, ClientBuilder};
 use crate::clock::Clock;
 use crate::discovery::Discovery;
-use crate::events::{EventSource, Recorder};
+use crate::events::Recorder;
 use crate::metrics::Metrics;
 use crate::reconcile::{Names, QueueKey, Reconcile, ReconcileLoop};
 
 /// What all controllers of one manager share.
-#[non_exhaustive]
-pub struct Shared {
+pub(crate) struct Shared {
     /// Makes clients, one identity each.
-    pub clients: ClientBuilder,
+    pub(crate) clients: ClientBuilder,
     /// The caches.
-    pub informers: Factory,
+    pub(crate) informers: Factory,
     /// The merged settings.
-    pub settings: Effective,
+    pub(crate) settings: Effective,
     /// The wall clock.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Where events are sent.
-    pub events: EventSource,
+    pub(crate) events: Recorders,
     /// What the API server serves.
-    pub discovery: Discovery,
+    pub(crate) discovery: Discovery,
     /// The metrics.
-    pub metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
     /// Names for new objects.
-    pub names: Names,
+    pub(crate) names: Names,
     /// How often subscribers see again what has not changed, drawn once in [min, 2 × min).
-    pub resync: Duration,
+    pub(crate) resync: Duration,
     /// Cancelled when the manager begins to stop.
-    pub cancel: CancellationToken,
+    pub(crate) cancel: CancellationToken,
     /// Cancelled — that is, reached — when the informers of all controllers have been started.
-    pub informers_started: CancellationToken,
+    pub(crate) informers_started: CancellationToken,
     /// Values that a host hands to its own controllers.
-    pub extensions: Extensions,
+    pub(crate) extensions: Extensions,
 }
 
 /// Values by their type: what a host hands to controllers that know it. Clones are one set.
@@ -80,8 +79,7 @@ pub struct ControllerContext {
 
 impl ControllerContext {
     /// The context of one controller.
-    #[must_use]
-    pub const fn new(descriptor: &ControllerDescriptor, shared: Arc<Shared>) -> Self {
+    pub(crate) const fn new(descriptor: &ControllerDescriptor, shared: Arc<Shared>) -> Self {
         Self { controller: descriptor.name, identity: descriptor.service_account, shared }
     }
 
@@ -134,7 +132,7 @@ impl ControllerContext {
     /// Records events in the name of this controller, in the background.
     #[must_use]
     pub fn recorder(&self) -> Recorder {
-        self.shared.events.recorder(self.controller)
+        self.shared.events.recorder(self.controller, self.identity)
     }
 
     /// What the API server serves, and which resource a kind is.

@@ -2,14 +2,17 @@
 
 mod context;
 mod descriptor;
+mod recorders;
 mod registry;
 mod running;
 mod selection;
 
-pub use context::{ControllerContext, Extensions, Shared};
+pub(crate) use context::Shared;
+pub use context::{ControllerContext, Extensions};
 pub use descriptor::{BoxError, ControllerDescriptor, InitFunc, StartGroup};
 pub use registry::{Registry, RegistryError};
 pub use running::Running;
 pub use selection::{AbsentController, Selection, SelectionError};
 
+pub(crate) use recorders::Recorders;
 pub(crate) use running::Loop;

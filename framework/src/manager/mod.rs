@@ -12,11 +12,12 @@ use tokio_util::sync::CancellationToken;
 pub use stage::Stage;
 use stage::Stages;
 
-use crate::client::{ClientBuilder, Unreachable, wait_for_api_server};
+use crate::client::{ApiError, ClientBuilder, Unreachable, wait_for_api_server};
 use crate::clock::Clock;
-use crate::controller::{ControllerContext, ControllerDescriptor, Extensions, Registry, Selection, Shared};
-use crate::discovery::Discovery;
-use crate::events::EventSource;
+use crate::controller::{
+    ControllerContext, ControllerDescriptor, Extensions, Recorders, Registry, Selection, Shared,
+};
+use crate::discovery::Refresher;
 use crate::metrics::Metrics;
 use crate::reconcile::Names;
 use crate::supervise::Supervised;
@@ -63,6 +64,9 @@ pub enum ManagerError {
     /// The API server cannot be reached or used.
     #[error(transparent)]
     ApiServer(#[from] Unreachable),
+    /// The API server answers, but does not say what it serves.
+    #[error("the API server does not say what it serves")]
+    Discovery(#[source] ApiError),
 }
 
 /// How long each stage may take to end.
@@ -105,7 +109,7 @@ impl Manager {
 
         stages.enter(Stage::Context);
         let mut rng = fastrand::Rng::with_seed(self.seed);
-        let shared = self.context(stages, &mut rng).await;
+        let shared = self.context(stages, &mut rng).await?;
 
         stages.enter(Stage::Controllers);
         let initialized = initialize(&self.registry, &self.selection, self.start_interval, &shared, &mut rng).await;
@@ -131,17 +135,18 @@ impl Manager {
         Ok(())
     }
 
-    async fn context(&self, stages: &mut Stages, rng: &mut fastrand::Rng) -> Arc<Shared> {
-        let manager = self.clients.client_for(ClientBuilder::MANAGER);
-        let (discovery, refresh) = Discovery::load(manager.clone()).await;
-        stages.spawn(|cancel| refresh.run(cancel));
-        let (events, sender) = EventSource::new(self.clients.clone(), Arc::clone(&self.clock), rng.u64(..));
+    async fn context(&self, stages: &mut Stages, rng: &mut fastrand::Rng) -> Result<Arc<Shared>, ManagerError> {
+        let refresher = Refresher::new(self.clients.client_for(ClientBuilder::MANAGER));
+        refresher.refresh().await.map_err(ManagerError::Discovery)?;
+        let discovery = refresher.discovery();
+        stages.spawn(|cancel| refresher.run(cancel));
+        let (events, sender) = Recorders::new(self.clients.clone(), Arc::clone(&self.clock), rng.u64(..));
         stages.spawn(|cancel| sender.run(cancel));
         let informers = Factory::new(FactoryOptions {
             metrics: self.metrics.informers(),
             ..FactoryOptions::new(self.clients.kube_client_for(ClientBuilder::SHARED_INFORMERS), rng.u64(..))
         });
-        Arc::new(Shared {
+        Ok(Arc::new(Shared {
             clients: self.clients.clone(),
             informers,
             settings: self.settings.clone(),
@@ -154,7 +159,7 @@ impl Manager {
             cancel: CancellationToken::new(),
             informers_started: CancellationToken::new(),
             extensions: self.extensions.clone(),
-        })
+        }))
     }
 }
 

@@ -10,7 +10,6 @@ use futures::FutureExt as _;
 use futures::future::join_all;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 
 pub(crate) use backoff::Backoff;
 
@@ -63,11 +62,7 @@ impl Supervised {
             }
         };
         tracing::info!(controller = descriptor.name(), "Started controller");
-        join_all(loops.iter().map(|one| {
-            let span = tracing::info_span!("loop", controller = descriptor.name(), name = one.name);
-            keep_running(descriptor.name(), one, &context, cancel.clone()).instrument(span)
-        }))
-        .await;
+        join_all(loops.iter().map(|one| keep_running(descriptor.name(), one, &context, cancel.clone()))).await;
     }
 }
 

@@ -6,6 +6,7 @@ use crate::rows::{MAPS, PODS, SET, SETS, WEB, check, reason, row};
 use crate::support::{delete, delete_with, merge, pod, post, put, replica_set, with};
 
 #[tokio::test(start_paused = true)]
+#[expect(clippy::too_many_lines, reason = "a table: a row per behaviour")]
 async fn deletions() {
     let bound = with(pod("web"), &json!({ "spec": { "nodeName": "n1" } }));
     let held = with(pod("web"), &json!({ "metadata": { "finalizers": ["example.com/hold"] } }));

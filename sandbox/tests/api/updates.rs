@@ -6,6 +6,7 @@ use crate::rows::{PODS, SET, SET_STATUS, SETS, WEB, check, reason, row};
 use crate::support::{merge, pod, post, put, replica_set, strategic, with};
 
 #[tokio::test(start_paused = true)]
+#[expect(clippy::too_many_lines, reason = "a table: a row per behaviour")]
 async fn updates() {
     let scaled = with(replica_set("web"), &json!({ "spec": { "replicas": 3 } }));
     let versioned = |object: Value| with(object, &json!({ "metadata": { "resourceVersion": "{version}" } }));

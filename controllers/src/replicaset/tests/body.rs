@@ -65,7 +65,8 @@ fn a_new_pod_is_the_template_with_an_owner_and_a_name() {
 
 #[test]
 fn a_bare_template_makes_a_bare_pod() {
-    let owner = replica_set("web").with("/spec", "template", json!({ "metadata": { "labels": { "app": "web" } } })).build();
+    let owner =
+        replica_set("web").with("/spec", "template", json!({ "metadata": { "labels": { "app": "web" } } })).build();
     let made: Value = serde_json::from_str(&text(&Template::of(&owner).pod("web-1"))).unwrap();
     assert_eq!(made["metadata"]["labels"], json!({ "app": "web" }));
     assert_eq!((made.get("spec"), made["metadata"].get("annotations")), (None, None));

@@ -21,12 +21,7 @@ fn each_pod_is_kept_adopted_released_or_left_for_a_reason() {
     for Case { name, owner, pod, claim: expected } in [
         Case { name: "its own", owner: web(), pod: pod("a"), claim: Claim::Keep },
         Case { name: "its own while it is deleted", owner: web().terminating(), pod: pod("a"), claim: Claim::Keep },
-        Case {
-            name: "its own, relabelled",
-            owner: web(),
-            pod: pod("a").labels(other.clone()),
-            claim: Claim::Release,
-        },
+        Case { name: "its own, relabelled", owner: web(), pod: pod("a").labels(other.clone()), claim: Claim::Release },
         Case {
             name: "its own, relabelled, while the owner is deleted",
             owner: web().terminating(),

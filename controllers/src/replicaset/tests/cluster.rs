@@ -37,10 +37,11 @@ impl Cluster {
         let mut tasks = JoinSet::new();
         tasks.spawn(async move { manager.run(Stop::default()).await.expect("the sandbox must answer") });
         let cluster = Self { sandbox, metrics, _manager: tasks };
-        cluster.until("the informers watch", |sandbox| {
-            sandbox.open_watches(&PODS) > 0 && sandbox.open_watches(&REPLICA_SETS) > 0
-        })
-        .await;
+        cluster
+            .until("the informers watch", |sandbox| {
+                sandbox.open_watches(&PODS) > 0 && sandbox.open_watches(&REPLICA_SETS) > 0
+            })
+            .await;
         cluster
     }
 
@@ -114,20 +115,32 @@ impl Cluster {
 }
 
 pub(crate) fn create_replica_set(sandbox: &Sandbox, replica_set: &ReplicaSetBuilder) -> Value {
-    sandbox.create(&REPLICA_SETS, replica_set.0.clone()).expect("the replica set must be valid")
+    sandbox.create(&REPLICA_SETS, as_sent(replica_set.0.clone())).expect("the replica set must be valid")
 }
 
-/// Creates a pod with a spec that the API server admits.
+/// Creates a pod with a spec that the API server admits, and puts it into its phase.
 pub(crate) fn create_pod(sandbox: &Sandbox, pod: &PodBuilder) -> Value {
-    let pod = pod.clone().with("/spec", "containers", serde_json::json!([{ "name": "main", "image": "image" }]));
-    sandbox.create(&PODS, pod.0).expect("the pod must be valid")
+    let pod = pod.clone().with("/spec", "containers", serde_json::json!([{ "name": "main", "image": "image" }])).0;
+    let phase = pod["status"]["phase"].as_str().expect("fixtures have a phase").to_owned();
+    let created = sandbox.create(&PODS, as_sent(pod)).expect("the pod must be valid");
+    let meta = &created["metadata"];
+    let key = |field: &str| meta[field].as_str().expect("pods have names and namespaces").to_owned();
+    let key = ObjectKey::namespaced(key("namespace"), key("name"));
+    sandbox.set_pod_phase(&key, &phase).expect("the pod must be there")
+}
+
+/// The object without what the API server gives it.
+fn as_sent(mut object: Value) -> Value {
+    let metadata = object["metadata"].as_object_mut().expect("fixtures have metadata");
+    for field in ["uid", "resourceVersion", "generation", "creationTimestamp"] {
+        metadata.remove(field);
+    }
+    object
 }
 
 fn manager(sandbox: &Sandbox, metrics: Arc<Metrics>) -> Manager {
     let table = Table::new(ROWS.iter().copied()).expect("the rows must make a table");
-    let Ok(Outcome::Settings(settings)) = table.load(&Sources::default()) else {
-        panic!("the defaults must be valid")
-    };
+    let Ok(Outcome::Settings(settings)) = table.load(&Sources::default()) else { panic!("the defaults must be valid") };
     let registry = Registry::of([DESCRIPTOR]).expect("the descriptor must be valid");
     let selection = Selection::parse(["*"], &registry, &[]).expect("the star is always known");
     let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "0000000");
@@ -136,6 +149,7 @@ fn manager(sandbox: &Sandbox, metrics: Arc<Metrics>) -> Manager {
         selection,
         settings: *settings,
         clients: ClientBuilder::new(sandbox.client(), user_agent, Limits::UNLIMITED),
+        server: "the sandbox".to_owned(),
         clock: Arc::new(SimulatedClock::starting_at(sandbox.now())),
         metrics,
         seed: 1,

@@ -227,8 +227,11 @@ impl PodBuilder {
     }
 
     pub(crate) fn sidecar_restarts(self, count: i32) -> Self {
-        self.with("/spec", "initContainers", json!([{ "name": "side", "restartPolicy": "Always" }]))
-            .with("/status", "initContainerStatuses", json!([{ "name": "side", "restartCount": count }]))
+        self.with("/spec", "initContainers", json!([{ "name": "side", "restartPolicy": "Always" }])).with(
+            "/status",
+            "initContainerStatuses",
+            json!([{ "name": "side", "restartCount": count }]),
+        )
     }
 
     pub(crate) fn with(mut self, at: &str, name: &str, value: Value) -> Self {

@@ -18,7 +18,8 @@ async fn observe_web(prepare: impl FnOnce(&Sandbox)) -> Observed {
     }
     prepare(&sandbox);
     let factory = Factory::new(FactoryOptions::new(sandbox.client(), 1));
-    let caches = Caches::new(factory.informer::<ReplicaSet>(Scope::default()), factory.informer::<Pod>(Scope::default()));
+    let caches =
+        Caches::new(factory.informer::<ReplicaSet>(Scope::default()), factory.informer::<Pod>(Scope::default()));
     factory.start();
     caches.replica_sets.wait_synced().await;
     caches.pods.wait_synced().await;
@@ -56,7 +57,8 @@ async fn sees_its_own_pods_and_the_orphans_that_it_selects() {
 
 #[tokio::test(start_paused = true)]
 async fn company_is_every_active_pod_that_a_sibling_selects() {
-    let deployment = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "uid-of-d", "controller": true }]);
+    let deployment =
+        json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "uid-of-d", "controller": true }]);
     let observed = observe_web(|sandbox| {
         let by_deployment = |name: &str| replica_set(name).with("/metadata", "ownerReferences", deployment.clone());
         create_replica_set(sandbox, &by_deployment("web").replicas(0));

@@ -28,8 +28,8 @@ impl Case {
     }
 }
 
-fn failed(reason: FailureReason, message: &str) -> Option<Failure> {
-    Some(Failure { reason, message: message.to_owned() })
+fn failed(reason: FailureReason, message: &str) -> Failure {
+    Failure { reason, message: message.to_owned() }
 }
 
 fn condition(type_: &str, reason: &str, message: &str) -> Value {
@@ -91,11 +91,15 @@ fn the_status_that_is_put() {
         Case {
             terminating: 2,
             settings: NO_TERMINATING,
-            ..Case::new("without the gate an earlier count goes", web().status(json!({ "replicas": 0, "terminatingReplicas": 7 })), {
-                let mut status = counts(0, 0, 0, 0);
-                status.as_object_mut().unwrap().remove("terminatingReplicas");
-                status
-            })
+            ..Case::new(
+                "without the gate an earlier count goes",
+                web().status(json!({ "replicas": 0, "terminatingReplicas": 7 })),
+                {
+                    let mut status = counts(0, 0, 0, 0);
+                    status.as_object_mut().unwrap().remove("terminatingReplicas");
+                    status
+                },
+            )
         },
         Case::new(
             "the generation that was acted on",
@@ -103,21 +107,25 @@ fn the_status_that_is_put() {
             with(counts(0, 0, 0, 0), "observedGeneration", json!(7)),
         ),
         Case {
-            failure: failed(FailureReason::FailedCreate, "exceeded quota"),
+            failure: Some(failed(FailureReason::FailedCreate, "exceeded quota")),
             ..Case::new(
                 "a failure is told after what is there",
                 web().status(json!({ "replicas": 0, "conditions": [foreign] })),
-                with(counts(0, 0, 0, 0), "conditions", json!([foreign, {
-                    "type": "ReplicaFailure",
-                    "status": "True",
-                    "lastTransitionTime": ago(0),
-                    "reason": "FailedCreate",
-                    "message": "exceeded quota",
-                }])),
+                with(
+                    counts(0, 0, 0, 0),
+                    "conditions",
+                    json!([foreign, {
+                        "type": "ReplicaFailure",
+                        "status": "True",
+                        "lastTransitionTime": ago(0),
+                        "reason": "FailedCreate",
+                        "message": "exceeded quota",
+                    }]),
+                ),
             )
         },
         Case {
-            failure: failed(FailureReason::FailedDelete, "new"),
+            failure: Some(failed(FailureReason::FailedDelete, "new")),
             ..Case::new(
                 "a failure that is told stays as it was told, and where",
                 web().status(json!({ "replicas": 0, "conditions": [old_failure, foreign] })),

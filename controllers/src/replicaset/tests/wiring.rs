@@ -61,6 +61,12 @@ fn changes_of_a_replica_set_wake_it() {
     }
 }
 
+struct Case {
+    name: &'static str,
+    change: Change<Pod>,
+    wakes: Vec<Wake>,
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table, a row per case")]
 fn changes_of_a_pod_wake_the_replica_sets_that_it_bears_on() {
@@ -81,11 +87,6 @@ fn changes_of_a_pod_wake_the_replica_sets_that_it_bears_on() {
     let other_label = json!({ "app": "other" });
     let unrelated = json!({ "app": "nothing" });
     let slow = || pod("a").owned_by("slow");
-    struct Case {
-        name: &'static str,
-        change: Change<Pod>,
-        wakes: Vec<Wake>,
-    }
     let case = |name, change, wakes| Case { name, change, wakes };
     for Case { name, change, wakes } in [
         case("added, owned", added(&pod("a")), vec![wake("web")]),
@@ -96,15 +97,15 @@ fn changes_of_a_pod_wake_the_replica_sets_that_it_bears_on() {
         case("added, orphan: every match", added(&orphan()), vec![wake("web"), wake("twin")]),
         case("added, orphan without a match", added(&orphan().labels(unrelated.clone())), vec![]),
         case("added, orphan without labels", added(&orphan().labels(json!({}))), vec![]),
-        case("added, owned by a namesake that is gone", added(&pod("a").owner("ReplicaSet", "web", "uid-before")), vec![]),
+        case(
+            "added, owned by a namesake that is gone",
+            added(&pod("a").owner("ReplicaSet", "web", "uid-before")),
+            vec![],
+        ),
         case("added, owned by another kind", added(&pod("a").owner("Job", "web", "uid-of-web")), vec![]),
         case("added, owned by one that nobody knows", added(&pod("a").owned_by("missing")), vec![]),
         case("added, owner in another namespace", added(&pod("a").namespace("nowhere")), vec![]),
-        case(
-            "updated, same version",
-            Change::Updated { old: pod("a").build(), new: pod("a").build() },
-            vec![],
-        ),
+        case("updated, same version", Change::Updated { old: pod("a").build(), new: pod("a").build() }, vec![]),
         case("updated, owned: any change", updated(&pod("a"), &pod("a").restarts(1)), vec![wake("web")]),
         case("updated, begins to terminate", updated(&pod("a"), &pod("a").terminating()), vec![wake("web")]),
         case(
@@ -132,20 +133,21 @@ fn changes_of_a_pod_wake_the_replica_sets_that_it_bears_on() {
             updated(&pod("a"), &pod("a").labels(other_label.clone())),
             vec![wake("web")],
         ),
-        case("updated, owner changed: both", updated(&pod("a"), &pod("a").owned_by("other")), vec![
-            wake("web"),
-            wake("other"),
-        ]),
+        case(
+            "updated, owner changed: both",
+            updated(&pod("a"), &pod("a").owned_by("other")),
+            vec![wake("web"), wake("other")],
+        ),
         case(
             "updated, owner recreated under its name",
             updated(&pod("a").owner("ReplicaSet", "web", "uid-before"), &pod("a")),
             vec![wake("web")],
         ),
-        case("updated, released: the old owner and every match", updated(&pod("a"), &orphan()), vec![
-            wake("web"),
-            wake("web"),
-            wake("twin"),
-        ]),
+        case(
+            "updated, released: the old owner and every match",
+            updated(&pod("a"), &orphan()),
+            vec![wake("web"), wake("web"), wake("twin")],
+        ),
         case(
             "updated, released and relabelled: the old owner and the new match",
             updated(&pod("a"), &orphan().labels(other_label.clone())),
@@ -158,10 +160,11 @@ fn changes_of_a_pod_wake_the_replica_sets_that_it_bears_on() {
             vec![wake("web"), wake("twin")],
         ),
         case("updated, orphan, nothing that matters", updated(&orphan(), &orphan().ready(0)), vec![]),
-        case("became ready: again after the period", updated(&slow(), &slow().ready(0)), vec![
-            wake("slow"),
-            wake_after("slow", 15),
-        ]),
+        case(
+            "became ready: again after the period",
+            updated(&slow(), &slow().ready(0)),
+            vec![wake("slow"), wake_after("slow", 15)],
+        ),
         case("stays ready", updated(&slow().ready(9), &slow().ready(9).restarts(1)), vec![wake("slow")]),
         case("stops being ready", updated(&slow().ready(9), &slow()), vec![wake("slow")]),
         case("became ready without a period", updated(&pod("a"), &pod("a").ready(0)), vec![wake("web")]),
@@ -177,9 +180,8 @@ fn changes_of_a_pod_wake_the_replica_sets_that_it_bears_on() {
 
 #[test]
 fn of_many_that_select_a_pod_only_its_owner_is_woken() {
-    let overlapping = (0..10).map(|at| {
-        replica_set(&format!("web-{at}")).selector(json!({ "matchLabels": { "app": "web" } })).build()
-    });
+    let overlapping = (0..10)
+        .map(|at| replica_set(&format!("web-{at}")).selector(json!({ "matchLabels": { "app": "web" } })).build());
     let known = Known(overlapping.collect());
     assert_eq!(keys_for_pod(&added(&pod("a").owned_by("web-7")), &known), [wake("web-7")]);
 }

@@ -1,0 +1,71 @@
+//! The event recorders of all controllers, and the one task that sends what they report.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::ClientBuilder;
+use crate::clock::Clock;
+use crate::events::{Broadcaster, Recorder};
+
+/// How long events that wait at the end may take to be sent.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// Makes recorders, one a controller, each with a queue and a correlation of its own, as upstream.
+pub(crate) struct Recorders {
+    clients: ClientBuilder,
+    clock: Arc<dyn Clock>,
+    made: Mutex<Made>,
+    broadcasters: mpsc::UnboundedSender<Broadcaster>,
+}
+
+struct Made {
+    recorders: BTreeMap<&'static str, Recorder>,
+    seeds: fastrand::Rng,
+}
+
+/// Sends the events of all recorders.
+pub(crate) struct EventSender {
+    broadcasters: mpsc::UnboundedReceiver<Broadcaster>,
+}
+
+impl Recorders {
+    pub(crate) fn new(clients: ClientBuilder, clock: Arc<dyn Clock>, seed: u64) -> (Self, EventSender) {
+        let (sender, broadcasters) = mpsc::unbounded_channel();
+        let made = Made { recorders: BTreeMap::new(), seeds: fastrand::Rng::with_seed(seed) };
+        let recorders = Self { clients, clock, made: Mutex::new(made), broadcasters: sender };
+        (recorders, EventSender { broadcasters })
+    }
+
+    /// The recorder of `component`, which sends as `identity`; the same one whenever it is asked for.
+    pub(super) fn recorder(&self, component: &'static str, identity: &str) -> Recorder {
+        let mut made = self.made.lock();
+        if let Some(recorder) = made.recorders.get(component) {
+            return recorder.clone();
+        }
+        let seed = made.seeds.u64(..);
+        let client = self.clients.client_for(identity);
+        let (recorder, broadcaster) = Broadcaster::new(client, component, Arc::clone(&self.clock), seed);
+        if self.broadcasters.send(broadcaster).is_err() {
+            tracing::debug!(component, "The manager is stopping: no events of this component are sent");
+        }
+        made.recorders.insert(component, recorder.clone());
+        recorder
+    }
+}
+
+impl EventSender {
+    /// Sends until `cancel`, then what still waits, for a short while.
+    pub(crate) async fn run(mut self, cancel: CancellationToken) {
+        let mut sending = JoinSet::new();
+        while let Some(Some(broadcaster)) = cancel.run_until_cancelled(self.broadcasters.recv()).await {
+            sending.spawn(broadcaster.run(cancel.clone(), FLUSH));
+        }
+        while sending.join_next().await.is_some() {}
+    }
+}

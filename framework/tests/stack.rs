@@ -1,0 +1,145 @@
+//! The connections under the client, against an HTTP/2 server on this machine.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::{Method, Request, Response};
+use kcm_api::Resource;
+use kcm_framework::client::{
+    ApiClient, Cause, ClientBuilder, Limits, ListOptions, Payload, StackError, UserAgent, connect,
+};
+use kube::client::Body;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+
+/// Answers requests with an empty list, keeps watches open, and hangs up on a POST.
+struct Server {
+    config: kube::Config,
+    connections: Arc<AtomicUsize>,
+    tasks: JoinSet<()>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &ca).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+            )
+            .unwrap();
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut config = kube::Config::new(format!("https://{}", listener.local_addr().unwrap()).parse().unwrap());
+        config.root_cert = Some(vec![ca.der().to_vec()]);
+        let connections = Arc::new(AtomicUsize::new(0));
+        let accepted = Arc::clone(&connections);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut serving = JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                accepted.fetch_add(1, Ordering::Relaxed);
+                serving.spawn(serve(acceptor.clone(), stream));
+            }
+        });
+        Self { config, connections, tasks }
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+fn api(client: kube::Client) -> ApiClient {
+    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
+    ClientBuilder::new(client, agent, Limits::UNLIMITED).client_for("stack")
+}
+
+async fn serve(acceptor: TlsAcceptor, stream: TcpStream) {
+    let stream = acceptor.accept(stream).await.unwrap();
+    let mut connection = h2::server::handshake(stream).await.unwrap();
+    let mut open = Vec::new();
+    while let Some(Ok((request, mut respond))) = connection.accept().await {
+        if request.method() == Method::POST {
+            return;
+        }
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let mut body = respond.send_response(Response::new(()), false).unwrap();
+        if is_watch {
+            open.push(body);
+        } else {
+            body.send_data(r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#.into(), true).unwrap();
+        }
+    }
+}
+
+async fn watch(client: &kube::Client) -> Response<Body> {
+    client.send(Request::get("/api/v1/pods?watch=true").body(Body::empty()).unwrap()).await.unwrap()
+}
+
+#[tokio::test]
+async fn requests_share_a_connection_and_so_do_fifty_watches() {
+    let server = Server::start().await;
+    let client = connect(&server.config).unwrap();
+    let api = api(client.clone());
+    let lists: Vec<_> =
+        futures::future::join_all((0..20).map(|_| async { api.list(&PODS, None, &ListOptions::default()).await }))
+            .await;
+    assert!(lists.iter().all(Result::is_ok));
+    assert_eq!(server.connections(), 1, "though all began at once");
+
+    let mut watches = futures::future::join_all((0..50).map(|_| watch(&client))).await;
+    assert_eq!(server.connections(), 2);
+    watches.push(watch(&client).await);
+    assert_eq!(server.connections(), 3, "kube-apiserver may serve no more than 100 streams on one");
+    watches.truncate(10);
+    watches.extend(futures::future::join_all((0..40).map(|_| watch(&client))).await);
+    assert_eq!(server.connections(), 3, "ended watches make room");
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_leaves_the_answer_open_and_one_that_is_not_made_does_not() {
+    let mut server = Server::start().await;
+    let client = connect(&server.config).unwrap();
+    let error = api(client).create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::Transport(_)) && error.answer_lost(), "{error:?}");
+
+    server.tasks.shutdown().await;
+    let fresh = api(connect(&server.config).unwrap());
+    let error = fresh.create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::NotSent(_)) && !error.answer_lost(), "{error:?}");
+    assert!(error.message().contains("Connection refused"), "{}", error.message());
+}
+
+#[tokio::test]
+async fn credentials_that_cannot_be_had_are_told_and_nothing_is_sent() {
+    let server = Server::start().await;
+    let mut config = server.config.clone();
+    config.auth_info.token_file = Some("/nowhere/token".to_owned());
+    assert!(matches!(connect(&config), Err(StackError::Credentials(_))));
+    config = server.config.clone();
+    config.proxy_url = Some("http://proxy:3128".parse().unwrap());
+    assert!(matches!(connect(&config), Err(StackError::Proxy(_))));
+    config = server.config.clone();
+    config.tls_server_name = Some("not a name".to_owned());
+    assert!(matches!(connect(&config), Err(StackError::ServerName(_))));
+    assert_eq!(server.connections(), 0);
+}
