@@ -68,9 +68,9 @@ use std::future::ready;
 use futures::FutureExt as _;
 use kcm_api::ObjectKey;
 use kcm_api::views::{Pod, ReplicaSet};
+use kcm_framework::workqueue::Queue;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, priority};
 use kcm_informers::{Origin, Scope, Subscription};
-use kcm_workqueue::Queue;
 
 use apply::Reconciler;
 use metrics::Metrics;

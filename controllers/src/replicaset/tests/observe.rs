@@ -64,6 +64,7 @@ async fn company_is_every_active_pod_that_a_sibling_selects() {
         create_replica_set(sandbox, &by_deployment("web").replicas(0));
         create_replica_set(sandbox, &by_deployment("old"));
         create_replica_set(sandbox, &replica_set("stranger"));
+        create_replica_set(sandbox, &by_deployment("stranger").namespace("elsewhere"));
         let of = |name: &str, app: &str, node: &str| pod(name).labels(json!({ "app": app })).orphan().node(node);
         for pod in [
             of("a", "web", "one"),

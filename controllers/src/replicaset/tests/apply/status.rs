@@ -1,0 +1,73 @@
+//! The status, and when it is written.
+
+use kcm_sandbox::{Fault, PODS, REPLICA_SETS, Status, Verb};
+use serde_json::json;
+
+use crate::replicaset::tests::cluster::Cluster;
+use crate::replicaset::tests::fixtures::{key, replica_set};
+
+#[tokio::test(start_paused = true)]
+async fn puts_the_whole_object_back_with_its_version() {
+    let cluster = Cluster::start(|_| {}).await;
+    let unknown = json!({ "brandNew": [1, { "x": 0.5 }] });
+    let owner = cluster.create(&replica_set("web").replicas(0).with("/spec/template/spec", "unknown", unknown.clone()));
+    cluster.until("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
+    let mut expected = owner.clone();
+    expected["status"] = json!({
+        "replicas": 0,
+        "fullyLabeledReplicas": 0,
+        "readyReplicas": 0,
+        "availableReplicas": 0,
+        "terminatingReplicas": 0,
+        "observedGeneration": 1,
+    });
+    expected["metadata"].as_object_mut().unwrap().remove("managedFields");
+    assert_eq!(cluster.bodies("PUT"), [expected]);
+    assert_eq!(cluster.replica_set("web")["spec"]["template"]["spec"]["unknown"], unknown);
+
+    cluster.settle().await;
+    assert_eq!(cluster.requests("PUT").len(), 1, "a status that does not differ is not written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_cannot_be_put_is_tried_once_more_with_what_is_there_now() {
+    let cluster = Cluster::start(|sandbox| {
+        let conflict = Status::conflict(&REPLICA_SETS, "web", "the object has been modified");
+        sandbox.faults().inject(Fault::on(Verb::Update).resource(REPLICA_SETS).times(1).fail(conflict));
+    })
+    .await;
+    cluster.create(&replica_set("web").replicas(0));
+    cluster.until("the status is written", |_| cluster.status("web")["observedGeneration"] == 1).await;
+    let methods: Vec<_> = cluster.requests("").iter().map(|request| request.method.clone()).collect();
+    assert_eq!(methods, ["PUT", "GET", "PUT"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_becomes_available_when_its_time_has_come() {
+    let cluster = Cluster::start(|_| {}).await;
+    cluster.create(&replica_set("web").replicas(1).min_ready_seconds(30));
+    cluster.until("there is one", |_| cluster.pods().len() == 1).await;
+    let [key] = cluster.pod_keys().try_into().unwrap();
+    let since = cluster.sandbox.now();
+    cluster.sandbox.set_pod_ready(&key, true, since).unwrap();
+    cluster.until("it is ready", |_| cluster.status("web")["readyReplicas"] == 1).await;
+    assert_eq!(cluster.status("web")["availableReplicas"], 0);
+    cluster.until("it is available", |_| cluster.status("web")["availableReplicas"] == 1).await;
+    let waited = cluster.sandbox.now().duration_since(since).as_secs();
+    assert!((29..=31).contains(&waited), "after {waited} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_replica_set_is_left_alone_but_its_status_is_kept() {
+    let cluster = Cluster::start(|_| {}).await;
+    cluster.create(&replica_set("web").replicas(2).with("/metadata", "finalizers", json!(["example.com/hold"])));
+    cluster.until("there are two", |_| cluster.status("web")["replicas"] == 2).await;
+    cluster.settle().await;
+    cluster.sandbox.delete(&REPLICA_SETS, &key("web")).unwrap();
+    cluster.settle().await;
+    let gone = cluster.pod_keys().remove(0);
+    cluster.sandbox.delete_now(&PODS, &gone).unwrap();
+    cluster.until("the loss is counted", |_| cluster.status("web")["replicas"] == 1).await;
+    cluster.settle().await;
+    assert_eq!((cluster.pods().len(), cluster.requests("POST").len()), (1, 2));
+}
