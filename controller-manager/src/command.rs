@@ -1,16 +1,21 @@
 //! What the command line asks for.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::path::Path;
 
 use kcm_config::{Effective, Outcome, Row, Sources, Table, gates, generic};
 use kcm_framework::Registry;
 
 use crate::{Exit, run};
 
-const PROGRAM: &str = "kube-controller-manager";
+/// What the help says after the flags.
+const SOURCES: &str = "\
+Every flag is also a variable, KCM_KUBE_API_QPS for --kube-api-qps, and most are a key of the configuration file.
+Flags override variables, and variables the file.";
 
 /// What is to be done with the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verb {
     /// Run the controllers.
     Run,
@@ -19,15 +24,21 @@ enum Verb {
 }
 
 /// Does what the command line asks for, and says how it ended.
-pub(crate) fn execute(arguments: impl IntoIterator<Item = OsString>) -> Exit {
-    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    let verb = verb(&mut arguments);
+///
+/// The first of `words` is the program's name.
+pub(crate) fn execute(words: impl IntoIterator<Item = OsString>) -> Exit {
+    let mut words = words.into_iter();
+    let program = words.next().unwrap_or_default();
+    let (verb, arguments) = match verb(words.collect()) {
+        Ok(understood) => understood,
+        Err(reason) => return refuse(&[reason]),
+    };
     let (registry, table) = match linked() {
         Ok(linked) => linked,
         Err(reasons) => return refuse(&reasons),
     };
     let settings = match table.load(&Sources::of_process(arguments)) {
-        Ok(Outcome::Help) => return print(&table.command(PROGRAM).render_help().to_string()),
+        Ok(Outcome::Help) => return print(&help(&table, &program)),
         Ok(Outcome::Settings(settings)) => settings,
         Err(errors) => return refuse(&errors.0),
     };
@@ -38,13 +49,22 @@ pub(crate) fn execute(arguments: impl IntoIterator<Item = OsString>) -> Exit {
 }
 
 /// Takes the words of a verb off the front of the arguments.
-fn verb(arguments: &mut Vec<OsString>) -> Verb {
-    if arguments.len() >= 2 && arguments[0] == "config" && arguments[1] == "effective" {
-        arguments.drain(..2);
-        Verb::ConfigEffective
-    } else {
-        Verb::Run
+fn verb(mut arguments: Vec<OsString>) -> Result<(Verb, Vec<OsString>), &'static str> {
+    if arguments.first().is_none_or(|first| first != "config") {
+        return Ok((Verb::Run, arguments));
     }
+    if arguments.get(1).is_none_or(|second| second != "effective") {
+        return Err("config: give `config effective` to print every setting and where its value comes from, \
+                    or --config=FILE to read settings from a file");
+    }
+    Ok((Verb::ConfigEffective, arguments.split_off(2)))
+}
+
+fn help(table: &Table, program: &OsStr) -> String {
+    let program = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
+    let usage = format!("{program} [FLAGS]\n       {program} config effective [FLAGS]");
+    let mut command = table.command("kube-controller-manager").override_usage(usage).after_help(SOURCES);
+    command.render_help().to_string()
 }
 
 /// The controllers that are linked, and the table of their settings and the manager's own.
@@ -86,5 +106,22 @@ fn print(text: &str) -> Exit {
         // A reader that has seen enough, as `head`, is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => refuse(&[format!("cannot print: {error}")]),
         Ok(()) | Err(_) => Exit::Stopped,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn understood(words: &[&str]) -> Result<(Verb, Vec<OsString>), &'static str> {
+        verb(words.iter().map(OsString::from).collect())
+    }
+
+    #[test]
+    fn a_verb_is_the_first_two_words_and_the_rest_are_flags() {
+        assert_eq!(understood(&["--v=2"]), Ok((Verb::Run, vec!["--v=2".into()])));
+        assert_eq!(understood(&["config", "effective", "-v2"]), Ok((Verb::ConfigEffective, vec!["-v2".into()])));
+        assert!(understood(&["config"]).is_err());
+        assert!(understood(&["config", "--v=2"]).is_err());
     }
 }

@@ -13,8 +13,9 @@
 //!
 //! # Guarantees
 //!
-//! - Everything that is wrong with flags, environment, file and the set of controllers is reported at once, before
-//!   anything is started, and the process ends with code 1.
+//! - Everything that is wrong with flags, environment and file is reported at once; once each value is right in itself,
+//!   everything that is wrong with them together (controllers that nobody knows, limits that let nothing pass). Nothing
+//!   has been started then, and the process ends with code 1.
 //! - An API server that cannot be reached or used is reported in one sentence, and the process ends with code 2.
 //! - SIGTERM or SIGINT lets every reconcile in hand finish; a second one ends at once. The code is 0 then.
 //!
@@ -42,5 +43,5 @@ pub use upstream::UPSTREAM;
 /// Runs the controllers that are linked, as the command line says, until a signal.
 #[must_use]
 pub fn main() -> ExitCode {
-    command::execute(std::env::args_os().skip(1)).into()
+    command::execute(std::env::args_os()).into()
 }

@@ -31,30 +31,35 @@ impl Config {
     /// # Errors
     /// Every reason for not starting.
     pub(crate) fn check(registry: Registry, settings: Effective) -> Result<Self, Vec<String>> {
-        let mut reasons = Vec::new();
         let read = |error: AccessError| vec![error.to_string()];
+        let given_in = |flag| settings.origin(flag).unwrap_or(&Origin::Default);
         let names: Vec<String> = settings.get("controllers").map_err(read)?;
+        let elects: bool = settings.get("leader-elect").map_err(read)?;
+        let qps: f32 = settings.get("kube-api-qps").map_err(read)?;
+        let burst: i32 = settings.get("kube-api-burst").map_err(read)?;
+        let kubeconfig: String = settings.get("kubeconfig").map_err(read)?;
+
+        let mut reasons = Vec::new();
         let selection = Selection::parse(names.iter().map(String::as_str), &registry, UPSTREAM);
-        if settings.get::<bool>("leader-elect").map_err(read)?
-            && settings.origin("leader-elect") != Some(&Origin::Default)
-        {
-            reasons.push(
-                "there is no leader election yet: give --leader-elect=false and run a single replica".to_owned(),
-            );
+        for error in selection.as_ref().err().into_iter().flatten() {
+            reasons.push(format!("{}: {error}", given_in("controllers")));
         }
-        let qps = settings.get("kube-api-qps").map_err(read)?;
-        let burst = settings.get::<i32>("kube-api-burst").map_err(read)?;
-        if qps > 0.0 && burst <= 0 {
-            reasons.push(format!("--kube-api-burst={burst} lets no request pass at --kube-api-qps={qps}: give at least 1"));
+        if elects && given_in("leader-elect") != &Origin::Default {
+            let origin = given_in("leader-elect");
+            reasons.push(format!(
+                "{origin}: there is no leader election yet: give --leader-elect=false and run a single replica"
+            ));
         }
-        let kubeconfig = settings.get::<String>("kubeconfig").map_err(read)?;
+        // A burst of 0 is client-go's default, and without a rate there is nothing to exceed.
+        if burst < 0 && qps >= 0.0 {
+            let origin = given_in("kube-api-burst");
+            reasons.push(format!(
+                "{origin}: a burst of {burst} lets no request pass: give at least 1, or --kube-api-qps=-1 for no limit"
+            ));
+        }
         let selection = match selection {
             Ok(selection) if reasons.is_empty() => selection,
-            Ok(_) => return Err(reasons),
-            Err(errors) => {
-                reasons.extend(errors.iter().map(|error| format!("--controllers: {error}")));
-                return Err(reasons);
-            }
+            Ok(_) | Err(_) => return Err(reasons),
         };
         Ok(Self {
             kubeconfig: (!kubeconfig.is_empty()).then(|| kubeconfig.into()),
@@ -79,7 +84,12 @@ pub(crate) fn run(config: Config) -> Exit {
         tracing::warn!("There is no leader election yet: run a single replica; --leader-elect=false silences this");
     }
     match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(manage(config)),
+        Ok(runtime) => {
+            let exit = runtime.block_on(manage(config));
+            // A thread that waits for a name to be resolved must not hold up the end.
+            runtime.shutdown_background();
+            exit
+        }
         Err(error) => command::refuse(&[format!("cannot start threads: {error}")]),
     }
 }
@@ -96,7 +106,7 @@ async fn manage(config: Config) -> Exit {
     };
     let ended = tokio::select! {
         ended = manager.run(stop.clone()) => ended,
-        () = signals.pass_to(stop) => Ok(()),
+        never = signals.pass_to(stop) => match never {},
     };
     match ended {
         Ok(()) => Exit::Stopped,

@@ -1,5 +1,6 @@
 //! Signals: the first asks to finish what is in hand, the second ends at once.
 
+use std::convert::Infallible;
 use std::io;
 
 use kcm_framework::Stop;
@@ -18,7 +19,7 @@ impl Signals {
     }
 
     /// Passes signals on to `stop`, for ever.
-    pub(crate) async fn pass_to(mut self, stop: Stop) {
+    pub(crate) async fn pass_to(mut self, stop: Stop) -> Infallible {
         self.next().await;
         tracing::info!("Finishing what is in hand; a second signal ends at once");
         stop.drain.cancel();

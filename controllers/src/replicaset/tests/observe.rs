@@ -6,9 +6,16 @@ use kcm_sandbox::Sandbox;
 use serde_json::json;
 
 use super::cluster::{create_pod, create_replica_set};
-use super::fixtures::{NAMESPACE, build, key, names, pod, replica_set};
+use super::fixtures::{NAMESPACE, ReplicaSetBuilder, build, key, names, pod, replica_set};
 use crate::replicaset::observe::{Caches, Observed};
 use crate::replicaset::rank::Occupancy;
+
+/// A replica set of a deployment, as nearly all are.
+fn by_deployment(name: &str) -> ReplicaSetBuilder {
+    let owner =
+        json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "uid-of-d", "controller": true });
+    replica_set(name).with("/metadata", "ownerReferences", json!([owner]))
+}
 
 /// What is observed of the replica set `web` of an API server that `prepare` has filled.
 async fn observe_web(prepare: impl FnOnce(&Sandbox)) -> Observed {
@@ -32,7 +39,7 @@ async fn observe_web(prepare: impl FnOnce(&Sandbox)) -> Observed {
 #[tokio::test(start_paused = true)]
 async fn sees_its_own_pods_and_the_orphans_that_it_selects() {
     let observed = observe_web(|sandbox| {
-        let web = create_replica_set(sandbox, &replica_set("web").replicas(9));
+        let web = create_replica_set(sandbox, &by_deployment("web").replicas(9));
         let uid = web["metadata"]["uid"].as_str().unwrap();
         let own = |name: &str| pod(name).owner("ReplicaSet", "web", uid);
         for pod in [
@@ -57,10 +64,7 @@ async fn sees_its_own_pods_and_the_orphans_that_it_selects() {
 
 #[tokio::test(start_paused = true)]
 async fn company_is_every_active_pod_that_a_sibling_selects() {
-    let deployment =
-        json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "uid-of-d", "controller": true }]);
     let observed = observe_web(|sandbox| {
-        let by_deployment = |name: &str| replica_set(name).with("/metadata", "ownerReferences", deployment.clone());
         create_replica_set(sandbox, &by_deployment("web").replicas(0));
         create_replica_set(sandbox, &by_deployment("old"));
         create_replica_set(sandbox, &replica_set("stranger"));
