@@ -50,12 +50,24 @@ impl fmt::Display for Origin {
 
 /// One mistake of the operator: where it is and what it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{origin}: {problem}")]
 pub struct ConfigError {
     /// Where the mistake is.
     pub origin: Origin,
     /// What the mistake is.
     pub problem: Problem,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.origin, &self.problem) {
+            // The sentence begins with the flag already.
+            (
+                Origin::Argument(typed),
+                problem @ (Problem::WrongType { setting, .. } | Problem::Refused { setting, .. }),
+            ) if typed == setting => problem.fmt(f),
+            (origin, problem) => write!(f, "{origin}: {problem}"),
+        }
+    }
 }
 
 /// Every mistake that was found, in the order file, environment, command line.
@@ -197,6 +209,7 @@ impl fmt::Display for DidYouMean<'_> {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::UnknownFlag { nearest: None } => f.write_str("unknown flag; --help lists all flags"),
             Self::UnknownFlag { nearest } => write!(f, "unknown flag{}", DidYouMean(nearest.as_ref())),
             Self::UnknownShorthand { letter, nearest } => {
                 write!(f, "unknown one-letter flag -{letter}{}", DidYouMean(nearest.as_ref()))

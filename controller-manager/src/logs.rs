@@ -3,7 +3,6 @@
 use std::io::{self, IsTerminal as _};
 
 use tracing::Level;
-use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -34,7 +33,8 @@ fn filter(verbosity: i32) -> Targets {
 /// Prints what is logged from now on, as `--v` asks for. Does nothing if logs are set up already.
 pub(crate) fn print(verbosity: i32) {
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
-    let subscriber = tracing_subscriber::registry().with(lines.with_filter(filter(verbosity)));
+    // Over the whole subscriber, and not only over this layer: then a line that is not printed costs nothing.
+    let subscriber = tracing_subscriber::registry().with(filter(verbosity)).with(lines);
     // A host may have set up its own.
     drop(tracing::subscriber::set_global_default(subscriber));
 }
@@ -45,15 +45,10 @@ mod tests {
 
     #[test]
     fn verbosity_follows_klog() {
-        assert_eq!([-1, 0, 3, 4, 5, 6, 10].map(level), [
-            Level::INFO,
-            Level::INFO,
-            Level::INFO,
-            Level::DEBUG,
-            Level::DEBUG,
-            Level::TRACE,
-            Level::TRACE
-        ]);
+        assert_eq!(
+            [-1, 0, 3, 4, 5, 6, 10].map(level),
+            [Level::INFO, Level::INFO, Level::INFO, Level::DEBUG, Level::DEBUG, Level::TRACE, Level::TRACE]
+        );
     }
 
     #[test]

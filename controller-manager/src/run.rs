@@ -83,7 +83,7 @@ pub(crate) fn run(config: Config) -> Exit {
     if config.settings.origin("leader-elect") == Some(&Origin::Default) {
         tracing::warn!("There is no leader election yet: run a single replica; --leader-elect=false silences this");
     }
-    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
         Ok(runtime) => {
             let exit = runtime.block_on(manage(config));
             // A thread that waits for a name to be resolved must not hold up the end.
@@ -138,7 +138,7 @@ async fn manager(config: Config) -> Result<Manager, String> {
         clients,
         server: cluster.cluster_url.to_string(),
         // Replicas that start together must not draw the same delays.
-        seed: clock.now().as_nanosecond().cast_unsigned() as u64 ^ u64::from(std::process::id()),
+        seed: clock.now().as_microsecond().cast_unsigned() ^ u64::from(std::process::id()),
         clock: Arc::new(clock),
         metrics,
         start_interval: config.start_interval,

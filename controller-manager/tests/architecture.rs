@@ -72,6 +72,17 @@ fn no_layer_names_what_belongs_to_another() {
     }
 }
 
+/// Without this, a plugin that is not linked would go unnoticed: the built-in controllers would make up for it.
+#[test]
+fn a_host_of_ones_own_leaves_the_built_in_controllers_out() {
+    let metadata = metadata();
+    let host = workspace(&metadata)["kcm-example-hello-host"];
+    let manager = host.dependencies.iter().find(|dependency| dependency.name == "kcm-controller-manager");
+    let manager = manager.expect("a host depends on the controller manager");
+    assert!(!manager.uses_default_features && manager.features.is_empty());
+    assert!(!host.features.contains_key("default"));
+}
+
 #[test]
 fn dependencies_are_declared_once_in_the_workspace() {
     let metadata = metadata();

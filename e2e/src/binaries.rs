@@ -53,10 +53,23 @@ pub fn kwok_stages() -> Result<PathBuf> {
 ///
 /// If it is not there; the text names the command that builds it.
 pub fn ours(name: &str, package: &str) -> Result<PathBuf> {
+    built("release", name, &format!("cargo build --release --package={package}"))
+}
+
+/// A host of the examples, as built for development: nobody ships it.
+///
+/// # Errors
+///
+/// If it is not there; the text names the command that builds it.
+pub fn example_host(name: &str) -> Result<PathBuf> {
+    built("debug", name, "cargo xtask e2e")
+}
+
+fn built(profile: &str, name: &str, command: &str) -> Result<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let file = target.join("release").join(name);
+    let file = target.join(profile).join(name);
     if !file.is_file() {
-        bail!("there is no {}: build it with `cargo build --release --package={package}`", file.display());
+        bail!("there is no {}: build it with `{command}`", file.display());
     }
     Ok(file)
 }

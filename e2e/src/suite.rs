@@ -71,6 +71,11 @@ impl Case {
         self.plane.client()
     }
 
+    /// The control plane itself, for those who start other programs than managers, or as other users.
+    pub fn plane(&self) -> &ControlPlane {
+        &self.plane
+    }
+
     /// The objects of one kind in this scenario's namespace.
     pub fn api<K>(&self) -> Api<K>
     where

@@ -19,10 +19,12 @@
 //!   list, begun after the request can no longer take effect, shows what became of it.
 //! - **No key is dropped.** A failing key stays at its longest back-off. A panic is caught, counted and logged with its
 //!   key, and counts as a failure.
-//! - **Isolation.** A loop that ends, or an `InitFunc` that fails, is tried again with back-off, and no other
-//!   controller notices.
+//! - **Isolation.** A loop or an `InitFunc` that fails or panics is tried again with back-off, and no other controller
+//!   notices.
 //! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads have
 //!   synced; the loops are the first to stop.
+//!
+//! `tests/guarantees/` holds each of them, one test a claim.
 //!
 //! # A plugin in a crate of its own
 //!

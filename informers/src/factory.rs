@@ -14,7 +14,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::cache::Cache;
 use crate::informer::Informer;
 use crate::jitter::Jitter;
-use crate::metrics::{Metrics, NoMetrics};
+use crate::metrics::{MetricsOf, NoMetrics};
 use crate::reflector;
 use crate::scope::Scope;
 use crate::shared::Shared;
@@ -26,8 +26,8 @@ pub struct FactoryOptions {
     pub client: Client,
     /// What jitter is drawn from.
     pub seed: u64,
-    /// What is counted.
-    pub metrics: Arc<dyn Metrics>,
+    /// What each informer reports to.
+    pub metrics: Arc<MetricsOf>,
     /// Where repeated strings of all views are kept once.
     pub interner: Arc<Interner>,
 }
@@ -36,7 +36,7 @@ impl FactoryOptions {
     /// Options that count nothing.
     #[must_use]
     pub fn new(client: Client, seed: u64) -> Self {
-        Self { client, seed, metrics: Arc::new(NoMetrics), interner: Arc::default() }
+        Self { client, seed, metrics: Arc::new(|_| Arc::new(NoMetrics)), interner: Arc::default() }
     }
 }
 
@@ -116,7 +116,7 @@ impl Factory {
         }
         let FactoryOptions { client, metrics, interner, .. } = &self.inner.options;
         let shared =
-            Arc::new(Shared::<V>::new(resource.clone(), scope.clone(), Arc::clone(interner), Arc::clone(metrics)));
+            Arc::new(Shared::<V>::new(resource.clone(), scope.clone(), Arc::clone(interner), metrics(&resource)));
         let informer = Informer::new(Arc::clone(&shared));
         let task = reflector::run(shared, client.clone(), state.seeds.next()).boxed();
         state.informers.push(Entry {

@@ -13,7 +13,7 @@ use crate::protocol::{Ask, Failure, Trouble};
 
 /// An exchange with the API server that failed: what was asked, of which resource, and why it failed.
 #[derive(Debug, thiserror::Error)]
-#[error("{ask} of {resource} {cause}")]
+#[error("{ask} of {resource} {cause}{}", remedy(.resource, .cause))]
 pub(crate) struct ExchangeError {
     pub(crate) ask: Ask,
     pub(crate) resource: Resource,
@@ -41,6 +41,21 @@ pub(crate) enum Cause {
 
 fn reason_of(status: &Status) -> String {
     if status.reason.is_empty() { String::new() } else { format!(" {}", status.reason) }
+}
+
+/// What an operator can do about it, where only an operator can.
+fn remedy(resource: &Resource, cause: &Cause) -> String {
+    match cause {
+        Cause::Refused(Status { code: 401, .. }) => "; renew the credentials of the user".to_owned(),
+        Cause::Refused(Status { code: 403, .. }) => format!("; grant the user list and watch of {resource}"),
+        Cause::Refused(_)
+        | Cause::Unreachable(_)
+        | Cause::Broken(_)
+        | Cause::Unreadable(_)
+        | Cause::TooLong(_)
+        | Cause::GivenUp(_)
+        | Cause::Panic(_) => String::new(),
+    }
 }
 
 impl Cause {
@@ -164,7 +179,7 @@ mod tests {
         };
         assert_eq!(
             chain(&error),
-            r#"list of replicasets.apps was refused with 403 Forbidden: replicasets.apps is forbidden: User "a" cannot list"#
+            r#"list of replicasets.apps was refused with 403 Forbidden: replicasets.apps is forbidden: User "a" cannot list; grant the user list and watch of replicasets.apps"#
         );
     }
 

@@ -124,7 +124,7 @@ pub use change::{Change, Origin};
 pub use envelope::{Event, EventKind};
 pub use factory::{Factory, FactoryOptions};
 pub use informer::Informer;
-pub use metrics::{Metrics, NoMetrics};
+pub use metrics::{Metrics, MetricsOf, NoMetrics};
 pub use scope::Scope;
 pub use status::{InformerStatus, Phase};
 pub use store::{Index, Put, Store};

@@ -1,43 +1,44 @@
 //! What is counted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::Resource;
 
 use crate::envelope::EventKind;
 
-/// Receives what informers count; every method does nothing unless it is implemented.
+/// Gives the informers of a resource what they report to. Asked once an informer, so it may be slow.
+pub type MetricsOf = dyn Fn(&Resource) -> Arc<dyn Metrics> + Send + Sync;
+
+/// Receives what one informer counts; every method does nothing unless it is implemented.
 ///
-/// Called on the task of an informer, sometimes under a lock: an implementation counts and returns.
+/// An implementation belongs to one resource. Called on the task of the informer, sometimes under a lock: it counts and
+/// returns.
 pub trait Metrics: Send + Sync + 'static {
     /// An event came on a watch, initial ones included.
-    fn event(&self, resource: &Resource, kind: EventKind) {
-        let _ = (resource, kind);
+    fn event(&self, kind: EventKind) {
+        let _ = kind;
     }
 
     /// A list was completed; `again` where it was not the informer's first.
-    fn listed(&self, resource: &Resource, again: bool) {
-        let _ = (resource, again);
+    fn listed(&self, again: bool) {
+        let _ = again;
     }
 
     /// A list or a watch failed.
-    fn failed(&self, resource: &Resource) {
-        let _ = resource;
-    }
+    fn failed(&self) {}
 
     /// An object could not be decoded.
-    fn undecodable(&self, resource: &Resource) {
-        let _ = resource;
-    }
+    fn undecodable(&self) {}
 
     /// A subscriber was told of a change.
-    fn told(&self, resource: &Resource, subscriber: &'static str, took: Duration) {
-        let _ = (resource, subscriber, took);
+    fn told(&self, subscriber: &'static str, took: Duration) {
+        let _ = (subscriber, took);
     }
 
     /// A subscriber, or the informer itself, panicked.
-    fn panicked(&self, resource: &Resource, culprit: &'static str) {
-        let _ = (resource, culprit);
+    fn panicked(&self, culprit: &'static str) {
+        let _ = culprit;
     }
 }
 

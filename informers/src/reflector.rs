@@ -187,7 +187,7 @@ impl<V: View> Reflector<V> {
             Ok(event) => event,
             Err(error) => return self.fail(Cause::Unreadable(error)),
         };
-        self.shared.metrics.event(&self.shared.resource, event.kind);
+        self.shared.metrics.event(event.kind);
         match event.kind {
             EventKind::Added | EventKind::Modified | EventKind::Deleted => {
                 let decoded = decode::<V>(event.object).or_else(|undecodable| match Event::parse(line) {
@@ -300,8 +300,8 @@ impl<V: View> Reflector<V> {
     /// Connections do break, and quiet ones are replaced: only what has to wait is a failure worth telling.
     fn report(&self, text: String) {
         if self.is_backing_off() {
-            self.shared.metrics.failed(&self.shared.resource);
-            tracing::warn!(resource = %self.shared.resource, error = text, "List or watch failed");
+            self.shared.metrics.failed();
+            tracing::warn!(resource = %self.shared.resource, error = %text, "List or watch failed");
             self.shared.record.lock().trouble(text);
         } else {
             tracing::debug!(resource = %self.shared.resource, error = text, "Watch is resumed");
@@ -313,13 +313,13 @@ impl<V: View> Reflector<V> {
     }
 
     fn report_undecodable(&self, undecodable: &Undecodable) {
-        self.shared.metrics.undecodable(&self.shared.resource);
+        self.shared.metrics.undecodable();
         let key = undecodable.meta.as_ref().map(|meta| tracing::field::display(&meta.key));
         tracing::error!(resource = %self.shared.resource, key, error = undecodable.error, "Object cannot be decoded");
     }
 
     fn start_again(&mut self, panic: &str) {
-        self.shared.metrics.panicked(&self.shared.resource, "informer");
+        self.shared.metrics.panicked("informer");
         self.shared.store.rebuild_indexes();
         self.fail(Cause::Panic(panic.to_owned()));
     }

@@ -123,7 +123,7 @@ impl<V: View> Shared<V> {
             record.unread = staged.unread.clone();
             record.lists == 1
         };
-        self.metrics.listed(&self.resource, !first);
+        self.metrics.listed(!first);
         let origin = if first { Origin::Initial } else { Origin::Live };
         self.step(Some(version), origin, || self.store.replace(staged.objects, |key| staged.unread.contains(key)));
     }
@@ -183,7 +183,7 @@ impl<V: View> Shared<V> {
             let progress = Progress { observed: &observed, ended };
             for hook in hooks.iter() {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(&progress))) {
-                    self.metrics.panicked(&self.resource, "progress hook");
+                    self.metrics.panicked("progress hook");
                     tracing::error!(resource = %self.resource, panic = panic_text(&*panic), "Progress hook panicked");
                 }
             }

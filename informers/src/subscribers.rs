@@ -118,9 +118,9 @@ impl<V: View> Subscriber<V> {
     fn tell(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
         let began = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.handler)(change, origin)));
-        report.metrics.told(report.resource, self.name, began.elapsed());
+        report.metrics.told(self.name, began.elapsed());
         if let Err(panic) = outcome {
-            report.metrics.panicked(report.resource, self.name);
+            report.metrics.panicked(self.name);
             tracing::error!(
                 resource = %report.resource,
                 subscriber = self.name,

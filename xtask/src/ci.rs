@@ -21,6 +21,11 @@ pub(crate) fn run() -> Result<()> {
     })?;
     timed("each crate alone", each_crate_alone)?;
     timed("tests", || step::run(&mut step::cargo(["test"])))?;
+    timed("hosts with a plugin, without and beside the built-in controllers", || {
+        let package = "--package=kcm-example-hello-host";
+        step::run(&mut step::cargo(["test", package]))?;
+        step::run(&mut step::cargo(["test", package, "--features=builtin"]))
+    })?;
     timed("dependency rules", dependency_rules)?;
     timed("control plane", control_plane::build)?;
     println!("\n== e2e suite");

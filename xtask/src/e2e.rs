@@ -11,6 +11,7 @@ pub(crate) fn suite(args: &[&str]) -> Result<()> {
         // The peer's scenarios can be run before ours compiles.
         if args.is_empty() || !args.iter().all(|arg| arg.starts_with("peer/")) {
             manager()?;
+            example_hosts()?;
         }
     }
     harness("suite", args)
@@ -36,6 +37,13 @@ pub(crate) fn serve() -> Result<()> {
 /// Our binary as it is shipped.
 fn manager() -> Result<()> {
     step::run(&mut step::cargo(["build", "--release", "--package=kcm-controller-manager"]))
+}
+
+/// The hosts of the examples: the one of its own has no built-in controllers, so each is a build of its own.
+fn example_hosts() -> Result<()> {
+    let package = "--package=kcm-example-hello-host";
+    step::run(&mut step::cargo(["build", package, "--bins"]))?;
+    step::run(&mut step::cargo(["build", package, "--features=builtin", "--bin=hello-beside-builtin"]))
 }
 
 fn harness(bin: &str, args: &[&str]) -> Result<()> {

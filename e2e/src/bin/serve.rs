@@ -24,7 +24,10 @@ async fn main() -> ExitCode {
 async fn serve() -> Result<()> {
     let plane = ControlPlane::start(Options { scheduler: true, kwok: true, ..Options::default() }).await?;
     nodes::create(&plane.client(), "node", NODES).await?;
-    println!("A control plane with {NODES} nodes and no controllers runs until Ctrl-C. Logs: {}", plane.logs().display());
+    println!(
+        "A control plane with {NODES} nodes and no controllers runs until Ctrl-C. Logs: {}",
+        plane.logs().display()
+    );
     println!("\n  export KUBECONFIG={}", plane.kubeconfig().display());
     println!("  {} get nodes", binaries::control_plane("kubectl")?.display());
     std::future::pending().await

@@ -1,10 +1,11 @@
 //! All scenarios, by controller.
 
+mod host;
 mod replica_sets;
 
 use crate::suite::Scenario;
 
 /// Every scenario there is.
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
-    replica_sets::SCENARIOS.iter()
+    host::SCENARIOS.iter().chain(&replica_sets::SCENARIOS)
 }

@@ -165,8 +165,8 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
 
     /// Makes `key` wait for `marks`, on behalf of the object `owner`. A version that is not a decimal blocks nothing.
     ///
-    /// Returns whether the key waits now. After this the caller must report what its caches have already
-    /// observed, as an event may have come before the answer to the write.
+    /// Returns whether the key waits now. After this, and after [`looked`](Self::looked), the caller must report what
+    /// its caches have already observed, as an event may have come before the answer.
     pub fn add(&mut self, key: &K, owner: Option<&Uid>, marks: Vec<Mark>, now: Instant) -> bool {
         for mark in marks {
             match &mark {
@@ -286,12 +286,7 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
         }
     }
 
-    fn remove_deletion(
-        deletions: &mut HashMap<(CacheIndex, Uid), Vec<K>>,
-        cache: CacheIndex,
-        uid: &Uid,
-        key: &K,
-    ) {
+    fn remove_deletion(deletions: &mut HashMap<(CacheIndex, Uid), Vec<K>>, cache: CacheIndex, uid: &Uid, key: &K) {
         let at = (cache, uid.clone());
         if let Some(keys) = deletions.get_mut(&at) {
             keys.retain(|waiting| waiting != key);
@@ -382,9 +377,7 @@ fn after_look(mark: Mark, begun: Instant, answer: &LiveAnswer) -> Option<Mark> {
         Mark::Unsettled { cache, object, deleted, .. } => match (deleted, &answer.live) {
             (Some(uid), Some(live)) if live.uid == uid && !live.terminating => None,
             (Some(uid), _) => match &answer.cached {
-                Some(cached) if cached.uid == uid && !cached.terminating => {
-                    Some(Mark::Deletion { cache, object, uid })
-                }
+                Some(cached) if cached.uid == uid && !cached.terminating => Some(Mark::Deletion { cache, object, uid }),
                 Some(_) | None => None,
             },
             (None, _) if current => None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::{ObjectKey, PartialObjectMeta, Uid, View as _};
+use kcm_api::{ObjectKey, PartialObjectMeta, ResourceVersion, Uid, View as _};
 use kcm_informers::Cache;
 use kcm_workqueue::Queue;
 use parking_lot::Mutex;
@@ -65,11 +65,15 @@ impl<K: QueueKey> Tracker<K> {
         self.queue.park(key);
         let mut woken = Vec::new();
         let mut state = self.marks.lock();
-        if state.add(key, owner, marks.to_vec(), Instant::now()) {
+        // Made again while it was in hand: its end has been reported already, and found no marks to take along.
+        let is_another = owner.is_some() && self.owner(key).as_ref() != owner;
+        if !is_another && state.add(key, owner, marks.to_vec(), Instant::now()) {
             // The events may have come before the answers.
             for mark in marks {
                 match mark {
-                    Mark::Version { cache, .. } => woken.extend(state.observed(*cache, &self.caches[*cache].observed())),
+                    Mark::Version { cache, .. } => {
+                        woken.extend(state.observed(*cache, &self.caches[*cache].observed()));
+                    }
                     Mark::Deletion { cache, object, uid } => {
                         let still_there = self.caches[*cache]
                             .identity(object)
@@ -117,8 +121,17 @@ impl<K: QueueKey> Tracker<K> {
         let begun = Instant::now();
         let cache = &self.caches[check.cache];
         match look(live, cache.as_ref(), &check.object).await {
-            Ok(answer) => {
-                let woken = self.marks.lock().looked(check, begun, &answer);
+            Ok((list_version, live)) => {
+                let mut marks = self.marks.lock();
+                // Read under the lock: what the cache takes in from here on is reported after the new marks are known.
+                let cached = cache.identity(&check.object).map(|identity| Sighting {
+                    uid: identity.uid,
+                    version: identity.resource_version,
+                    terminating: identity.terminating,
+                });
+                let mut woken = marks.looked(check, begun, &LiveAnswer { list_version, live, cached });
+                woken.extend(marks.observed(check.cache, &cache.observed()));
+                drop(marks);
                 self.wake(woken);
             }
             Err(error) => {
@@ -130,7 +143,11 @@ impl<K: QueueKey> Tracker<K> {
 }
 
 // A list and not a get: the manager may list everything, but not every role may get.
-async fn look(live: &ApiClient, cache: &dyn Cache, object: &ObjectKey) -> Result<LiveAnswer, ApiError> {
+async fn look(
+    live: &ApiClient,
+    cache: &dyn Cache,
+    object: &ObjectKey,
+) -> Result<(ResourceVersion, Option<Sighting>), ApiError> {
     let options = ListOptions {
         field_selector: Some(format!("metadata.name={}", object.name())),
         metadata_only: true,
@@ -139,16 +156,13 @@ async fn look(live: &ApiClient, cache: &dyn Cache, object: &ObjectKey) -> Result
     let list = live.list(cache.resource(), object.namespace(), &options).await?;
     // At most one object has that name. One that cannot be read must not pass for one that is not there.
     let live = list.items.first().map(|item| PartialObjectMeta::decode(item.get())).transpose();
-    let live = live.map_err(|error| ApiError::new(format!("read {} \"{object}\"", cache.resource()), Cause::Decode(error.into())))?;
+    let live = live.map_err(|error| {
+        ApiError::new(format!("read {} \"{object}\"", cache.resource()), Cause::Decode(error.into()))
+    })?;
     let live = live.map(|PartialObjectMeta { metadata }| Sighting {
         terminating: metadata.is_terminating(),
         uid: metadata.uid,
         version: metadata.resource_version,
     });
-    let cached = cache.identity(object).map(|identity| Sighting {
-        uid: identity.uid,
-        version: identity.resource_version,
-        terminating: identity.terminating,
-    });
-    Ok(LiveAnswer { list_version: list.resource_version, live, cached })
+    Ok((list.resource_version, live))
 }

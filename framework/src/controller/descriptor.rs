@@ -127,6 +127,18 @@ impl ControllerDescriptor {
         self.start_group
     }
 
+    /// Its names beside the canonical one.
+    #[must_use]
+    pub const fn other_names(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    /// The service account that it acts as.
+    #[must_use]
+    pub const fn account(&self) -> &'static str {
+        self.service_account
+    }
+
     /// The canonical name.
     #[must_use]
     pub const fn name(&self) -> &'static str {

@@ -66,6 +66,10 @@ impl EventSender {
         while let Some(Some(broadcaster)) = cancel.run_until_cancelled(self.broadcasters.recv()).await {
             sending.spawn(broadcaster.run(cancel.clone(), FLUSH));
         }
+        // Recorders that were made just before the end have something to say too.
+        while let Ok(broadcaster) = self.broadcasters.try_recv() {
+            sending.spawn(broadcaster.run(cancel.clone(), FLUSH));
+        }
         while sending.join_next().await.is_some() {}
     }
 }

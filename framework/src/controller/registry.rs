@@ -37,7 +37,9 @@ pub enum RegistryError {
         other: &'static str,
     },
     /// A name that `--controllers` could not take.
-    #[error("{name:?} is no name for a controller: use lower-case letters, digits and hyphens, beginning with a letter")]
+    #[error(
+        "{name:?} is no name for a controller: use lower-case letters, digits and hyphens, beginning with a letter"
+    )]
     BadName {
         /// The name.
         name: &'static str,

@@ -28,7 +28,9 @@ pub enum SelectionError {
         nearest: Option<&'static str>,
     },
     /// Upstream has that controller, this binary does not.
-    #[error("the controller {name:?} is not part of this binary yet: let another controller manager run it, and leave it out here")]
+    #[error(
+        "the controller {name:?} is not part of this binary yet: let another controller manager run it, and leave it out here"
+    )]
     Absent {
         /// Its canonical name.
         name: &'static str,
@@ -56,16 +58,13 @@ impl Selection {
                 continue;
             }
             let (name, on) = item.strip_prefix('-').map_or((item, true), |name| (name, false));
-            let missing =
-                absent.iter().find(|(canonical, aliases)| *canonical == name || aliases.contains(&name));
+            let missing = absent.iter().find(|(canonical, aliases)| *canonical == name || aliases.contains(&name));
             match (registry.find(name), missing) {
                 (Some(controller), _) => selection.items.push((controller.name, on)),
                 (None, Some((canonical, _))) if on => errors.push(SelectionError::Absent { name: canonical }),
                 (None, Some(_)) => {}
-                (None, None) => errors.push(SelectionError::Unknown {
-                    item: name.to_owned(),
-                    nearest: nearest(name, registry, absent),
-                }),
+                (None, None) => errors
+                    .push(SelectionError::Unknown { item: name.to_owned(), nearest: nearest(name, registry, absent) }),
             }
         }
         if errors.is_empty() { Ok(selection) } else { Err(errors) }
@@ -130,17 +129,14 @@ mod tests {
             (&["-replicaset"], &[always]),
             (&["replicaset", "-replicaset-controller"], &["replicaset-controller", always]),
             (&["-replicaset", "replicaset-controller"], &[always]),
-            (&["*", "token-cleaner-controller"], &[
-                "deployment-controller",
-                "replicaset-controller",
-                always,
-                "token-cleaner-controller",
-            ]),
-            (&["*", "-job", "-serviceaccount-token-controller"], &[
-                "deployment-controller",
-                "replicaset-controller",
-                always,
-            ]),
+            (
+                &["*", "token-cleaner-controller"],
+                &["deployment-controller", "replicaset-controller", always, "token-cleaner-controller"],
+            ),
+            (
+                &["*", "-job", "-serviceaccount-token-controller"],
+                &["deployment-controller", "replicaset-controller", always],
+            ),
         ] {
             let registry = registry();
             let selection = Selection::parse(items.iter().copied(), &registry, ABSENT).unwrap();
@@ -152,8 +148,7 @@ mod tests {
 
     #[test]
     fn lists_every_refused_item_with_the_nearest_known_name() {
-        let errors =
-            Selection::parse(["replicasets", "-*", "job", "-jobb", "zzz"], &registry(), ABSENT).unwrap_err();
+        let errors = Selection::parse(["replicasets", "-*", "job", "-jobb", "zzz"], &registry(), ABSENT).unwrap_err();
         assert_eq!(
             errors,
             [

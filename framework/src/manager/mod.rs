@@ -14,9 +14,7 @@ use stage::Stages;
 
 use crate::client::{ApiError, ClientBuilder, Unreachable, wait_for_api_server};
 use crate::clock::Clock;
-use crate::controller::{
-    ControllerContext, ControllerDescriptor, Extensions, Recorders, Registry, Selection, Shared,
-};
+use crate::controller::{ControllerContext, ControllerDescriptor, Extensions, Recorders, Registry, Selection, Shared};
 use crate::discovery::Refresher;
 use crate::metrics::Metrics;
 use crate::reconcile::Names;
@@ -48,13 +46,23 @@ pub struct Manager {
     pub extensions: Extensions,
 }
 
-/// The two requests to stop.
+/// The two requests to stop; either will do.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     /// Finish what is in hand, then stop.
     pub drain: CancellationToken,
     /// Stop at once.
     pub abort: CancellationToken,
+}
+
+impl Stop {
+    /// Waits for either request. Tasks hear of both by `drain`: whoever is to stop at once is to stop.
+    async fn requested(&self) {
+        tokio::select! {
+            () = self.drain.cancelled() => {}
+            () = self.abort.cancelled() => self.drain.cancel(),
+        }
+    }
 }
 
 /// Why a manager could not start.
@@ -91,25 +99,25 @@ impl Manager {
         let mut stages = Stages::default();
         let started = tokio::select! {
             biased;
-            () = stop.drain.cancelled() => Ok(()),
-            started = self.start(&mut stages) => started,
+            () = stop.requested() => Ok(()),
+            started = self.start(&mut stages, &stop.drain) => started,
         };
         if started.is_ok() {
-            stop.drain.cancelled().await;
+            stop.requested().await;
             tracing::info!("Stopping");
         }
         stages.stop(GRACE, &stop.abort).await;
         started
     }
 
-    async fn start(self, stages: &mut Stages) -> Result<(), ManagerError> {
+    async fn start(self, stages: &mut Stages, drain: &CancellationToken) -> Result<(), ManagerError> {
         stages.enter(Stage::ApiServer);
         let manager = self.clients.client_for(ClientBuilder::MANAGER);
         wait_for_api_server(&manager, &self.server, API_SERVER_PATIENCE).await?;
 
         stages.enter(Stage::Context);
         let mut rng = fastrand::Rng::with_seed(self.seed);
-        let shared = self.context(stages, &mut rng).await?;
+        let shared = self.context(stages, drain, &mut rng).await?;
 
         stages.enter(Stage::Controllers);
         let initialized = initialize(&self.registry, &self.selection, self.start_interval, &shared, &mut rng).await;
@@ -124,18 +132,18 @@ impl Manager {
         shared.informers_started.cancel();
 
         stages.enter(Stage::Loops);
-        let ends = shared.cancel.clone();
-        stages.spawn(|cancel| async move {
-            cancel.cancelled().await;
-            ends.cancel();
-        });
         for (descriptor, supervised) in initialized {
             stages.spawn(|cancel| supervised.run(descriptor, cancel));
         }
         Ok(())
     }
 
-    async fn context(&self, stages: &mut Stages, rng: &mut fastrand::Rng) -> Result<Arc<Shared>, ManagerError> {
+    async fn context(
+        &self,
+        stages: &mut Stages,
+        drain: &CancellationToken,
+        rng: &mut fastrand::Rng,
+    ) -> Result<Arc<Shared>, ManagerError> {
         let refresher = Refresher::new(self.clients.client_for(ClientBuilder::MANAGER));
         refresher.refresh().await.map_err(ManagerError::Discovery)?;
         let discovery = refresher.discovery();
@@ -156,7 +164,7 @@ impl Manager {
             metrics: Arc::clone(&self.metrics),
             names: Names::seeded(rng.u64(..)),
             resync: jittered(self.min_resync, rng),
-            cancel: CancellationToken::new(),
+            cancel: drain.child_token(),
             informers_started: CancellationToken::new(),
             extensions: self.extensions.clone(),
         }))

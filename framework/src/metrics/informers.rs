@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kcm_api::Resource;
 use kcm_informers::EventKind;
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -66,31 +67,74 @@ impl InformerMetrics {
             self.told.clone(),
         );
     }
+
+    /// What the informers of `resource` report to.
+    pub(super) fn of(&self, resource: &Resource) -> OneInformer {
+        let resource = resource.to_string();
+        let of = Of { resource: resource.clone() };
+        let events = EventKind::ALL.map(|kind| {
+            let of = OfKind { resource: resource.clone(), kind: kind.as_str() };
+            (kind, self.events.get_or_create(&of).clone())
+        });
+        OneInformer {
+            events,
+            lists: self.lists.get_or_create(&of).clone(),
+            failures: self.failures.get_or_create(&of).clone(),
+            undecodable: self.undecodable.get_or_create(&of).clone(),
+            told: Mutex::default(),
+            resource,
+            families: self.clone(),
+        }
+    }
 }
 
-impl kcm_informers::Metrics for InformerMetrics {
-    fn event(&self, resource: &Resource, kind: EventKind) {
-        self.events.get_or_create(&OfKind { resource: resource.to_string(), kind: kind.as_str() }).inc();
+/// The metrics of one resource, found once and not at each event.
+pub(super) struct OneInformer {
+    events: [(EventKind, Counter); EventKind::ALL.len()],
+    lists: Counter,
+    failures: Counter,
+    undecodable: Counter,
+    // As many as there are controllers that read the resource: a handful.
+    told: Mutex<Vec<(&'static str, Histogram)>>,
+    resource: String,
+    families: InformerMetrics,
+}
+
+impl OneInformer {
+    fn of_subscriber(&self, subscriber: &'static str) -> OfSubscriber {
+        OfSubscriber { resource: self.resource.clone(), subscriber }
+    }
+}
+
+impl kcm_informers::Metrics for OneInformer {
+    fn event(&self, kind: EventKind) {
+        for (_, counter) in self.events.iter().filter(|(of, _)| *of == kind) {
+            counter.inc();
+        }
     }
 
-    fn listed(&self, resource: &Resource, _again: bool) {
-        self.lists.get_or_create(&Of { resource: resource.to_string() }).inc();
+    fn listed(&self, _again: bool) {
+        self.lists.inc();
     }
 
-    fn failed(&self, resource: &Resource) {
-        self.failures.get_or_create(&Of { resource: resource.to_string() }).inc();
+    fn failed(&self) {
+        self.failures.inc();
     }
 
-    fn undecodable(&self, resource: &Resource) {
-        self.undecodable.get_or_create(&Of { resource: resource.to_string() }).inc();
+    fn undecodable(&self) {
+        self.undecodable.inc();
     }
 
-    fn told(&self, resource: &Resource, subscriber: &'static str, took: Duration) {
-        let of = OfSubscriber { resource: resource.to_string(), subscriber };
-        self.told.get_or_create(&of).observe(took.as_secs_f64());
+    fn told(&self, subscriber: &'static str, took: Duration) {
+        let mut told = self.told.lock();
+        let at = told.iter().position(|(name, _)| *name == subscriber).unwrap_or_else(|| {
+            told.push((subscriber, self.families.told.get_or_create(&self.of_subscriber(subscriber)).clone()));
+            told.len() - 1
+        });
+        told[at].1.observe(took.as_secs_f64());
     }
 
-    fn panicked(&self, resource: &Resource, culprit: &'static str) {
-        self.panics.get_or_create(&OfSubscriber { resource: resource.to_string(), subscriber: culprit }).inc();
+    fn panicked(&self, culprit: &'static str) {
+        self.families.panics.get_or_create(&self.of_subscriber(culprit)).inc();
     }
 }

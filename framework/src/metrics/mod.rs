@@ -7,6 +7,7 @@ mod requests;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use kcm_informers::MetricsOf;
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -61,7 +62,7 @@ impl Metrics {
         let loop_failures = Family::default();
         registry.register(
             "controller_loop_failures",
-            "Loops of controllers that ended or panicked and were started again",
+            "Loops of controllers that failed or panicked and were started again",
             loop_failures.clone(),
         );
         let registry = Mutex::new(registry);
@@ -92,8 +93,9 @@ impl Metrics {
     }
 
     /// The metrics of the informers of one factory.
-    pub(crate) fn informers(&self) -> Arc<dyn kcm_informers::Metrics> {
-        Arc::new(self.informers.clone())
+    pub(crate) fn informers(&self) -> Arc<MetricsOf> {
+        let informers = self.informers.clone();
+        Arc::new(move |resource| Arc::new(informers.of(resource)))
     }
 
     /// The metrics of the requests to one host, for [`ClientBuilder`](crate::client::ClientBuilder).

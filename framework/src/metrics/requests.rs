@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -60,31 +61,61 @@ impl RequestMetrics {
     }
 
     pub(super) fn to(&self, host: String) -> ToHost {
-        ToHost { host, families: self.clone() }
+        ToHost { host, families: self.clone(), methods: Mutex::default() }
     }
 }
 
-/// The requests to one host.
+/// The requests to one host, by method, each found once and not at each request.
 pub(super) struct ToHost {
     host: String,
     families: RequestMetrics,
+    // There are not ten methods, nor many codes of one.
+    methods: Mutex<Vec<OfMethod>>,
+}
+
+struct OfMethod {
+    method: String,
+    by_code: Vec<(Option<u16>, Counter)>,
+    latency: Histogram,
+    throttled: Histogram,
 }
 
 impl ToHost {
-    fn asked(&self, method: &str) -> Asked {
-        Asked { host: self.host.clone(), verb: method.to_owned() }
+    fn with(&self, method: &str, count: impl FnOnce(&mut OfMethod)) {
+        let mut methods = self.methods.lock();
+        let at = methods.iter().position(|of| of.method == method).unwrap_or_else(|| {
+            let asked = Asked { host: self.host.clone(), verb: method.to_owned() };
+            methods.push(OfMethod {
+                method: method.to_owned(),
+                by_code: Vec::new(),
+                latency: self.families.latency.get_or_create(&asked).clone(),
+                throttled: self.families.throttled.get_or_create(&asked).clone(),
+            });
+            methods.len() - 1
+        });
+        count(&mut methods[at]);
+    }
+
+    fn answered(&self, method: &str, code: Option<u16>) -> Counter {
+        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
+        let answered = Answered { code, host: self.host.clone(), method: method.to_owned() };
+        self.families.requests.get_or_create(&answered).clone()
     }
 }
 
 impl ClientMetrics for ToHost {
     fn request(&self, method: &str, code: Option<u16>, latency: Duration) {
-        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
-        let answered = Answered { code, host: self.host.clone(), method: method.to_owned() };
-        self.families.requests.get_or_create(&answered).inc();
-        self.families.latency.get_or_create(&self.asked(method)).observe(latency.as_secs_f64());
+        self.with(method, |of| {
+            let at = of.by_code.iter().position(|(known, _)| *known == code).unwrap_or_else(|| {
+                of.by_code.push((code, self.answered(method, code)));
+                of.by_code.len() - 1
+            });
+            of.by_code[at].1.inc();
+            of.latency.observe(latency.as_secs_f64());
+        });
     }
 
     fn throttled(&self, method: &str, waited: Duration) {
-        self.families.throttled.get_or_create(&self.asked(method)).observe(waited.as_secs_f64());
+        self.with(method, |of| of.throttled.observe(waited.as_secs_f64()));
     }
 }

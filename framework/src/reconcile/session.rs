@@ -54,12 +54,7 @@ impl Session {
     }
 
     /// Creates the object `key`, whose name `object` carries.
-    pub async fn create(
-        &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        object: Payload,
-    ) -> Result<Written, ApiError> {
+    pub async fn create(&self, resource: &Resource, key: &ObjectKey, object: Payload) -> Result<Written, ApiError> {
         let write = self.begin(resource, key, None);
         let answer = self.api.create(resource, key.namespace(), object).await;
         write.written(answer)
@@ -104,14 +99,8 @@ impl Session {
         write.deleted(answer)
     }
 
-    fn begin(&self, resource: &Resource, object: &ObjectKey, deleted: Option<Uid>) -> Write<'_> {
-        Write {
-            session: self,
-            cache: self.caches.iter().position(|cache| cache.resource() == resource),
-            object: object.clone(),
-            deleted,
-            fate: Fate::Unknown { deadline: None },
-        }
+    fn begin<'a>(&'a self, resource: &'a Resource, object: &ObjectKey, deleted: Option<Uid>) -> Write<'a> {
+        Write { session: self, resource, object: object.clone(), deleted, fate: Fate::Unknown { deadline: None } }
     }
 }
 
@@ -121,7 +110,7 @@ const ANSWER_BY: Duration = Duration::from_secs(2 * REQUEST_TIMEOUT.as_secs());
 /// A write that is under way. Dropped without an answer, it counts as one whose answer was lost.
 struct Write<'a> {
     session: &'a Session,
-    cache: Option<CacheIndex>,
+    resource: &'a Resource,
     object: ObjectKey,
     deleted: Option<Uid>,
     fate: Fate,
@@ -148,21 +137,29 @@ impl Fate {
 impl Write<'_> {
     fn written(mut self, answer: Result<Written, ApiError>) -> Result<Written, ApiError> {
         self.fate = Fate::of(&answer);
-        if let (Some(cache), Ok(written)) = (self.cache, &answer)
-            && covers(&*self.session.caches[cache], written)
-        {
-            let version = written.resource_version.clone();
-            self.leave(Mark::Version { cache, object: self.object.clone(), version });
+        if let Ok(written) = &answer {
+            for (cache, _) in self.caches().filter(|(_, cache)| covers(*cache, written)) {
+                let version = written.resource_version.clone();
+                self.leave(Mark::Version { cache, object: self.object.clone(), version });
+            }
         }
         answer
     }
 
     fn deleted(mut self, answer: Result<Deleted, ApiError>) -> Result<Deleted, ApiError> {
         self.fate = Fate::of(&answer);
-        if let (Some(cache), Ok(Deleted::Accepted), Some(uid)) = (self.cache, &answer, self.deleted.clone()) {
-            self.leave(Mark::Deletion { cache, object: self.object.clone(), uid });
+        if let (Ok(Deleted::Accepted), Some(uid)) = (&answer, &self.deleted) {
+            for (cache, _) in self.caches() {
+                self.leave(Mark::Deletion { cache, object: self.object.clone(), uid: uid.clone() });
+            }
         }
         answer
+    }
+
+    /// All caches of the resource: a loop may read it through several views or scopes.
+    fn caches(&self) -> impl Iterator<Item = (CacheIndex, &dyn Cache)> {
+        let caches = self.session.caches.iter().enumerate().map(|(index, cache)| (index, cache.as_ref()));
+        caches.filter(|(_, cache)| cache.resource() == self.resource)
     }
 
     fn leave(&self, mark: Mark) {
@@ -172,14 +169,12 @@ impl Write<'_> {
 
 impl Drop for Write<'_> {
     fn drop(&mut self) {
-        if let (Fate::Unknown { deadline }, Some(cache)) = (self.fate, self.cache) {
-            let deleted = self.deleted.take();
-            self.leave(Mark::Unsettled {
-                cache,
-                object: self.object.clone(),
-                deleted,
-                deadline: deadline.unwrap_or_else(|| Instant::now() + ANSWER_BY),
-            });
+        if let Fate::Unknown { deadline } = self.fate {
+            let deadline = deadline.unwrap_or_else(|| Instant::now() + ANSWER_BY);
+            for (cache, _) in self.caches() {
+                let (object, deleted) = (self.object.clone(), self.deleted.clone());
+                self.leave(Mark::Unsettled { cache, object, deleted, deadline });
+            }
         }
     }
 }

@@ -4,10 +4,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use futures::future::join_all;
-use kcm_api::ObjectKey;
+use kcm_api::{ObjectKey, Uid};
 use kcm_informers::Cache;
 use kcm_workqueue::{Priority, Queue};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -15,7 +15,7 @@ use super::error::Retry;
 use super::{Class, Names, Outcome, QueueKey, Reconcile, ReconcileError, Session};
 use crate::client::ApiClient;
 use crate::consistency::Tracker;
-use crate::controller::Loop;
+use crate::controller::{BoxError, Loop};
 use crate::metrics::Metrics;
 use crate::supervise::panic_text;
 
@@ -76,15 +76,28 @@ impl<R: Reconcile> ReconcileLoop<R> {
         Loop::new(name, reads, move |cancel| {
             let (shared, live) = (Arc::clone(&shared), live.clone());
             Box::pin(async move {
-                let work = join_all((0..workers).map(|_| shared.work(&cancel)));
-                tokio::select! {
-                    _ = work => {}
-                    () = shared.tracker.check_old_marks(&live) => {}
+                let mut work = JoinSet::new();
+                for _ in 0..workers {
+                    work.spawn(Arc::clone(&shared).work(cancel.clone()));
                 }
-                Ok(())
+                tokio::select! {
+                    ended = all_ended(&mut work) => ended,
+                    () = shared.tracker.check_old_marks(&live) => Ok(()),
+                }
             })
         })
     }
+}
+
+/// Waits for all workers.
+///
+/// # Errors
+/// Where one panicked outside of a reconcile, as soon as it did.
+async fn all_ended(work: &mut JoinSet<()>) -> Result<(), BoxError> {
+    while let Some(ended) = work.join_next().await {
+        ended?;
+    }
+    Ok(())
 }
 
 struct Shared<R: Reconcile> {
@@ -100,7 +113,7 @@ struct Shared<R: Reconcile> {
 
 impl<R: Reconcile> Shared<R> {
     /// Handles keys until `cancel`; the one in hand is finished.
-    async fn work(&self, cancel: &CancellationToken) {
+    async fn work(self: Arc<Self>, cancel: CancellationToken) {
         loop {
             let key = tokio::select! {
                 biased;
@@ -108,14 +121,13 @@ impl<R: Reconcile> Shared<R> {
                 key = self.queue.get() => key,
             };
             let Some(key) = key else { return };
-            self.handle(InHand { shared: self, key: Some(key) }).await;
+            self.handle(InHand::new(&self, key)).await;
         }
     }
 
-    async fn handle(&self, in_hand: InHand<'_, R>) {
-        let key = in_hand.key();
-        let owner = self.tracker.owner(key);
-        let session = Session::new(self.api.clone(), Arc::clone(&self.caches), self.names.clone());
+    async fn handle(&self, mut in_hand: InHand<'_, R>) {
+        in_hand.owner = self.tracker.owner(&in_hand.key);
+        let InHand { key, session, .. } = &in_hand;
         let object = key.object();
         let span = tracing::info_span!(
             "reconcile",
@@ -124,7 +136,7 @@ impl<R: Reconcile> Shared<R> {
             name = object.map(ObjectKey::name),
             attempt = self.queue.failures(key) + 1,
         );
-        let result = AssertUnwindSafe(self.reconciler.reconcile(key, &session))
+        let result = AssertUnwindSafe(async { self.reconciler.reconcile(key, session).await })
             .catch_unwind()
             .instrument(span.clone())
             .await;
@@ -133,7 +145,7 @@ impl<R: Reconcile> Shared<R> {
             Ok(Err(error)) => self.failed(key, &error),
             Err(panic) => self.panicked(key, &panic_text(&*panic)),
         });
-        self.tracker.finish(&in_hand.finish(), owner.as_ref(), &session.take_marks());
+        in_hand.is_handled = true;
     }
 
     fn succeeded(&self, key: &R::Key, outcome: Outcome) {
@@ -171,27 +183,27 @@ impl<R: Reconcile> Shared<R> {
     }
 }
 
-/// A key that a worker has in hand; given back to the queue if the worker ends before it has finished.
+/// A key that a worker has in hand. However that ends, the key goes back to the queue, to wait for what was written.
 struct InHand<'a, R: Reconcile> {
     shared: &'a Shared<R>,
-    key: Option<R::Key>,
+    key: R::Key,
+    owner: Option<Uid>,
+    session: Session,
+    is_handled: bool,
 }
 
-impl<R: Reconcile> InHand<'_, R> {
-    const fn key(&self) -> &R::Key {
-        self.key.as_ref().expect("a key is in hand until it is finished")
-    }
-
-    fn finish(mut self) -> R::Key {
-        self.key.take().expect("a key is in hand until it is finished")
+impl<'a, R: Reconcile> InHand<'a, R> {
+    fn new(shared: &'a Shared<R>, key: R::Key) -> Self {
+        let session = Session::new(shared.api.clone(), Arc::clone(&shared.caches), shared.names.clone());
+        Self { shared, key, owner: None, session, is_handled: false }
     }
 }
 
 impl<R: Reconcile> Drop for InHand<'_, R> {
     fn drop(&mut self) {
-        if let Some(key) = self.key.take() {
-            self.shared.queue.add(key.clone(), Priority::Live);
-            self.shared.queue.done(&key);
+        if !self.is_handled {
+            self.shared.queue.add(self.key.clone(), Priority::Live);
         }
+        self.shared.tracker.finish(&self.key, self.owner.as_ref(), &self.session.take_marks());
     }
 }

@@ -34,7 +34,10 @@ impl Supervised {
                 Some(Self { context, loops: Some(running.into_loops()) })
             }
             Ok(None) => {
-                tracing::warn!(controller = descriptor.name(), "Skipping controller: the cluster does not serve what it needs");
+                tracing::warn!(
+                    controller = descriptor.name(),
+                    "Skipping controller: the cluster does not serve what it needs"
+                );
                 None
             }
             Err(error) => {
@@ -70,7 +73,8 @@ async fn try_initialize(
     descriptor: &ControllerDescriptor,
     context: &ControllerContext,
 ) -> Result<Option<Running>, BoxError> {
-    AssertUnwindSafe(descriptor.initialize(context))
+    // Called within the future, so that a panic before the first await is caught as well.
+    AssertUnwindSafe(async { descriptor.initialize(context).await })
         .catch_unwind()
         .await
         .unwrap_or_else(|panic| Err(Panicked(panic_text(&*panic)).into()))
@@ -85,7 +89,7 @@ async fn keep_running(controller: &str, one: &Loop, context: &ControllerContext,
     let mut backoff = Backoff::new();
     loop {
         let started = Instant::now();
-        let ended = AssertUnwindSafe((one.run)(cancel.clone())).catch_unwind().await;
+        let ended = AssertUnwindSafe(async { (one.run)(cancel.clone()).await }).catch_unwind().await;
         match ended {
             Ok(Ok(())) => return,
             Ok(Err(error)) => report(controller, one.name, &*error),

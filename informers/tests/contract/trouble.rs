@@ -101,13 +101,13 @@ async fn failures_are_retried_at_growing_intervals() {
 async fn a_panic_in_the_informer_costs_a_new_list() {
     struct Panics;
     impl kcm_informers::Metrics for Panics {
-        fn event(&self, _: &Resource, kind: kcm_informers::EventKind) {
+        fn event(&self, kind: kcm_informers::EventKind) {
             assert_ne!(kind, kcm_informers::EventKind::Modified);
         }
     }
     let (client, mut peer) = peer();
     let mut options = kcm_informers::FactoryOptions::new(client, 7);
-    options.metrics = std::sync::Arc::new(Panics);
+    options.metrics = std::sync::Arc::new(|_| std::sync::Arc::new(Panics));
     let factory = kcm_informers::Factory::new(options);
     let informer = factory.informer::<Widget>(Scope::default());
     factory.start();

@@ -1,0 +1,62 @@
+//! The controllers that are linked, and those that are known, against upstream's.
+
+#![cfg(feature = "builtin")]
+
+use std::collections::BTreeSet;
+
+use kcm_controller_manager::UPSTREAM;
+use kcm_framework::{Registry, Selection, StartGroup};
+
+/// A row of `data/controllers.tsv`.
+struct Upstream<'a> {
+    name: &'a str,
+    aliases: Vec<&'a str>,
+    on_by_default: bool,
+    gates: Vec<&'a str>,
+    group: StartGroup,
+    service_account: &'a str,
+}
+
+fn table() -> Vec<Upstream<'static>> {
+    let rows = include_str!("data/controllers.tsv").lines().skip(1);
+    rows.map(|line| {
+        let [name, aliases, default, gates, special, service_account] =
+            line.split('\t').collect::<Vec<_>>().try_into().expect("every row has six columns");
+        let list = |text: &'static str| text.split(',').filter(|item| !item.is_empty()).collect();
+        Upstream {
+            name,
+            aliases: list(aliases),
+            on_by_default: default == "on",
+            gates: list(gates),
+            group: if special == "first" { StartGroup::First } else { StartGroup::Rest },
+            service_account,
+        }
+    })
+    .collect()
+}
+
+#[test]
+fn every_controller_of_upstream_is_known_with_its_aliases() {
+    let table = table();
+    assert_eq!(table.len(), 52);
+    let known: Vec<_> = UPSTREAM.iter().map(|(name, aliases)| (*name, aliases.to_vec())).collect();
+    assert_eq!(known, table.into_iter().map(|row| (row.name, row.aliases)).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_linked_controller_is_upstreams_in_all_that_operators_see() {
+    let linked = Registry::linked().expect("the built-in controllers are linked");
+    let star = Selection::parse(["*"], &linked, &[]).expect("the star is known");
+    let table = table();
+    assert!(linked.iter().len() > 0);
+    for controller in linked.iter() {
+        let name = controller.name();
+        let row = table.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("upstream has no {name}"));
+        let gates: BTreeSet<&str> = controller.gates().iter().map(|gate| gate.name).collect();
+        assert_eq!(controller.other_names(), row.aliases, "{name}");
+        assert_eq!(gates, row.gates.iter().copied().collect(), "{name}");
+        assert_eq!(controller.group(), row.group, "{name}");
+        assert_eq!(controller.account(), row.service_account, "{name}");
+        assert_eq!(star.enables(controller), row.on_by_default || row.group == StartGroup::First, "{name}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Where settings come from: the table's defaults, a file, variables and flags.
+
+#![cfg(feature = "builtin")]
+
+mod support;
+
+use support::program::{Ended, Folder, run, run_with};
+
+const MANAGER: &str = env!("CARGO_BIN_EXE_kube-controller-manager");
+
+fn effective(arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
+    run_with(MANAGER, &[&["config", "effective"], arguments].concat(), variables)
+}
+
+const HEAD: &str =
+    "apiVersion: kubecontrollermanager.config.k8s.io/v1alpha1\nkind: KubeControllerManagerConfiguration\n";
+
+#[test]
+fn without_sources_the_defaults_are_upstreams() {
+    let ended = effective(&[], &[]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert_eq!(
+        ended.stdout,
+        "\
+--concurrent-replicaset-syncs  5        default
+--config                       \"\"       default
+--controller-start-interval    0s       default
+--controllers                  *        default
+--feature-gates                \"\"       default
+--kube-api-burst               30       default
+--kube-api-qps                 20       default
+--kubeconfig                   \"\"       default
+--leader-elect                 true     default
+--min-resync-period            12h0m0s  default
+--v                            0        default
+"
+    );
+}
+
+#[test]
+fn flags_override_variables_and_variables_the_file() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "kcm.yaml",
+        &format!(
+            "{HEAD}Generic:\n  ClientConnection:\n    qps: 1\n    burst: 2\n  LeaderElection: {{leaderElect: false}}\n\
+             replicaSetController:\n  concurrentRSSyncs: 3\n"
+        ),
+    );
+    let variables = [("KCM_CONFIG", file.as_str()), ("KCM_KUBE_API_QPS", "10"), ("KCM_KUBE_API_BURST", "20")];
+    let ended = effective(&["--kube-api-qps=100", "--controllers", "-job,*"], &variables);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let stdout = ended.stdout.replace(&file, "FILE");
+    let lines: Vec<Vec<&str>> = stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        lines,
+        [
+            ["--concurrent-replicaset-syncs", "3", "FILE:9:3"],
+            ["--config", "FILE", "KCM_CONFIG"],
+            ["--controller-start-interval", "0s", "default"],
+            ["--controllers", "-job,*", "--controllers"],
+            ["--feature-gates", "\"\"", "default"],
+            ["--kube-api-burst", "20", "KCM_KUBE_API_BURST"],
+            ["--kube-api-qps", "100", "--kube-api-qps"],
+            ["--kubeconfig", "\"\"", "default"],
+            ["--leader-elect", "false", "FILE:7:20"],
+            ["--min-resync-period", "12h0m0s", "default"],
+            ["--v", "0", "default"],
+        ]
+    );
+}
+
+#[test]
+fn json_is_read_as_yaml_is() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "kcm.json",
+        r#"{
+  "kind": "KubeControllerManagerConfiguration",
+  "apiVersion": "kubecontrollermanager.config.k8s.io/v1alpha1",
+  "replicaSetController": { "concurrentRSSyncs": 7 }
+}"#,
+    );
+    let stdout = effective(&["--config", &file], &[]).stdout;
+    let line = stdout.lines().next().expect("it is the first flag");
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>(),
+        ["--concurrent-replicaset-syncs", "7", &format!("{file}:4:29")]
+    );
+}
+
+#[test]
+fn mistakes_of_all_sources_are_told_at_once_with_their_places() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "kcm.yaml",
+        &format!(
+            "{HEAD}ReplicaSetController:\n  concurrentRSSync: 3\nGeneric:\n  Controllers: replicaset\n  Address: 0.0.0.0\n"
+        ),
+    );
+    let ended = run_with(MANAGER, &["--config", &file, "--v=much"], &[("KCM_KUBE_API_BRUST", "1")]);
+    assert_eq!(
+        ended.refusals().iter().map(|refusal| refusal.replace(&file, "FILE")).collect::<Vec<_>>(),
+        [
+            "FILE:4:3: unknown key concurrentRSSync in ReplicaSetController; did you mean concurrentRSSyncs?",
+            "FILE:6:16: Generic.Controllers is replicaset, \
+         expected a list of text (in quotes where it looks like something else)",
+            "FILE:7:3: unknown key Address in Generic",
+            "KCM_KUBE_API_BRUST: unknown variable; did you mean KCM_KUBE_API_BURST?",
+            "--v is \"much\", expected a whole number from -2147483648 to 2147483647",
+        ]
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_is_refused_with_who_named_it() {
+    let ended = run(MANAGER, &["--config=/nowhere/kcm.yaml"]);
+    assert_eq!(
+        ended.refusals(),
+        [
+            "/nowhere/kcm.yaml: cannot read the configuration file: No such file or directory (os error 2) (named by --config)"
+        ]
+    );
+}
+
+#[test]
+fn what_is_ignored_is_told() {
+    let ended = run_with(MANAGER, &["--leader-elect=false"], &[("KCM_SERVICE_HOST", "10.0.0.1")]);
+    let warning = "WARN kcm_controller_manager::run: KCM_SERVICE_HOST: no setting has this variable, it is ignored";
+    assert!(ended.stderr.contains(warning), "{}", ended.stderr);
+}

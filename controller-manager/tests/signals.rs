@@ -1,0 +1,100 @@
+//! How the binary ends when it is told to.
+
+#![cfg(feature = "builtin")]
+
+mod support;
+
+use std::time::Duration;
+
+use kcm_sandbox::{Fault, InjectedFault, PODS, REPLICA_SETS, Sandbox, Verb};
+use serde_json::json;
+use support::program::{Folder, Process};
+use support::server::Server;
+
+/// A manager in the middle of making a pod: the API server does with the request what `fault` says.
+struct Busy {
+    manager: Process,
+    server: Server,
+    _folder: Folder,
+}
+
+async fn busy(fault: Fault) -> Busy {
+    let sandbox = Sandbox::default();
+    let create = sandbox.faults().inject(fault);
+    sandbox
+        .create(
+            &REPLICA_SETS,
+            json!({
+                "metadata": { "name": "web", "namespace": "default" },
+                "spec": {
+                    "replicas": 1,
+                    "selector": { "matchLabels": { "app": "web" } },
+                    "template": {
+                        "metadata": { "labels": { "app": "web" } },
+                        "spec": { "containers": [{ "name": "main", "image": "example/main:1" }] },
+                    },
+                },
+            }),
+        )
+        .expect("the replica set must be valid");
+    let server = Server::start(sandbox).await;
+    let folder = Folder::new();
+    let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
+    let manager = Process::start(env!("CARGO_BIN_EXE_kube-controller-manager"), &["--leader-elect=false", &kubeconfig]);
+    hit(&create).await;
+    Busy { manager, server, _folder: folder }
+}
+
+async fn hit(fault: &InjectedFault) {
+    let hit = async {
+        while fault.hits() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), hit).await.expect("it must get so far");
+}
+
+#[tokio::test]
+async fn the_first_signal_lets_what_is_in_hand_finish() {
+    let slow = Fault::on(Verb::Create).resource(PODS).delay(Duration::from_secs(2));
+    let Busy { mut manager, server, _folder } = busy(slow).await;
+    manager.terminate();
+    manager.says("Finishing what is in hand; a second signal ends at once").await;
+    assert!(manager.is_running());
+    assert!(server.sandbox.list(&PODS, None).is_empty(), "the signal comes while the pod is being made");
+    let ended = manager.ended().await;
+    assert_eq!(ended.code, Some(0));
+    assert!(!ended.stderr.contains("did not end in time"), "{}", ended.stderr);
+    assert_eq!(server.sandbox.list(&PODS, None).len(), 1);
+    let status = &server.sandbox.list(&REPLICA_SETS, None)[0]["status"];
+    assert_eq!(status["observedGeneration"], 1, "the reconcile goes on to its end");
+}
+
+#[tokio::test]
+async fn the_second_signal_ends_at_once() {
+    let Busy { mut manager, server, _folder } = busy(Fault::on(Verb::Create).resource(PODS).stall()).await;
+    manager.terminate();
+    manager.says("Finishing what is in hand").await;
+    let begun = tokio::time::Instant::now();
+    manager.terminate();
+    manager.says("Ending at once").await;
+    let ended = manager.ended().await;
+    assert_eq!(ended.code, Some(0));
+    // What is in hand would have been given ten seconds.
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(server.sandbox.list(&PODS, None).is_empty());
+}
+
+#[tokio::test]
+async fn a_signal_while_it_waits_for_the_api_server_ends_it() {
+    let server = Server::start_with(Sandbox::default(), |_| Some((503, "not yet"))).await;
+    let folder = Folder::new();
+    let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
+    let program = env!("CARGO_BIN_EXE_kube-controller-manager");
+    let mut manager = Process::start(program, &["--leader-elect=false", "--v=4", &kubeconfig]);
+    manager.says("Waiting for the API server").await;
+    let begun = tokio::time::Instant::now();
+    manager.terminate();
+    assert_eq!(manager.ended().await.code, Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}

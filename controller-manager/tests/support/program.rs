@@ -1,0 +1,146 @@
+//! A program of this workspace as a process.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr};
+
+/// Longer than anything takes on a busy machine; only a test that fails waits for so long.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What a program did that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// What it said of its errors, a line for each.
+    pub fn errors(&self) -> Vec<&str> {
+        self.stderr.lines().filter_map(|line| line.strip_prefix("error: ")).collect()
+    }
+
+    /// Its errors, given that it refused to start for them.
+    #[track_caller]
+    pub fn refusals(&self) -> Vec<&str> {
+        assert_eq!((self.code, self.stdout.as_str()), (Some(1), ""), "{}", self.stderr);
+        self.errors()
+    }
+}
+
+/// Of the environment only what a test gives: settings of whoever runs the tests must not change them.
+fn command(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(variables.iter().copied()).stdin(Stdio::null());
+    command
+}
+
+/// Runs a program to its end.
+pub fn run(program: &str, arguments: &[&str]) -> Ended {
+    run_with(program, arguments, &[])
+}
+
+/// Runs a program to its end, with variables.
+pub fn run_with(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
+    let output = command(program, arguments, variables).output().expect("the program must start");
+    let text = |bytes| String::from_utf8(bytes).expect("programs print UTF-8");
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// A program that runs until it is told to end; it is killed when this is dropped.
+pub struct Process {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+    seen: String,
+}
+
+impl Process {
+    pub fn start(program: &str, arguments: &[&str]) -> Self {
+        let mut command = tokio::process::Command::from(command(program, arguments, &[]));
+        let mut child = command.stderr(Stdio::piped()).kill_on_drop(true).spawn().expect("the program must start");
+        let stderr = child.stderr.take().expect("its standard error is a pipe");
+        Self { child, lines: BufReader::new(stderr).lines(), seen: String::new() }
+    }
+
+    /// Waits for a line of the log that has `text` in it, and returns it.
+    pub async fn says(&mut self, text: &str) -> String {
+        let reading = async {
+            while let Some(line) = self.lines.next_line().await.expect("the log must be readable") {
+                writeln!(self.seen, "{line}").expect("a string takes everything");
+                if line.contains(text) {
+                    return Some(line);
+                }
+            }
+            None
+        };
+        let found = tokio::time::timeout(PATIENCE, reading).await.ok().flatten();
+        found.unwrap_or_else(|| panic!("it never said {text:?}, but:\n{}", self.seen))
+    }
+
+    /// Sends SIGTERM.
+    pub fn terminate(&self) {
+        let id = self.child.id().expect("it must still run");
+        let id = i32::try_from(id).ok().and_then(Pid::from_raw).expect("ids are positive");
+        kill_process(id, Signal::TERM).expect("it must take signals");
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("the kernel knows").is_none()
+    }
+
+    /// Waits for its end; the whole of its log is in the answer.
+    pub async fn ended(mut self) -> Ended {
+        let ending = async {
+            while let Some(line) = self.lines.next_line().await.expect("the log must be readable") {
+                writeln!(self.seen, "{line}").expect("a string takes everything");
+            }
+            self.child.wait().await.expect("the kernel knows")
+        };
+        let status = tokio::time::timeout(PATIENCE, ending).await;
+        let status = status.unwrap_or_else(|_| panic!("it never ended:\n{}", self.seen));
+        Ended { code: status.code(), stdout: String::new(), stderr: self.seen }
+    }
+}
+
+/// A folder with files for a program to read, which vanishes with this.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("there must be room for a folder"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file, and returns its path.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).expect("there must be room for a file");
+        path.display().to_string()
+    }
+
+    /// Writes a kubeconfig for a server, and returns the flag that names it.
+    pub fn kubeconfig(&self, cluster: &str) -> String {
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+             contexts:\n- name: c\n  context: {{cluster: k, user: u}}\n\
+             clusters:\n- name: k\n  cluster: {cluster}\n\
+             users:\n- name: u\n  user: {{}}\n"
+        );
+        format!("--kubeconfig={}", self.file("kubeconfig", &text))
+    }
+}
+
+impl AsRef<Path> for Folder {
+    fn as_ref(&self) -> &Path {
+        self.0.path()
+    }
+}

@@ -1,0 +1,8 @@
+//! The controller manager with its built-in controllers and a plugin.
+
+// Naming the crate links it; a dependency that is never named registers nothing.
+use kcm_example_hello as _;
+
+fn main() -> std::process::ExitCode {
+    kcm_controller_manager::main()
+}

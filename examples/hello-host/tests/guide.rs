@@ -1,0 +1,38 @@
+//! The guide to plugins shows what the examples are.
+
+const GUIDE: &str = include_str!("../../../docs/plugins.md");
+const EXAMPLES: [&str; 2] = [include_str!("../../hello/src/lib.rs"), include_str!("../src/main.rs")];
+
+/// The blocks of code in a language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let begins = format!("```{language}\n");
+    let blocks = GUIDE.split(begins.as_str()).skip(1);
+    blocks.map(|block| block.split("```").next().expect("a split has a first part")).collect()
+}
+
+#[test]
+fn every_piece_of_code_in_the_guide_is_in_the_examples() {
+    let blocks = blocks("rust");
+    assert_eq!(blocks.len(), 6);
+    for block in blocks {
+        assert!(EXAMPLES.iter().any(|example| example.contains(block)), "not in the examples:\n{block}");
+    }
+}
+
+#[test]
+fn the_guide_names_the_crates_as_they_are_named() {
+    for (block, manifest) in
+        blocks("toml").into_iter().zip([include_str!("../../hello/Cargo.toml"), include_str!("../Cargo.toml")])
+    {
+        let dependencies = block.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name);
+        for name in dependencies {
+            assert!(manifest.contains(&format!("\n{name} = ")), "{name} is no dependency of the example");
+        }
+    }
+}
+
+#[test]
+fn the_example_is_as_small_as_the_guide_says() {
+    assert!(EXAMPLES[0].lines().count() < 80);
+    assert!(EXAMPLES[1].lines().count() <= 10);
+}

@@ -1,0 +1,207 @@
+//! Nothing happens twice because an answer was lost.
+
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use kcm_api::Selector;
+use kcm_framework::client::{Part, Patch, Payload};
+use kcm_framework::{Outcome, ReconcileError};
+use kcm_informers::Scope;
+use kcm_sandbox::{Fault, Request, Status, Verb};
+use serde_json::{Value, json};
+
+use crate::support::{Options, PARTS, Turn, World, key, part, sandbox, seconds, settle};
+
+/// A write is given 30 s by the API server and 4 s for the way.
+const DEADLINE: Duration = Duration::from_secs(34);
+
+async fn create_missing(turn: Turn<'_>) -> Result<Outcome, ReconcileError> {
+    for _ in turn.parts().len()..turn.wanted() {
+        turn.create_part().await?;
+    }
+    Ok(Outcome::done())
+}
+
+/// The live looks: when, and for whom.
+fn looks(world: &World) -> Vec<Request> {
+    let mut requests = world.sandbox.requests();
+    requests.retain(|request| request.query.contains("metadata.name"));
+    requests
+}
+
+fn creations() -> Fault {
+    Fault::on(Verb::Create).resource(PARTS).times(1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_whose_answer_is_lost_is_not_made_again() {
+    for (name, fault) in [
+        ("took effect", creations().lose_answer()),
+        ("did not reach the server", creations().disconnect()),
+        ("failed in the server, who knows where", creations().fail(Status::new(500, "InternalError", "etcd"))),
+    ] {
+        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        world.sandbox.faults().inject(fault);
+        world.create_set("a", 1);
+        tokio::time::sleep(seconds(20)).await;
+        for _ in 0..13 {
+            world.touch("a");
+            tokio::time::sleep(seconds(1)).await;
+        }
+        assert_eq!(world.visits().len(), 1, "{name}: held back whatever adds it");
+        let visits = world.visited(2).await;
+        assert_eq!(visits[1], DEADLINE, "{name}");
+        tokio::time::sleep(seconds(100)).await;
+        assert_eq!(world.parts().len(), 1, "{name}");
+        assert_eq!(world.parked().len(), 0, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_took_effect_is_waited_for_where_the_cache_is_behind() {
+    let world = World::start(|turn| create_missing(turn).boxed()).await;
+    world.sandbox.faults().inject(creations().lose_answer());
+    world.sandbox.faults().delay_events(&PARTS, seconds(50));
+    world.create_set("a", 1);
+    assert_eq!(world.visited(2).await, [Duration::ZERO, seconds(50)]);
+    tokio::time::sleep(seconds(100)).await;
+    assert_eq!(world.parts().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_does_not_wait_for_what_its_cache_has_observed_before_the_look() {
+    let scope = Scope { label_selector: Some(Selector::of_labels([("set", "other")])), ..Scope::default() };
+    let options = Options { parts: vec![scope], ..Options::default() };
+    let world = World::with(options, &sandbox(), |turn| {
+        async move {
+            if turn.number == 0 && turn.key.name() == "a" {
+                turn.create_part().await?;
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.sandbox.faults().inject(creations().lose_answer());
+    world.create_set("a", 1);
+    settle().await;
+    // The cache never holds the part that was created, and moves past it.
+    world.sandbox.create(&PARTS, part("p", "other")).unwrap();
+    tokio::time::sleep(seconds(40)).await;
+    let visits: Vec<_> = world.visits().into_iter().filter(|visit| visit.name == "a").collect();
+    assert_eq!(visits[1].began - visits[0].began, DEADLINE);
+    assert!(world.parked().is_empty());
+}
+
+/// What a reconcile does to part `p` of set `a`.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Put,
+    Patch,
+    Delete,
+}
+
+async fn change(turn: &Turn<'_>, change: Change) -> Result<(), ReconcileError> {
+    let Some(p) = turn.parts().into_iter().next() else { return Ok(()) };
+    let labels = json!({"set": "a", "changed": "yes"});
+    match change {
+        Change::Put => {
+            let mut object = part("p", "a");
+            object["metadata"]["resourceVersion"] = Value::String(p.metadata.resource_version.to_string());
+            object["metadata"]["labels"] = labels;
+            turn.session.put(&PARTS, &key("p"), Part::Whole, Payload::json(&object)).await?;
+        }
+        Change::Patch => {
+            let patch = Patch::Merge(Payload::json(&json!({"metadata": {"labels": labels}})));
+            turn.session.patch(&PARTS, &key("p"), Part::Whole, patch).await?;
+        }
+        Change::Delete => {
+            turn.delete_part("p", &p.metadata.uid).await?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_writes_whose_answer_is_lost_hold_their_key_back_as_well() {
+    for kind in [Change::Put, Change::Patch, Change::Delete] {
+        for took_effect in [true, false] {
+            let world = World::start(move |turn| {
+                async move {
+                    if turn.number == 0 {
+                        change(&turn, kind).await?;
+                    }
+                    Ok(Outcome::done())
+                }
+                .boxed()
+            })
+            .await;
+            let fault = Fault::on_writes().resource(PARTS).times(1);
+            world.sandbox.faults().inject(if took_effect { fault.lose_answer() } else { fault.disconnect() });
+            world.sandbox.create(&PARTS, part("p", "a")).unwrap();
+            assert_eq!(world.visited(2).await, [Duration::ZERO, DEADLINE], "{kind:?}, took effect: {took_effect}");
+            settle().await;
+            assert!(world.parked().is_empty());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_given_up_by_its_reconcile_counts_as_lost() {
+    let world = World::start(|turn| {
+        async move {
+            if turn.parts().len() < turn.wanted() {
+                let given_up = tokio::time::timeout(seconds(1), turn.create_part()).await.is_err();
+                assert!(given_up || turn.number > 0);
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.sandbox.faults().inject(creations().stall());
+    world.create_set("a", 1);
+    tokio::time::sleep(seconds(2)).await;
+    world.touch("a");
+    // It is not known when the request began: it is given the time of two.
+    assert_eq!(world.visited(2).await[1], seconds(61));
+    settle().await;
+    assert_eq!(world.parts().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_look_that_fails_is_repeated() {
+    let world = World::start(|turn| create_missing(turn).boxed()).await;
+    world.sandbox.faults().inject(creations().lose_answer());
+    let failing = Fault::on(Verb::List).resource(PARTS).times(2);
+    let failing = world.sandbox.faults().inject(failing.fail(Status::new(503, "ServiceUnavailable", "no")));
+    world.create_set("a", 1);
+    assert_eq!(world.visited(2).await, [Duration::ZERO, DEADLINE + seconds(60)]);
+    assert_eq!((failing.hits(), looks(&world).len(), world.parts().len()), (2, 3, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_has_not_come_back_is_looked_up_every_thirty_seconds_by_a_list_of_the_manager() {
+    let world = World::start(|turn| create_missing(turn).boxed()).await;
+    world.sandbox.faults().hold_watches(&PARTS);
+    world.sandbox.clear_requests();
+    world.create_set("a", 1);
+    world.visited(1).await;
+    tokio::time::sleep(seconds(70)).await;
+    let looks = looks(&world);
+    let created = world.sandbox.requests().into_iter().find(|request| request.method == "POST").unwrap().at;
+    let times: Vec<_> = looks.iter().map(|look| look.at).collect();
+    assert_eq!(times, [created + seconds(30), created + seconds(60)]);
+    for look in &looks {
+        let target = look.target.as_ref().unwrap();
+        let header = |name| look.headers.get(name).unwrap().to_str().unwrap();
+        assert_eq!((target.verb, &target.resource), (Verb::List, &PARTS));
+        assert_eq!(look.query, format!("fieldSelector=metadata.name%3D{}", world.parts()[0]));
+        assert!(header("user-agent").starts_with("kube-controller-manager/"), "{}", header("user-agent"));
+        assert!(header("user-agent").ends_with("/kube-controller-manager"), "{}", header("user-agent"));
+        assert!(header("accept").contains("as=PartialObjectMetadataList"), "{}", header("accept"));
+    }
+    let gets = world.sandbox.requests().into_iter().filter_map(|r| r.target).filter(|t| t.verb == Verb::Get).count();
+    assert_eq!(gets, 0, "not every role may get");
+    assert_eq!((world.parked(), world.visits().len()), (vec!["a".to_owned()], 1), "it is there: the cache will say so");
+}

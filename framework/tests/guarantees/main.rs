@@ -1,0 +1,14 @@
+//! The guarantees on the page of this crate, one test a sentence, on an API server in this process.
+//!
+//! Time is paused: waiting costs nothing, and what must happen at once is asserted to take none.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
+
+mod events;
+mod loops;
+mod lost_answers;
+mod manager;
+mod metrics;
+mod read_your_own_writes;
+mod sends;
+mod support;

@@ -1,0 +1,113 @@
+//! Metrics that upstream has too have upstream's names, types, labels and buckets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::FutureExt as _;
+use kcm_framework::{Class, Outcome, ReconcileError};
+
+use crate::support::{World, seconds};
+
+/// Upstream's rows for what the framework has; `metric type labels buckets stability note`.
+const UPSTREAM: &str = include_str!("../data/metrics.tsv");
+
+/// A metric as a scrape shows it.
+#[derive(Debug, Default, PartialEq)]
+struct Family {
+    kind: String,
+    labels: BTreeSet<String>,
+    buckets: Vec<f64>,
+}
+
+/// The families of a scrape, by the names under which Prometheus keeps their samples.
+fn families(scrape: &str) -> BTreeMap<String, Family> {
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    let mut current = String::new();
+    for line in scrape.lines() {
+        if let Some(declared) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = declared.split_once(' ').unwrap();
+            current = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };
+            families.insert(current.clone(), Family { kind: kind.to_owned(), ..Family::default() });
+        }
+        let Some((series, _)) = line.rsplit_once(' ').filter(|_| !line.starts_with('#')) else { continue };
+        let family = families.get_mut(&current).expect("a type is declared before its samples");
+        let labels = series.split_once('{').map_or("", |(_, labels)| labels.trim_end_matches('}'));
+        for label in labels.split(',').filter(|label| !label.is_empty()) {
+            let (name, value) = label.split_once('=').unwrap();
+            if name != "le" {
+                family.labels.insert(name.to_owned());
+                continue;
+            }
+            let bound: f64 = value.trim_matches('"').parse().unwrap();
+            if !family.buckets.contains(&bound) {
+                family.buckets.push(bound);
+            }
+        }
+    }
+    families
+}
+
+fn upstream() -> BTreeMap<String, Family> {
+    let rows = UPSTREAM.lines().skip(1).map(|line| {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let labels = columns[2].split(',').map(str::to_owned).collect();
+        let buckets = columns[3].split_whitespace().map(|bound| bound.parse().unwrap()).collect();
+        (columns[0].to_owned(), Family { kind: columns[1].to_owned(), labels, buckets })
+    });
+    rows.collect()
+}
+
+/// Upstream's bounds are products, and print as 9.999999999999999e-06.
+fn is_same(ours: f64, theirs: f64) -> bool {
+    ours.total_cmp(&theirs).is_eq() || (ours - theirs).abs() < theirs * 1e-9
+}
+
+async fn scrape() -> String {
+    let world = World::start(|turn| {
+        async move {
+            match turn.number {
+                0 => return Err(ReconcileError::new(Class::Transient, "as the test wants it")),
+                1 => drop(turn.create_part().await?),
+                _ => {}
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.add("a");
+    tokio::time::sleep(seconds(1)).await;
+    world.manager.metrics.encode()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_upstream_has_too_is_named_and_shaped_as_there() {
+    let ours = families(&scrape().await);
+    for (name, theirs) in upstream() {
+        let ours = ours.get(&name).unwrap_or_else(|| panic!("{name} is missing"));
+        assert_eq!((&ours.kind, &ours.labels), (&theirs.kind, &theirs.labels), "{name}");
+        let same = ours.buckets.iter().zip(&theirs.buckets).all(|(ours, theirs)| is_same(*ours, *theirs));
+        assert!(same && ours.buckets.len() == theirs.buckets.len(), "{name}: {:?}", ours.buckets);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_named_like_upstreams_that_upstream_does_not_have() {
+    let theirs = upstream();
+    for name in families(&scrape().await).keys() {
+        let reserved = name.starts_with("workqueue_") || name.starts_with("rest_client_");
+        assert!(!reserved || theirs.contains_key(name), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn queues_count_by_their_own_names_and_requests_by_what_was_asked() {
+    let scrape = scrape().await;
+    for line in [
+        "workqueue_retries_total{name=\"sets\"} 1",
+        "workqueue_depth{name=\"sets\"} 0",
+        "workqueue_work_duration_seconds_count{name=\"sets\"} 3",
+        "rest_client_requests_total{code=\"201\",host=\"sandbox:443\",method=\"POST\"} 1",
+    ] {
+        assert!(scrape.lines().any(|written| written == line), "{line} is not in\n{scrape}");
+    }
+}

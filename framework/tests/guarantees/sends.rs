@@ -1,0 +1,50 @@
+//! What the manager runs can move between threads. Only compiled.
+
+use kcm_api::{ObjectKey, Uid};
+use kcm_framework::client::{ApiClient, ClientBuilder, DeleteOptions, Part, Patch, Payload};
+use kcm_framework::{
+    ControllerContext, ControllerDescriptor, Manager, Metrics, Outcome, Reconcile, ReconcileError, ReconcileLoop,
+    Recorder, Registry, Running, Selection, Session, Stop, async_trait,
+};
+
+use crate::support::PARTS;
+
+struct Nothing;
+
+#[async_trait]
+impl Reconcile for Nothing {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, _key: &ObjectKey, _session: &Session) -> Result<Outcome, ReconcileError> {
+        Ok(Outcome::done())
+    }
+}
+
+const fn is_send<T: Send>(_: &T) {}
+const fn are_shared<T: Send + Sync + 'static>() {}
+
+fn futures(manager: Manager, session: &Session, context: &ControllerContext, key: &ObjectKey) {
+    is_send(&session.create(&PARTS, key, Payload::raw("{}")));
+    is_send(&session.put(&PARTS, key, Part::Whole, Payload::raw("{}")));
+    is_send(&session.patch(&PARTS, key, Part::Status, Patch::Merge(Payload::raw("{}"))));
+    is_send(&session.delete(&PARTS, key, &Uid::default(), &DeleteOptions::default()));
+    is_send(&context.informers_started());
+    is_send(&manager.run(Stop::default()));
+}
+
+#[test]
+fn everything_that_the_manager_runs_can_move_between_threads() {
+    are_shared::<ApiClient>();
+    are_shared::<ClientBuilder>();
+    are_shared::<ControllerContext>();
+    are_shared::<ControllerDescriptor>();
+    are_shared::<Metrics>();
+    are_shared::<ReconcileLoop<Nothing>>();
+    are_shared::<Recorder>();
+    are_shared::<Registry>();
+    are_shared::<Running>();
+    are_shared::<Selection>();
+    are_shared::<Session>();
+    are_shared::<Stop>();
+    let _: fn(Manager, &Session, &ControllerContext, &ObjectKey) = futures;
+}

@@ -1,0 +1,279 @@
+//! A controller of sets: each wants as many parts as its label `count` says. What it does about that is up to a test.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid};
+use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Written};
+use kcm_framework::{ControllerContext, Outcome, Reconcile, ReconcileError, Running, Session, async_trait, priority};
+use kcm_informers::{Informer, Scope, Subscription};
+use kcm_sandbox::Sandbox;
+use kcm_workqueue::Queue;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::{PATIENCE, Setup, Started, descriptor, until};
+
+pub(crate) const SETS: Resource = Resource::namespaced("example.com", "v1", "sets", "Set");
+pub(crate) const PARTS: Resource = Resource::namespaced("example.com", "v1", "parts", "Part");
+pub(crate) const CONTROLLER: &str = "sets-controller";
+
+/// What differs between tests before anything runs.
+pub(crate) struct Options {
+    pub(crate) workers: usize,
+    /// The scopes of the caches of parts; the reconciler sees the first.
+    pub(crate) parts: Vec<Scope>,
+    pub(crate) client: Option<kube::Client>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { workers: 4, parts: vec![Scope::default()], client: None }
+    }
+}
+
+/// One reconcile of one set.
+pub(crate) struct Turn<'a> {
+    pub(crate) key: &'a ObjectKey,
+    pub(crate) session: &'a Session,
+    /// How often the key had been reconciled before.
+    pub(crate) number: usize,
+    sets: &'a Informer<PartialObjectMeta>,
+    parts: &'a Informer<PartialObjectMeta>,
+}
+
+impl Turn<'_> {
+    /// How many parts the set wants, as the cache shows it.
+    pub(crate) fn wanted(&self) -> usize {
+        let set = self.sets.get(self.key);
+        set.map_or(0, |set| set.metadata.labels.get("count").unwrap_or("0").parse().unwrap())
+    }
+
+    /// The parts of the set, as the cache shows them.
+    pub(crate) fn parts(&self) -> Vec<Arc<PartialObjectMeta>> {
+        let mut parts = self.parts.list();
+        parts.retain(|part| part.metadata.labels.get("set") == Some(self.key.name()));
+        parts
+    }
+
+    /// Creates one part of the set, under a name of its own.
+    pub(crate) async fn create_part(&self) -> Result<Written, ApiError> {
+        let name = self.session.generate_name(&format!("{}-", self.key.name()));
+        let object = part(&name, self.key.name());
+        self.session.create(&PARTS, &key(&name), Payload::json(&object)).await
+    }
+
+    /// Deletes a part of that name and uid.
+    pub(crate) async fn delete_part(&self, name: &str, uid: &Uid) -> Result<Deleted, ApiError> {
+        self.session.delete(&PARTS, &key(name), uid, &DeleteOptions::of_uid(uid.clone())).await
+    }
+}
+
+type Work = Box<dyn for<'a> Fn(Turn<'a>) -> BoxFuture<'a, Result<Outcome, ReconcileError>> + Send + Sync>;
+
+/// One reconcile, as the test sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Visit {
+    pub(crate) name: String,
+    pub(crate) began: Instant,
+}
+
+#[derive(Default)]
+struct Log {
+    begun: Vec<Visit>,
+    counts: BTreeMap<ObjectKey, usize>,
+    in_hand: Vec<ObjectKey>,
+    most_in_hand: usize,
+}
+
+struct Shared {
+    work: Work,
+    log: Mutex<Log>,
+    ended: watch::Sender<usize>,
+    wiring: Mutex<Option<Wiring>>,
+}
+
+#[derive(Clone)]
+struct Wiring {
+    queue: Queue<ObjectKey>,
+    sets: Informer<PartialObjectMeta>,
+    parts: Informer<PartialObjectMeta>,
+}
+
+struct Reconciler {
+    shared: Arc<Shared>,
+    wiring: Wiring,
+}
+
+/// Notes the end of a reconcile, a panic included.
+struct InHand<'a>(&'a Shared, &'a ObjectKey);
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        self.0.log.lock().in_hand.retain(|key| key != self.1);
+        self.0.ended.send_modify(|ended| *ended += 1);
+    }
+}
+
+#[async_trait]
+impl Reconcile for Reconciler {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let number = {
+            let mut log = self.shared.log.lock();
+            assert!(!log.in_hand.contains(key), "{key} is in two hands at once");
+            log.in_hand.push(key.clone());
+            log.most_in_hand = log.most_in_hand.max(log.in_hand.len());
+            log.begun.push(Visit { name: key.name().to_owned(), began: Instant::now() });
+            let count = log.counts.entry(key.clone()).or_default();
+            *count += 1;
+            *count - 1
+        };
+        let _in_hand = InHand(&self.shared, key);
+        let Wiring { sets, parts, .. } = &self.wiring;
+        (self.shared.work)(Turn { key, session, number, sets, parts }).await
+    }
+}
+
+/// A sandbox with sets and parts, and a manager with the controller of sets.
+pub(crate) struct World {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) manager: Started,
+    shared: Arc<Shared>,
+    wiring: Wiring,
+}
+
+impl World {
+    pub(crate) async fn start<W>(work: W) -> Self
+    where
+        W: for<'a> Fn(Turn<'a>) -> BoxFuture<'a, Result<Outcome, ReconcileError>> + Send + Sync + 'static,
+    {
+        Self::with(Options::default(), &sandbox(), work).await
+    }
+
+    pub(crate) async fn with<W>(options: Options, sandbox: &Sandbox, work: W) -> Self
+    where
+        W: for<'a> Fn(Turn<'a>) -> BoxFuture<'a, Result<Outcome, ReconcileError>> + Send + Sync + 'static,
+    {
+        let shared = Arc::new(Shared {
+            work: Box::new(work),
+            log: Mutex::default(),
+            ended: watch::Sender::new(0),
+            wiring: Mutex::default(),
+        });
+        let mut setup = Setup::on(sandbox);
+        if let Some(client) = options.client {
+            setup = setup.client(client);
+        }
+        let (known, workers, scopes) = (Arc::clone(&shared), options.workers, options.parts);
+        let setup = setup.controller(descriptor(CONTROLLER), move |context| {
+            let running = init(&context, &known, workers, &scopes);
+            async move { Ok(Some(running)) }
+        });
+        let manager = setup.start();
+        let synced = || shared.wiring.lock().as_ref().is_some_and(|w| w.sets.has_synced() && w.parts.has_synced());
+        until("the caches have synced", synced).await;
+        let wiring = shared.wiring.lock().clone().unwrap();
+        Self { sandbox: sandbox.clone(), manager, shared, wiring }
+    }
+
+    /// Creates a set that wants `count` parts.
+    pub(crate) fn create_set(&self, name: &str, count: usize) {
+        self.sandbox.create(&SETS, set(name, count)).unwrap();
+    }
+
+    /// Changes a set in a way that adds its key.
+    pub(crate) fn touch(&self, name: &str) {
+        let version = self.sandbox.version().to_string();
+        self.sandbox.patch(&SETS, &key(name), &json!({"metadata": {"annotations": {"touched": version}}})).unwrap();
+    }
+
+    /// Adds a key by hand.
+    pub(crate) fn add(&self, name: &str) {
+        self.wiring.queue.add(key(name), kcm_workqueue::Priority::Live);
+    }
+
+    /// The reconciles begun so far.
+    pub(crate) fn visits(&self) -> Vec<Visit> {
+        self.shared.log.lock().begun.clone()
+    }
+
+    /// Waits until `count` reconciles have ended, and returns when they began, counted from the first.
+    pub(crate) async fn visited(&self, count: usize) -> Vec<Duration> {
+        let mut ended = self.shared.ended.subscribe();
+        let enough = ended.wait_for(|ended| *ended >= count);
+        let waited = tokio::time::timeout(PATIENCE, enough).await.is_ok();
+        let visits = self.visits();
+        assert!(waited, "there were only {} reconciles", visits.len());
+        visits.iter().map(|visit| visit.began - visits[0].began).collect()
+    }
+
+    /// The names of the sets that wait for their own writes.
+    pub(crate) fn parked(&self) -> Vec<String> {
+        self.wiring.queue.snapshot().parked.iter().map(|held| held.key.name().to_owned()).collect()
+    }
+
+    pub(crate) fn most_in_hand(&self) -> usize {
+        self.shared.log.lock().most_in_hand
+    }
+
+    /// The names of all parts, as the API server has them.
+    pub(crate) fn parts(&self) -> Vec<String> {
+        let parts = self.sandbox.list(&PARTS, None);
+        parts.iter().map(|part| part["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// A sandbox that serves sets and parts.
+pub(crate) fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::default();
+    sandbox.register(SETS);
+    sandbox.register(PARTS);
+    sandbox
+}
+
+fn init(context: &ControllerContext, shared: &Arc<Shared>, workers: usize, scopes: &[Scope]) -> Running {
+    let informers = context.informers();
+    let sets = informers.informer_for::<PartialObjectMeta>(SETS, Scope::default());
+    let caches: Vec<_> =
+        scopes.iter().map(|scope| informers.informer_for::<PartialObjectMeta>(PARTS, scope.clone())).collect();
+    let queue = context.queue("sets");
+    let keys = queue.clone();
+    sets.subscribe(Subscription { name: CONTROLLER, resync: None }, move |change, origin| {
+        keys.add(change.key().clone(), priority(origin));
+    });
+    let keys = queue.clone();
+    caches[0].subscribe(Subscription { name: CONTROLLER, resync: None }, move |change, origin| {
+        if let Some(set) = change.object().metadata.labels.get("set") {
+            keys.add(key(set), priority(origin));
+        }
+    });
+    let wiring = Wiring { queue: queue.clone(), sets: sets.clone(), parts: caches[0].clone() };
+    *shared.wiring.lock() = Some(wiring.clone());
+    let reconciler = Reconciler { shared: Arc::clone(shared), wiring };
+    let sets_loop = context.reconcile_loop(queue, reconciler).workers(workers).keyed_by(sets.cache());
+    Running::new().reconcile(caches.iter().fold(sets_loop, |sets_loop, parts| sets_loop.reads(parts.cache())))
+}
+
+pub(crate) fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("default", name)
+}
+
+pub(crate) fn set(name: &str, count: usize) -> Value {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Set",
+        "metadata": {"name": name, "namespace": "default", "labels": {"count": count.to_string()}},
+    })
+}
+
+pub(crate) fn part(name: &str, set: &str) -> Value {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Part",
+        "metadata": {"name": name, "namespace": "default", "labels": {"set": set}},
+    })
+}
