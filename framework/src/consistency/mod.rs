@@ -1,6 +1,6 @@
 //! Read your own writes: a key waits until its own writes have come back through the caches.
 //!
-//! [`marks`] decides, [`tracker`] connects the decision to the queue, the caches and the API server.
+//! [`marks`] decides, `tracker` connects the decision to the queue, the caches and the API server.
 
 pub mod marks;
 mod tracker;

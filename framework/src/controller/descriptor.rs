@@ -12,6 +12,18 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// Called once at start, and again with back-off if it fails. It must not wait for caches: they start after
 /// every controller has been initialized.
+///
+/// It captures nothing, and returns a future: what it needs is in the context.
+///
+/// ```compile_fail
+/// use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+///
+/// async fn init(_context: &ControllerContext) -> Result<Running, BoxError> {
+///     Ok(Running::new())
+/// }
+///
+/// const GREETER: ControllerDescriptor = ControllerDescriptor::new("greeter-controller", init);
+/// ```
 pub type InitFunc = for<'a> fn(&'a ControllerContext) -> BoxFuture<'a, Result<Option<Running>, BoxError>>;
 
 /// When a controller starts in relation to the others.

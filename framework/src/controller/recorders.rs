@@ -73,3 +73,36 @@ impl EventSender {
         while sending.join_next().await.is_some() {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kcm_api::{PartialObjectMeta, View as _};
+    use kube::client::Body;
+
+    use super::*;
+    use crate::client::{Limits, UserAgent};
+    use crate::clock::SimulatedClock;
+    use crate::events::{EventType, ObjectReference};
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_recorder_made_just_before_the_end_has_to_say_is_sent() {
+        let sent = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&sent);
+        let server = tower::service_fn(move |_: Request<Body>| {
+            *counted.lock() += 1;
+            std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Body::from(b"{}".to_vec()))))
+        });
+        let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
+        let clients = ClientBuilder::new(kube::Client::new(server, "default"), user_agent, Limits::UNLIMITED);
+        let clock = Arc::new(SimulatedClock::starting_at(jiff::Timestamp::UNIX_EPOCH));
+        let (recorders, sender) = Recorders::new(clients, clock, 1);
+        let object = PartialObjectMeta::decode(r#"{"metadata":{"name":"a"}}"#).unwrap();
+        let regarding = ObjectReference::of(&kcm_api::Resource::namespaced("", "v1", "pods", "Pod"), object.meta());
+        recorders.recorder("a-controller", "a-controller").event(&regarding, EventType::Normal, "Ended", "");
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        sender.run(cancel).await;
+        assert_eq!(*sent.lock(), 1);
+    }
+}

@@ -18,6 +18,17 @@ type LoopFn = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), Box
 /// # Guarantees
 /// No loop begins before the caches that it reads have synced. A loop that fails or panics is started again
 /// with back-off, and no other loop notices.
+///
+/// Dropped, it runs nothing; the compiler warns of that.
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// use kcm_framework::Running;
+///
+/// fn forgotten(running: Running) {
+///     running.task("greet", |_| Box::pin(async { Ok(()) }));
+/// }
+/// ```
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Running {

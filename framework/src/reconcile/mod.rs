@@ -31,7 +31,8 @@ pub trait Reconcile: Send + Sync + 'static {
     /// not come back through the caches. May be called without anything having changed.
     ///
     /// # Cancellation
-    /// The future is dropped only when the manager gives up waiting for it at its end.
+    /// The future is dropped only when the manager gives up waiting for it at its end, or when its loop dies; what
+    /// it was writing then counts as a write whose answer was lost.
     ///
     /// # Errors
     /// Any error leads to another call for that key, when the error's [`Class`] says.
@@ -42,6 +43,17 @@ pub trait Reconcile: Send + Sync + 'static {
 }
 
 /// What a queue of a reconcile loop may hold.
+///
+/// A plain name does not do: the key says which object it means.
+///
+/// ```compile_fail
+/// use kcm_framework::workqueue::Queue;
+/// use kcm_framework::ControllerContext;
+///
+/// fn queue(context: &ControllerContext) -> Queue<String> {
+///     context.queue("greeter")
+/// }
+/// ```
 pub trait QueueKey: Clone + Ord + Hash + fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// The object that the key names, where it names one.
     fn object(&self) -> Option<&ObjectKey>;

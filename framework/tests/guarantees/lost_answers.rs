@@ -93,6 +93,49 @@ async fn a_key_does_not_wait_for_what_its_cache_has_observed_before_the_look() {
     assert!(world.parked().is_empty());
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_deadline_counts_from_the_request_and_not_from_the_end_of_its_reconcile() {
+    let world = World::start(|turn| {
+        async move {
+            if turn.parts().len() < turn.wanted() {
+                let lost = turn.create_part().await;
+                tokio::time::sleep(seconds(10)).await;
+                lost?;
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.sandbox.faults().inject(creations().lose_answer());
+    world.create_set("a", 1);
+    assert_eq!(world.visited(2).await, [Duration::ZERO, DEADLINE]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_before_the_deadline_says_nothing_of_a_lost_answer() {
+    let world = World::start(|turn| {
+        async move {
+            if turn.number == 0 {
+                for changed in ["once", "twice"] {
+                    let patch = json!({"metadata": {"labels": {"changed": changed}}});
+                    turn.session.patch(&PARTS, &key("p"), Part::Whole, Patch::Merge(Payload::json(&patch))).await?;
+                }
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.sandbox.create(&PARTS, part("p", "a")).unwrap();
+    world.sandbox.faults().delay_events(&PARTS, seconds(32));
+    world.sandbox.faults().inject(Fault::on(Verb::Patch).resource(PARTS).skip(1).times(1).disconnect());
+    world.add("a");
+    // The first change is looked up after 30 s and comes back after 32 s; the second one might still be made.
+    assert_eq!(world.visited(2).await, [Duration::ZERO, DEADLINE]);
+    assert_eq!(looks(&world).len(), 2);
+}
+
 /// What a reconcile does to part `p` of set `a`.
 #[derive(Clone, Copy, Debug)]
 enum Change {

@@ -180,6 +180,29 @@ async fn a_deletion_is_not_settled_by_other_events() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_that_come_before_the_reconcile_has_ended_count() {
+    let world = World::start(|turn| {
+        async move {
+            if turn.number == 0 {
+                turn.create_part().await?;
+                for part in turn.parts().iter().filter(|part| part.metadata.key.name() == "p") {
+                    turn.delete_part("p", &part.metadata.uid).await?;
+                }
+                tokio::time::sleep(seconds(5)).await;
+                assert_ne!(turn.parts()[0].metadata.key.name(), "p", "the cache has seen both");
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.sandbox.create(&PARTS, part("p", "a")).unwrap();
+    assert_eq!(world.visited(2).await, [Duration::ZERO, seconds(5)]);
+    settle().await;
+    assert!(world.parked().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn refused_writes_hold_nothing_back() {
     let world = World::start(|turn| {
         async move {
