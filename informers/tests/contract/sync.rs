@@ -26,7 +26,8 @@ async fn says_why_it_has_not_come_and_is_tried_again() {
     settle().await;
     assert_eq!(
         reason(),
-        "streaming list of widgets.example.com was refused with 403 Forbidden: user may not watch widgets"
+        "streaming list of widgets.example.com was refused with 403 Forbidden: user may not watch widgets; \
+         grant the user list and watch of widgets.example.com"
     );
     assert_eq!(factory.status()[0].phase, Phase::BackingOff);
     drop(peer.asked_for("streaming list").await);
