@@ -104,7 +104,8 @@ const TWICE: &[(&str, &str)] = &[
 #[test]
 fn one_version_of_each_crate_is_linked() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let arguments = ["tree", "--offline", "--workspace", "--duplicates", "--edges=normal", "--prefix=none", "--depth=0"];
+    let arguments =
+        ["tree", "--offline", "--workspace", "--duplicates", "--edges=normal", "--prefix=none", "--depth=0"];
     let tree = std::process::Command::new(cargo).args(arguments).output().expect("cargo must run");
     assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
     let listed = String::from_utf8(tree.stdout).expect("names of crates must be text");
