@@ -1,10 +1,15 @@
 //! How Go's JSON is read: `null` for what is empty, and lists of which one fact is wanted.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
+
+/// Text that borrows from the input where it has no escapes, so that reading a key which is not kept allocates nothing.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 /// Reads `null` as the default; Go serves it for empty lists, maps and times.
 pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>

@@ -1,13 +1,15 @@
 //! Whole objects as text, for kinds that a controller puts back whole.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Deref;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::{DecodeError, KnownView, Meta, Resource, View};
+use crate::decode::Text;
+use crate::{DecodeError, Resource};
 
 /// One object as compact JSON without `metadata.managedFields`, edited in place by path.
 ///
@@ -74,6 +76,13 @@ impl Document {
         Ok(Self(text.into_boxed_str()))
     }
 
+    /// An object of that kind with nothing in it: `apiVersion` and `kind`; the rest is set.
+    #[must_use]
+    pub fn of_kind(resource: &Resource) -> Self {
+        let (api_version, kind) = (quote(&resource.api_version()), quote(&resource.kind));
+        Self(format!(r#"{{"apiVersion":{api_version},"kind":{kind}}}"#).into_boxed_str())
+    }
+
     /// The whole document.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -99,6 +108,16 @@ impl Document {
         let Some(list) = self.get(path) else { return Ok(Vec::new()) };
         let items: Option<_> = serde_json::from_str(list).map_err(|_| EditError::NotAList { path: path.join(".") })?;
         Ok(items.unwrap_or_default())
+    }
+
+    /// All annotations, sorted by key; none where they are not a map of text.
+    ///
+    /// Reads the whole document: a controller that needs many of them asks once.
+    #[must_use]
+    pub fn annotations(&self) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
+        let annotations: Option<BTreeMap<Text<'_>, Option<Text<'_>>>> =
+            self.get(&["metadata", "annotations"]).and_then(|json| serde_json::from_str(json).ok()).flatten();
+        annotations.unwrap_or_default().into_iter().map(|(key, value)| (key.0, value.unwrap_or_default().0)).collect()
     }
 
     /// Puts `value` at `path`, in the place of what is there, else as the last member of its object.
@@ -140,48 +159,6 @@ impl Serialize for Document {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
     }
-}
-
-/// A view beside the whole object that it was read from.
-///
-/// Reads as the view; a write clones the document, edits it and puts it back.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Documented<V> {
-    /// What decisions read.
-    pub view: V,
-    /// What is put back.
-    pub document: Document,
-}
-
-impl<V> Documented<V> {
-    /// The JSON at `path`, for parts that are carried without being read, as a pod template is.
-    #[must_use]
-    pub fn raw(&self, path: &[&str]) -> Option<&RawValue> {
-        self.document.raw(path)
-    }
-}
-
-impl<V> Deref for Documented<V> {
-    type Target = V;
-    fn deref(&self) -> &V {
-        &self.view
-    }
-}
-
-impl<V: View> View for Documented<V> {
-    fn decode(json: &str) -> Result<Self, DecodeError> {
-        let document = Document::parse(json)?;
-        // The document is a fraction of what was served: managed fields are gone.
-        Ok(Self { view: V::decode(document.as_str())?, document })
-    }
-
-    fn meta(&self) -> &Meta {
-        self.view.meta()
-    }
-}
-
-impl<V: KnownView> KnownView for Documented<V> {
-    const RESOURCE: Resource = V::RESOURCE;
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -236,19 +213,19 @@ impl<'de> Visitor<'de> for Copy<'_> {
     }
 }
 
-struct ObjectWriter<'t> {
+pub(crate) struct ObjectWriter<'t> {
     text: &'t mut String,
     is_empty: bool,
 }
 
 impl<'t> ObjectWriter<'t> {
-    fn begin(text: &'t mut String) -> Self {
+    pub(crate) fn begin(text: &'t mut String) -> Self {
         text.push('{');
         Self { text, is_empty: true }
     }
 
     /// Writes the key and hands out the text for the value.
-    fn member(&mut self, key: &str) -> &mut String {
+    pub(crate) fn member(&mut self, key: &str) -> &mut String {
         if !self.is_empty {
             self.text.push(',');
         }
@@ -258,13 +235,13 @@ impl<'t> ObjectWriter<'t> {
         self.text
     }
 
-    fn end(self) {
+    pub(crate) fn end(self) {
         self.text.push('}');
     }
 }
 
 /// Copies valid JSON without the whitespace between its tokens.
-fn compact(json: &str, text: &mut String) {
+pub(crate) fn compact(json: &str, text: &mut String) {
     let bytes = json.as_bytes();
     let mut copied = 0;
     let mut at = 0;
@@ -384,6 +361,6 @@ fn write_edited(
     Ok(())
 }
 
-fn quote(name: &str) -> String {
+pub(crate) fn quote(name: &str) -> String {
     serde_json::Value::from(name).to_string()
 }

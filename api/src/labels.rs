@@ -1,12 +1,12 @@
 //! Labels and annotations: a sorted list of pairs of shared strings.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Istr;
+use crate::decode::Text;
 
 /// A small map of strings, sorted by key; labels, or the annotations that are kept.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
@@ -79,10 +79,6 @@ impl Labels {
         deserializer.deserialize_any(Pairs(keep))
     }
 }
-
-// Borrows from the input where the key has no escapes, so that a key which is not kept costs no allocation.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<K: Into<Istr>, V: Into<Istr>> FromIterator<(K, V)> for Labels {
     /// Collects pairs; of two with the same key the last one stays.

@@ -18,14 +18,18 @@
 //!   between tokens. An edit changes the value at its path and nothing else.
 //! - Repeated strings ([`Istr`]) decoded within one [`Interner::scope`] are held once.
 //! - A [`Selector`] is checked once, and matching allocates nothing.
+//! - A pod template is carried as raw JSON; [`same_template`] compares two as the API server would serve them, and
+//!   [`template_hash`] agrees with it.
 //!
 //! # What is not here
 //! Rules of single controllers (which pod goes first, when a condition is worth writing), and full types of the API:
 //! those are `k8s-openapi`'s, through [`Typed`].
 
 mod condition;
+mod decimal;
 mod decode;
 mod document;
+mod documented;
 mod int_or_percent;
 mod intern;
 mod key;
@@ -33,22 +37,27 @@ mod labels;
 mod meta;
 pub mod name;
 mod owner;
+mod quantity;
 mod resource;
 mod selector;
+mod template;
 pub mod time;
 mod version;
 mod view;
 pub mod views;
 
 pub use condition::{Condition, ConditionStatus};
-pub use document::{Document, Documented, EditError};
+pub use document::{Document, EditError};
+pub use documented::Documented;
 pub use int_or_percent::{IntOrPercent, InvalidPercent, Rounding};
 pub use intern::{Interner, Istr};
 pub use key::{ObjectKey, Uid};
 pub use labels::Labels;
 pub use meta::{KEPT_ANNOTATIONS, Meta};
 pub use owner::OwnerReference;
+pub use quantity::{InvalidQuantity, Quantity};
 pub use resource::Resource;
 pub use selector::{InvalidSelector, LabelSelector, LabelSelectorRequirement, Selector};
+pub use template::{POD_TEMPLATE_HASH, same_template, template_hash};
 pub use version::ResourceVersion;
 pub use view::{DecodeError, KnownView, PartialObjectMeta, Typed, View};

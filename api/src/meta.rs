@@ -43,6 +43,12 @@ pub struct Meta {
 pub const KEPT_ANNOTATIONS: &[&str] = &[
     // ranks the pods that a replica set deletes
     "controller.kubernetes.io/pod-deletion-cost",
+    // order and size the replica sets of a deployment
+    "deployment.kubernetes.io/revision",
+    "deployment.kubernetes.io/desired-replicas",
+    "deployment.kubernetes.io/max-replicas",
+    // asks for a rollback
+    "deprecated.deployment.rollback.to",
 ];
 
 impl Meta {

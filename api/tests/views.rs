@@ -1,7 +1,7 @@
 //! Views: what is read of an object, and that nothing a server sends breaks the reader.
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::views::{Namespace, NamespacePhase, Pod, PodPhase, Readiness, ReplicaSet, ReplicaSetView};
+use kcm_api::views::{Deployment, Namespace, NamespacePhase, Pod, PodPhase, Readiness, ReplicaSet, ReplicaSetView};
 use kcm_api::{
     ConditionStatus, InvalidSelector, KnownView, Labels, Meta, PartialObjectMeta, Selector, Typed, Uid, View,
 };
@@ -271,6 +271,8 @@ fn null_is_read_for_any_value() {
             "nodeName": "n", "initContainers": [{"name": "i", "restartPolicy": "Always"}], "replicas": 1, "minReadySeconds": 1,
             "selector": {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]},
             "template": {"metadata": {"labels": {"a": "b"}}},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "25%"}},
+            "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, "paused": true,
         },
         "status": {
             "phase": "Running",
@@ -280,7 +282,7 @@ fn null_is_read_for_any_value() {
             }],
             "containerStatuses": [{"name": "c", "restartCount": 1}], "initContainerStatuses": [{"name": "i", "restartCount": 1}],
             "replicas": 1, "fullyLabeledReplicas": 1, "readyReplicas": 1, "availableReplicas": 1, "terminatingReplicas": 1,
-            "observedGeneration": 1,
+            "observedGeneration": 1, "updatedReplicas": 1, "unavailableReplicas": 1, "collisionCount": 1,
         },
     });
     let objects = with_each_value_null(&everything);
@@ -290,6 +292,7 @@ fn null_is_read_for_any_value() {
         for result in [
             Pod::decode(&json).map(drop),
             ReplicaSet::decode(&json).map(drop),
+            Deployment::decode(&json).map(drop),
             Namespace::decode(&json).map(drop),
             PartialObjectMeta::decode(&json).map(drop),
         ] {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use kcm_config::{Effective, Outcome, Row, Sources, Table, gates, generic};
-use kcm_framework::Registry;
+use kcm_framework::{Extensions, Registry};
 
 use crate::{Exit, run};
 
@@ -26,7 +26,7 @@ enum Verb {
 /// Does what the command line asks for, and says how it ended.
 ///
 /// The first of `words` is the program's name.
-pub(crate) fn execute(words: impl IntoIterator<Item = OsString>) -> Exit {
+pub(crate) fn execute(words: impl IntoIterator<Item = OsString>, extensions: Extensions) -> Exit {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
     let (verb, arguments) = match verb(words.collect()) {
@@ -44,7 +44,7 @@ pub(crate) fn execute(words: impl IntoIterator<Item = OsString>) -> Exit {
     };
     match verb {
         Verb::ConfigEffective => print(&settings.render()),
-        Verb::Run => start(registry, *settings),
+        Verb::Run => start(registry, *settings, extensions),
     }
 }
 
@@ -76,9 +76,9 @@ fn linked() -> Result<(Registry, Table), Vec<String>> {
     Ok((registry, table))
 }
 
-fn start(registry: Registry, settings: Effective) -> Exit {
+fn start(registry: Registry, settings: Effective, extensions: Extensions) -> Exit {
     match run::Config::check(registry, settings) {
-        Ok(config) => run::run(config),
+        Ok(config) => run::run(config, extensions),
         Err(reasons) => refuse(&reasons),
     }
 }

@@ -37,11 +37,22 @@ use kcm_controllers as _;
 
 use std::process::ExitCode;
 
+use kcm_framework::Extensions;
+
 pub use exit::Exit;
 pub use upstream::UPSTREAM;
 
 /// Runs the controllers that are linked, as the command line says, until a signal.
 #[must_use]
 pub fn main() -> ExitCode {
-    command::execute(std::env::args_os()).into()
+    main_with(Extensions::default())
+}
+
+/// As [`main`], and hands `extensions` to the controllers of the host that know them.
+///
+/// A controller finds a value by its type:
+/// [`ControllerContext::extension`](kcm_framework::ControllerContext::extension).
+#[must_use]
+pub fn main_with(extensions: Extensions) -> ExitCode {
+    command::execute(std::env::args_os(), extensions).into()
 }

@@ -75,7 +75,7 @@ impl Config {
 }
 
 /// Runs the manager until it is told to stop.
-pub(crate) fn run(config: Config) -> Exit {
+pub(crate) fn run(config: Config, extensions: Extensions) -> Exit {
     logs::print(config.verbosity);
     for notice in config.settings.notices() {
         tracing::warn!("{notice}");
@@ -87,7 +87,7 @@ pub(crate) fn run(config: Config) -> Exit {
     // writes than an API server takes (docs/adr/0004-one-worker-thread.md).
     match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
         Ok(runtime) => {
-            let exit = runtime.block_on(manage(config));
+            let exit = runtime.block_on(manage(config, extensions));
             // A thread that waits for a name to be resolved must not hold up the end.
             runtime.shutdown_background();
             exit
@@ -96,13 +96,13 @@ pub(crate) fn run(config: Config) -> Exit {
     }
 }
 
-async fn manage(config: Config) -> Exit {
+async fn manage(config: Config, extensions: Extensions) -> Exit {
     let stop = Stop::default();
     let signals = match Signals::catch() {
         Ok(signals) => signals,
         Err(error) => return command::refuse(&[format!("cannot catch signals: {error}")]),
     };
-    let manager = match manager(config).await {
+    let manager = match manager(config, extensions).await {
         Ok(manager) => manager,
         Err(reason) => return command::refuse(&[reason]),
     };
@@ -125,7 +125,7 @@ fn sentence(error: &dyn Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-async fn manager(config: Config) -> Result<Manager, String> {
+async fn manager(config: Config, extensions: Extensions) -> Result<Manager, String> {
     let cluster = load_config(config.kubeconfig.as_deref()).await.map_err(|error| error.to_string())?;
     let client = connect(&cluster).map_err(|error| error.to_string())?;
     let host = cluster.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
@@ -145,6 +145,6 @@ async fn manager(config: Config) -> Result<Manager, String> {
         metrics,
         start_interval: config.start_interval,
         min_resync: config.min_resync,
-        extensions: Extensions::default(),
+        extensions,
     })
 }

@@ -176,6 +176,7 @@ async fn a_list_is_asked_for_as_stated_and_comes_in_pages() {
     let sent = script.only();
     assert_eq!(sent.line, "GET /api/v1/namespaces/a/pods?fieldSelector=metadata.name%3Dweb&limit=2");
     assert!(sent.accept.contains("as=PartialObjectMetadataList"), "{}", sent.accept);
+    assert!(sent.accept.ends_with(",application/json"), "some aggregated servers know nothing else: {}", sent.accept);
 
     let empty = Script::answering(200, &json!({"metadata": {"resourceVersion": "1"}, "items": null}));
     assert!(empty.api().list(&PODS, None, &ListOptions::default()).await.unwrap().items.is_empty());
@@ -186,7 +187,8 @@ async fn one_object_is_read_into_a_view() {
     let script = Script::answering(200, &json!({"metadata": {"name": "web", "namespace": "a", "uid": "u"}}));
     let view: PartialObjectMeta = script.api().get(&PODS, &web()).await.unwrap();
     assert_eq!(view.metadata.uid, Uid::from("u"));
-    assert!(script.only().accept.contains("as=PartialObjectMetadata;"));
+    let accept = script.only().accept;
+    assert!(accept.contains("as=PartialObjectMetadata;") && accept.ends_with(",application/json"), "{accept}");
 
     let broken = Script::answering(200, &"{");
     let error = broken.api().get::<PartialObjectMeta>(&PODS, &web()).await.unwrap_err();

@@ -169,7 +169,13 @@ async fn a_live_look_ends_a_wait_or_says_what_to_wait_for() {
         ),
         ("written, cache only behind", version(PODS, "45"), answer("50", seen("u", "45"), seen("u", "4")), Some("45")),
         ("written, cache current", version(PODS, "45"), answer("50", seen("u", "45"), seen("u", "45")), None),
-        ("written, gone since, cache knows", version(PODS, "45"), answer("50", None, None), None),
+        (
+            "written, gone since, cache may have seen neither it nor what was written before",
+            version(PODS, "45"),
+            answer("50", None, None),
+            Some("45"),
+        ),
+        ("written, gone since, storage restored", version(PODS, "45"), answer("20", None, None), None),
         ("written, storage restored", version(PODS, "45"), answer("20", None, seen("u", "4")), None),
         ("deleted, cache behind", deletion("u"), answer("50", None, seen("u", "4")), Some("end")),
         ("deleted, cache knows", deletion("u"), answer("50", None, None), None),
@@ -194,6 +200,16 @@ async fn a_live_look_ends_a_wait_or_says_what_to_wait_for() {
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_is_needed_until_its_mark_is_settled() {
+    let mut state = waiting([version(PODS, "9")], Instant::now());
+    assert!(state.needs(&check()));
+    assert!(!state.needs(&Check { object: object("other"), ..check() }));
+    assert!(!state.needs(&Check { cache: SETS, ..check() }));
+    state.observed(PODS, &rv("9"));
+    assert!(!state.needs(&check()));
 }
 
 #[tokio::test(start_paused = true)]

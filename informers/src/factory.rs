@@ -19,6 +19,7 @@ use crate::reflector;
 use crate::scope::Scope;
 use crate::shared::Shared;
 use crate::status::InformerStatus;
+use crate::subscriptions::Subscriptions;
 
 /// What a factory is made from.
 pub struct FactoryOptions {
@@ -46,6 +47,7 @@ impl FactoryOptions {
 #[derive(Clone)]
 pub struct Factory {
     inner: Arc<Inner>,
+    noted_in: Option<Subscriptions>,
 }
 
 struct Inner {
@@ -93,7 +95,13 @@ impl Factory {
             run: Run::NotStarted,
             tasks: JoinSet::new(),
         };
-        Self { inner: Arc::new(Inner { options, state: Mutex::new(state) }) }
+        Self { inner: Arc::new(Inner { options, state: Mutex::new(state) }), noted_in: None }
+    }
+
+    /// The same factory, with the subscriptions to informers that are got through this handle noted.
+    #[must_use]
+    pub fn noting(&self, subscriptions: &Subscriptions) -> Self {
+        Self { inner: Arc::clone(&self.inner), noted_in: Some(subscriptions.clone()) }
     }
 
     /// The informer of a resource that is known when compiled.
@@ -112,7 +120,7 @@ impl Factory {
             .find(|entry| entry.view == TypeId::of::<V>() && entry.resource == resource && entry.scope == scope);
         if let Some(entry) = known {
             let informer: &Informer<V> = entry.informer.downcast_ref().expect("an entry must hold what its type says");
-            return informer.clone();
+            return informer.noting_in(self.noted_in.as_ref());
         }
         let FactoryOptions { client, metrics, interner, .. } = &self.inner.options;
         let shared =
@@ -129,7 +137,7 @@ impl Factory {
             task: Task::NotStarted(task),
         });
         state.start_those_that_wait();
-        informer
+        informer.noting_in(self.noted_in.as_ref())
     }
 
     /// Starts all informers; those asked for later start at once. A second call does nothing.

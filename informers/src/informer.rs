@@ -12,6 +12,7 @@ use crate::shared::Shared;
 use crate::status::InformerStatus;
 use crate::store::Index;
 use crate::subscribers::{SubscriberId, Subscription};
+use crate::subscriptions::Subscriptions;
 
 /// A cache of one resource that is kept up to date, and tells of what changes.
 ///
@@ -19,17 +20,23 @@ use crate::subscribers::{SubscriberId, Subscription};
 /// is promised stands on the page of this crate.
 pub struct Informer<V> {
     shared: Arc<Shared<V>>,
+    noted_in: Option<Subscriptions>,
 }
 
 impl<V> Clone for Informer<V> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self { shared: Arc::clone(&self.shared), noted_in: self.noted_in.clone() }
     }
 }
 
 impl<V: View> Informer<V> {
     pub(crate) const fn new(shared: Arc<Shared<V>>) -> Self {
-        Self { shared }
+        Self { shared, noted_in: None }
+    }
+
+    /// The same informer, with the subscriptions that are made through this handle noted.
+    pub(crate) fn noting_in(&self, subscriptions: Option<&Subscriptions>) -> Self {
+        Self { shared: Arc::clone(&self.shared), noted_in: subscriptions.cloned() }
     }
 
     /// The object with that key.
@@ -89,7 +96,12 @@ impl<V: View> Informer<V> {
         subscription: Subscription,
         handler: impl FnMut(&Change<V>, Origin) + Send + 'static,
     ) -> SubscriberId {
-        self.shared.subscribe(subscription, Box::new(handler))
+        let id = self.shared.subscribe(subscription, Box::new(handler));
+        if let Some(subscriptions) = &self.noted_in {
+            let shared = Arc::clone(&self.shared);
+            subscriptions.note(move || shared.unsubscribe(id));
+        }
+        id
     }
 
     /// Ends a subscription. Once this has returned the handler is not called again.

@@ -118,6 +118,7 @@ mod shared;
 mod status;
 mod store;
 mod subscribers;
+mod subscriptions;
 
 pub use cache::{Cache, Identity, Progress, ProgressHook};
 pub use change::{Change, Origin};
@@ -129,3 +130,4 @@ pub use scope::Scope;
 pub use status::{InformerStatus, Phase};
 pub use store::{Index, Put, Store};
 pub use subscribers::{SubscriberId, Subscription};
+pub use subscriptions::Subscriptions;

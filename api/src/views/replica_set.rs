@@ -73,19 +73,7 @@ struct RawSpec {
     min_ready_seconds: i32,
     selector: Option<LabelSelector>,
     #[serde(default, deserialize_with = "null_as_default")]
-    template: RawTemplate,
-}
-
-#[derive(Default, Deserialize)]
-struct RawTemplate {
-    #[serde(default, deserialize_with = "null_as_default")]
-    metadata: RawTemplateMeta,
-}
-
-#[derive(Default, Deserialize)]
-struct RawTemplateMeta {
-    #[serde(default)]
-    labels: Labels,
+    template: super::LabelsOfTemplate,
 }
 
 impl View for ReplicaSetView {
@@ -96,7 +84,7 @@ impl View for ReplicaSetView {
             replicas: spec.replicas.unwrap_or(1),
             min_ready_seconds: spec.min_ready_seconds,
             selector: Selector::try_from(spec.selector.as_ref()),
-            template_labels: spec.template.metadata.labels,
+            template_labels: spec.template.labels(),
             status,
         })
     }

@@ -26,8 +26,9 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const ANSWER_GRACE: Duration = Duration::from_secs(4);
 
 const JSON: &str = "application/json";
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+// A server that cannot reduce objects to their metadata sends them whole, which is read just as well.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// A client of one identity.
 ///

@@ -323,6 +323,15 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
         checks
     }
 
+    /// Whether a look that was due still has something to tell: its key may have been woken since.
+    #[must_use]
+    pub fn needs(&self, check: &Check<K>) -> bool {
+        let pending = self.pending.get(&check.key);
+        pending.is_some_and(|pending| {
+            pending.marks.iter().any(|mark| mark.cache() == check.cache && *mark.object() == check.object)
+        })
+    }
+
     /// Takes in a live look begun at `begun`: returns the key if it waits no longer.
     ///
     /// A look begun before the deadline of a lost answer says nothing about it. One begun after it tells what
@@ -386,7 +395,10 @@ fn after_look(mark: Mark, begun: Instant, answer: &LiveAnswer) -> Option<Mark> {
         },
         Mark::Version { ref version, .. } => {
             let restored = answer.list_version.is_at_least(version) == Some(false);
-            (!current && !restored).then_some(mark)
+            // The mark stands for every write up to its version. A cache that shows this object has taken them all in;
+            // one that does not may have missed the creation as well as the end of the object, and the others with it.
+            let caught_up = current && answer.cached.is_some();
+            (!caught_up && !restored).then_some(mark)
         }
         Mark::Deletion { ref uid, .. } => {
             let undone = answer.live.as_ref().is_some_and(|live| live.uid == *uid && !live.terminating);

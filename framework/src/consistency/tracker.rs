@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::marks::{Check, LiveAnswer, Mark, Marks, Sighting};
+use super::marks::{CacheIndex, Check, LiveAnswer, Mark, Marks, Sighting};
 use crate::client::{ApiClient, ApiError, Cause, ListOptions};
 use crate::reconcile::QueueKey;
 
@@ -49,13 +49,18 @@ impl<K: QueueKey> Tracker<K> {
         tracker
     }
 
+    /// The object that `key` names, and the cache that holds it.
+    pub(crate) fn object(&self, key: &K) -> Option<(CacheIndex, ObjectKey)> {
+        Some((self.primary?, key.object()?.clone()))
+    }
+
     /// The identity of the object that `key` names, as the cache shows it.
-    pub(crate) fn owner(&self, key: &K) -> Option<Uid> {
+    fn owner(&self, key: &K) -> Option<Uid> {
         let cache = &self.caches[self.primary?];
         cache.identity(key.object()?).map(|identity| identity.uid)
     }
 
-    /// Ends the handling of `key`, which had `marks` left: it is parked until they are settled.
+    /// Ends the handling of `key`, which left `marks` on behalf of `owner`: it is parked until they are settled.
     pub(crate) fn finish(&self, key: &K, owner: Option<&Uid>, marks: &[Mark]) {
         if marks.is_empty() {
             self.queue.done(key);
@@ -65,7 +70,7 @@ impl<K: QueueKey> Tracker<K> {
         self.queue.park(key);
         let mut woken = Vec::new();
         let mut state = self.marks.lock();
-        // Made again while it was in hand: its end has been reported already, and found no marks to take along.
+        // Made again since the first write: its end has been reported already, and found no marks to take along.
         let is_another = owner.is_some() && self.owner(key).as_ref() != owner;
         if !is_another && state.add(key, owner, marks.to_vec(), Instant::now()) {
             // The events may have come before the answers.
@@ -112,7 +117,11 @@ impl<K: QueueKey> Tracker<K> {
             }
             let checks = self.marks.lock().due(Instant::now());
             for check in checks {
-                self.check(live, &check).await;
+                // Those before it took their time: the cache may have caught up by now.
+                let is_needed = self.marks.lock().needs(&check);
+                if is_needed {
+                    self.check(live, &check).await;
+                }
             }
         }
     }

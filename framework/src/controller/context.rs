@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kcm_config::{Effective, Gate};
-use kcm_informers::Factory;
+use kcm_informers::{Factory, Subscriptions};
 use kcm_workqueue::{Queue, QueueOptions};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -74,13 +74,22 @@ impl Extensions {
 pub struct ControllerContext {
     controller: &'static str,
     identity: &'static str,
+    informers: Factory,
+    subscriptions: Subscriptions,
     shared: Arc<Shared>,
 }
 
 impl ControllerContext {
     /// The context of one controller.
-    pub(crate) const fn new(descriptor: &ControllerDescriptor, shared: Arc<Shared>) -> Self {
-        Self { controller: descriptor.name, identity: descriptor.service_account, shared }
+    pub(crate) fn new(descriptor: &ControllerDescriptor, shared: Arc<Shared>) -> Self {
+        let subscriptions = Subscriptions::new();
+        let informers = shared.informers.noting(&subscriptions);
+        Self { controller: descriptor.name, identity: descriptor.service_account, informers, subscriptions, shared }
+    }
+
+    /// What the controller has subscribed to.
+    pub(crate) const fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
     }
 
     /// The controller's canonical name.
@@ -105,8 +114,8 @@ impl ControllerContext {
 
     /// The caches, shared by all controllers.
     #[must_use]
-    pub fn informers(&self) -> &Factory {
-        &self.shared.informers
+    pub const fn informers(&self) -> &Factory {
+        &self.informers
     }
 
     /// A section of the settings, as its rows name it: `ReplicaSetController`.

@@ -1,5 +1,6 @@
 //! The metrics of work queues.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -32,10 +33,10 @@ pub(crate) struct QueueMetrics {
     worked: Family<Name, Histogram>,
     unfinished: Family<Name, Seconds>,
     longest: Family<Name, Seconds>,
-    asked_at_scrape: Arc<Mutex<Vec<(Name, Ask)>>>,
+    asked_at_scrape: Arc<Mutex<BTreeMap<Name, Ask>>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct Name {
     name: String,
 }
@@ -96,9 +97,9 @@ impl QueueMetrics {
         })
     }
 
-    /// Has the queue `name` asked for its unfinished work at each scrape.
+    /// Has the queue `name` asked for its unfinished work at each scrape, in the place of an earlier one of that name.
     pub(crate) fn ask(&self, name: &str, ask: impl Fn() -> UnfinishedWork + Send + Sync + 'static) {
-        self.asked_at_scrape.lock().push((Name { name: name.to_owned() }, Box::new(ask)));
+        self.asked_at_scrape.lock().insert(Name { name: name.to_owned() }, Box::new(ask));
     }
 
     pub(super) fn refresh(&self) {

@@ -52,6 +52,18 @@ impl Class {
         }
     }
 
+    /// Whether people are told of a failure of a key that had failed `before` times in a row.
+    ///
+    /// Conflicts are everyday's business; one that goes on for seconds is a quarrel with somebody, or an object that
+    /// never comes.
+    pub(super) const fn is_told(self, before: u32) -> bool {
+        const STUBBORN: u32 = 10;
+        match self {
+            Self::Conflict => before >= STUBBORN,
+            Self::Transient | Self::Terminal | Self::Forbidden => true,
+        }
+    }
+
     /// The value of the label `class` in metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -87,5 +99,19 @@ impl From<ApiError> for ReconcileError {
             ErrorClass::Forbidden => Class::Forbidden,
         };
         Self::new(class, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conflict_is_told_once_it_goes_on_and_every_other_failure_at_once() {
+        let told = |class: Class| [0, 9, 10, 1000].map(|before| class.is_told(before));
+        assert_eq!(told(Class::Conflict), [false, false, true, true]);
+        for class in [Class::Transient, Class::Terminal, Class::Forbidden] {
+            assert_eq!(told(class), [true; 4], "{class:?}");
+        }
     }
 }

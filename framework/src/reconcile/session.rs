@@ -1,6 +1,6 @@
 //! The API client of one reconcile, which remembers what it wrote.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
@@ -23,14 +23,22 @@ pub struct Session {
     api: ApiClient,
     caches: Arc<[Arc<dyn Cache>]>,
     names: Names,
+    /// The object that the key names, and the cache that holds it.
+    object: Option<(CacheIndex, ObjectKey)>,
+    /// Which object of that name the cache showed at the first write.
+    acts_for: OnceLock<Option<Uid>>,
     marks: Mutex<Vec<Mark>>,
 }
 
 impl Session {
-    /// A session over `api` for a loop that reads `caches`; the loops of the framework make their own.
-    #[must_use]
-    pub fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, names: Names) -> Self {
-        Self { api, caches, names, marks: Mutex::new(Vec::new()) }
+    /// A session over `api` for a loop that reads `caches`.
+    pub(crate) const fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, names: Names) -> Self {
+        Self { api, caches, names, object: None, acts_for: OnceLock::new(), marks: Mutex::new(Vec::new()) }
+    }
+
+    /// Says which object the key names, and which cache holds it.
+    pub(crate) fn act_for(&mut self, object: Option<(CacheIndex, ObjectKey)>) {
+        self.object = object;
     }
 
     /// The client, for reads and for writes that need not come back through a cache.
@@ -42,6 +50,14 @@ impl Session {
     /// The marks left so far, and none from then on.
     pub(crate) fn take_marks(&self) -> Vec<Mark> {
         std::mem::take(&mut self.marks.lock())
+    }
+
+    /// The identity of the object on whose behalf was written.
+    ///
+    /// What the reconcile saw is this object or an earlier one of that name, never a later one: it looked before it
+    /// wrote. So marks are never taken for those of a predecessor, and at worst a recreated object waits for some.
+    pub(crate) fn acted_for(&self) -> Option<&Uid> {
+        self.acts_for.get()?.as_ref()
     }
 
     /// A name for a new object: `base` and five random letters, cut to fit.
@@ -100,6 +116,10 @@ impl Session {
     }
 
     fn begin<'a>(&'a self, resource: &'a Resource, object: &ObjectKey, deleted: Option<Uid>) -> Write<'a> {
+        self.acts_for.get_or_init(|| {
+            let (cache, key) = self.object.as_ref()?;
+            self.caches[*cache].identity(key).map(|identity| identity.uid)
+        });
         Write { session: self, resource, object: object.clone(), deleted, fate: Fate::Unknown { deadline: None } }
     }
 }

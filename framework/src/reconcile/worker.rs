@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use kcm_api::{ObjectKey, Uid};
+use kcm_api::ObjectKey;
 use kcm_informers::Cache;
 use kcm_workqueue::{Priority, Queue};
 use tokio::task::JoinSet;
@@ -126,7 +126,7 @@ impl<R: Reconcile> Shared<R> {
     }
 
     async fn handle(&self, mut in_hand: InHand<'_, R>) {
-        in_hand.owner = self.tracker.owner(&in_hand.key);
+        in_hand.session.act_for(self.tracker.object(&in_hand.key));
         let InHand { key, session, .. } = &in_hand;
         let object = key.object();
         let span = tracing::info_span!(
@@ -161,8 +161,12 @@ impl<R: Reconcile> Shared<R> {
         let source = std::error::Error::source(error);
         self.metrics.reconciled(self.controller, class.as_str());
         match class {
-            Class::Conflict => tracing::debug!(%key, error = source, "Reconcile met a newer state; it is retried"),
-            Class::Transient => tracing::warn!(%key, error = source, "Reconcile failed; it is retried with back-off"),
+            Class::Conflict if !class.is_told(self.queue.failures(key)) => {
+                tracing::debug!(%key, error = source, "Reconcile met a newer state; it is retried");
+            }
+            Class::Conflict | Class::Transient => {
+                tracing::warn!(%key, error = source, "Reconcile failed; it is retried with back-off");
+            }
             Class::Terminal => tracing::warn!(%key, error = source, "Reconcile cannot succeed until something changes"),
             Class::Forbidden => tracing::error!(
                 %key, error = source,
@@ -187,7 +191,6 @@ impl<R: Reconcile> Shared<R> {
 struct InHand<'a, R: Reconcile> {
     shared: &'a Shared<R>,
     key: R::Key,
-    owner: Option<Uid>,
     session: Session,
     is_handled: bool,
 }
@@ -195,7 +198,7 @@ struct InHand<'a, R: Reconcile> {
 impl<'a, R: Reconcile> InHand<'a, R> {
     fn new(shared: &'a Shared<R>, key: R::Key) -> Self {
         let session = Session::new(shared.api.clone(), Arc::clone(&shared.caches), shared.names.clone());
-        Self { shared, key, owner: None, session, is_handled: false }
+        Self { shared, key, session, is_handled: false }
     }
 }
 
@@ -204,6 +207,6 @@ impl<R: Reconcile> Drop for InHand<'_, R> {
         if !self.is_handled {
             self.shared.queue.add(self.key.clone(), Priority::Live);
         }
-        self.shared.tracker.finish(&self.key, self.owner.as_ref(), &self.session.take_marks());
+        self.shared.tracker.finish(&self.key, self.session.acted_for(), &self.session.take_marks());
     }
 }

@@ -34,10 +34,7 @@ impl Supervised {
                 Some(Self { context, loops: Some(running.into_loops()) })
             }
             Ok(None) => {
-                tracing::warn!(
-                    controller = descriptor.name(),
-                    "Skipping controller: the cluster does not serve what it needs"
-                );
+                skipped(descriptor.name());
                 None
             }
             Err(error) => {
@@ -60,7 +57,7 @@ impl Supervised {
             }
             match try_initialize(&descriptor, &context).await {
                 Ok(Some(running)) => loops = Some(running.into_loops()),
-                Ok(None) => return,
+                Ok(None) => return skipped(descriptor.name()),
                 Err(error) => report(descriptor.name(), "its initialization", &*error),
             }
         };
@@ -74,10 +71,16 @@ async fn try_initialize(
     context: &ControllerContext,
 ) -> Result<Option<Running>, BoxError> {
     // Called within the future, so that a panic before the first await is caught as well.
-    AssertUnwindSafe(async { descriptor.initialize(context).await })
+    let initialized = AssertUnwindSafe(async { descriptor.initialize(context).await })
         .catch_unwind()
         .await
-        .unwrap_or_else(|panic| Err(Panicked(panic_text(&*panic)).into()))
+        .unwrap_or_else(|panic| Err(Panicked(panic_text(&*panic)).into()));
+    match &initialized {
+        Ok(Some(_)) => context.subscriptions().keep(),
+        // Else each try would leave subscribers behind, with queues that fill up and are never emptied.
+        Ok(None) | Err(_) => context.subscriptions().end(),
+    }
+    initialized
 }
 
 async fn keep_running(controller: &str, one: &Loop, context: &ControllerContext, cancel: CancellationToken) {
@@ -108,6 +111,10 @@ async fn pause(cancel: &CancellationToken, delay: std::time::Duration) -> bool {
         () = cancel.cancelled() => false,
         () = tokio::time::sleep(delay) => true,
     }
+}
+
+fn skipped(controller: &str) {
+    tracing::warn!(controller, "Skipping controller: the cluster does not serve what it needs");
 }
 
 fn report(controller: &str, what: &str, error: &(dyn std::error::Error + 'static)) {

@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kcm_api::PartialObjectMeta;
+use kcm_api::{ObjectKey, PartialObjectMeta};
 use kcm_config::gates::POD_DELETION_COST;
 use kcm_framework::client::Unreachable;
 use kcm_framework::events::{EventType, ObjectReference};
+use kcm_framework::workqueue::Priority;
 use kcm_framework::{ManagerError, Outcome, Running, StartGroup};
-use kcm_informers::Scope;
+use kcm_informers::{Scope, Subscription};
 use kcm_sandbox::{EVENTS, Fault, PODS, Sandbox, Status, Verb};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::support::{Initialized, PARTS, SETS, Setup, World, descriptor, key, sandbox, seconds, settle, until};
+use crate::support::{Initialized, PARTS, SETS, Setup, World, descriptor, key, part, sandbox, seconds, settle, until};
 
 /// What happened, and when.
 type Log = Arc<Mutex<Vec<(String, Instant)>>>;
@@ -174,6 +175,31 @@ enum Failure {
     Error,
     Panic,
     PanicBeforeItBegins,
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_init_func_that_fails_leaves_no_subscriber_behind() {
+    let sandbox = sandbox();
+    let (tries, changes) = (Log::default(), Log::default());
+    let (known, told) = (Arc::clone(&tries), Arc::clone(&changes));
+    let manager = Setup::on(&sandbox)
+        .controller(descriptor("a-controller"), move |context| {
+            note(&tries, "try");
+            let (number, changes) = (tries.lock().len(), Arc::clone(&changes));
+            let parts = context.informers().informer_for::<PartialObjectMeta>(PARTS, Scope::default());
+            let queue = context.queue::<ObjectKey>("parts");
+            parts.subscribe(Subscription { name: "a-controller", resync: None }, move |change, _| {
+                note(&changes, change.key().name());
+                queue.add(change.key().clone(), Priority::Initial);
+            });
+            async move { if number <= 3 { Err("as the test wants it".into()) } else { Ok(Some(Running::new())) } }
+        })
+        .start();
+    until("it is initialized", || known.lock().len() == 4).await;
+    sandbox.create(&PARTS, part("p", "a")).unwrap();
+    settle().await;
+    assert_eq!(names(&told), ["p"]);
+    assert!(manager.has_metric("workqueue_depth{name=\"parts\"} 1"), "{}", manager.metrics.encode());
 }
 
 #[tokio::test(start_paused = true)]

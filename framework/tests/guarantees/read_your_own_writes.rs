@@ -320,6 +320,32 @@ async fn an_object_recreated_while_in_hand_does_not_wait_either() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_recreated_before_it_is_looked_at_waits_for_what_is_written_for_it() {
+    let look = Arc::new(Notify::new());
+    let may_look = Arc::clone(&look);
+    let world = World::start(move |turn| {
+        let look = Arc::clone(&look);
+        async move {
+            if turn.number == 0 {
+                look.notified().await;
+            }
+            create_one(turn).await
+        }
+        .boxed()
+    })
+    .await;
+    world.sandbox.faults().hold_watches(&PARTS);
+    world.create_set("a", 1);
+    settle().await;
+    world.sandbox.delete(&SETS, &key("a")).unwrap();
+    world.create_set("a", 1);
+    settle().await;
+    may_look.notify_one();
+    settle().await;
+    assert_eq!((world.parts().len(), world.parked().len()), (1, 1), "the part is the new set's");
+}
+
+#[tokio::test(start_paused = true)]
 async fn versions_are_decimals_of_any_length_and_what_is_none_holds_nothing_back() {
     for (answered, parked) in [("123456789012345678901234567890", true), ("0x7f", false)] {
         let sandbox = sandbox();
@@ -340,6 +366,32 @@ async fn a_version_that_can_never_come_ends_with_a_live_look() {
     world.create_set("a", 1);
     assert_eq!(world.visited(2).await, [Duration::ZERO, seconds(30)]);
     assert_eq!(world.parts().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_object_written_last_says_nothing_of_those_written_before() {
+    let world = World::start(|turn| {
+        async move {
+            for _ in turn.parts().len()..turn.wanted() {
+                turn.create_part().await?;
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.sandbox.faults().hold_watches(&PARTS);
+    world.create_set("a", 3);
+    world.visited(1).await;
+    let version = |part: &Value| part["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap();
+    let last = world.sandbox.list(&PARTS, None).into_iter().max_by_key(version).unwrap();
+    world.sandbox.delete(&PARTS, &key(last["metadata"]["name"].as_str().unwrap())).unwrap();
+    world.touch("a");
+    tokio::time::sleep(seconds(65)).await;
+    assert_eq!((world.visits().len(), world.parts().len()), (1, 2), "two looks have found nothing, and the cache too");
+    world.sandbox.faults().release_watches(&PARTS);
+    settle().await;
+    assert_eq!(world.parts().len(), 3);
 }
 
 /// A client of an API server that answers every creation with this version.

@@ -34,6 +34,8 @@ pub struct Protocol {
     version: Option<ResourceVersion>,
     /// Until the server refuses it.
     streaming: bool,
+    /// The last streaming list was ended in good order before it was complete.
+    cut_short: bool,
     /// Watches in a row that were refused or stayed silent: the version may be the reason.
     doubts: u32,
     backoff: Backoff,
@@ -86,6 +88,7 @@ impl Protocol {
             state: State::Waiting { until: Duration::ZERO, continue_token: None },
             version: None,
             streaming: true,
+            cut_short: false,
             doubts: 0,
             backoff: Backoff::new(),
             jitter: Jitter::new(seed),
@@ -195,6 +198,7 @@ impl Protocol {
             ExchangeKind::StreamingList if ends_initial_events => {
                 exchange.kind = ExchangeKind::Watch;
                 exchange.told = true;
+                self.cut_short = false;
                 self.doubts = 0;
                 self.version = Some(version.clone());
                 Effect::Commit(version)
@@ -231,6 +235,11 @@ impl Protocol {
             Some(ExchangeKind::Watch) => {
                 self.state = State::Waiting { until: now, continue_token: None };
                 Effect::Close(None)
+            }
+            // A server that shuts down ends its streams in good order; one that does so twice has none of this kind.
+            Some(ExchangeKind::StreamingList) if !self.cut_short => {
+                self.cut_short = true;
+                self.back_off(now, None, Some(Trouble::Unfinished))
             }
             Some(ExchangeKind::StreamingList) => self.unfinished(now),
             Some(ExchangeKind::Page) | None => self.back_off(now, None, Some(Trouble::Short)),

@@ -51,6 +51,16 @@ fn streaming() -> Protocol {
     after([Input::Deadline, Input::Answered])
 }
 
+/// A streaming list has been ended in good order before its time, and the next one has been accepted.
+fn cut_short() -> Protocol {
+    let mut protocol = streaming();
+    drop(protocol.step(Input::Ended, seconds(0)));
+    let due = protocol.deadline();
+    drop(protocol.step(Input::Deadline, due));
+    drop(protocol.step(Input::Answered, due));
+    protocol
+}
+
 /// The streaming list is complete at version 7, and its stream goes on as a watch.
 fn watching() -> Protocol {
     after([Input::Deadline, Input::Answered, bookmark(7, true)])
@@ -178,7 +188,9 @@ fn a_streaming_list() {
         ("goes on as a watch", watching, 1, object(), Apply, Next::Open),
         ("breaks off", streaming, 9, Failed(Failure::Broken), CLOSED, Next::After(FIRST, "streaming list")),
         ("expires", streaming, 9, Failed(Failure::Expired), CLOSED, Next::After(FIRST, "streaming list")),
-        ("ends unfinished", streaming, 9, Ended, given_up(Trouble::Unfinished), Next::After(FIRST, "list")),
+        ("ends unfinished", streaming, 9, Ended, given_up(Trouble::Unfinished), Next::After(FIRST, "streaming list")),
+        ("does so again", cut_short, 9, Ended, given_up(Trouble::Unfinished), Next::After(2 * FIRST, "list")),
+        ("is complete at last", cut_short, 9, bookmark(7, true), Commit(version(7)), Next::Open),
         ("falls silent", streaming, DUE, Deadline, given_up(Trouble::Unfinished), Next::After(FIRST, "list")),
     ]);
 }

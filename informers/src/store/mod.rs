@@ -13,7 +13,6 @@ mod index;
 #[cfg(test)]
 mod tests;
 
-use std::any::Any;
 use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -182,16 +181,20 @@ impl<V: View> Store<V> {
         K: Eq + Hash + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = K>,
     {
-        let contents = &mut *self.contents.write();
-        let known = contents.indexes.iter().position(|(known, _)| *known == name);
+        let position = |contents: &Contents<V>| contents.indexes.iter().position(|(known, _)| *known == name);
+        // Asked for at each look into a namespace, so an index that is there must not stop other readers.
+        let known = position(&self.contents.read());
         let slot = known.unwrap_or_else(|| {
-            let mut made = IndexMap::<V, K>::new(name, keys);
-            made.rebuild(&mut contents.objects.iter().map(|ByKey(object)| object));
-            contents.indexes.push((name, Box::new(made)));
-            contents.indexes.len() - 1
+            let contents = &mut *self.contents.write();
+            position(contents).unwrap_or_else(|| {
+                let mut made = IndexMap::<V, K>::new(name, keys);
+                made.rebuild(&mut contents.objects.iter().map(|ByKey(object)| object));
+                contents.indexes.push((name, Box::new(made)));
+                contents.indexes.len() - 1
+            })
         });
-        let index: &dyn Any = contents.indexes[slot].1.as_any();
-        assert!(index.is::<IndexMap<V, K>>(), "the index {name:?} has keys of another type than asked for");
+        let is_of_that_type = self.contents.read().indexes[slot].1.as_any().is::<IndexMap<V, K>>();
+        assert!(is_of_that_type, "the index {name:?} has keys of another type than asked for");
         Index::new(Arc::clone(self), slot)
     }
 

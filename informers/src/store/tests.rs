@@ -20,6 +20,15 @@ fn app_of(object: &PartialObjectMeta) -> Option<String> {
     object.meta().labels.get("app").map(str::to_owned)
 }
 
+#[test]
+fn an_index_that_is_there_is_found_while_others_read() {
+    let store = Arc::new(Store::<PartialObjectMeta>::new());
+    store.put(object("a", "x", "u", 1, "web"));
+    assert_eq!(store.in_namespace("a").len(), 1);
+    let _reading = store.contents.read();
+    assert_eq!(store.in_namespace("a").len(), 1, "asking to write would wait here for ever");
+}
+
 #[derive(Debug, Clone)]
 enum Op {
     Put(Row),

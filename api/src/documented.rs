@@ -1,0 +1,62 @@
+//! Views of kinds that a controller puts back whole.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use serde_json::value::RawValue;
+
+use crate::{DecodeError, Document, KnownView, Meta, Resource, View};
+
+/// A view beside the whole object that it was read from.
+///
+/// Reads as the view; a write clones the document, edits it and puts it back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Documented<V> {
+    /// What decisions read.
+    pub view: V,
+    /// What is put back.
+    pub document: Document,
+}
+
+impl<V> Documented<V> {
+    /// The JSON at `path`, for parts that are carried without being read, as a pod template is.
+    #[must_use]
+    pub fn raw(&self, path: &[&str]) -> Option<&RawValue> {
+        self.document.raw(path)
+    }
+
+    /// The value of an annotation, also of one that the view does not keep; costs a read of the whole document.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<Cow<'_, str>> {
+        self.document.annotations().remove(key)
+    }
+
+    /// The pod template as it stands: `spec.template`, where every kind that makes pods has it.
+    #[must_use]
+    pub fn template(&self) -> Option<&RawValue> {
+        self.raw(&["spec", "template"])
+    }
+}
+
+impl<V> Deref for Documented<V> {
+    type Target = V;
+    fn deref(&self) -> &V {
+        &self.view
+    }
+}
+
+impl<V: View> View for Documented<V> {
+    fn decode(json: &str) -> Result<Self, DecodeError> {
+        let document = Document::parse(json)?;
+        // The document is a fraction of what was served: managed fields are gone.
+        Ok(Self { view: V::decode(document.as_str())?, document })
+    }
+
+    fn meta(&self) -> &Meta {
+        self.view.meta()
+    }
+}
+
+impl<V: KnownView> KnownView for Documented<V> {
+    const RESOURCE: Resource = V::RESOURCE;
+}

@@ -1,0 +1,122 @@
+//! Where a template holds quantities, and where it is no matter whether something empty is there.
+
+use Shape::{Any, Ignored, List, Map, Optional, Quantity, Struct};
+
+/// What is known of a value by its place.
+///
+/// The API server leaves out empty maps and writes plain structures even when they are empty: neither says anything.
+/// A structure that may be absent says something by being there: `namespaceSelector: {}` means all namespaces,
+/// `emptyDir: {}` is a directory. So it is with what we do not know.
+pub(super) enum Shape {
+    /// Nothing is known.
+    Any,
+    /// Takes no part in the comparison.
+    Ignored,
+    /// An amount of a resource, as text or as a number.
+    Quantity,
+    /// A list of such values.
+    List(&'static Self),
+    /// A map of names to such values; empty it is as absent.
+    Map(&'static Self),
+    /// A structure that is as absent when empty; members that are not named are [`Any`].
+    Struct(Fields),
+    /// A structure that counts also when empty; members that are not named are [`Any`].
+    Optional(Fields),
+}
+
+type Fields = &'static [(&'static str, Shape)];
+
+impl Shape {
+    /// The shape of the member of that name.
+    pub(super) fn member(&self, name: &str) -> &'static Self {
+        match self {
+            Map(value) => value,
+            Struct(fields) | Optional(fields) => {
+                fields.iter().find(|(field, _)| *field == name).map_or(&Any, |(_, shape)| shape)
+            }
+            Any | Ignored | Quantity | List(_) => &Any,
+        }
+    }
+
+    /// The shape of each item of a list.
+    pub(super) const fn item(&self) -> &'static Self {
+        match self {
+            List(item) => item,
+            Any | Ignored | Quantity | Map(_) | Struct(_) | Optional(_) => &Any,
+        }
+    }
+
+    /// Whether an object in this place is as absent when empty.
+    pub(super) const fn is_absent_when_empty(&self) -> bool {
+        match self {
+            Map(_) | Struct(_) => true,
+            Any | Ignored | Quantity | List(_) | Optional(_) => false,
+        }
+    }
+}
+
+/// A pod template.
+///
+/// # Upstream
+/// `core/v1` `PodTemplateSpec`: the fields of type `resource.Quantity` and `ResourceList`, the maps, and the
+/// structures that are not pointers.
+pub(super) static TEMPLATE: Shape = Struct(&[
+    ("metadata", Struct(&[("labels", Struct(&[(super::POD_TEMPLATE_HASH, Ignored)])), ("annotations", TEXTS)])),
+    ("spec", POD),
+]);
+
+const POD: Shape = Struct(&[
+    ("containers", List(&CONTAINER)),
+    ("initContainers", List(&CONTAINER)),
+    ("ephemeralContainers", List(&CONTAINER)),
+    ("resources", Optional(RESOURCES)),
+    ("overhead", QUANTITIES),
+    ("nodeSelector", TEXTS),
+    ("volumes", List(&VOLUME)),
+    (
+        "affinity",
+        Optional(&[("podAffinity", POD_AFFINITY), ("podAntiAffinity", POD_AFFINITY), ("nodeAffinity", NODE_AFFINITY)]),
+    ),
+    ("topologySpreadConstraints", List(&Optional(&[("labelSelector", SELECTOR)]))),
+]);
+
+const CONTAINER: Shape = Optional(&[
+    ("resources", Struct(RESOURCES)),
+    ("env", List(&Optional(&[("valueFrom", Optional(&[("resourceFieldRef", RESOURCE_FIELD)]))]))),
+]);
+
+const VOLUME: Shape = Optional(&[
+    ("emptyDir", Optional(&[("sizeLimit", Quantity)])),
+    ("downwardAPI", DOWNWARD_API),
+    (
+        "projected",
+        Optional(&[(
+            "sources",
+            List(&Optional(&[
+                ("downwardAPI", DOWNWARD_API),
+                ("clusterTrustBundle", Optional(&[("labelSelector", SELECTOR)])),
+                ("podCertificate", Optional(&[("userAnnotations", TEXTS)])),
+            ])),
+        )]),
+    ),
+    ("ephemeral", Optional(&[("volumeClaimTemplate", Optional(&[("metadata", METADATA), ("spec", CLAIM)]))])),
+    ("csi", Optional(&[("volumeAttributes", TEXTS)])),
+    ("flexVolume", Optional(&[("options", TEXTS)])),
+]);
+
+const CLAIM: Shape = Struct(&[("resources", Struct(RESOURCES)), ("selector", SELECTOR)]);
+const METADATA: Shape = Struct(&[("labels", TEXTS), ("annotations", TEXTS)]);
+const RESOURCES: Fields = &[("limits", QUANTITIES), ("requests", QUANTITIES)];
+const QUANTITIES: Shape = Map(&Quantity);
+const TEXTS: Shape = Map(&Any);
+const DOWNWARD_API: Shape = Optional(&[("items", List(&Optional(&[("resourceFieldRef", RESOURCE_FIELD)])))]);
+const RESOURCE_FIELD: Shape = Optional(&[("divisor", Quantity)]);
+const SELECTOR: Shape = Optional(&[("matchLabels", TEXTS)]);
+
+const POD_AFFINITY: Shape = Optional(&[
+    ("requiredDuringSchedulingIgnoredDuringExecution", List(&POD_AFFINITY_TERM)),
+    ("preferredDuringSchedulingIgnoredDuringExecution", List(&Optional(&[("podAffinityTerm", POD_AFFINITY_TERM)]))),
+]);
+const POD_AFFINITY_TERM: Shape = Struct(&[("labelSelector", SELECTOR), ("namespaceSelector", SELECTOR)]);
+const NODE_AFFINITY: Shape =
+    Optional(&[("preferredDuringSchedulingIgnoredDuringExecution", List(&Optional(&[("preference", Struct(&[]))])))]);

@@ -1,0 +1,168 @@
+//! Quantities: what is one, and when two are the same amount.
+
+use kcm_api::Quantity;
+use proptest::prelude::*;
+
+fn quantity(text: &str) -> Quantity {
+    text.parse().expect("the case must be a quantity")
+}
+
+#[test]
+fn forms_of_one_amount_are_equal() {
+    for forms in [
+        &["1", "1.0", "1.", "01", "+1", "1000m", "1000000u", "1000000000n", "1e0", "1E0", "0.001k", "10e-1"][..],
+        &["0", "-0", "0m", "0Gi", "0.000", ".0", "0e9"],
+        &["0.5", ".5", "500m", "5e-1", "0.5000"],
+        &["1k", "1000", "1e3", "1E+3", "0.001M"],
+        &["1Ki", "1024", "1.024k", "0.0009765625Mi"],
+        &["1Gi", "1024Mi", "1048576Ki", "1073741824"],
+        &["1.5Gi", "1536Mi", "1610612736"],
+        &["1E", "1000P", "1000000T", "1000000000G", "1e18"],
+        &["1Ei", "1024Pi", "1048576Ti", "1152921504606846976"],
+        &["-1.5", "-1500m", "-15e-1"],
+        &["123456789012345678901234567890", "123456789012345678901234567890.0"],
+    ] {
+        for form in forms {
+            assert_eq!(quantity(form), quantity(forms[0]), "{form}");
+            assert_eq!(quantity(form).to_string(), quantity(forms[0]).to_string(), "{form}");
+        }
+    }
+}
+
+#[test]
+fn amounts_are_ordered_by_value() {
+    let ascending = [
+        "-1Ei", "-1k", "-1", "-1m", "-1n", "0", "1n", "1u", "1m", "0.1", "999m", "1", "1.5", "2", "1k", "1Ki", "1M",
+        "1Mi", "1G", "1Gi", "1T", "1Ti", "1P", "1Pi", "1E", "1Ei", "1e100",
+    ];
+    for (at, one) in ascending.iter().enumerate() {
+        for (other_at, other) in ascending.iter().enumerate() {
+            assert_eq!(quantity(one).cmp(&quantity(other)), at.cmp(&other_at), "{one} {other}");
+        }
+    }
+}
+
+#[test]
+fn what_is_less_than_a_billionth_is_rounded_away_from_zero() {
+    for (text, rounded) in [
+        ("0.1n", "1n"),
+        ("1e-100", "1n"),
+        ("-0.1n", "-1n"),
+        ("1.0000000001", "1.000000001"),
+        ("0.9999999999", "1"),
+        ("0.00000000000001Gi", "10738n"),
+        ("0.0000000000", "0"),
+    ] {
+        assert_eq!(quantity(text), quantity(rounded), "{text}");
+    }
+}
+
+#[test]
+fn only_binary_amounts_are_capped() {
+    let most = "9223372036854775807";
+    for text in ["8Ei", "1000Ei", "99999999999999999999Ki", "7.9999999999999999999Ei"] {
+        assert_eq!(quantity(text), quantity(most), "{text}");
+        assert_eq!(quantity(&format!("-{text}")), quantity(&format!("-{most}")), "-{text}");
+    }
+    assert!(quantity("7.5Ei") < quantity(most));
+    assert!(quantity("10E") > quantity(most));
+    assert!(quantity("1e30") > quantity("10E"));
+}
+
+#[test]
+fn what_is_no_quantity_is_refused() {
+    for text in [
+        "",
+        " ",
+        "-",
+        "+",
+        ".",
+        "m",
+        "Ki",
+        "1 ",
+        " 1",
+        "1 Gi",
+        "1K",
+        "1ki",
+        "1kI",
+        "1mi",
+        "1GiB",
+        "1b",
+        "1e",
+        "1e1.5",
+        "1e+",
+        "1Ee3",
+        "1Gi3",
+        "1,5",
+        "1.2.3",
+        "--1",
+        "+-1",
+        "0x10",
+        "NaN",
+        "inf",
+        "1e99999999999",
+        "١",
+    ] {
+        assert!(text.parse::<Quantity>().is_err(), "{text:?}");
+    }
+    assert_eq!("1K".parse::<Quantity>().unwrap_err().to_string(), "\"1K\" is not a quantity");
+}
+
+/// Suffix and what it is in billionths.
+const SUFFIXES: [(&str, i128); 16] = [
+    ("n", 1),
+    ("u", 1_000),
+    ("m", 1_000_000),
+    ("", 1_000_000_000),
+    ("k", 1_000_000_000_000),
+    ("M", 1_000_000_000_000_000),
+    ("G", 1_000_000_000_000_000_000),
+    ("T", 1_000_000_000_000_000_000_000),
+    ("e3", 1_000_000_000_000),
+    ("E+6", 1_000_000_000_000_000),
+    ("e-3", 1_000_000),
+    ("e-9", 1),
+    ("Ki", 1_000_000_000 << 10),
+    ("Mi", 1_000_000_000 << 20),
+    ("Gi", 1_000_000_000 << 30),
+    ("Ti", 1_000_000_000 << 40),
+];
+
+/// A quantity, and its amount in billionths as integers of 128 bits count it.
+fn amount() -> impl Strategy<Value = (String, i128)> {
+    (-999_999_i128..=999_999, 0_usize..4, prop::sample::select(&SUFFIXES)).prop_map(
+        |(number, places, (suffix, factor))| {
+            let point = 10_i128.pow(u32::try_from(places).expect("must be small"));
+            let sign = if number < 0 { "-" } else { "" };
+            let (whole, fraction) = (number.abs() / point, number.abs() % point);
+            let dot = if places > 0 { format!(".{fraction:0places$}") } else { String::new() };
+            let scaled = number.abs() * factor;
+            let rounded = (scaled + point - 1) / point * number.signum();
+            (format!("{sign}{whole}{dot}{suffix}"), rounded)
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn compares_as_integers_do((one, amount) in amount(), (other, other_amount) in amount()) {
+        prop_assert_eq!(quantity(&one).cmp(&quantity(&other)), amount.cmp(&other_amount), "{} {}", one, other);
+    }
+
+    #[test]
+    fn is_the_amount_that_integers_make_it((text, amount) in amount()) {
+        prop_assert_eq!(quantity(&text), quantity(&format!("{amount}n")), "{}", text);
+    }
+
+    #[test]
+    fn what_is_displayed_is_the_same_quantity((text, _) in amount()) {
+        let shown = quantity(&text).to_string();
+        prop_assert_eq!(quantity(&shown), quantity(&text));
+        prop_assert_eq!(quantity(&shown).to_string(), shown);
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in "[-+0-9.eEinumkKMGTP]{0,12}|.{0,6}") {
+        drop(text.parse::<Quantity>());
+    }
+}
