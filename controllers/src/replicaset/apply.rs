@@ -6,22 +6,25 @@ use std::time::Duration;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use jiff::Timestamp;
 use kcm_api::views::{Pod, ReplicaSet, ReplicaSetStatus};
-use kcm_api::{KnownView as _, ObjectKey, PartialObjectMeta};
-use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Part, Patch, Payload};
+use kcm_api::{KnownView as _, ObjectKey};
+use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Part, Payload};
 use kcm_framework::clock::Clock;
 use kcm_framework::events::ObjectReference;
 use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Recorder, Session, async_trait};
 
 use super::batch::SlowStart;
-use super::body::{Template, adoption, release};
-use super::claim::{Claims, plan_claims};
-use super::error::{Behind, ClaimError, PodClaimError, ScaleError, retried};
+use super::body::Template;
+use super::claim::plan_claims;
+use super::error::ScaleError;
 use super::metrics::Metrics;
 use super::notice::Notice;
 use super::observe::Caches;
 use super::plan::{Plan, Step, plan};
 use super::settings::Settings;
 use super::status::{Counted, recheck_at, status, with_status};
+use crate::shared::adoption::settle;
+use crate::shared::error::{Behind, retried};
+use crate::shared::ownership::Owner;
 
 /// How often another name is tried for a pod whose name is taken, as the API server does for names that it makes.
 const NAMES_TRIED: usize = 8;
@@ -53,7 +56,7 @@ impl Reconcile for Reconciler {
         let work = Work { reconciler: self, session, owner };
         let claims = plan_claims(&observed, selector);
         let terminating = claims.terminating;
-        let active = work.claim(claims).await?;
+        let active = settle(session, Owner::of(owner), claims.active).await?;
 
         let scaled = match plan(&observed, &active, self.settings, self.clock.now()) {
             Plan::Rest(why) => {
@@ -97,64 +100,6 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Adopts and releases; the pods that count from then on.
-    ///
-    /// # Errors
-    /// Any failure, after everything was tried: without knowing its pods a replica set is not scaled.
-    async fn claim(&self, claims: Claims) -> Result<Vec<Arc<Pod>>, ReconcileError> {
-        let mut active = claims.kept;
-        let mut errors = Vec::new();
-        for pod in &claims.release {
-            match self.patch(pod, Payload::json(&release(self.owner, pod))).await {
-                Ok(()) => tracing::info!(pod = %pod.metadata.key, "Released pod"),
-                // The pod is gone, or the reference is.
-                Err(error) if error.is_not_found() || error.is_invalid() => {}
-                Err(error) => errors.push(PodClaimError::Release(error)),
-            }
-        }
-        if !claims.adopt.is_empty() {
-            match self.recheck_owner().await {
-                Ok(()) => self.adopt(claims.adopt, &mut active, &mut errors).await,
-                Err(error) => errors.push(error),
-            }
-        }
-        ClaimError::of(errors).map_or(Ok(active), |error| Err(error.into()))
-    }
-
-    async fn adopt(&self, orphans: Vec<Arc<Pod>>, active: &mut Vec<Arc<Pod>>, errors: &mut Vec<PodClaimError>) {
-        for pod in orphans {
-            match self.patch(&pod, Payload::json(&adoption(self.owner, &pod))).await {
-                Ok(()) => {
-                    tracing::info!(pod = %pod.metadata.key, "Adopted pod");
-                    active.push(pod);
-                }
-                Err(error) if error.is_not_found() => {}
-                Err(error) => errors.push(PodClaimError::Adopt(error)),
-            }
-        }
-    }
-
-    async fn patch(&self, pod: &Pod, body: Payload) -> Result<(), ApiError> {
-        self.session.patch(&Pod::RESOURCE, &pod.metadata.key, Part::Whole, Patch::Strategic(body)).await.map(|_| ())
-    }
-
-    /// Makes sure, with the API server and not with a cache, that the replica set is there and not being deleted.
-    ///
-    /// What is adopted afterwards cannot have been orphaned by a deletion that we had not seen.
-    async fn recheck_owner(&self) -> Result<(), PodClaimError> {
-        let key = &self.owner.metadata.key;
-        let live: PartialObjectMeta =
-            self.session.api().get(&ReplicaSet::RESOURCE, key).await.map_err(PodClaimError::Recheck)?;
-        let behind = if live.metadata.uid != self.owner.metadata.uid {
-            Behind::Replaced { got: live.metadata.uid, wanted: self.owner.metadata.uid.clone() }
-        } else if let Some(since) = live.metadata.deletion_timestamp {
-            Behind::Terminating { since }
-        } else {
-            return Ok(());
-        };
-        Err(PodClaimError::Behind { owner: key.clone(), behind })
-    }
-
     async fn apply(&self, step: Step) -> Result<(), ScaleError> {
         match step {
             Step::CreatePods { count } => self.create_pods(count).await,

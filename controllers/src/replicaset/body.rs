@@ -1,12 +1,13 @@
-//! What is sent: new pods, and the patches of adoption and release.
+//! What is sent: new pods.
 
 use kcm_api::views::{Pod, ReplicaSet};
-use kcm_api::{Istr, KnownView as _, OwnerReference, Resource, Uid};
+use kcm_api::{KnownView as _, OwnerReference, Resource};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::shared::ownership::Owner;
+
 const POD: &Resource = &Pod::RESOURCE;
-const REPLICA_SET: &Resource = &ReplicaSet::RESOURCE;
 
 /// The parts of a template that go into every pod, as the API server served them.
 ///
@@ -33,7 +34,7 @@ impl<'a> Template<'a> {
             namespace: owner.metadata.key.namespace().unwrap_or_default(),
             // Always a valid beginning of a name: names of replica sets are valid names of pods.
             generate_name: format!("{}-", owner.metadata.key.name()),
-            owner: controller_reference(owner),
+            owner: Owner::of(owner).reference(),
         }
     }
 
@@ -61,31 +62,6 @@ impl<'a> Template<'a> {
     }
 }
 
-/// The patch that makes `owner` the controller of `pod`, if that is still the same pod.
-///
-/// Owners merge by uid: one that is there already as a mere owner becomes the controller, others stay, and a second
-/// controller is refused.
-pub(super) fn adoption(owner: &ReplicaSet, pod: &Pod) -> impl Serialize + use<> {
-    Patch { metadata: AdoptionMeta { owner_references: [controller_reference(owner)], uid: pod.metadata.uid.clone() } }
-}
-
-/// The patch that takes `owner` out of the owners of `pod`, if that is still the same pod.
-pub(super) fn release(owner: &ReplicaSet, pod: &Pod) -> impl Serialize + use<> {
-    let removal = Removal { patch: "delete", uid: owner.metadata.uid.clone() };
-    Patch { metadata: ReleaseMeta { uid: pod.metadata.uid.clone(), owner_references: [removal] } }
-}
-
-fn controller_reference(owner: &ReplicaSet) -> OwnerReference {
-    OwnerReference {
-        api_version: REPLICA_SET.api_version().into(),
-        kind: Istr::from(&*REPLICA_SET.kind),
-        name: owner.metadata.key.name().into(),
-        uid: owner.metadata.uid.clone(),
-        controller: true,
-        block_owner_deletion: true,
-    }
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct NewPod<'a> {
@@ -109,31 +85,4 @@ struct NewMeta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     finalizers: Option<&'a RawValue>,
     owner_references: [&'a OwnerReference; 1],
-}
-
-#[derive(Serialize)]
-struct Patch<M> {
-    metadata: M,
-}
-
-// The uid comes last in one patch and first in the other because upstream sends them so.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AdoptionMeta {
-    owner_references: [OwnerReference; 1],
-    uid: Uid,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ReleaseMeta {
-    uid: Uid,
-    owner_references: [Removal; 1],
-}
-
-#[derive(Serialize)]
-struct Removal {
-    #[serde(rename = "$patch")]
-    patch: &'static str,
-    uid: Uid,
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use kcm_api::views::{Pod, ReplicaSet, ReplicaSetView};
-use kcm_api::{Istr, ObjectKey, Selector, Uid};
+use kcm_api::{ObjectKey, Selector};
 use kcm_informers::{Index, Informer};
 
-use super::claim::is_owned;
 use super::rank::Occupancy;
 use super::wiring::ReplicaSets;
+use crate::shared::ownership::{Holder, Owner, by_holder};
 
 /// A replica set and what bears on it, at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,15 +21,6 @@ pub(super) struct Observed {
     pub(super) occupancy: Occupancy,
 }
 
-/// Who has a pod, as the index of pods tells.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Holder {
-    /// The controller with that uid.
-    Controller(Uid),
-    /// Nobody, in that namespace.
-    Nobody(Istr),
-}
-
 /// The caches that the controller reads.
 #[derive(Clone)]
 pub(super) struct Caches {
@@ -37,17 +28,14 @@ pub(super) struct Caches {
     pub(super) replica_sets: Informer<ReplicaSet>,
     /// Pods.
     pub(super) pods: Informer<Pod>,
-    siblings: Index<ReplicaSet, Uid>,
+    siblings: Index<ReplicaSet, Holder>,
     by_holder: Index<Pod, Holder>,
 }
 
 impl Caches {
     /// Adds the indexes that observation needs.
     pub(super) fn new(replica_sets: Informer<ReplicaSet>, pods: Informer<Pod>) -> Self {
-        let siblings = replica_sets.index("controllerUID", |replica_set: &ReplicaSet| {
-            replica_set.metadata.controller().map(|controller| controller.uid.clone())
-        });
-        let by_holder = pods.index("holder", |pod: &Pod| [holder(pod)]);
+        let (siblings, by_holder) = (by_holder(&replica_sets), by_holder(&pods));
         Self { replica_sets, pods, siblings, by_holder }
     }
 
@@ -64,7 +52,7 @@ impl Caches {
 
     fn pods_of(&self, owner: &ReplicaSetView) -> Vec<Arc<Pod>> {
         let mut pods = self.by_holder.get(&Holder::Controller(owner.metadata.uid.clone()));
-        pods.retain(|pod| is_owned(owner, pod));
+        pods.retain(|pod| Owner::of(owner).owns(&pod.metadata));
         if let (Some(namespace), Ok(selector)) = (owner.metadata.key.namespace(), &owner.selector) {
             let orphans = self.by_holder.get(&Holder::Nobody(namespace.into()));
             pods.extend(orphans.into_iter().filter(|pod| selector.matches(&pod.metadata.labels)));
@@ -80,7 +68,7 @@ impl Caches {
             return Occupancy::default();
         };
         // An owner reference does not cross namespaces, so those elsewhere are somebody's mistake.
-        let siblings = self.siblings.get(&controller.uid);
+        let siblings = self.siblings.get(&Holder::Controller(controller.uid.clone()));
         let selectors: Vec<&Selector> = siblings
             .iter()
             .filter(|sibling| sibling.metadata.key.namespace() == Some(namespace))
@@ -99,12 +87,5 @@ impl ReplicaSets for Informer<ReplicaSet> {
 
     fn in_namespace(&self, namespace: &str) -> Vec<Arc<ReplicaSet>> {
         Informer::in_namespace(self, namespace)
-    }
-}
-
-fn holder(pod: &Pod) -> Holder {
-    match pod.metadata.controller() {
-        Some(controller) => Holder::Controller(controller.uid.clone()),
-        None => Holder::Nobody(pod.metadata.key.namespace().unwrap_or_default().into()),
     }
 }

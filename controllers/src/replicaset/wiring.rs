@@ -8,7 +8,7 @@ use kcm_api::views::{Pod, ReplicaSet};
 use kcm_informers::{Change, Origin};
 
 use super::KIND;
-use super::claim::is_owned;
+use crate::shared::ownership::Owner;
 
 /// A replica set to look at, now or later.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn wake_owner(pod: &Pod, replica_sets: &impl ReplicaSets) -> Vec<Wake> {
 fn owner_of(pod: &Pod, replica_sets: &impl ReplicaSets) -> Option<Arc<ReplicaSet>> {
     let reference = pod.metadata.controller().filter(|reference| reference.kind == KIND)?;
     let key = ObjectKey::namespaced(pod.metadata.key.namespace()?, &*reference.name);
-    replica_sets.get(&key).filter(|owner| is_owned(owner, pod))
+    replica_sets.get(&key).filter(|owner| Owner::of(&***owner).owns(&pod.metadata))
 }
 
 /// All replica sets that could adopt the pod; more than one is a mistake of their author's, and each gets its chance.

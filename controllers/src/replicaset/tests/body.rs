@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::fixtures::{pod, replica_set};
-use crate::replicaset::body::{Template, adoption, release};
+use super::fixtures::replica_set;
+use crate::replicaset::body::Template;
 
 fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap()
@@ -70,25 +70,4 @@ fn a_bare_template_makes_a_bare_pod() {
     let made: Value = serde_json::from_str(&text(&Template::of(&owner).pod("web-1"))).unwrap();
     assert_eq!(made["metadata"]["labels"], json!({ "app": "web" }));
     assert_eq!((made.get("spec"), made["metadata"].get("annotations")), (None, None));
-}
-
-#[test]
-fn adoption_names_the_controller_and_the_pod() {
-    let (owner, pod) = (replica_set("web").build(), pod("a").orphan().build());
-    assert_eq!(
-        text(&adoption(&owner, &pod)),
-        concat!(
-            r#"{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","#,
-            r#""uid":"uid-of-web","controller":true,"blockOwnerDeletion":true}],"uid":"uid-of-a"}}"#,
-        )
-    );
-}
-
-#[test]
-fn release_names_the_pod_and_who_lets_go() {
-    let (owner, pod) = (replica_set("web").uid(r#"odd"uid"#).build(), pod("a").build());
-    assert_eq!(
-        text(&release(&owner, &pod)),
-        r#"{"metadata":{"uid":"uid-of-a","ownerReferences":[{"$patch":"delete","uid":"odd\"uid"}]}}"#
-    );
 }

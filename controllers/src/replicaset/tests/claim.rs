@@ -4,7 +4,9 @@ use kcm_api::Selector;
 use serde_json::json;
 
 use super::fixtures::{PodBuilder, ReplicaSetBuilder, build, names, observed, pod, replica_set};
-use crate::replicaset::claim::{Claim, Why, claim, plan_claims};
+use crate::replicaset::claim::plan_claims;
+use crate::shared::claim::{Claim, Why, claim};
+use crate::shared::ownership::Owner;
 
 struct Case {
     name: &'static str,
@@ -51,7 +53,7 @@ fn each_pod_is_kept_adopted_released_or_left_for_a_reason() {
             name: "nobody's and terminating",
             owner: web(),
             pod: pod("a").orphan().terminating(),
-            claim: Claim::Leave(Why::PodTerminating),
+            claim: Claim::Leave(Why::Terminating),
         },
         Case {
             name: "another's, though selected",
@@ -92,7 +94,7 @@ fn each_pod_is_kept_adopted_released_or_left_for_a_reason() {
     ] {
         let (owner, pod) = (owner.build(), pod.build());
         let selector = owner.selector.as_ref().unwrap();
-        assert_eq!(claim(&owner, selector, &pod), expected, "{name}");
+        assert_eq!(claim(Owner::of(&*owner), selector, &pod.metadata), expected, "{name}");
     }
 }
 
@@ -117,9 +119,9 @@ fn only_active_pods_are_claimed_and_terminating_ones_of_its_own_are_counted() {
     let observed = observed(&replica_set("web"), &pods);
     let selector = observed.owner.selector.as_ref().unwrap();
     let claims = plan_claims(&observed, selector);
-    assert_eq!(names(&claims.kept), ["kept"]);
-    assert_eq!(names(&claims.adopt), ["a-orphan", "z-orphan"], "in the order of names");
-    assert_eq!(names(&claims.release), ["a-released", "z-released"], "in the order of names");
+    assert_eq!(names(&claims.active.kept), ["kept"]);
+    assert_eq!(names(&claims.active.adopt), ["a-orphan", "z-orphan"], "in the order of names");
+    assert_eq!(names(&claims.active.release), ["a-released", "z-released"], "in the order of names");
     assert_eq!(claims.terminating, 1);
 }
 
@@ -127,6 +129,6 @@ fn only_active_pods_are_claimed_and_terminating_ones_of_its_own_are_counted() {
 fn an_absent_selector_releases_everything() {
     let observed = observed(&replica_set("web"), &[pod("a"), pod("b").orphan()]);
     let claims = plan_claims(&observed, &Selector::nothing());
-    assert_eq!(claims.release, build(&[pod("a")]));
-    assert!(claims.kept.is_empty() && claims.adopt.is_empty());
+    assert_eq!(claims.active.release, build(&[pod("a")]));
+    assert!(claims.active.kept.is_empty() && claims.active.adopt.is_empty());
 }

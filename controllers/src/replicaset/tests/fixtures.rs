@@ -2,33 +2,22 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use kcm_api::View as _;
 use kcm_api::views::{Pod, ReplicaSet};
-use kcm_api::{ObjectKey, View as _};
 use serde_json::{Value, json};
 
+pub(crate) use crate::cluster::{NAMESPACE, key, now};
 use crate::replicaset::observe::Observed;
 use crate::replicaset::rank::Occupancy;
 use crate::replicaset::settings::Settings;
 
-/// The namespace of everything.
-pub(crate) const NAMESPACE: &str = "shop";
-
 /// All gates as they are by default.
 pub(crate) const DEFAULTS: Settings = Settings { terminating_replicas: true, pod_deletion_cost: true };
-
-/// The time of every test.
-pub(crate) fn now() -> Timestamp {
-    "2026-01-02T12:00:00Z".parse().unwrap()
-}
 
 /// That long before [`now`].
 pub(crate) fn ago(seconds: i64) -> String {
     (now() - SignedDuration::from_secs(seconds)).to_string()
-}
-
-pub(crate) fn key(name: &str) -> ObjectKey {
-    ObjectKey::namespaced(NAMESPACE, name)
 }
 
 /// What was observed of a replica set with these pods, none of which has neighbours.
@@ -87,10 +76,6 @@ impl ReplicaSetBuilder {
 
     pub(crate) fn template_labels(self, labels: Value) -> Self {
         self.with("/spec/template/metadata", "labels", labels)
-    }
-
-    pub(crate) fn uid(self, uid: &str) -> Self {
-        self.with("/metadata", "uid", json!(uid))
     }
 
     pub(crate) fn version(self, version: &str) -> Self {

@@ -1,0 +1,87 @@
+//! What happens when answers are lost, caches are behind, and others write too.
+
+use std::time::Duration;
+
+use kcm_sandbox::{DEPLOYMENTS, Fault, REPLICA_SETS, Status, Verb};
+use serde_json::json;
+
+use super::with_image;
+use crate::deployment::tests::cluster::Cluster;
+use crate::deployment::tests::fixtures::deployment;
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_whose_answer_was_lost_is_not_made_again() {
+    let cluster = Cluster::start_both(|sandbox| {
+        sandbox.faults().inject(Fault::on(Verb::Create).resource(REPLICA_SETS).times(2).lose_answer());
+    })
+    .await;
+    cluster.create(&deployment("web").replicas(2));
+    cluster.run_to_the_end().await;
+    cluster.patch(&with_image("image:2"));
+    cluster.run_to_the_end().await;
+    assert_eq!((cluster.sets().len(), cluster.requests("POST").len()), (2, 2));
+    assert_eq!(cluster.status().get("collisionCount"), None);
+    assert_eq!(cluster.progress(), "NewReplicaSetAvailable");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scaling_whose_answer_was_lost_is_not_made_again() {
+    let cluster = Cluster::start(|_| {}).await;
+    cluster.create(&deployment("web").replicas(2));
+    cluster.until("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.settle().await;
+    let lost = Fault::on(Verb::Update).resource(REPLICA_SETS).times(1).lose_answer();
+    cluster.sandbox.faults().inject(lost);
+    cluster.sandbox.clear_requests();
+    cluster.patch(&json!({ "spec": { "replicas": 5 } }));
+    cluster.until("it is told", |_| cluster.status()["observedGeneration"] == 2).await;
+    cluster.settle().await;
+    let puts = cluster.requests("PUT");
+    assert_eq!(puts.iter().filter(|request| request.path.contains("/replicasets/")).count(), 1);
+    assert_eq!(cluster.sets()[0]["spec"]["replicas"], 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_that_are_behind_make_no_second_set_and_no_second_step() {
+    let cluster = Cluster::start_both(|sandbox| {
+        sandbox.faults().delay_events(&REPLICA_SETS, Duration::from_secs(2));
+        sandbox.faults().delay_events(&DEPLOYMENTS, Duration::from_secs(1));
+    })
+    .await;
+    cluster.create(&deployment("web").replicas(4));
+    cluster.run_to_the_end().await;
+    cluster.patch(&with_image("image:2"));
+    cluster.run_to_the_end().await;
+    assert_eq!(cluster.requests("POST").len(), 2);
+    let conflicts = cluster.requests("").into_iter().filter(|request| request.status == Some(409)).count();
+    assert_eq!(conflicts, 0, "what was written is read before it is written again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_tried_again_with_what_is_there_now() {
+    let cluster = Cluster::start(|sandbox| {
+        let conflict = Status::conflict(&DEPLOYMENTS, "web", "the object has been modified");
+        sandbox.faults().inject(Fault::on(Verb::Update).resource(DEPLOYMENTS).times(1).fail(conflict));
+    })
+    .await;
+    cluster.create(&deployment("web"));
+    cluster.until("the status is written", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.settle().await;
+    let methods: Vec<_> = cluster.requests("").iter().map(|request| request.method.clone()).collect();
+    assert_eq!(methods, ["POST", "PUT", "PUT"]);
+    assert_eq!(cluster.progress(), "FoundNewReplicaSet", "nobody knows any more who made it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_costs_no_more_writes_than_steps() {
+    let cluster = Cluster::start_both(|_| {}).await;
+    cluster.create(&deployment("web").replicas(2).rolling(1, 0));
+    cluster.run_to_the_end().await;
+    cluster.sandbox.clear_requests();
+    cluster.patch(&with_image("image:2"));
+    cluster.run_to_the_end().await;
+    let count = |of: &str| cluster.requests("PUT").iter().filter(|request| request.path.contains(of)).count();
+    // new 1; old 1, new 2, old 0: the first comes with its creation.
+    assert_eq!((cluster.requests("POST").len(), count("/replicasets/")), (1, 3));
+    assert!(count("/deployments/") <= 14, "{}", count("/deployments/"));
+}

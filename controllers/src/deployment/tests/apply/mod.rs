@@ -1,0 +1,13 @@
+//! Whole reconciles, on an API server in this process.
+
+mod claims;
+mod creation;
+mod faults;
+mod flows;
+
+use serde_json::{Value, json};
+
+/// The merge patch that gives the deployment another template.
+fn with_image(image: &str) -> Value {
+    json!({ "spec": { "template": { "spec": { "containers": [{ "name": "main", "image": image }] } } } })
+}

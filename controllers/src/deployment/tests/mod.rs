@@ -1,0 +1,15 @@
+mod annotations;
+mod apply;
+mod cleanup;
+mod cluster;
+mod counts;
+mod fixtures;
+mod notice;
+mod plan;
+mod proportion;
+mod recreate;
+mod rollback;
+mod rolling;
+mod sets;
+mod status;
+mod wiring;

@@ -1,0 +1,53 @@
+//! Events, by the words that people grep for.
+
+use kcm_framework::events::EventType;
+
+use crate::deployment::notice::Notice;
+
+#[test]
+fn events_read_as_upstreams_do() {
+    let name = || "web".to_owned();
+    let scaled = |from, to| Notice::Scaled { name: "web-5d4".to_owned(), from, to };
+    for (notice, event_type, reason, text) in [
+        (
+            Notice::SelectingAll,
+            EventType::Warning,
+            "SelectingAll",
+            "This deployment is selecting all pods. A non-empty selector is required.",
+        ),
+        (scaled(0, 3), EventType::Normal, "ScalingReplicaSet", "Scaled up replica set web-5d4 from 0 to 3"),
+        (scaled(3, 1), EventType::Normal, "ScalingReplicaSet", "Scaled down replica set web-5d4 from 3 to 1"),
+        (
+            Notice::CreateFailed { message: "Failed to create".to_owned() },
+            EventType::Warning,
+            "ReplicaSetCreateError",
+            "Failed to create",
+        ),
+        (
+            Notice::RolledBack { name: name(), revision: 2 },
+            EventType::Normal,
+            "DeploymentRollback",
+            "Rolled back deployment \"web\" to revision 2",
+        ),
+        (
+            Notice::NoLastRevision,
+            EventType::Warning,
+            "DeploymentRollbackRevisionNotFound",
+            "Unable to find last revision.",
+        ),
+        (
+            Notice::NoSuchRevision,
+            EventType::Warning,
+            "DeploymentRollbackRevisionNotFound",
+            "Unable to find the revision to rollback to.",
+        ),
+        (
+            Notice::TemplateUnchanged { name: name() },
+            EventType::Warning,
+            "DeploymentRollbackTemplateUnchanged",
+            "The rollback revision contains the same template as current deployment \"web\"",
+        ),
+    ] {
+        assert_eq!((notice.event_type(), notice.reason(), notice.message().as_str()), (event_type, reason, text));
+    }
+}

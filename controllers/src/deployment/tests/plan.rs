@@ -1,0 +1,373 @@
+//! The order of a reconcile, and what each course of it comes to.
+
+use kcm_api::Uid;
+use kcm_api::views::PodPhase;
+use serde_json::json;
+
+use super::fixtures::{DEFAULTS, DeploymentBuilder, SetBuilder, build, deployment, now, progressing, set};
+use crate::deployment::observe::Observed;
+use crate::deployment::plan::{
+    Course, Plan, Refusal, Step, plan, plan_for_everything, report_collision, report_failed_creation,
+};
+use crate::deployment::rollback::Rollback;
+
+fn planned_with(owner: &DeploymentBuilder, sets: &[SetBuilder], pods: &[(&str, PodPhase)]) -> Result<Plan, Refusal> {
+    let pods = pods.iter().map(|(set, phase)| (Uid::from(format!("uid-of-{set}").as_str()), *phase)).collect();
+    let observed = Observed { deployment: owner.build(), replica_sets: build(sets), pods };
+    plan(&observed, build(sets), DEFAULTS, now())
+}
+
+fn planned(owner: &DeploymentBuilder, sets: &[SetBuilder]) -> Plan {
+    planned_with(owner, sets, &[]).unwrap()
+}
+
+/// A step in a word: what, which, and to which size.
+fn words(plan: &Plan) -> Vec<String> {
+    let word = |step: &Step| match step {
+        Step::Tell(notice) => format!("tell {}", notice.reason()),
+        Step::Create(set) => format!("create {}", set.replicas),
+        Step::Edit(edit) if edit.is_scale() => {
+            format!("scale {} {} {}", edit.set.metadata.key.name(), edit.set.replicas, edit.replicas)
+        }
+        Step::Edit(edit) => format!("edit {}", edit.set.metadata.key.name()),
+        Step::Delete(set) => format!("delete {}", set.metadata.key.name()),
+        Step::RollBack { rollback, present } => {
+            let what = match rollback {
+                Rollback::To { revision, .. } => format!("to {revision}"),
+                Rollback::NoLastRevision => "without last".to_owned(),
+                Rollback::NoSuchRevision => "without such".to_owned(),
+                Rollback::TemplateUnchanged => "to the same".to_owned(),
+            };
+            format!("roll back {what} from {present}")
+        }
+    };
+    plan.steps.iter().map(word).collect()
+}
+
+fn progress(plan: &Plan) -> Option<&str> {
+    let conditions = &plan.report.as_ref()?.status.conditions;
+    conditions.iter().find(|condition| condition.type_ == "Progressing").map(|condition| condition.reason.as_str())
+}
+
+/// The set of the present template, which knows the sizes of a deployment of so many with a surge of 1.
+fn new(replicas: i32, available: i32) -> SetBuilder {
+    set("new").replicas(replicas, available).revision("2").sizes(4, 5).created(10)
+}
+
+fn old(replicas: i32, available: i32) -> SetBuilder {
+    set("old").image("image:0").replicas(replicas, available).revision("1").sizes(4, 5).created(100)
+}
+
+/// A deployment of 4 that had rolled to revision 2.
+fn web() -> DeploymentBuilder {
+    deployment("web").replicas(4).settled("2")
+}
+
+struct Case {
+    name: &'static str,
+    owner: DeploymentBuilder,
+    sets: Vec<SetBuilder>,
+    course: Course,
+    steps: &'static [&'static str],
+    progress: Option<&'static str>,
+}
+
+const ENDED: Option<&str> = Some("NewReplicaSetAvailable");
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table, a row per course")]
+fn the_first_course_that_applies_is_taken() {
+    let rollback =
+        |to: &str| json!({ "deprecated.deployment.rollback.to": to, "deployment.kubernetes.io/revision": "2" });
+    let mid = || vec![old(3, 3), new(2, 1)];
+    for Case { name, owner, sets, course, steps, progress: expected } in [
+        Case {
+            name: "being deleted, whatever else",
+            owner: web().replicas(9).paused().annotations(rollback("1")).terminating(),
+            sets: mid(),
+            course: Course::Terminating,
+            steps: &[],
+            progress: ENDED,
+        },
+        Case {
+            name: "paused, though a rollback is asked for: scaled, but nothing is cleaned up",
+            owner: web().paused().annotations(rollback("1")).with("/spec", "revisionHistoryLimit", json!(0)),
+            sets: vec![old(0, 0), new(3, 3)],
+            course: Course::Paused,
+            steps: &["scale new 3 4"],
+            progress: Some("DeploymentPaused"),
+        },
+        Case {
+            name: "paused: cleaned up",
+            owner: web().paused().with("/spec", "revisionHistoryLimit", json!(0)),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::Paused,
+            steps: &["delete old"],
+            progress: Some("DeploymentPaused"),
+        },
+        Case {
+            name: "paused with a new template: no replica set is made",
+            owner: web().paused().image("image:9"),
+            sets: vec![old(4, 4)],
+            course: Course::Paused,
+            steps: &[],
+            progress: Some("DeploymentPaused"),
+        },
+        Case {
+            name: "paused in mid-rollout and scaled: in proportion",
+            owner: web().replicas(8).paused(),
+            sets: mid(),
+            course: Course::Paused,
+            steps: &["scale new 2 4", "scale old 3 6"],
+            progress: Some("DeploymentPaused"),
+        },
+        Case {
+            name: "a rollback before a change of size",
+            owner: web().replicas(8).annotations(rollback("1")),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::RollBack,
+            steps: &["roll back to 1 from 2"],
+            progress: None,
+        },
+        Case {
+            name: "a rollback to the last",
+            owner: web().annotations(rollback("0")),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::RollBack,
+            steps: &["roll back to 1 from 2"],
+            progress: None,
+        },
+        Case {
+            name: "a rollback waits for the set of the present template",
+            owner: web().image("image:9").annotations(rollback("1")),
+            sets: vec![old(4, 4)],
+            course: Course::RollBack,
+            steps: &["create 1"],
+            progress: Some("NewReplicaSetCreated"),
+        },
+        Case {
+            name: "a rollback to what is no number is none",
+            owner: web().annotations(rollback("x")),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::RollingUpdate,
+            steps: &[],
+            progress: ENDED,
+        },
+        Case {
+            name: "a change of size",
+            owner: web().replicas(6),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::Scale,
+            steps: &["scale new 4 6"],
+            progress: ENDED,
+        },
+        Case {
+            name: "a change of size before a change of template",
+            owner: web().replicas(6).image("image:9"),
+            sets: vec![new(4, 4)],
+            course: Course::Scale,
+            steps: &["scale new 4 6"],
+            progress: ENDED,
+        },
+        Case {
+            name: "the first replica set",
+            owner: deployment("web").replicas(4),
+            sets: vec![],
+            course: Course::RollingUpdate,
+            steps: &["create 4"],
+            progress: Some("NewReplicaSetCreated"),
+        },
+        Case {
+            name: "a change of template: the new one is made with the surge, and an old one gives up what it may",
+            owner: web().image("image:9"),
+            sets: vec![new(4, 4)],
+            course: Course::RollingUpdate,
+            steps: &["create 1", "scale new 4 3"],
+            progress: Some("NewReplicaSetCreated"),
+        },
+        Case {
+            name: "the new one grows before old ones shrink",
+            owner: web(),
+            sets: vec![old(3, 3), new(1, 1)],
+            course: Course::RollingUpdate,
+            steps: &["scale new 1 2"],
+            progress: ENDED,
+        },
+        Case {
+            name: "old ones shrink when the new one cannot grow, each in one write",
+            owner: web(),
+            sets: vec![old(3, 2), new(2, 2)],
+            course: Course::RollingUpdate,
+            steps: &["scale old 3 1"],
+            progress: ENDED,
+        },
+        Case {
+            name: "a rollout that has ended is cleaned up",
+            owner: web().with("/spec", "revisionHistoryLimit", json!(0)),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::RollingUpdate,
+            steps: &["delete old"],
+            progress: ENDED,
+        },
+        Case {
+            name: "at rest",
+            owner: web(),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::RollingUpdate,
+            steps: &[],
+            progress: ENDED,
+        },
+        Case {
+            name: "a set that is adopted by its template is given a revision",
+            owner: deployment("web").replicas(4),
+            sets: vec![set("new").replicas(4, 4)],
+            course: Course::RollingUpdate,
+            steps: &["edit new"],
+            progress: ENDED,
+        },
+        Case {
+            name: "a set that becomes the new one again is renewed and scaled in one write",
+            owner: web().image("image:0"),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::RollingUpdate,
+            steps: &["scale old 0 1"],
+            progress: ENDED,
+        },
+        Case {
+            name: "minReadySeconds are the deployment's",
+            owner: web().with("/spec", "minReadySeconds", json!(7)),
+            sets: vec![new(4, 4)],
+            course: Course::RollingUpdate,
+            steps: &["edit new"],
+            progress: ENDED,
+        },
+        Case {
+            name: "a pause is over",
+            owner: web().status(json!({ "conditions": [progressing("Unknown", "DeploymentPaused", 9000)] })),
+            sets: vec![new(4, 3)],
+            course: Course::RollingUpdate,
+            steps: &[],
+            progress: Some("ReplicaSetUpdated"),
+        },
+        Case {
+            name: "a pause does not mend a rollout that has failed",
+            owner: web()
+                .paused()
+                .status(json!({ "conditions": [progressing("False", "ProgressDeadlineExceeded", 9)] })),
+            sets: vec![new(4, 3)],
+            course: Course::Paused,
+            steps: &[],
+            progress: Some("ProgressDeadlineExceeded"),
+        },
+        Case {
+            name: "recreate: old ones first",
+            owner: web().recreate().image("image:9"),
+            sets: vec![old(1, 1), new(3, 3)],
+            course: Course::Recreate,
+            steps: &["scale old 1 0", "scale new 3 0"],
+            progress: ENDED,
+        },
+        Case {
+            name: "recreate: then the new one",
+            owner: web().recreate().image("image:9"),
+            sets: vec![old(0, 0), new(0, 0)],
+            course: Course::Recreate,
+            steps: &["create 4"],
+            progress: Some("NewReplicaSetCreated"),
+        },
+        Case {
+            name: "recreate: a rollback",
+            owner: web().recreate().image("image:0"),
+            sets: vec![old(0, 0), new(0, 0)],
+            course: Course::Recreate,
+            steps: &["scale old 0 4"],
+            progress: ENDED,
+        },
+    ] {
+        let plan = planned(&owner, &sets);
+        assert_eq!((plan.course, words(&plan)), (course, steps.iter().map(ToString::to_string).collect()), "{name}");
+        assert_eq!(progress(&plan), expected, "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_written_at_rest() {
+    let sets = [old(0, 0), new(4, 4)];
+    let plan = planned(&web(), &sets);
+    assert!(plan.steps.is_empty() && !plan.report.unwrap().is_news(&web().build()));
+    assert_eq!(plan.recheck, None);
+}
+
+#[test]
+fn recreate_waits_for_pods_that_may_run() {
+    let owner = web().recreate().image("image:9");
+    let sets = [old(0, 0), new(0, 0)];
+    for (pods, steps) in [
+        (&[("old", PodPhase::Running)][..], vec![]),
+        (&[("old", PodPhase::Unknown)], vec![]),
+        (&[("new", PodPhase::Failed), ("old", PodPhase::Succeeded)], vec!["create 4"]),
+    ] {
+        assert_eq!(words(&planned_with(&owner, &sets, pods).unwrap()), steps, "{pods:?}");
+    }
+    let owner = web().recreate();
+    let running = [("new", PodPhase::Running)];
+    assert_eq!(words(&planned_with(&owner, &[new(3, 3)], &running).unwrap()), ["scale new 3 4"], "its own may run");
+}
+
+#[test]
+fn the_deployment_has_the_revision_of_its_new_set() {
+    let revision = |owner: &DeploymentBuilder, sets: &[SetBuilder]| planned(owner, sets).report.unwrap().revision;
+    assert_eq!(revision(&web(), &[new(4, 4)]), None, "it has it already");
+    assert_eq!(revision(&deployment("web").replicas(4), &[new(4, 4)]).as_deref(), Some("2"));
+    assert_eq!(revision(&web().image("image:9"), &[old(0, 0), new(4, 4)]).as_deref(), Some("3"), "one that is made");
+    assert_eq!(revision(&web().image("image:0"), &[old(0, 0), new(4, 4)]).as_deref(), Some("3"), "one that is renewed");
+    assert_eq!(revision(&web().image("image:9").paused(), &[new(4, 4)]), None, "there is no new set");
+    assert_eq!(revision(&deployment("web").terminating(), &[new(4, 4)]), None);
+}
+
+#[test]
+fn a_rollout_without_progress_is_looked_at_again() {
+    let told = json!({ "replicas": 4, "availableReplicas": 3, "readyReplicas": 3, "updatedReplicas": 1,
+        "conditions": [progressing("True", "ReplicaSetUpdated", 100)] });
+    let plan = planned(&web().status(told.clone()), &[old(3, 3), new(1, 0).replicas(2, 0)]);
+    assert!(plan.recheck.is_some());
+    assert_eq!(planned(&web().status(told).paused(), &[old(3, 3), new(2, 0)]).recheck, None);
+}
+
+#[test]
+fn an_empty_selector_is_told_and_nothing_else_happens() {
+    let everything =
+        |status| plan_for_everything(&deployment("web").selector(json!({})).generation(3).status(status).build());
+    let plan = everything(json!({ "replicas": 7 }));
+    assert_eq!((plan.course, words(&plan)), (Course::SelectsEverything, vec!["tell SelectingAll".to_owned()]));
+    let status = plan.report.unwrap().status;
+    assert_eq!((status.observed_generation, status.replicas), (3, 7));
+    assert_eq!(everything(json!({ "observedGeneration": 5 })).report.unwrap().status.observed_generation, 5);
+    assert_eq!(planned(&deployment("web").selector(json!({})), &[]).course, Course::SelectsEverything);
+}
+
+#[test]
+fn what_the_api_refuses_is_refused() {
+    let refusal = |owner: DeploymentBuilder| planned_with(&owner, &[], &[]).unwrap_err().to_string();
+    let strategy = |strategy| web().with("/spec", "strategy", strategy);
+    assert_eq!(refusal(strategy(json!({ "type": "Ramped" }))), "unexpected deployment strategy type: Ramped");
+    let broken = strategy(json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": "many" } }));
+    assert_eq!(refusal(broken), "cannot tell the limits of the rolling update");
+    assert_eq!(planned(&strategy(json!({ "type": "Ramped" })).paused(), &[new(4, 4)]).course, Course::Paused);
+}
+
+#[test]
+fn a_failed_creation_is_told_where_progress_is_asked_for() {
+    let report = report_failed_creation(&web().build(), "Failed to create", now()).unwrap();
+    let condition = report.status.conditions.iter().find(|condition| condition.type_ == "Progressing").unwrap();
+    assert_eq!((condition.reason.as_str(), &*condition.message), ("ReplicaSetCreateError", "Failed to create"));
+    let told = web().status(json!({ "conditions": [progressing("False", "ReplicaSetCreateError", 9)] })).build();
+    assert!(!report_failed_creation(&told, "again", now()).unwrap().is_news(&told), "told once");
+    assert_eq!(report_failed_creation(&web().no_deadline().build(), "Failed to create", now()), None);
+}
+
+#[test]
+fn collisions_are_counted() {
+    let counted = |status| report_collision(&deployment("web").status(status).build()).status.collision_count;
+    assert_eq!((counted(json!({})), counted(json!({ "collisionCount": 2 }))), (Some(1), Some(3)));
+}

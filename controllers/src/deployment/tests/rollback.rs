@@ -1,0 +1,65 @@
+//! Requests to roll back, and what becomes of them.
+
+use serde_json::{Value, json};
+
+use super::fixtures::{SetBuilder, build, deployment, set};
+use crate::deployment::notice::Notice;
+use crate::deployment::rollback::Rollback;
+use crate::deployment::sets::Sets;
+
+fn decided(sets: &[SetBuilder], revision: i64) -> Rollback {
+    let owner = deployment("web").build();
+    Rollback::decide(&owner, &Sets::of(&owner, build(sets)), revision)
+}
+
+#[test]
+fn a_request_is_for_a_revision_that_is_there_and_differs() {
+    let old = |revision: &str| set(&format!("r{revision}")).image(revision).revision(revision);
+    let all = [old("1"), old("2"), set("new").revision("5")];
+    let to = |name: &str, revision| Rollback::To { set: old(name).build(), revision };
+    for (name, sets, asked, expected) in [
+        ("a revision", &all[..], 1, to("1", 1)),
+        ("the last one", &all, 0, to("2", 2)),
+        ("the present one", &all, 5, Rollback::TemplateUnchanged),
+        ("one that is not there", &all, 3, Rollback::NoSuchRevision),
+        ("one that cannot be", &all, -3, Rollback::NoSuchRevision),
+        ("the last of one", &all[2..], 0, Rollback::NoLastRevision),
+        ("the last of none", &[], 0, Rollback::NoLastRevision),
+        ("one that is no number is not found", &[set("x").revision("x")], 1, Rollback::NoSuchRevision),
+    ] {
+        assert_eq!(decided(sets, asked), expected, "{name}");
+    }
+}
+
+#[test]
+fn the_template_and_the_notes_come_back_and_the_request_goes() {
+    let notes =
+        json!({ "cause": "edit", "deprecated.deployment.rollback.to": "1", "deployment.kubernetes.io/revision": "1" });
+    let owner = deployment("web").image("image:2").annotations(notes).with("/spec", "brandNew", json!([1]));
+    let old = set("a").revision("1").annotation("cause", "create").with("/spec/template/spec", "brandNew", json!(2.50));
+    let rollback = Rollback::To { set: old.build(), revision: 1 };
+    let document = rollback.document(&owner.build(), "2").unwrap();
+    let expected = owner
+        .clone()
+        .image("image:1")
+        .with("/spec/template/spec", "brandNew", json!(2.50))
+        .annotations(json!({ "cause": "create", "deployment.kubernetes.io/revision": "2" }));
+    assert_eq!(serde_json::from_str::<Value>(document.as_str()).unwrap(), expected.0);
+    let told = rollback.notice(&owner.build());
+    assert_eq!(told, Notice::RolledBack { name: "web".to_owned(), revision: 1 });
+}
+
+#[test]
+fn a_request_that_cannot_be_met_is_cleared() {
+    let owner = deployment("web").annotations(json!({ "note": "kept", "deprecated.deployment.rollback.to": "7" }));
+    for (rollback, notice) in [
+        (Rollback::NoLastRevision, Notice::NoLastRevision),
+        (Rollback::NoSuchRevision, Notice::NoSuchRevision),
+        (Rollback::TemplateUnchanged, Notice::TemplateUnchanged { name: "web".to_owned() }),
+    ] {
+        let document = rollback.document(&owner.build(), "3").unwrap();
+        let expected = owner.clone().annotations(json!({ "note": "kept", "deployment.kubernetes.io/revision": "3" }));
+        assert_eq!(serde_json::from_str::<Value>(document.as_str()).unwrap(), expected.0);
+        assert_eq!(rollback.notice(&owner.build()), notice);
+    }
+}

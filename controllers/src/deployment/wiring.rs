@@ -1,0 +1,133 @@
+//! Which change wakes which deployment.
+
+use std::sync::Arc;
+
+use kcm_api::views::{Deployment, DeploymentStrategy, Pod, ReplicaSet};
+use kcm_api::{KnownView as _, Meta, ObjectKey, Resource};
+use kcm_informers::{Change, Origin};
+
+use crate::shared::ownership::Owner;
+
+const DEPLOYMENT: &Resource = &Deployment::RESOURCE;
+const REPLICA_SET: &Resource = &ReplicaSet::RESOURCE;
+
+/// The deployments that a replica set may belong to.
+pub(super) trait Deployments {
+    /// The deployment of that name.
+    fn get(&self, key: &ObjectKey) -> Option<Arc<Deployment>>;
+
+    /// All of a namespace.
+    fn in_namespace(&self, namespace: &str) -> Vec<Arc<Deployment>>;
+}
+
+/// What lies between a deployment and its pods.
+pub(super) trait Family {
+    /// The replica set of that name.
+    fn replica_set(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>>;
+
+    /// Whether any replica set of the deployment has a pod, in whatever phase.
+    fn has_pods(&self, deployment: &Deployment) -> bool;
+}
+
+/// A deployment is woken by every change of its own, and by a resync.
+///
+/// Its removal wakes it too: what is waiting for it ends then.
+pub(super) fn keys_for_deployment(change: &Change<Deployment>, origin: Origin) -> Vec<ObjectKey> {
+    match change {
+        // A list that shows again what is known is no change; a resync is meant to be one.
+        Change::Updated { old, new } if origin != Origin::Resync && is_same_version(&old.metadata, &new.metadata) => {
+            Vec::new()
+        }
+        Change::Added(deployment)
+        | Change::Updated { new: deployment, .. }
+        | Change::Removed { last: deployment, .. } => vec![deployment.metadata.key.clone()],
+    }
+}
+
+/// A replica set wakes the deployment that its controller reference means, before and after the change; one that is
+/// nobody's wakes all that select it, and only one of them will have it.
+pub(super) fn keys_for_replica_set(change: &Change<ReplicaSet>, deployments: &impl Deployments) -> Vec<ObjectKey> {
+    match change {
+        // One that was terminating when we first saw it is one less, not one more.
+        Change::Added(set) if set.metadata.is_terminating() || set.metadata.controller().is_some() => {
+            owner_of(&set.metadata, deployments)
+        }
+        Change::Added(set) => selecting(&set.metadata, deployments),
+        Change::Updated { old, new } => keys_for_updated_set(&old.metadata, &new.metadata, deployments),
+        Change::Removed { last, certain: _ } => owner_of(&last.metadata, deployments),
+    }
+}
+
+fn keys_for_updated_set(old: &Meta, new: &Meta, deployments: &impl Deployments) -> Vec<ObjectKey> {
+    if is_same_version(old, new) {
+        return Vec::new();
+    }
+    let has_other_owner = old.controller() != new.controller();
+    let mut keys = if has_other_owner { owner_of(old, deployments) } else { Vec::new() };
+    if new.controller().is_some() {
+        keys.extend(owner_of(new, deployments));
+    } else if has_other_owner || old.labels != new.labels {
+        keys.extend(selecting(new, deployments));
+    }
+    keys
+}
+
+/// A pod wakes nobody but, when the last one is gone, a deployment that waits for that before it starts new ones.
+///
+/// Everything else about pods is told by the status of their replica sets.
+pub(super) fn keys_for_pod(
+    change: &Change<Pod>,
+    deployments: &impl Deployments,
+    family: &impl Family,
+) -> Vec<ObjectKey> {
+    match change {
+        Change::Added(_) | Change::Updated { .. } => Vec::new(),
+        Change::Removed { last, certain: _ } => {
+            let deployment = deployment_of(last, deployments, family);
+            let waits = |deployment: &&Arc<Deployment>| {
+                deployment.strategy == DeploymentStrategy::Recreate && !family.has_pods(deployment)
+            };
+            deployment.as_ref().filter(waits).map(|deployment| deployment.metadata.key.clone()).into_iter().collect()
+        }
+    }
+}
+
+fn deployment_of(pod: &Pod, deployments: &impl Deployments, family: &impl Family) -> Option<Arc<Deployment>> {
+    let set = family.replica_set(&controller_key(&pod.metadata, REPLICA_SET)?)?;
+    if !Owner::of(&*set).owns(&pod.metadata) {
+        return None;
+    }
+    owning(&set.metadata, deployments)
+}
+
+/// The deployment that the replica set's controller reference means, if it is still that one.
+fn owning(set: &Meta, deployments: &impl Deployments) -> Option<Arc<Deployment>> {
+    let key = controller_key(set, DEPLOYMENT)?;
+    deployments.get(&key).filter(|deployment| Owner::of(&**deployment).owns(set))
+}
+
+fn owner_of(set: &Meta, deployments: &impl Deployments) -> Vec<ObjectKey> {
+    owning(set, deployments).iter().map(|deployment| deployment.metadata.key.clone()).collect()
+}
+
+fn controller_key(object: &Meta, of: &Resource) -> Option<ObjectKey> {
+    let reference = object.controller().filter(|reference| *reference.kind == *of.kind)?;
+    Some(ObjectKey::namespaced(object.key.namespace()?, &*reference.name))
+}
+
+/// All deployments that could adopt the replica set; more than one is a mistake of their author's.
+///
+/// A selector that selects everything does not, as upstream: the API refuses one.
+fn selecting(set: &Meta, deployments: &impl Deployments) -> Vec<ObjectKey> {
+    let (Some(namespace), false) = (set.key.namespace(), set.labels.is_empty()) else { return Vec::new() };
+    let selects = |deployment: &&Arc<Deployment>| {
+        let selector = deployment.selector.as_ref();
+        selector.is_ok_and(|selector| !selector.is_everything() && selector.matches(&set.labels))
+    };
+    let all = deployments.in_namespace(namespace);
+    all.iter().filter(selects).map(|deployment| deployment.metadata.key.clone()).collect()
+}
+
+fn is_same_version(old: &Meta, new: &Meta) -> bool {
+    old.resource_version == new.resource_version
+}
