@@ -22,6 +22,7 @@ fn without_sources_the_defaults_are_upstreams() {
     assert_eq!(
         ended.stdout,
         "\
+--concurrent-deployment-syncs  5        default
 --concurrent-replicaset-syncs  5        default
 --config                       \"\"       default
 --controller-start-interval    0s       default
@@ -55,6 +56,7 @@ fn flags_override_variables_and_variables_the_file() {
     assert_eq!(
         lines,
         [
+            ["--concurrent-deployment-syncs", "5", "default"],
             ["--concurrent-replicaset-syncs", "3", "FILE:9:3"],
             ["--config", "FILE", "KCM_CONFIG"],
             ["--controller-start-interval", "0s", "default"],
@@ -82,7 +84,7 @@ fn json_is_read_as_yaml_is() {
 }"#,
     );
     let stdout = effective(&["--config", &file], &[]).stdout;
-    let line = stdout.lines().next().expect("it is the first flag");
+    let line = stdout.lines().find(|line| line.contains("replicaset")).expect("it is a flag");
     assert_eq!(
         line.split_whitespace().collect::<Vec<_>>(),
         ["--concurrent-replicaset-syncs", "7", &format!("{file}:4:29")]

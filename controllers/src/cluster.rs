@@ -135,7 +135,7 @@ fn manager(controllers: &[ControllerDescriptor], sandbox: &Sandbox, metrics: Arc
     let rows = controllers.iter().flat_map(|controller| controller.rows().iter().copied());
     let table = Table::new(rows).expect("the rows must make a table");
     let Ok(Outcome::Settings(settings)) = table.load(&Sources::default()) else { panic!("the defaults must be valid") };
-    let registry = Registry::of(controllers.iter().cloned()).expect("the descriptors must be valid");
+    let registry = Registry::of(controllers.iter().copied()).expect("the descriptors must be valid");
     let selection = Selection::parse(["*"], &registry, &[]).expect("the star is always known");
     let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "0000000");
     Manager {

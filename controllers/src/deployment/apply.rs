@@ -13,7 +13,8 @@ use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Recorder, Session
 
 use super::notice::Notice;
 use super::observe::Caches;
-use super::plan::{Plan, Refusal, Report, Step, plan, plan_for_everything, report_collision, report_failed_creation};
+use super::plan::{Plan, Refusal, Step, plan, plan_for_everything};
+use super::report::{Report, report_collision, report_failed_creation};
 use super::rollback::Rollback;
 use super::sets::{Edit, Namesake, NewSet, namesake};
 use super::settings::Settings;
@@ -111,15 +112,13 @@ impl Work<'_> {
 
     async fn create(&self, set: &NewSet) -> Result<Progress, ReconcileError> {
         let key = self.beside(&set.name);
-        let error = match self.session.create(REPLICA_SET, &key, Payload::raw(set.body.clone())).await {
-            Ok(_) => {
-                tracing::info!(replica_set = %key, replicas = set.replicas, "Created replica set");
-                if set.replicas > 0 {
-                    self.tell(&Notice::Scaled { name: set.name.clone(), from: 0, to: set.replicas });
-                }
-                return Ok(Progress::Done);
+        let answer = self.session.create(REPLICA_SET, &key, Payload::raw(set.body.clone())).await;
+        let Err(error) = answer else {
+            tracing::info!(replica_set = %key, replicas = set.replicas, "Created replica set");
+            if set.replicas > 0 {
+                self.tell(&Notice::Scaled { name: set.name.clone(), from: 0, to: set.replicas });
             }
-            Err(error) => error,
+            return Ok(Progress::Done);
         };
         if error.is_already_exists() {
             return self.look_at_namesake(&key).await;

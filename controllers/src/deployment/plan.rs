@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{Deployment, DeploymentStatus, DeploymentStrategy, ReplicaSet};
-use kcm_api::{EditError, Istr};
+use kcm_api::views::{Deployment, DeploymentStrategy, ReplicaSet};
+use kcm_api::{EditError, Istr, Selector};
 
 use super::annotations::{Annotations, Changes, REVISION, of_new_set, rollback_to, sizes};
-use super::conditions::{Conditions, PROGRESSING, Reason};
 use super::notice::Notice;
 use super::observe::Observed;
+use super::report::{NewSetIs, Report, conditions_with_news, report_everything};
 use super::rollback::Rollback;
 use super::rollout::{InvalidLimit, Limits, Scale, SetCount, cleanup, proportion, recreate, rolling};
 use super::sets::{Edit, NewSet, Sets, count};
 use super::settings::Settings;
-use super::status::{Basis, Counted, Scope, is_complete, progress_deadline, recheck_at, status};
+use super::status::{Basis, Counted, Scope, is_complete, recheck_at, status};
 
 /// What one reconcile does.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,22 +68,6 @@ pub(super) enum Step {
     },
 }
 
-/// What a deployment says of itself.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Report {
-    /// Its status.
-    pub(super) status: DeploymentStatus,
-    /// Its revision, where that changes.
-    pub(super) revision: Option<String>,
-}
-
-impl Report {
-    /// Whether it says anything that is not said yet.
-    pub(super) fn is_news(&self, deployment: &Deployment) -> bool {
-        self.revision.is_some() || self.status != deployment.status
-    }
-}
-
 /// Why nothing can be done before the deployment is changed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
@@ -98,14 +82,12 @@ pub(super) enum Refusal {
     Edit(#[from] EditError),
 }
 
-/// The plan for a deployment whose selector is empty.
+/// The plan for a deployment whose selector is empty; it needs no replica sets.
 pub(super) fn plan_for_everything(deployment: &Deployment) -> Plan {
-    let mut status = deployment.status.clone();
-    status.observed_generation = status.observed_generation.max(deployment.metadata.generation);
     Plan {
         course: Course::SelectsEverything,
         steps: vec![Step::Tell(Notice::SelectingAll)],
-        report: Some(Report { status, revision: None }),
+        report: Some(report_everything(deployment)),
         recheck: None,
     }
 }
@@ -123,8 +105,7 @@ pub(super) fn plan(
     let deployment = &*observed.deployment;
     let sets = Sets::of(deployment, claimed);
     let limits = limits_of(deployment)?;
-    let planner = Planner { observed, deployment, sets: &sets, limits: &limits, settings, now };
-    planner.plan()
+    Planner { observed, deployment, sets: &sets, limits: &limits, settings, now }.plan()
 }
 
 fn limits_of(deployment: &Deployment) -> Result<Limits, InvalidLimit> {
@@ -145,35 +126,33 @@ struct Planner<'a> {
     now: Timestamp,
 }
 
-/// What a course changes about the replica sets.
+/// What a course changes about the replica sets, in this order.
 #[derive(Default)]
 struct Changed {
     created: Option<NewSet>,
-    scales: Vec<Scale>,
+    scaled: Vec<Scale>,
+    /// Indices of sets.
     deleted: Vec<usize>,
 }
 
 impl<'a> Planner<'a> {
     fn plan(&self) -> Result<Plan, Refusal> {
         let course = self.course()?;
-        match course {
-            Course::SelectsEverything => Ok(plan_for_everything(self.deployment)),
-            Course::Terminating => self.finish(course, Changed::default()),
-            Course::Paused => {
-                let rolls_back = rollback_to(&self.deployment.metadata).is_some();
-                let deleted = if rolls_back { Vec::new() } else { self.excess() };
-                self.finish(course, Changed { scales: self.scales(), deleted, created: None })
-            }
-            Course::RollBack => self.roll_back(),
-            Course::Scale => self.finish(course, Changed { scales: self.scales(), ..Changed::default() }),
-            Course::Recreate => self.finish(course, self.recreate()?),
-            Course::RollingUpdate => self.finish(course, self.roll()?),
-        }
+        let changed = match course {
+            Course::SelectsEverything => return Ok(plan_for_everything(self.deployment)),
+            Course::Terminating => Changed::default(),
+            Course::Paused => self.pause(),
+            Course::RollBack => return self.roll_back(),
+            Course::Scale => Changed { scaled: self.resized(), ..Changed::default() },
+            Course::Recreate => self.recreate()?,
+            Course::RollingUpdate => self.roll()?,
+        };
+        Ok(self.finish(course, changed))
     }
 
     fn course(&self) -> Result<Course, Refusal> {
         let deployment = self.deployment;
-        Ok(if deployment.selector.as_ref().is_ok_and(kcm_api::Selector::is_everything) {
+        Ok(if deployment.selector.as_ref().is_ok_and(Selector::is_everything) {
             Course::SelectsEverything
         } else if deployment.metadata.is_terminating() {
             Course::Terminating
@@ -181,7 +160,7 @@ impl<'a> Planner<'a> {
             Course::Paused
         } else if rollback_to(&deployment.metadata).is_some() {
             Course::RollBack
-        } else if proportion::is_scaling_event(self.old().iter().chain(&self.new()), deployment.replicas) {
+        } else if proportion::is_scaling_event(self.old_counts().iter().chain(&self.new_count()), deployment.replicas) {
             Course::Scale
         } else {
             match &deployment.strategy {
@@ -192,20 +171,20 @@ impl<'a> Planner<'a> {
         })
     }
 
-    fn old(&self) -> Vec<SetCount<'a>> {
+    fn old_counts(&self) -> Vec<SetCount<'a>> {
         self.sets.old.iter().enumerate().map(|(index, set)| count(index, set)).collect()
     }
 
-    fn new(&self) -> Option<SetCount<'a>> {
+    fn new_count(&self) -> Option<SetCount<'a>> {
         self.sets.new.as_ref().map(|set| count(self.sets.old.len(), set))
     }
 
-    fn scales(&self) -> Vec<Scale> {
-        proportion::plan(self.new().as_ref(), &self.old(), self.limits, self.deployment.status.replicas)
+    fn resized(&self) -> Vec<Scale> {
+        proportion::plan(self.new_count().as_ref(), &self.old_counts(), self.limits, self.deployment.status.replicas)
     }
 
     fn excess(&self) -> Vec<usize> {
-        cleanup::plan(&self.old(), self.deployment.revision_history_limit)
+        cleanup::plan(&self.old_counts(), self.deployment.revision_history_limit)
     }
 
     /// Old sets that are not needed any more, once what was last told is a complete rollout.
@@ -213,94 +192,99 @@ impl<'a> Planner<'a> {
         if is_complete(self.deployment, &self.deployment.status) { self.excess() } else { Vec::new() }
     }
 
+    fn pause(&self) -> Changed {
+        // What is to be rolled back to is kept.
+        let rolls_back = rollback_to(&self.deployment.metadata).is_some();
+        let deleted = if rolls_back { Vec::new() } else { self.excess() };
+        Changed { created: None, scaled: self.resized(), deleted }
+    }
+
     fn roll(&self) -> Result<Changed, Refusal> {
-        let old = self.old();
+        let old = self.old_counts();
         let created = match &self.sets.new {
             Some(_) => None,
             None => Some(self.new_set(rolling::first_size(&old, self.limits))?),
         };
         // A set that is made has its size already: only old ones can follow in the same reconcile.
-        let new = self.new().or_else(|| created.as_ref().map(|set| self.count_created(set)));
-        let scales = new.map_or_else(Vec::new, |new| rolling::plan(&new, &old, self.limits));
-        let deleted = if scales.is_empty() { self.excess_after_rollout() } else { Vec::new() };
-        Ok(Changed { created, scales, deleted })
+        let new = self.new_count().or_else(|| created.as_ref().map(|set| self.count_made(set)));
+        let scaled = new.map_or_else(Vec::new, |new| rolling::plan(&new, &old, self.limits));
+        let deleted = if scaled.is_empty() { self.excess_after_rollout() } else { Vec::new() };
+        Ok(Changed { created, scaled, deleted })
     }
 
     fn recreate(&self) -> Result<Changed, Refusal> {
         let new = self.sets.new.as_ref().map(|set| &set.metadata.uid);
         let old_pods = self.observed.pods.iter().filter(|(set, _)| Some(set) != new).map(|(_, phase)| *phase);
-        Ok(match recreate::plan(self.new().as_ref(), &self.old(), old_pods, self.limits) {
-            recreate::Plan::ScaleDown(scales) => Changed { scales, ..Changed::default() },
-            recreate::Plan::AwaitOldPods => Changed::default(),
-            recreate::Plan::Create { replicas } => Changed {
-                created: Some(self.new_set(replicas)?),
-                scales: Vec::new(),
-                deleted: self.excess_after_rollout(),
-            },
-            recreate::Plan::ScaleNew(scale) => {
-                Changed { scales: vec![scale], deleted: self.excess_after_rollout(), created: None }
-            }
-            recreate::Plan::Rest => Changed { deleted: self.excess_after_rollout(), ..Changed::default() },
-        })
+        let (created, scaled) =
+            match recreate::plan(self.new_count().as_ref(), &self.old_counts(), old_pods, self.limits) {
+                recreate::Plan::ScaleDown(scaled) => return Ok(Changed { scaled, ..Changed::default() }),
+                recreate::Plan::AwaitOldPods => return Ok(Changed::default()),
+                recreate::Plan::Create { replicas } => (Some(self.new_set(replicas)?), Vec::new()),
+                recreate::Plan::ScaleNew(scale) => (None, vec![scale]),
+                recreate::Plan::Rest => (None, Vec::new()),
+            };
+        Ok(Changed { created, scaled, deleted: self.excess_after_rollout() })
     }
 
     /// A rollback waits until the present template has its replica set: it may have to be rolled back to.
     fn roll_back(&self) -> Result<Plan, Refusal> {
-        let Some(revision) = rollback_to(&self.deployment.metadata) else {
-            return self.finish(Course::RollBack, Changed::default());
-        };
+        let revision = rollback_to(&self.deployment.metadata).expect("a rollback must be asked for");
         let Some(new) = &self.sets.new else {
             let replicas = match self.deployment.strategy {
-                DeploymentStrategy::RollingUpdate { .. } => rolling::first_size(&self.old(), self.limits),
-                DeploymentStrategy::Recreate | DeploymentStrategy::Other(_) => self.deployment.replicas,
+                DeploymentStrategy::RollingUpdate { .. } => rolling::first_size(&self.old_counts(), self.limits),
+                DeploymentStrategy::Recreate => self.deployment.replicas,
+                DeploymentStrategy::Other(ref name) => return Err(Refusal::Strategy(name.clone())),
             };
             let created = Some(self.new_set(replicas)?);
-            return self.finish(Course::RollBack, Changed { created, ..Changed::default() });
+            return Ok(self.finish(Course::RollBack, Changed { created, ..Changed::default() }));
         };
         let edit = self.renewed(new);
-        let present = self.revision_after(&edit).unwrap_or_default().to_owned();
+        let present = revision_after(&edit).unwrap_or_default().to_owned();
         let rollback = Rollback::decide(self.deployment, self.sets, revision);
-        let mut steps = if edit.is_empty() { Vec::new() } else { vec![Step::Edit(edit)] };
-        steps.push(Step::RollBack { rollback, present });
+        let edit = (!edit.is_empty()).then_some(Step::Edit(edit));
+        let steps = edit.into_iter().chain([Step::RollBack { rollback, present }]).collect();
         Ok(Plan { course: Course::RollBack, steps, report: None, recheck: None })
     }
 
-    fn finish(&self, course: Course, changed: Changed) -> Result<Plan, Refusal> {
-        let edits = self.edits(course, &changed.scales);
-        let revision = self.revision(course, changed.created.is_some(), &edits);
+    fn finish(&self, course: Course, changed: Changed) -> Plan {
+        let Changed { created, scaled, deleted } = changed;
+        let edits = if course == Course::Terminating { Vec::new() } else { self.edits(&scaled) };
+        let revision = if course == Course::Terminating { None } else { self.other_revision(created.as_ref(), &edits) };
         let scope = match course {
             Course::RollingUpdate | Course::Recreate => Scope::Rollout,
             Course::SelectsEverything | Course::Terminating | Course::Paused | Course::RollBack | Course::Scale => {
                 Scope::Counts
             }
         };
-        let conditions = self.conditions(course, changed.created.as_ref());
-        let basis = self.basis(changed.created.as_ref());
-        let status = status(&basis, scope, conditions, self.settings, self.now);
+        let new = match (&self.sets.new, &created) {
+            (Some(set), _) => NewSetIs::Found(set.metadata.key.name()),
+            (None, Some(made)) => NewSetIs::Made(&made.name),
+            (None, None) => NewSetIs::Missing,
+        };
+        let conditions = conditions_with_news(self.deployment, new, self.now);
+        let status = status(&self.basis(created.as_ref()), scope, conditions, self.settings, self.now);
         let recheck = match scope {
             Scope::Rollout => recheck_at(self.deployment, &status, self.now),
             Scope::Counts => None,
         };
-        let created = changed.created.clone().map(Step::Create);
-        let deleted = changed.deleted.iter().filter_map(|&index| self.sets.at(index)).cloned().map(Step::Delete);
+        let deleted = deleted.into_iter().filter_map(|index| self.sets.at(index)).cloned().map(Step::Delete);
+        let created = created.map(Step::Create);
         let steps = created.into_iter().chain(edits.into_iter().map(Step::Edit)).chain(deleted).collect();
-        Ok(Plan { course, steps, report: Some(Report { status, revision }), recheck })
+        Plan { course, steps, report: Some(Report { status, revision }), recheck }
     }
 
     /// One edit a set, however often it is scaled: first the new one, whose notes follow the deployment's.
-    fn edits(&self, course: Course, scales: &[Scale]) -> Vec<Edit> {
-        if course == Course::Terminating {
-            return Vec::new();
-        }
+    fn edits(&self, scaled: &[Scale]) -> Vec<Edit> {
         let mut edits: Vec<Edit> = self.sets.new.iter().map(|new| self.renewed(new)).collect();
-        for scale in scales {
+        for scale in scaled {
             let Some(set) = self.sets.at(scale.index) else { continue };
+            let (why, from, to) = (scale.why, scale.from, scale.to);
+            tracing::debug!(replica_set = %set.metadata.key, ?why, from, to, "Replica set gets another size");
             let at = edits.iter().position(|edit| Arc::ptr_eq(&edit.set, set)).unwrap_or_else(|| {
                 edits.push(Edit::of(set));
                 edits.len() - 1
             });
-            tracing::debug!(replica_set = %set.metadata.key, why = ?scale.why, from = scale.from, to = scale.to, "Scaling");
-            edits[at].replicas = scale.to;
+            edits[at].replicas = to;
             edits[at].annotations.extend(self.sizes());
         }
         edits.retain(|edit| !edit.is_empty());
@@ -328,7 +312,7 @@ impl<'a> Planner<'a> {
         NewSet::of(self.deployment, replicas, &annotations)
     }
 
-    fn count_created<'s>(&self, set: &'s NewSet) -> SetCount<'s> {
+    fn count_made<'s>(&self, set: &'s NewSet) -> SetCount<'s> {
         SetCount {
             index: self.sets.old.len(),
             name: &set.name,
@@ -345,76 +329,34 @@ impl<'a> Planner<'a> {
     }
 
     /// The revision of the new set, where the deployment has another one.
-    fn revision(&self, course: Course, created: bool, edits: &[Edit]) -> Option<String> {
-        let wanted = if created {
-            self.sets.next_revision().to_string()
-        } else {
-            let new = self.sets.new.as_ref()?;
-            let edit = edits.iter().find(|edit| Arc::ptr_eq(&edit.set, new));
-            edit.map_or_else(|| new.metadata.annotations.get(REVISION), |edit| self.revision_after(edit))?.to_owned()
-        };
-        let differs = self.deployment.metadata.annotations.get(REVISION) != Some(&wanted);
-        (differs && course != Course::Terminating).then_some(wanted)
-    }
-
-    fn revision_after<'e>(&self, edit: &'e Edit) -> Option<&'e str> {
-        let changed = edit.annotations.get(REVISION).map(String::as_str);
-        changed.or_else(|| edit.set.metadata.annotations.get(REVISION))
-    }
-
-    /// The conditions before the status is reckoned: those told, and what has just happened.
-    fn conditions(&self, course: Course, created: Option<&NewSet>) -> Conditions {
-        let mut conditions = Conditions::of(&self.deployment.status.conditions);
-        if progress_deadline(self.deployment).is_none() {
-            return conditions;
-        }
-        let now = self.now;
-        // A rollout that has failed stays failed: a pause does not mend it.
-        if course != Course::Terminating && !conditions.progress_is(Reason::ProgressDeadlineExceeded) {
-            let told = conditions.progress_is(Reason::DeploymentPaused);
-            match (self.deployment.paused, told) {
-                (true, false) => conditions.put(Reason::DeploymentPaused.at(now, "Deployment is paused")),
-                (false, true) => conditions.put(Reason::DeploymentResumed.at(now, "Deployment is resumed")),
-                (true, true) | (false, false) => {}
+    fn other_revision(&self, made: Option<&NewSet>, edits: &[Edit]) -> Option<String> {
+        let wanted = match (&self.sets.new, made) {
+            (Some(new), _) => {
+                let edit = edits.iter().find(|edit| Arc::ptr_eq(&edit.set, new));
+                edit.map_or_else(|| new.metadata.annotations.get(REVISION), revision_after)?.to_owned()
             }
-        }
-        if let Some(created) = created {
-            let message = format!("Created new replica set \"{}\"", created.name);
-            conditions.put(Reason::NewReplicaSetCreated.at(now, message));
-        } else if let (Some(new), None) = (&self.sets.new, conditions.get(PROGRESSING)) {
-            let message = format!("Found new replica set \"{}\"", new.metadata.key.name());
-            conditions.put(Reason::FoundNewReplicaSet.at(now, message));
-        }
-        conditions
+            (None, Some(_)) => self.sets.next_revision().to_string(),
+            (None, None) => return None,
+        };
+        (self.deployment.metadata.annotations.get(REVISION) != Some(&wanted)).then_some(wanted)
     }
 
-    fn basis<'s>(&'s self, created: Option<&'s NewSet>) -> Basis<'s> {
-        fn counted(set: &Arc<ReplicaSet>) -> Counted<'_> {
-            Counted { name: set.metadata.key.name(), desired: set.replicas, status: &set.status }
-        }
-        let made = created.map(|set| Counted { name: &set.name, desired: set.replicas, status: &set.status });
+    fn basis<'s>(&'s self, made: Option<&'s NewSet>) -> Basis<'s> {
+        let made = made.map(|set| Counted { name: &set.name, desired: set.replicas, status: &set.status });
         Basis {
             deployment: self.deployment,
             limits: self.limits,
-            old: self.sets.old.iter().map(counted).collect(),
-            new: self.sets.new.as_ref().map(counted).or(made),
+            old: self.sets.old.iter().map(|set| counted(set)).collect(),
+            new: self.sets.new.as_deref().map(counted).or(made),
         }
     }
 }
 
-/// What the deployment says when no replica set could be made for its template.
-pub(super) fn report_failed_creation(deployment: &Deployment, message: &str, now: Timestamp) -> Option<Report> {
-    progress_deadline(deployment)?;
-    let mut status = deployment.status.clone();
-    let mut conditions = Conditions::of(&status.conditions);
-    conditions.put(Reason::ReplicaSetCreateError.at(now, message));
-    status.conditions = conditions.into_boxed_slice();
-    Some(Report { status, revision: None })
+fn counted(set: &ReplicaSet) -> Counted<'_> {
+    Counted { name: set.metadata.key.name(), desired: set.replicas, status: &set.status }
 }
 
-/// What the deployment says when the name of its replica set is taken: next time it will be another one.
-pub(super) fn report_collision(deployment: &Deployment) -> Report {
-    let mut status = deployment.status.clone();
-    status.collision_count = Some(status.collision_count.unwrap_or(0).saturating_add(1));
-    Report { status, revision: None }
+fn revision_after(edit: &Edit) -> Option<&str> {
+    let changed = edit.annotations.get(REVISION).map(String::as_str);
+    changed.or_else(|| edit.set.metadata.annotations.get(REVISION))
 }

@@ -34,7 +34,8 @@ impl Sets {
     pub(super) fn of(deployment: &Deployment, mut sets: Vec<Arc<ReplicaSet>>) -> Self {
         let age = |set: &ReplicaSet| (set.metadata.creation_timestamp, set.metadata.key.name().to_owned());
         sets.sort_by_cached_key(|set| age(set));
-        let new = sets.iter().position(|set| has_template_of(deployment, set));
+        let wanted = deployment.raw(&TEMPLATE);
+        let new = sets.iter().position(|set| is_template(wanted, set.raw(&TEMPLATE)));
         Self { new: new.map(|at| sets.remove(at)), old: sets }
     }
 
@@ -57,7 +58,11 @@ impl Sets {
 
 /// Whether a replica set is for the template that the deployment has now.
 pub(super) fn has_template_of(deployment: &Deployment, set: &ReplicaSet) -> bool {
-    match (deployment.raw(&TEMPLATE), set.raw(&TEMPLATE)) {
+    is_template(deployment.raw(&TEMPLATE), set.raw(&TEMPLATE))
+}
+
+fn is_template(wanted: Option<&RawValue>, has: Option<&RawValue>) -> bool {
+    match (wanted, has) {
         (Some(wanted), Some(has)) => same_template(wanted, has),
         (None, None) => true,
         (Some(_), None) | (None, Some(_)) => false,

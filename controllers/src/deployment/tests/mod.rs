@@ -5,6 +5,7 @@ mod cluster;
 mod counts;
 mod fixtures;
 mod notice;
+mod observe;
 mod plan;
 mod proportion;
 mod recreate;

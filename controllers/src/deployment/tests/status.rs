@@ -211,7 +211,6 @@ fn progress(owner: DeploymentBuilder, old: Vec<SetBuilder>, new: Option<SetBuild
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table, a row per behaviour")]
 fn progress_is_what_has_changed_since_it_was_told() {
     let web = |conditions: Value| {
         deployment("web").replicas(4).status(json!({

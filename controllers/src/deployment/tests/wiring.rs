@@ -65,7 +65,6 @@ struct Case {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table, a row per case")]
 fn changes_of_a_replica_set_wake_the_deployments_that_it_bears_on() {
     let own = || set("a");
     let orphan = || set("a").orphan();

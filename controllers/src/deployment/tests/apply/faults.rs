@@ -85,3 +85,30 @@ async fn a_rollout_costs_no_more_writes_than_steps() {
     assert_eq!((cluster.requests("POST").len(), count("/replicasets/")), (1, 3));
     assert!(count("/deployments/") <= 14, "{}", count("/deployments/"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn whichever_answer_is_lost_the_rollout_ends_alike_and_never_goes_too_far() {
+    for (verb, resource, writes) in
+        [(Verb::Create, REPLICA_SETS, 1), (Verb::Update, REPLICA_SETS, 5), (Verb::Update, DEPLOYMENTS, 6)]
+    {
+        for skipped in 0..writes {
+            let cluster = Cluster::start_both(|_| {}).await;
+            cluster.create(&deployment("web").replicas(3).rolling(1, 1));
+            cluster.run_to_the_end().await;
+            let lost = Fault::on(verb).resource(resource.clone()).skip(skipped).times(1).lose_answer();
+            let lost = cluster.sandbox.faults().inject(lost);
+            cluster.patch(&with_image("image:2"));
+            cluster
+                .run_until("it has rolled", || {
+                    let total: i64 = cluster.sizes().iter().map(|(_, size)| size).sum();
+                    assert!(total <= 4 && cluster.serving() >= 2, "{:?}, {}", cluster.sizes(), cluster.serving());
+                    cluster.sizes() == [("image:1".to_owned(), 0), ("image:2".to_owned(), 3)]
+                })
+                .await;
+            cluster.run_to_the_end().await;
+            assert_eq!(cluster.sets().len(), 2, "{verb:?} {skipped}");
+            assert_eq!(cluster.progress(), "NewReplicaSetAvailable", "{verb:?} {skipped}");
+            assert!(lost.hits() == 1 || skipped > 2, "{verb:?} {skipped}");
+        }
+    }
+}
