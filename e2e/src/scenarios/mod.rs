@@ -1,5 +1,6 @@
 //! All scenarios, by controller.
 
+mod deployments;
 mod host;
 mod replica_sets;
 
@@ -7,5 +8,5 @@ use crate::suite::Scenario;
 
 /// Every scenario there is.
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
-    host::SCENARIOS.iter().chain(&replica_sets::SCENARIOS)
+    host::SCENARIOS.iter().chain(&replica_sets::SCENARIOS).chain(&deployments::SCENARIOS)
 }

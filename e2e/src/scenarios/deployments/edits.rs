@@ -1,0 +1,67 @@
+//! Changes that a person makes to a whole object.
+
+use anyhow::{Result, ensure};
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::kubectl::Kubectl;
+use super::{Objects, deployment, image_of, revision};
+use crate::suite::Case;
+
+/// A template changed in an editor rolls out; what is not of the template does not.
+pub(super) async fn is_edited(case: Case) -> Result<()> {
+    let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
+    objects.settle(deployment("web", 2)).await?;
+    let told = kubectl.edit("deploy/web", "sed -i s,example/main:1,example/main:2,").await?;
+    ensure!(told.trim() == "deployment.apps/web edited", "{told}");
+    let web = objects.complete("web").await?;
+    let sets = objects.sets_of(&web).await?;
+    ensure!(sets.len() == 2 && revision(&web) == 2, "{} sets, revision {}", sets.len(), revision(&web));
+    ensure!(image_of(sets[1].spec.template.as_ref()) == Some("example/main:2"), "{:?}", sets[1].spec.template);
+
+    kubectl.edit("deploy/web", "sed -i s,maxSurge:.*,maxSurge:\\ 2,").await?;
+    let web = objects.complete("web").await?;
+    let sets = objects.sets_of(&web).await?;
+    ensure!(sets.len() == 2 && revision(&web) == 2, "{} sets, revision {}", sets.len(), revision(&web));
+    Ok(())
+}
+
+/// The server applies a manifest: the controller's fields are its own, and what is applied again changes nothing.
+pub(super) async fn is_applied_by_the_server(case: Case) -> Result<()> {
+    let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
+    let mut manifest = deployment("web", 2);
+    let apply = format!("apply --server-side --field-manager=person -f {}", kubectl.manifest(&manifest)?);
+    kubectl.run(&apply).await?;
+    let web = objects.complete("web").await?;
+    let mut managers: Vec<(String, String)> = web
+        .managed_fields()
+        .iter()
+        .map(|it| (it.manager.clone().unwrap_or_default(), it.subresource.clone().unwrap_or_default()))
+        .collect();
+    managers.sort_unstable();
+    let expected = [("kube-controller-manager", "status"), ("person", "")];
+    ensure!(managers.iter().map(|(one, other)| (one.as_str(), other.as_str())).eq(expected), "{managers:?}");
+
+    kubectl.run(&apply).await?;
+    let again = objects.complete("web").await?;
+    ensure!(again.resource_version() == web.resource_version(), "applying the same changed the deployment");
+
+    manifest["spec"]["template"]["spec"]["containers"][0]["image"] = json!("example/main:2");
+    kubectl.manifest(&manifest)?;
+    kubectl.run(&apply).await?;
+    let web = objects.complete("web").await?;
+    ensure!(revision(&web) == 2, "its revision is {}", revision(&web));
+
+    kubectl.run("scale deploy/web --replicas=3").await?;
+    objects.complete("web").await?;
+    let told = kubectl.refused(&apply).await?;
+    ensure!(
+        told.contains("conflict with \"kubectl\" with subresource \"scale\"") && told.contains(".spec.replicas"),
+        "{told}"
+    );
+    kubectl.run(&format!("{apply} --force-conflicts")).await?;
+    let web = objects.complete("web").await?;
+    let sets = objects.sets_of(&web).await?;
+    ensure!(sets.len() == 2 && revision(&web) == 2, "{} sets, revision {}", sets.len(), revision(&web));
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! Deployments: what a person does with kubectl, what a crash or a change of manager leaves as it
+//! was, and that the peer does the same.
+
+mod deletion;
+mod edits;
+mod kills;
+mod kubectl;
+mod progress;
+mod recorded;
+mod rollouts;
+mod state;
+mod takeover;
+mod watch;
+
+use anyhow::{Context, Result, ensure};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use k8s_openapi::api::apps::v1 as appsv1;
+use k8s_openapi::api::core::v1 as corev1;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::manager::Subject;
+use crate::suite::{Case, ManagedBy, Scenario};
+use crate::wait::eventually;
+
+pub(super) static SCENARIOS: [Scenario; 15] = [
+    alone("deployment/survives_kills", |case| kills::survives_kills(case).boxed_local()),
+    alone("deployment/takes_over", |case| takeover::takes_over(case).boxed_local()),
+    alone("deployment/gives_back", |case| takeover::gives_back(case).boxed_local()),
+    alone("deployment/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local()),
+    shared("deployment/is_watched", |case| progress::is_watched(case).boxed_local()),
+    shared("deployment/is_stuck_and_recovers", |case| progress::is_stuck_and_recovers(case).boxed_local()),
+    shared("deployment/may_not_make_a_set", |case| progress::may_not_make_a_set(case).boxed_local()),
+    shared("deployment/may_not_make_a_pod", |case| progress::may_not_make_a_pod(case).boxed_local()),
+    shared("deployment/rolls_out_and_back", |case| rollouts::rolls_out_and_back(case).boxed_local()),
+    shared("deployment/pauses_and_resumes", |case| rollouts::pauses_and_resumes(case).boxed_local()),
+    shared("deployment/scales_and_restarts", |case| rollouts::scales_and_restarts(case).boxed_local()),
+    shared("deployment/is_edited", |case| edits::is_edited(case).boxed_local()),
+    shared("deployment/is_applied_by_the_server", |case| edits::is_applied_by_the_server(case).boxed_local()),
+    shared("deployment/is_deleted_with_its_pods", |case| deletion::with_its_pods(case).boxed_local()),
+    shared("deployment/leaves_orphans_and_adopts_them", |case| deletion::leaves_orphans(case).boxed_local()),
+];
+
+const CONTROLLERS: &str = "deployment,replicaset";
+
+/// A scenario that both managers show, without starting one.
+const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario { name, controllers: CONTROLLERS, subjects: &Subject::ALL, manager: ManagedBy::Suite, run }
+}
+
+/// A scenario that kills or exchanges our manager.
+const fn alone(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario { name, controllers: CONTROLLERS, subjects: &[Subject::Ours], manager: ManagedBy::Scenario, run }
+}
+
+/// A deployment whose pods run as soon as they are there.
+fn deployment(name: &str, replicas: usize) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": name },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": { "app": name } },
+            "template": {
+                "metadata": { "labels": { "app": name } },
+                "spec": { "containers": [{ "name": "main", "image": "example/main:1" }] },
+            },
+        },
+    })
+}
+
+/// A deployment whose pods wait until the scenario lets them run.
+fn held(name: &str, replicas: usize) -> Value {
+    let mut deployment = deployment(name, replicas);
+    deployment["spec"]["template"]["spec"]["schedulerName"] = json!("nobody");
+    deployment
+}
+
+/// A change of the template: another image.
+fn image(tag: u64) -> Value {
+    let containers = json!([{ "name": "main", "image": format!("example/main:{tag}") }]);
+    json!({ "spec": { "template": { "spec": { "containers": containers } } } })
+}
+
+/// The objects of one scenario.
+struct Objects {
+    client: Client,
+    deployments: Api<appsv1::Deployment>,
+    sets: Api<appsv1::ReplicaSet>,
+    pods: Api<corev1::Pod>,
+    events: Api<corev1::Event>,
+}
+
+impl Objects {
+    fn of(case: &Case) -> Self {
+        Self { client: case.client(), deployments: case.api(), sets: case.api(), pods: case.api(), events: case.api() }
+    }
+
+    async fn create(&self, deployment: Value) -> Result<appsv1::Deployment> {
+        let deployment: appsv1::Deployment = serde_json::from_value(deployment).context("this is no deployment")?;
+        let created = self.deployments.create(&PostParams::default(), &deployment).await;
+        created.with_context(|| format!("cannot create deployment {}", deployment.name_any()))
+    }
+
+    async fn patch(&self, name: &str, patch: &Value) -> Result<()> {
+        self.deployments
+            .patch(name, &PatchParams::default(), &Patch::Strategic(patch))
+            .await
+            .with_context(|| format!("cannot patch deployment {name} with {patch}"))?;
+        Ok(())
+    }
+
+    /// Creates a deployment and waits until it has what it asks for.
+    async fn settle(&self, deployment: Value) -> Result<appsv1::Deployment> {
+        let name = self.create(deployment).await?.name_any();
+        self.complete(&name).await
+    }
+
+    /// Waits until the deployment has what it asks for, of its template only, and says so.
+    async fn complete(&self, name: &str) -> Result<appsv1::Deployment> {
+        eventually(&format!("deployment {name} to be complete"), async || {
+            let deployment = self.deployments.get(name).await?;
+            is_complete(&deployment)?;
+            Ok(deployment)
+        })
+        .await
+    }
+
+    /// As [`Self::complete`], letting run what waits meanwhile.
+    async fn complete_held(&self, name: &str) -> Result<appsv1::Deployment> {
+        eventually(&format!("deployment {name} to be complete"), async || {
+            for pod in self.pods.list(&ListParams::default().labels(&format!("app={name}"))).await? {
+                if is_waiting(&pod) {
+                    self.run(&pod).await?;
+                }
+            }
+            let deployment = self.deployments.get(name).await?;
+            is_complete(&deployment)?;
+            Ok(deployment)
+        })
+        .await
+    }
+
+    /// Puts a pod that waits for a scheduler on a node, where it runs at once. A pod that is gone
+    /// is left alone.
+    async fn run(&self, pod: &corev1::Pod) -> Result<()> {
+        let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+        let binding = json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": { "name": name },
+            "target": { "apiVersion": "v1", "kind": "Node", "name": "node-0" },
+        });
+        let request = http::Request::post(format!("/api/v1/namespaces/{namespace}/pods/{name}/binding"))
+            .header("content-type", "application/json")
+            .body(serde_json::to_vec(&binding)?)?;
+        match self.client.request::<Value>(request).await {
+            Err(kube::Error::Api(refusal)) if refusal.code == 404 => Ok(()),
+            bound => bound.map(drop).with_context(|| format!("cannot put pod {name} on a node")),
+        }
+    }
+
+    /// The replica sets that the deployment controls, by revision.
+    async fn sets_of(&self, deployment: &appsv1::Deployment) -> Result<Vec<appsv1::ReplicaSet>> {
+        let sets = self.sets.list(&ListParams::default()).await.context("cannot list replica sets")?;
+        let mut sets: Vec<_> = sets.items.into_iter().filter(|set| is_controlled_by(set, deployment)).collect();
+        sets.sort_by_key(|set| (revision(set), set.name_any()));
+        Ok(sets)
+    }
+
+    /// The pods labelled as this deployment's, those on their way out included.
+    async fn pods_of(&self, name: &str) -> Result<Vec<corev1::Pod>> {
+        let pods = self.pods.list(&ListParams::default().labels(&format!("app={name}"))).await;
+        Ok(pods.with_context(|| format!("cannot list the pods of {name}"))?.items)
+    }
+
+    /// The events about the deployment with this reason.
+    async fn events(&self, deployment: &appsv1::Deployment, reason: &str) -> Result<Vec<corev1::Event>> {
+        let about = format!("involvedObject.uid={},reason={reason}", deployment.uid().unwrap_or_default());
+        let events = self.events.list(&ListParams::default().fields(&about)).await.context("cannot list events")?;
+        Ok(events.items)
+    }
+}
+
+/// Fails, naming the counters, unless all is as asked for and reported.
+fn is_complete(deployment: &appsv1::Deployment) -> Result<()> {
+    let asked = deployment.spec.replicas.unwrap_or(1);
+    let status = deployment.status.clone().unwrap_or_default();
+    let counters = [status.replicas, status.updated_replicas, status.ready_replicas, status.available_replicas]
+        .map(Option::unwrap_or_default);
+    ensure!(counters == [asked; 4], "it asks for {asked}; all, updated, ready, available: {counters:?}");
+    ensure!(status.observed_generation == deployment.metadata.generation, "it has not observed its last change");
+    Ok(())
+}
+
+/// A condition as its status and reason; `None` where there is none.
+fn condition<'a>(deployment: &'a appsv1::Deployment, kind: &str) -> Option<(&'a str, &'a str)> {
+    let condition =
+        deployment.status.as_ref()?.conditions.as_ref()?.iter().find(|it| it.type_.as_deref() == Some(kind))?;
+    Some((condition.status.as_deref()?, condition.reason.as_deref().unwrap_or_default()))
+}
+
+/// Waits until a condition has a status and a reason.
+async fn reports(objects: &Objects, name: &str, kind: &str, expected: (&str, &str)) -> Result<appsv1::Deployment> {
+    eventually(&format!("deployment {name} to report {kind} {expected:?}"), async || {
+        let deployment = objects.deployments.get(name).await?;
+        let found = condition(&deployment, kind);
+        ensure!(found == Some(expected), "it reports {found:?}");
+        Ok(deployment)
+    })
+    .await
+}
+
+/// The revision of a deployment or a replica set; 0 where there is none.
+fn revision(object: &impl ResourceExt) -> u64 {
+    annotation(object, "deployment.kubernetes.io/revision").and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+fn annotation<'a>(object: &'a impl ResourceExt, name: &str) -> Option<&'a str> {
+    object.annotations().get(name).map(String::as_str)
+}
+
+fn is_controlled_by(object: &impl ResourceExt, owner: &impl ResourceExt) -> bool {
+    let uid = owner.uid();
+    object.owner_references().iter().any(|it| it.controller == Some(true) && Some(&it.uid) == uid.as_ref())
+}
+
+fn is_ready(pod: &corev1::Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// Whether a pod waits until the scenario puts it on a node.
+fn is_waiting(pod: &corev1::Pod) -> bool {
+    let spec = pod.spec.as_ref();
+    pod.metadata.deletion_timestamp.is_none()
+        && spec.is_some_and(|spec| spec.node_name.is_none() && spec.scheduler_name.as_deref() == Some("nobody"))
+}
+
+/// The image of the first container.
+fn image_of(template: Option<&corev1::PodTemplateSpec>) -> Option<&str> {
+    template?.spec.as_ref()?.containers.first()?.image.as_deref()
+}
+
+/// Uids in order, to be compared.
+fn uids(pods: &[corev1::Pod]) -> Vec<String> {
+    let mut uids: Vec<String> = pods.iter().filter_map(ResourceExt::uid).collect();
+    uids.sort_unstable();
+    uids
+}
