@@ -99,7 +99,9 @@ fn every_file_and_test_that_a_page_names_is_there() {
         let text = fs::read_to_string(&page).expect("the page can be read");
         for word in text.split('`').skip(1).step_by(2) {
             let (path, function) = word.split_once("::").map_or((word, None), |(path, name)| (path, Some(name)));
-            let is_path = path.contains('/') && path.ends_with(".rs") && !path.contains([' ', '*', 'N']);
+            let is_path = path.contains('/')
+                && Path::new(path).extension().is_some_and(|extension| extension == "rs")
+                && !path.contains([' ', '*', 'N']);
             if !is_path {
                 continue;
             }
