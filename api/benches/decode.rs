@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use k8s_openapi::api::core::v1 as corev1;
-use kcm_api::views::{Pod, ReplicaSet};
+use kcm_api::views::{Deployment, Pod, ReplicaSet};
 use kcm_api::{Document, Interner, PartialObjectMeta, View};
 
 const POD: &str = include_str!("../fixtures/pod.json");
 const REPLICA_SET: &str = include_str!("../fixtures/replica_set.json");
+const DEPLOYMENT: &str = include_str!("../fixtures/deployment.json");
 
 fn decode_view<V: View>(criterion: &mut Criterion, name: &str, json: &str) {
     let interner = Arc::new(Interner::default());
@@ -26,6 +27,7 @@ fn decode(criterion: &mut Criterion) {
     decode_view::<Pod>(criterion, "pod", POD);
     decode_view::<PartialObjectMeta>(criterion, "pod metadata", POD);
     decode_view::<ReplicaSet>(criterion, "replica set with its document", REPLICA_SET);
+    decode_view::<Deployment>(criterion, "deployment with its document", DEPLOYMENT);
     criterion.bench_function("decode/pod as k8s-openapi", |bencher| {
         bencher.iter(|| serde_json::from_str::<corev1::Pod>(black_box(POD)).expect("fixture must decode"));
     });

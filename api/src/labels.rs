@@ -16,6 +16,12 @@ impl Labels {
     /// The value of `key`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
+        self.get_shared(key).map(Istr::as_str)
+    }
+
+    /// The value of `key`, to be kept: a clone costs no memory.
+    #[must_use]
+    pub fn get_shared(&self, key: &str) -> Option<&Istr> {
         let at = self.0.binary_search_by(|(known, _)| known.as_str().cmp(key)).ok()?;
         Some(&self.0[at].1)
     }

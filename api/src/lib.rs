@@ -37,6 +37,7 @@ mod labels;
 mod meta;
 pub mod name;
 mod owner;
+pub mod protobuf;
 mod quantity;
 mod resource;
 mod selector;

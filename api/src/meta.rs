@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::decode::null_as_default;
+use crate::protobuf::{Field, Message};
 use crate::{Istr, Labels, ObjectKey, OwnerReference, ResourceVersion, Uid};
 
 /// Metadata of an object, without what no controller reads.
@@ -52,6 +53,21 @@ pub const KEPT_ANNOTATIONS: &[&str] = &[
 ];
 
 impl Meta {
+    /// Its fields in protobuf.
+    pub const MESSAGE: &'static Message = &[
+        Field::text(1, "name"),
+        Field::text(3, "namespace"),
+        Field::text(5, "uid"),
+        Field::text(6, "resourceVersion"),
+        Field::integer(7, "generation"),
+        Field::time(8, "creationTimestamp"),
+        Field::time(9, "deletionTimestamp"),
+        Field::map(11, "labels"),
+        Field::map(12, "annotations"),
+        Field::many(13, "ownerReferences", OwnerReference::MESSAGE),
+        Field::texts(14, "finalizers"),
+    ];
+
     /// Whether the object is being deleted.
     #[must_use]
     pub const fn is_terminating(&self) -> bool {

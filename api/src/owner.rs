@@ -5,6 +5,7 @@ use std::ops::Not;
 use serde::{Deserialize, Serialize};
 
 use crate::decode::null_as_default;
+use crate::protobuf::{Field, Message};
 use crate::{Istr, Meta, Resource, Uid};
 
 /// A reference from an object to one of its owners.
@@ -32,6 +33,16 @@ pub struct OwnerReference {
 }
 
 impl OwnerReference {
+    /// Its fields in protobuf.
+    pub const MESSAGE: &'static Message = &[
+        Field::text(1, "kind"),
+        Field::text(3, "name"),
+        Field::text(4, "uid"),
+        Field::text(5, "apiVersion"),
+        Field::flag(6, "controller"),
+        Field::flag(7, "blockOwnerDeletion"),
+    ];
+
     /// The reference that makes the object of that resource the managing controller of another.
     ///
     /// Blocks foreground deletion of the owner, as every controller's reference does.

@@ -1,7 +1,9 @@
 //! What a cache can hold.
 
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
+use crate::protobuf::{Field, Malformed, Message, Reader};
 use crate::{Meta, Resource};
 
 /// An object as a cache keeps it: decoded once from the bytes of the API, then shared and never changed.
@@ -12,8 +14,21 @@ pub trait View: Send + Sync + Sized + 'static {
     /// Whether the API server is asked for metadata alone.
     const METADATA_ONLY: bool = false;
 
+    /// Whether the API server is asked for protobuf, where it has that: it then is what
+    /// [`decode_protobuf`](Self::decode_protobuf) is given.
+    const READS_PROTOBUF: bool = false;
+
     /// Decodes one object from its JSON.
     fn decode(json: &str) -> Result<Self, DecodeError>;
+
+    /// Decodes one object from its message, without the envelope.
+    ///
+    /// # Errors
+    /// Also where the view does not read protobuf.
+    fn decode_protobuf(message: &[u8]) -> Result<Self, DecodeError> {
+        let _ = message;
+        Err(Malformed::Refused("this view does not read protobuf".to_owned()).into())
+    }
 
     /// Metadata of the object.
     fn meta(&self) -> &Meta;
@@ -28,11 +43,34 @@ pub trait KnownView: View {
 /// An object that cannot be read as the view wants it.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot decode an object of the API")]
-pub struct DecodeError(#[from] serde_json::Error);
+pub struct DecodeError(#[source] Flaw);
+
+#[derive(Debug, thiserror::Error)]
+enum Flaw {
+    #[error(transparent)]
+    Json(serde_json::Error),
+    #[error(transparent)]
+    Protobuf(Malformed),
+}
+
+impl From<serde_json::Error> for DecodeError {
+    fn from(error: serde_json::Error) -> Self {
+        Self(Flaw::Json(error))
+    }
+}
+
+impl From<Malformed> for DecodeError {
+    fn from(error: Malformed) -> Self {
+        Self(Flaw::Protobuf(error))
+    }
+}
 
 impl From<DecodeError> for serde_json::Error {
     fn from(error: DecodeError) -> Self {
-        error.0
+        match error.0 {
+            Flaw::Json(error) => error,
+            Flaw::Protobuf(error) => serde::de::Error::custom(error),
+        }
     }
 }
 
@@ -48,6 +86,11 @@ impl View for PartialObjectMeta {
 
     fn decode(json: &str) -> Result<Self, DecodeError> {
         Ok(serde_json::from_str(json)?)
+    }
+
+    fn decode_protobuf(message: &[u8]) -> Result<Self, DecodeError> {
+        const OBJECT: &Message = &[Field::one(1, "metadata", Meta::MESSAGE)];
+        Ok(Self::deserialize(Reader::new(message, OBJECT))?)
     }
 
     fn meta(&self) -> &Meta {

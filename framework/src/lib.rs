@@ -16,7 +16,8 @@
 //! - **Read your own writes.** A key is not reconciled again before every write that its last reconcile made has come
 //!   back through the caches that its loop reads; see [`consistency`]. Controllers keep no expectations.
 //! - **Nothing twice because an answer was lost.** A write whose answer is missing holds its key back until a live
-//!   list, begun after the request can no longer take effect, shows what became of it.
+//!   list, begun after the request can no longer take effect, shows what became of it. One whose connection broke is
+//!   sent again as it is, which mostly tells at once.
 //! - **No key is dropped.** A failing key stays at its longest back-off. A panic is caught, counted and logged with its
 //!   key, and counts as a failure.
 //! - **Isolation.** A loop or an `InitFunc` that fails or panics is tried again with back-off, and no other controller

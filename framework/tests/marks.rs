@@ -144,6 +144,14 @@ async fn a_lost_answer_is_checked_at_its_deadline_and_not_before() {
     assert_eq!(state.next_check(), Some(early + CHECK_AFTER));
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_can_no_longer_take_effect_is_looked_up_at_once() {
+    let now = Instant::now();
+    let mut state = waiting([lost(now)], now);
+    assert_eq!((state.next_check(), state.due(now)), (Some(now), vec![check()]));
+    assert_eq!(state.looked(&check(), now, &answer("50", None, None)), ["k"]);
+}
+
 /// What a live look leaves of a mark: (name, mark, answer, whether the key still waits, what wakes it then).
 #[tokio::test(start_paused = true)]
 async fn a_live_look_ends_a_wait_or_says_what_to_wait_for() {

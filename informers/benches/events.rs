@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use kcm_api::{Interner, PartialObjectMeta, Uid, View};
 use kcm_informers::frames::Lines;
-use kcm_informers::{Event, Store};
+use kcm_informers::{Event, Index, Store};
 
 /// A pod as a replica set makes it, with a status and managed fields, of about 4 KB.
 fn pod(number: u32, version: u32) -> String {
@@ -34,7 +34,7 @@ fn stream(criterion: &mut Criterion) {
     group.throughput(Throughput::Bytes(line.len() as u64));
     let each = |line: &[u8]| -> ControlFlow<()> {
         let event = Event::split(line).expect("the line must be an event");
-        black_box(PartialObjectMeta::decode(event.object).expect("the pod must be valid"));
+        black_box(event.object.decode::<PartialObjectMeta>().expect("the pod must be valid"));
         ControlFlow::Continue(())
     };
     let mut lines = Lines::default();
@@ -58,22 +58,24 @@ fn stream(criterion: &mut Criterion) {
     group.finish();
 }
 
+fn owner(pod: &PartialObjectMeta) -> Option<Uid> {
+    pod.metadata.controller().map(|owner| owner.uid.clone())
+}
+
+/// A store of so many pods, 50 to an owner, and its index by owner.
+fn filled(interner: &Arc<Interner>, pods: u32) -> (Arc<Store<PartialObjectMeta>>, Index<PartialObjectMeta, Uid>) {
+    let store = Arc::new(Store::new());
+    let by_owner = store.index("owner", owner);
+    interner.scope(|| store.replace((0..pods).map(|number| decoded(number, 1)).collect(), |_| false));
+    (store, by_owner)
+}
+
 fn store(criterion: &mut Criterion) {
     const PODS: u32 = 20_000;
     let interner = Arc::new(Interner::default());
-    let filled = || {
-        interner.scope(|| {
-            let store = Arc::new(Store::new());
-            store.index("owner", |pod: &PartialObjectMeta| -> Option<Uid> {
-                pod.metadata.controller().map(|owner| owner.uid.clone())
-            });
-            assert!(store.in_namespace("default").is_empty(), "which makes the index");
-            store.replace((0..PODS).map(|number| decoded(number, 1)).collect(), |_| false);
-            store
-        })
-    };
     let mut group = criterion.benchmark_group("store of 20000 pods with two indexes");
-    let full = filled();
+    let (full, _) = filled(&interner, PODS);
+    assert_eq!(full.in_namespace("default").len(), PODS as usize, "which makes the index");
     let (mut version, mut number) = (1, 0);
     group.bench_function("update", |bencher| {
         bencher.iter_batched(
@@ -105,5 +107,67 @@ fn store(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, stream, store);
+/// What an event costs beside more and more pods: the bar is 1.3 times from 1,000 to 50,000.
+///
+/// The work alone is counted in `tests/growth.rs`; here are the caches of the processor too.
+fn growth(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("growth");
+    for pods in [1_000, 10_000, 50_000] {
+        let interner = Arc::new(Interner::default());
+        let (full, by_owner) = filled(&interner, pods);
+        let (mut version, mut number) = (1, 0);
+        let mut next = || {
+            (version, number) = (version + 1, (number + 7919) % pods);
+            (number, version)
+        };
+        let apply_and_select = |pod: Arc<PartialObjectMeta>| {
+            let owner = owner(&pod).expect("the pod must have an owner");
+            (full.put(pod), by_owner.get(&owner))
+        };
+
+        let mut lines = Lines::default();
+        group.bench_function(BenchmarkId::new("cut, decode, update and select by owner", pods), |bencher| {
+            bencher.iter_batched_ref(
+                || {
+                    let (number, version) = next();
+                    format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", pod(number, version))
+                },
+                |line| {
+                    let each = |line: &[u8]| -> ControlFlow<()> {
+                        let event = Event::split(line).expect("the line must be an event");
+                        let pod = event.object.decode::<PartialObjectMeta>().expect("the pod must be valid");
+                        black_box(apply_and_select(Arc::new(pod)));
+                        ControlFlow::Continue(())
+                    };
+                    interner.scope(|| lines.feed(line.as_bytes(), each).is_ok())
+                },
+                BatchSize::SmallInput,
+            );
+        });
+        group.bench_function(BenchmarkId::new("update and select by owner", pods), |bencher| {
+            let fresh = || {
+                let (number, version) = next();
+                interner.scope(|| decoded(number, version))
+            };
+            bencher.iter_batched(fresh, apply_and_select, BatchSize::SmallInput);
+        });
+
+        let all = full.list();
+        let mut remove_and_add = |name: &str| {
+            group.bench_function(BenchmarkId::new(name, pods), |bencher| {
+                bencher.iter_batched(
+                    || all[next().0 as usize].metadata.key.clone(),
+                    |key| full.put(full.remove(&key).expect("the pod must be there")),
+                    BatchSize::SmallInput,
+                );
+            });
+        };
+        remove_and_add("remove and add");
+        assert_eq!(full.in_namespace("default").len(), pods as usize, "which makes the index");
+        remove_and_add("remove and add with all pods in one namespace");
+    }
+    group.finish();
+}
+
+criterion_group!(benches, stream, store, growth);
 criterion_main!(benches);

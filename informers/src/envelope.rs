@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use kcm_api::ResourceVersion;
+use kcm_api::protobuf::{self, Field, Malformed, Message, Reader};
+use kcm_api::{DecodeError, Meta, ResourceVersion, View};
 use serde::Deserialize;
+use serde::de::Error as _;
 use serde_json::value::RawValue;
 
 /// Kind of an event of a watch.
@@ -39,13 +41,56 @@ impl EventKind {
     }
 }
 
-/// An event of a watch; the object is still the text that came.
+/// An object as it came, not yet decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object<'a> {
+    /// Its JSON.
+    Json(&'a str),
+    /// Its message, without the envelope.
+    Protobuf(&'a [u8]),
+}
+
+impl<'a> Object<'a> {
+    /// Decodes it as that view.
+    ///
+    /// # Errors
+    /// Where the object is not what the view expects.
+    pub fn decode<V: View>(self) -> Result<V, DecodeError> {
+        match self {
+            Self::Json(json) => V::decode(json),
+            Self::Protobuf(message) => V::decode_protobuf(message),
+        }
+    }
+
+    /// Reads it as that type, of protobuf the fields of `message`.
+    fn read<T: Deserialize<'a>>(self, message: &'static Message) -> Result<T, serde_json::Error> {
+        match self {
+            Self::Json(json) => serde_json::from_str(json),
+            Self::Protobuf(bytes) => T::deserialize(Reader::new(bytes, message)).map_err(unreadable),
+        }
+    }
+
+    /// Reads a body that says itself in which form it is.
+    fn of(body: &'a [u8]) -> Result<Self, serde_json::Error> {
+        match protobuf::unwrap(body) {
+            Ok(message) => Ok(Self::Protobuf(message)),
+            Err(Malformed::NoEnvelope) => Ok(Self::Json(std::str::from_utf8(body).map_err(serde_json::Error::custom)?)),
+            Err(malformed) => Err(unreadable(malformed)),
+        }
+    }
+}
+
+fn unreadable(malformed: Malformed) -> serde_json::Error {
+    serde_json::Error::custom(malformed)
+}
+
+/// An event of a watch; the object is not yet decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
     /// What happened.
     pub kind: EventKind,
-    /// JSON of the object.
-    pub object: &'a str,
+    /// To which object.
+    pub object: Object<'a>,
 }
 
 impl<'a> Event<'a> {
@@ -69,7 +114,7 @@ impl<'a> Event<'a> {
         let rest = rest.strip_suffix(b"}")?;
         EventKind::ALL.into_iter().find_map(|kind| {
             let object = rest.strip_prefix(kind.as_str().as_bytes())?.strip_prefix(br#"","object":"#)?;
-            Some(Self { kind, object: std::str::from_utf8(object).ok()? })
+            Some(Self { kind, object: Object::Json(std::str::from_utf8(object).ok()?) })
         })
     }
 
@@ -86,7 +131,28 @@ impl<'a> Event<'a> {
             object: &'a RawValue,
         }
         let Line { kind, object } = serde_json::from_slice(line)?;
-        Ok(Self { kind, object: object.get() })
+        Ok(Self { kind, object: Object::Json(object.get()) })
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// When the message is no event.
+    pub fn of_message(message: &'a [u8]) -> Result<Self, serde_json::Error> {
+        const EVENT: &Message = &[Field::text(1, "type"), Field::one(2, "object", &[Field::bytes(1, "raw")])];
+        #[derive(Deserialize)]
+        struct WatchEvent<'a> {
+            #[serde(rename = "type")]
+            kind: EventKind,
+            #[serde(borrow)]
+            object: RawExtension<'a>,
+        }
+        #[derive(Deserialize)]
+        struct RawExtension<'a> {
+            raw: &'a [u8],
+        }
+        let WatchEvent { kind, object } = WatchEvent::deserialize(Reader::new(message, EVENT)).map_err(unreadable)?;
+        Ok(Self { kind, object: Object::of(object.raw)? })
     }
 }
 
@@ -99,9 +165,10 @@ pub(crate) struct Bookmark {
 }
 
 impl Bookmark {
-    pub(crate) fn read(json: &str) -> Result<Self, serde_json::Error> {
+    pub(crate) fn read(object: Object<'_>) -> Result<Self, serde_json::Error> {
+        const BOOKMARK: &Message = &[Field::one(1, "metadata", Meta::MESSAGE)];
         #[derive(Deserialize)]
-        struct Object<'a> {
+        struct Bare<'a> {
             #[serde(borrow)]
             metadata: Metadata<'a>,
         }
@@ -117,19 +184,17 @@ impl Bookmark {
             #[serde(rename = "k8s.io/initial-events-end", borrow)]
             initial_events_end: Option<Cow<'a, str>>,
         }
-        let Object { metadata } = serde_json::from_str(json)?;
+        let Bare { metadata } = object.read(BOOKMARK)?;
         let ends = metadata.annotations.and_then(|annotations| annotations.initial_events_end);
         Ok(Self { version: metadata.resource_version, ends_initial_events: ends.as_deref() == Some("true") })
     }
 }
 
-/// A page of a list; the items are still the text that came, and carry neither `apiVersion` nor `kind`.
-#[derive(Debug, Deserialize)]
+/// A page of a list; the items carry neither `apiVersion` nor `kind`.
+#[derive(Debug)]
 pub(crate) struct Page<'a> {
     pub(crate) metadata: PageMetadata,
-    // Go serves an empty list as `null`.
-    #[serde(borrow, default)]
-    pub(crate) items: Option<Vec<&'a RawValue>>,
+    pub(crate) items: Vec<Object<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -139,6 +204,34 @@ pub(crate) struct PageMetadata {
     pub(crate) resource_version: ResourceVersion,
     #[serde(default, rename = "continue")]
     pub(crate) continue_token: Option<String>,
+}
+
+impl<'a> Page<'a> {
+    pub(crate) fn read(body: &'a [u8]) -> Result<Self, serde_json::Error> {
+        const LIST: &Message = &[
+            Field::one(1, "metadata", &[Field::text(2, "resourceVersion"), Field::text(3, "continue")]),
+            Field::blobs(2, "items"),
+        ];
+        #[derive(Deserialize)]
+        struct List<T> {
+            metadata: PageMetadata,
+            // Go serves an empty list as `null`.
+            #[serde(default = "Option::default")]
+            items: Option<Vec<T>>,
+        }
+        match Object::of(body)? {
+            Object::Json(json) => {
+                let List::<&RawValue> { metadata, items } = serde_json::from_str(json)?;
+                let items = items.unwrap_or_default().into_iter().map(|item| Object::Json(item.get())).collect();
+                Ok(Self { metadata, items })
+            }
+            list @ Object::Protobuf(_) => {
+                let List::<&[u8]> { metadata, items } = list.read(LIST)?;
+                let items = items.unwrap_or_default().into_iter().map(Object::Protobuf).collect();
+                Ok(Self { metadata, items })
+            }
+        }
+    }
 }
 
 /// Why the API server refused; also what an `ERROR` event carries.
@@ -164,6 +257,25 @@ pub(crate) struct StatusCause {
     pub(crate) reason: String,
 }
 
+impl Status {
+    pub(crate) fn read(object: Object<'_>) -> Result<Self, serde_json::Error> {
+        const STATUS: &Message = &[
+            Field::text(3, "message"),
+            Field::text(4, "reason"),
+            Field::one(5, "details", DETAILS),
+            Field::integer(6, "code"),
+        ];
+        const DETAILS: &Message =
+            &[Field::many(4, "causes", &[Field::text(1, "reason")]), Field::integer(5, "retryAfterSeconds")];
+        object.read(STATUS)
+    }
+
+    /// The status in the body of a refusal, if it is one.
+    pub(crate) fn of_refusal(body: &[u8]) -> Option<Self> {
+        Self::read(Object::of(body).ok()?).ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,7 +284,7 @@ mod tests {
     fn splits_every_kind_of_event() {
         for kind in EventKind::ALL {
             let line = format!(r#"{{"type":"{}","object":{{"a":{{"b":1}}}}}}"#, kind.as_str());
-            let expected = Event { kind, object: r#"{"a":{"b":1}}"# };
+            let expected = Event { kind, object: Object::Json(r#"{"a":{"b":1}}"#) };
             assert_eq!(Event::split(line.as_bytes()).unwrap(), expected);
             assert_eq!(Event::parse(line.as_bytes()).unwrap(), expected);
         }
@@ -181,7 +293,7 @@ mod tests {
     #[test]
     fn reads_fields_in_any_order() {
         let line = br#"{ "object": {"a":1}, "more": true, "type": "ADDED" }"#;
-        assert_eq!(Event::split(line).unwrap(), Event { kind: EventKind::Added, object: r#"{"a":1}"# });
+        assert_eq!(Event::split(line).unwrap(), Event { kind: EventKind::Added, object: Object::Json(r#"{"a":1}"#) });
     }
 
     #[test]
@@ -194,7 +306,8 @@ mod tests {
     #[test]
     fn a_bookmark_ends_the_initial_events_when_it_says_so() {
         let bookmark = |annotations: &str| {
-            Bookmark::read(&format!(r#"{{"metadata":{{"resourceVersion":"7"{annotations}}}}}"#)).unwrap()
+            let json = format!(r#"{{"metadata":{{"resourceVersion":"7"{annotations}}}}}"#);
+            Bookmark::read(Object::Json(&json)).unwrap()
         };
         let rows = [
             ("", false),
@@ -211,11 +324,10 @@ mod tests {
 
     #[test]
     fn reads_pages_with_and_without_items() {
-        let page: Page<'_> =
-            serde_json::from_str(r#"{"metadata":{"resourceVersion":"5","continue":"c"},"items":[{"a":1}]}"#).unwrap();
+        let page = Page::read(br#"{"metadata":{"resourceVersion":"5","continue":"c"},"items":[{"a":1}]}"#).unwrap();
         assert_eq!(page.metadata.continue_token.as_deref(), Some("c"));
-        assert_eq!(page.items.unwrap()[0].get(), r#"{"a":1}"#);
-        let empty: Page<'_> = serde_json::from_str(r#"{"metadata":{"resourceVersion":"5"},"items":null}"#).unwrap();
-        assert!(empty.items.is_none());
+        assert_eq!(page.items, [Object::Json(r#"{"a":1}"#)]);
+        let empty = Page::read(br#"{"metadata":{"resourceVersion":"5"},"items":null}"#).unwrap();
+        assert!(empty.items.is_empty());
     }
 }

@@ -3,23 +3,30 @@
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::header::RETRY_AFTER;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Collected, Limited};
 use kube::Client;
 use kube::client::Body;
 
 use crate::failure::{Cause, status_of};
+use crate::request::PROTOBUF;
 
 /// An exchange, or none.
 pub(crate) enum Exchange {
     Idle,
-    Asking(BoxFuture<'static, Result<Body, Cause>>),
+    Asking(BoxFuture<'static, Result<Answer, Cause>>),
     Reading(Body),
 }
 
+/// The body of an answer that is no refusal.
+pub(crate) struct Answer {
+    pub(crate) body: Body,
+    pub(crate) is_protobuf: bool,
+}
+
 pub(crate) enum Heard {
-    Answered(Body),
+    Answered(Answer),
     Chunk(Bytes),
     Ended,
     Failed(Cause),
@@ -42,7 +49,7 @@ impl Exchange {
         match self {
             Self::Idle => std::future::pending().await,
             Self::Asking(answer) => match answer.await {
-                Ok(body) => Heard::Answered(body),
+                Ok(answer) => Heard::Answered(answer),
                 Err(cause) => Heard::Failed(cause),
             },
             Self::Reading(body) => match body.frame().await {
@@ -55,10 +62,12 @@ impl Exchange {
     }
 }
 
-async fn answer(client: Client, request: Request<Body>) -> Result<Body, Cause> {
+async fn answer(client: Client, request: Request<Body>) -> Result<Answer, Cause> {
     let response = client.send(request).await.map_err(Cause::Unreachable)?;
     if response.status().is_success() {
-        return Ok(response.into_body());
+        let content_type = response.headers().get(CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
+        let is_protobuf = content_type.starts_with(PROTOBUF.as_bytes());
+        return Ok(Answer { body: response.into_body(), is_protobuf });
     }
     let (parts, body) = Response::into_parts(response);
     let retry_after = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());

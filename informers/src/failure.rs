@@ -91,7 +91,7 @@ fn class_of(status: &Status) -> Failure {
 /// The status in the body of a refusal, or what can be said without one.
 pub(crate) fn status_of(code: StatusCode, retry_after: Option<u64>, body: &[u8]) -> Status {
     const SHOWN: usize = 200;
-    let mut status = serde_json::from_slice::<Status>(body).ok().filter(|status| status.code != 0);
+    let mut status = Status::of_refusal(body).filter(|status| status.code != 0);
     let status = status.get_or_insert_with(|| {
         let text = String::from_utf8_lossy(body);
         let message: String = text.trim().chars().take(SHOWN).collect();

@@ -91,7 +91,7 @@
 //! One more object: itself in an `Arc`, and 10 to 20 bytes. One more index: 8 bytes per object and entry, and per
 //! distinct key the key and 24 bytes. One more watch: a task of about 2 KB, what the transport needs for a stream, and
 //! up to 16 KiB of line buffer, if events span chunks. A new list keeps the objects that have not changed; it needs 8
-//! bytes for each, not twice the cache. Listing by page needs the JSON of one page, 500 objects, at a time.
+//! bytes for each, not twice the cache. Listing by page needs the text of one page, 500 objects, at a time.
 //!
 //! # What it does not do
 //!
@@ -122,7 +122,7 @@ mod subscriptions;
 
 pub use cache::{Cache, Identity, Progress, ProgressHook};
 pub use change::{Change, Origin};
-pub use envelope::{Event, EventKind};
+pub use envelope::{Event, EventKind, Object};
 pub use factory::{Factory, FactoryOptions};
 pub use informer::Informer;
 pub use metrics::{Metrics, MetricsOf, NoMetrics};

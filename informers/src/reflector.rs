@@ -12,12 +12,12 @@ use kcm_api::{PartialObjectMeta, View};
 use kube::Client;
 use tokio::time::{Instant, sleep_until};
 
-use crate::envelope::{Bookmark, Event, EventKind, Page, Status};
-use crate::exchange::{Exchange, Heard};
+use crate::envelope::{Bookmark, Event, EventKind, Object, Page, Status};
+use crate::exchange::{Answer, Exchange, Heard};
 use crate::failure::{Cause, ExchangeError, chain, panic_text};
-use crate::frames::Lines;
+use crate::frames::{Frame, Frames};
 use crate::protocol::{Ask, Effect, Failure, Input, Protocol};
-use crate::request::request;
+use crate::request::{Form, request};
 use crate::shared::{Shared, Staged, Undecodable};
 use crate::status::Phase;
 use crate::store::is_same_version;
@@ -48,7 +48,7 @@ struct Reflector<V> {
     /// The question of the open exchange, or of the last one.
     ask: Ask,
     exchange: Exchange,
-    lines: Lines,
+    frames: Frames,
     page: Vec<u8>,
     staged: Staged<V>,
 }
@@ -62,7 +62,7 @@ impl<V: View> Reflector<V> {
             protocol: Protocol::new(seed),
             ask: Ask::Page { continue_token: None },
             exchange: Exchange::Idle,
-            lines: Lines::default(),
+            frames: Frames::default(),
             page: Vec::new(),
             staged: Staged::default(),
         }
@@ -122,10 +122,9 @@ impl<V: View> Reflector<V> {
         if ask.begins_a_list() {
             self.staged = Staged::default();
         }
-        self.lines.clear();
         let phase = if self.protocol.must_list() { Phase::Listing } else { Phase::Watching };
         self.shared.record.lock().enter(phase);
-        let request = request(&self.shared.resource, &self.shared.scope, V::METADATA_ONLY, &ask);
+        let request = request(&self.shared.resource, &self.shared.scope, Form::of::<V>(), &ask);
         tracing::debug!(resource = %self.shared.resource, %ask, uri = %request.uri(), "Asking");
         self.exchange = Exchange::ask(self.client.clone(), request);
         self.ask = ask;
@@ -133,7 +132,7 @@ impl<V: View> Reflector<V> {
 
     fn close(&mut self) {
         self.exchange = Exchange::Idle;
-        self.lines.clear();
+        self.frames = Frames::default();
         self.page = Vec::new();
         self.staged = Staged::default();
         if self.is_backing_off() {
@@ -143,8 +142,9 @@ impl<V: View> Reflector<V> {
 
     fn on_heard(&mut self, heard: Heard) {
         match heard {
-            Heard::Answered(body) => {
+            Heard::Answered(Answer { body, is_protobuf }) => {
                 self.exchange = Exchange::Reading(body);
+                self.frames = Frames::of(is_protobuf);
                 self.step(Input::Answered);
                 if matches!(self.ask, Ask::Watch { .. }) {
                     self.shared.record.lock().all_is_well();
@@ -166,35 +166,37 @@ impl<V: View> Reflector<V> {
     }
 
     fn on_chunk(&mut self, chunk: &Bytes) {
-        let mut lines = std::mem::take(&mut self.lines);
+        let mut frames = std::mem::take(&mut self.frames);
         let interner = Arc::clone(&self.shared.interner);
         let flow = interner.scope(|| {
-            lines.feed(chunk, |line| {
-                self.on_line(line);
+            frames.feed(chunk, |frame| {
+                self.on_frame(frame);
                 // What follows the end of an exchange is of no use.
                 if self.exchange.is_open() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })
         });
-        self.lines = lines;
+        self.frames = frames;
         match flow {
             Ok(ControlFlow::Continue(()) | ControlFlow::Break(())) => {}
             Err(too_long) => self.fail(Cause::TooLong(too_long)),
         }
     }
 
-    fn on_line(&mut self, line: &[u8]) {
-        let event = match Event::split(line) {
+    fn on_frame(&mut self, frame: Frame<'_>) {
+        let read = match frame {
+            Frame::Line(line) => Event::split(line),
+            Frame::Message(message) => Event::of_message(message),
+        };
+        let event = match read {
             Ok(event) => event,
             Err(error) => return self.fail(Cause::Unreadable(error)),
         };
         self.shared.metrics.event(event.kind);
         match event.kind {
             EventKind::Added | EventKind::Modified | EventKind::Deleted => {
-                let decoded = decode::<V>(event.object).or_else(|undecodable| match Event::parse(line) {
-                    // The line had more in it than the usual two fields.
-                    Ok(parsed) if parsed != event => decode(parsed.object),
-                    Ok(_) => Err(undecodable),
-                    Err(error) => Err(Undecodable { meta: None, error: chain(&error) }),
+                let decoded = decode::<V>(event.object).or_else(|undecodable| match frame {
+                    Frame::Line(line) => decode_otherwise(line, event, undecodable),
+                    Frame::Message(_) => Err(undecodable),
                 });
                 self.on_object(event.kind == EventKind::Deleted, decoded);
             }
@@ -204,7 +206,7 @@ impl<V: View> Reflector<V> {
                 }
                 Err(error) => self.fail(Cause::Unreadable(error)),
             },
-            EventKind::Error => match serde_json::from_str::<Status>(event.object) {
+            EventKind::Error => match Status::read(event.object) {
                 Ok(status) => self.fail(Cause::Refused(status)),
                 Err(error) => self.fail(Cause::Unreadable(error)),
             },
@@ -263,14 +265,14 @@ impl<V: View> Reflector<V> {
     fn on_page(&mut self) {
         self.exchange = Exchange::Idle;
         let body = std::mem::take(&mut self.page);
-        let page: Page<'_> = match serde_json::from_slice(&body) {
+        let page = match Page::read(&body) {
             Ok(page) => page,
             Err(error) => return self.fail(Cause::Unreadable(error)),
         };
         let interner = Arc::clone(&self.shared.interner);
         interner.scope(|| {
-            for item in page.items.unwrap_or_default() {
-                let decoded = decode::<V>(item.get());
+            for item in page.items {
+                let decoded = decode::<V>(item);
                 if let Err(undecodable) = &decoded {
                     self.report_undecodable(undecodable);
                 }
@@ -326,12 +328,22 @@ impl<V: View> Reflector<V> {
 }
 
 /// Decodes an object; of one that cannot be decoded at least the metadata, if that is possible.
-fn decode<V: View>(json: &str) -> Result<V, Undecodable> {
-    let error = match catch_unwind(|| V::decode(json)) {
+fn decode<V: View>(object: Object<'_>) -> Result<V, Undecodable> {
+    let error = match catch_unwind(|| object.decode::<V>()) {
         Ok(Ok(object)) => return Ok(object),
         Ok(Err(error)) => chain(&error),
         Err(panic) => format!("its decoder panicked: {}", panic_text(&*panic)),
     };
-    let meta = PartialObjectMeta::decode(json).ok().map(|object| Box::new(object.metadata));
+    let meta = object.decode::<PartialObjectMeta>().ok().map(|object| Box::new(object.metadata));
     Err(Undecodable { meta: meta.filter(|meta| !meta.key.name().is_empty()), error })
+}
+
+/// Decodes the object of a line that was split, and then could not be decoded, after reading all of the line.
+fn decode_otherwise<V: View>(line: &[u8], split: Event<'_>, undecodable: Undecodable) -> Result<V, Undecodable> {
+    match Event::parse(line) {
+        // The line had more in it than the usual two fields.
+        Ok(parsed) if parsed != split => decode(parsed.object),
+        Ok(_) => Err(undecodable),
+        Err(error) => Err(Undecodable { meta: None, error: chain(&error) }),
+    }
 }

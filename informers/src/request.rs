@@ -2,20 +2,43 @@
 
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{HeaderValue, Request};
-use kcm_api::Resource;
+use kcm_api::{Resource, View};
 use kube::client::Body;
 
 use crate::protocol::{Ask, Protocol};
 use crate::scope::Scope;
 
+/// How answers in protobuf begin to say so; those of watches go on with parameters.
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
 const WHOLE_OBJECTS: HeaderValue = HeaderValue::from_static("application/json");
+// A kind that has no protobuf, as those of aggregated servers may, comes as JSON.
+const IN_PROTOBUF: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json");
 // A server that cannot reduce objects to their metadata sends them whole, which is read just as well.
 const LISTED_METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
 const WATCHED_METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
 
-pub(crate) fn request(resource: &Resource, scope: &Scope, metadata_only: bool, ask: &Ask) -> Request<Body> {
+/// In which form objects are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    Protobuf,
+    Metadata,
+}
+
+impl Form {
+    pub(crate) const fn of<V: View>() -> Self {
+        match (V::METADATA_ONLY, V::READS_PROTOBUF) {
+            (true, _) => Self::Metadata,
+            (false, true) => Self::Protobuf,
+            (false, false) => Self::Json,
+        }
+    }
+}
+
+pub(crate) fn request(resource: &Resource, scope: &Scope, form: Form, ask: &Ask) -> Request<Body> {
     let mut query = form_urlencoded::Serializer::new(String::new());
     if let Some(selector) = &scope.label_selector {
         query.append_pair("labelSelector", &selector.to_string());
@@ -46,10 +69,11 @@ pub(crate) fn request(resource: &Resource, scope: &Scope, metadata_only: bool, a
     }
     let uri = format!("{}?{}", resource.collection_path(scope.namespace.as_deref()), query.finish());
     let is_watch = !matches!(ask, Ask::Page { .. });
-    let accept = match (metadata_only, is_watch) {
-        (false, _) => WHOLE_OBJECTS,
-        (true, false) => LISTED_METADATA,
-        (true, true) => WATCHED_METADATA,
+    let accept = match (form, is_watch) {
+        (Form::Json, _) => WHOLE_OBJECTS,
+        (Form::Protobuf, _) => IN_PROTOBUF,
+        (Form::Metadata, false) => LISTED_METADATA,
+        (Form::Metadata, true) => WATCHED_METADATA,
     };
     let mut request = Request::get(uri).header(ACCEPT, accept);
     if is_watch {
@@ -67,9 +91,9 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_mins(5);
 
-    fn asked(scope: &Scope, metadata_only: bool, ask: &Ask) -> (String, String) {
+    fn asked(scope: &Scope, form: Form, ask: &Ask) -> (String, String) {
         let replica_sets = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
-        let request = request(&replica_sets, scope, metadata_only, ask);
+        let request = request(&replica_sets, scope, form, ask);
         let accept = request.headers()[ACCEPT].to_str().unwrap().to_owned();
         (request.uri().to_string(), accept)
     }
@@ -91,7 +115,7 @@ mod tests {
             (Ask::Page { continue_token: token }, "limit=500&continue=a%2Fb%3D"),
         ];
         for (ask, query) in rows {
-            let (uri, accept) = asked(&Scope::default(), false, &ask);
+            let (uri, accept) = asked(&Scope::default(), Form::Json, &ask);
             assert_eq!(uri, format!("/apis/apps/v1/replicasets?{query}"));
             assert_eq!(accept, "application/json");
         }
@@ -104,7 +128,7 @@ mod tests {
             label_selector: Some("app in (x,y)".parse().unwrap()),
             field_selector: Some("metadata.name=b".to_owned()),
         };
-        let (uri, _) = asked(&scope, false, &Ask::Page { continue_token: None });
+        let (uri, _) = asked(&scope, Form::Json, &Ask::Page { continue_token: None });
         assert_eq!(
             uri,
             "/apis/apps/v1/namespaces/a/replicasets?labelSelector=app+in+%28x%2Cy%29&fieldSelector=metadata.name%3Db&limit=500"
@@ -112,9 +136,15 @@ mod tests {
     }
 
     #[test]
+    fn whoever_reads_protobuf_takes_json_too() {
+        let (_, accept) = asked(&Scope::default(), Form::Protobuf, &Ask::Page { continue_token: None });
+        assert_eq!(accept, "application/vnd.kubernetes.protobuf,application/json");
+    }
+
+    #[test]
     fn asks_for_metadata_alone() {
-        let (_, listed) = asked(&Scope::default(), true, &Ask::Page { continue_token: None });
-        let (_, watched) = asked(&Scope::default(), true, &Ask::StreamingList { timeout: TIMEOUT });
+        let (_, listed) = asked(&Scope::default(), Form::Metadata, &Ask::Page { continue_token: None });
+        let (_, watched) = asked(&Scope::default(), Form::Metadata, &Ask::StreamingList { timeout: TIMEOUT });
         assert_eq!(listed, LISTED_METADATA);
         assert_eq!(watched, WATCHED_METADATA);
     }

@@ -195,6 +195,25 @@ impl Selector {
         }
     }
 
+    /// The one value that the label `key` must have to be selected; absent where there is no such condition.
+    ///
+    /// Whoever has an index by that label need not look at what has another value.
+    #[must_use]
+    pub fn required_value(&self, key: &str) -> Option<&Istr> {
+        let Repr::All(requirements) = &self.0 else { return None };
+        requirements.iter().find_map(|it| match &it.test {
+            Test::Equals(value) if it.key == *key => Some(value),
+            Test::Equals(_)
+            | Test::NotEquals(_)
+            | Test::In(_)
+            | Test::NotIn(_)
+            | Test::Exists
+            | Test::DoesNotExist
+            | Test::Greater(_)
+            | Test::Less(_) => None,
+        })
+    }
+
     fn all(requirements: impl IntoIterator<Item = Requirement>) -> Self {
         let mut requirements: Box<[_]> = requirements.into_iter().collect();
         requirements.sort_unstable();

@@ -120,7 +120,7 @@ impl Work<'_> {
             }
             return Ok(Progress::Done);
         };
-        if error.is_already_exists() {
+        if error.is_already_exists() || error.is_probably_created() {
             return self.look_at_namesake(&key).await;
         }
         // The namespace goes, and takes everything in it along: there is nothing to tell, and nothing to try again.

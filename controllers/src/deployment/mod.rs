@@ -65,6 +65,8 @@
 
 mod annotations;
 mod apply;
+#[doc(hidden)]
+pub mod bench;
 mod conditions;
 mod notice;
 mod observe;

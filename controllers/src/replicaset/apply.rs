@@ -134,24 +134,25 @@ impl Work<'_> {
 
     async fn create_pod(&self, template: &Template<'_>) -> Result<Creation, ApiError> {
         let mut names_left = NAMES_TRIED;
-        loop {
+        let name = loop {
             names_left -= 1;
             let name = self.session.generate_name(template.generate_name());
             let namespace = self.owner.metadata.key.namespace().unwrap_or_default();
             let key = ObjectKey::namespaced(namespace, name.as_str());
             let answer = self.session.create(&Pod::RESOURCE, &key, Payload::json(&template.pod(&name))).await;
             let error = match answer {
-                Ok(_) => {
-                    self.tell(&Notice::CreatedPod { name });
-                    return Ok(Creation::Made);
-                }
+                Ok(_) => break name,
+                // Nobody else makes this name: it is ours, and another name would be another pod.
+                Err(error) if error.is_probably_created() => break name,
                 Err(error) if error.is_already_exists() && names_left > 0 => continue,
                 Err(error) if error.is_namespace_terminating() => return Ok(Creation::NamespaceTerminating),
                 Err(error) => error,
             };
             self.tell(&Notice::CreateFailed { message: error.message() });
             return Err(error);
-        }
+        };
+        self.tell(&Notice::CreatedPod { name });
+        Ok(Creation::Made)
     }
 
     async fn delete_pods(&self, victims: &[Arc<Pod>]) -> Result<(), ScaleError> {

@@ -48,6 +48,8 @@
 
 mod apply;
 mod batch;
+#[doc(hidden)]
+pub mod bench;
 mod body;
 mod claim;
 mod error;

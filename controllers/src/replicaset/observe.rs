@@ -1,9 +1,10 @@
 //! From the caches to one snapshot of a replica set and its pods.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kcm_api::views::{Pod, ReplicaSet, ReplicaSetView};
-use kcm_api::{ObjectKey, Selector};
+use kcm_api::{Istr, ObjectKey, POD_TEMPLATE_HASH, Selector};
 use kcm_informers::{Index, Informer};
 
 use super::rank::Occupancy;
@@ -30,13 +31,23 @@ pub(super) struct Caches {
     pub(super) pods: Informer<Pod>,
     siblings: Index<ReplicaSet, Holder>,
     by_holder: Index<Pod, Holder>,
+    by_template: Index<Pod, Template>,
+}
+
+/// Namespace and `pod-template-hash`, which every replica set of a deployment selects by.
+type Template = (Istr, Istr);
+
+fn template(pod: &Pod) -> Option<Template> {
+    let hash = pod.metadata.labels.get_shared(POD_TEMPLATE_HASH)?;
+    Some((pod.metadata.key.shared_namespace()?.clone(), hash.clone()))
 }
 
 impl Caches {
     /// Adds the indexes that observation needs.
     pub(super) fn new(replica_sets: Informer<ReplicaSet>, pods: Informer<Pod>) -> Self {
         let (siblings, by_holder) = (by_holder(&replica_sets), by_holder(&pods));
-        Self { replica_sets, pods, siblings, by_holder }
+        let by_template = pods.index("template", template);
+        Self { replica_sets, pods, siblings, by_holder, by_template }
     }
 
     /// The snapshot of one replica set; absent where there is none of that name.
@@ -74,9 +85,24 @@ impl Caches {
             .filter(|sibling| sibling.metadata.key.namespace() == Some(namespace))
             .filter_map(|sibling| sibling.selector.as_ref().ok())
             .collect();
-        let pods = self.pods.in_namespace(namespace);
+        let pods = self.selectable(namespace, &selectors);
         let related = |pod: &&Arc<Pod>| selectors.iter().any(|selector| selector.matches(&pod.metadata.labels));
         Occupancy::of(pods.iter().filter(related).map(|pod| &**pod))
+    }
+
+    /// Every pod of the namespace that one of the selectors could select, once, and as few others as can be told.
+    ///
+    /// Looking through the namespace took a fifth of the CPU of rolling out 100 deployments of 50 pods in one.
+    fn selectable(&self, namespace: &str, selectors: &[&Selector]) -> Vec<Arc<Pod>> {
+        let templates: Option<BTreeSet<&Istr>> =
+            selectors.iter().map(|selector| selector.required_value(POD_TEMPLATE_HASH)).collect();
+        match templates {
+            Some(hashes) => {
+                let namespace = Istr::from(namespace);
+                hashes.into_iter().flat_map(|hash| self.by_template.get(&(namespace.clone(), hash.clone()))).collect()
+            }
+            None => self.pods.in_namespace(namespace),
+        }
     }
 }
 

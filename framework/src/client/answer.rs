@@ -5,6 +5,8 @@ use kcm_api::{Istr, ObjectKey, ResourceVersion, Uid};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::head::Head;
+
 /// An object as the API server holds it after a write.
 #[derive(Debug, Clone)]
 pub struct Written {
@@ -14,28 +16,15 @@ pub struct Written {
     pub uid: Uid,
     /// Version of this state of the object; unset where the answer is no object.
     pub resource_version: ResourceVersion,
-    /// The whole answer.
+    /// The whole answer: an object of the API, of its metadata alone where it was written through a
+    /// [`Session`](crate::Session).
     pub body: Bytes,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Head {
-    name: Box<str>,
-    namespace: Option<Istr>,
-    uid: Uid,
-    resource_version: ResourceVersion,
 }
 
 impl Written {
     /// Reads the metadata of an answer; what it does not carry is taken from the request.
     pub(crate) fn read(body: Bytes, namespace: Option<&str>, name: Option<&str>) -> Result<Self, serde_json::Error> {
-        #[derive(Deserialize)]
-        struct Object {
-            #[serde(default)]
-            metadata: Head,
-        }
-        let Object { metadata } = serde_json::from_slice(&body)?;
+        let metadata = Head::of(&body)?;
         let name = if metadata.name.is_empty() { name.unwrap_or_default().into() } else { metadata.name };
         let key = match metadata.namespace.or_else(|| namespace.map(Istr::from)) {
             Some(namespace) => ObjectKey::namespaced(namespace, name),

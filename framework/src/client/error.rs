@@ -18,6 +18,7 @@ pub struct ApiError {
     #[source]
     cause: Cause,
     deadline: Option<Instant>,
+    follows_lost_answer: bool,
 }
 
 /// Why a request failed.
@@ -63,11 +64,17 @@ pub enum ErrorClass {
 
 impl ApiError {
     pub(crate) fn new(request: impl Into<Box<str>>, cause: Cause) -> Self {
-        Self { request: request.into(), cause, deadline: None }
+        Self { request: request.into(), cause, deadline: None, follows_lost_answer: false }
     }
 
     pub(crate) fn with_deadline(mut self, deadline: Option<Instant>) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// Says that the same request had been sent before, and that nobody knows what became of it.
+    pub(crate) const fn after_lost_answer(mut self) -> Self {
+        self.follows_lost_answer = true;
         self
     }
 
@@ -126,13 +133,22 @@ impl ApiError {
     ///
     /// True unless it is certain that it has not: a broken connection, a time-out, an answer that cannot be read
     /// and every failure of the server (5xx, which says nothing about what its storage did) count as lost answers.
+    /// So does any failure of a request that repeats one whose answer was lost.
     #[must_use]
     pub fn answer_lost(&self) -> bool {
+        if self.follows_lost_answer {
+            return true;
+        }
         match &self.cause {
             Cause::Transport(_) | Cause::Timeout(_) | Cause::Decode(_) => true,
             Cause::NotSent(_) | Cause::Encode(_) => false,
             Cause::Status(status) => status.code >= 500 && status.code != 501,
         }
+    }
+
+    /// Whether there was no connection to send the request or the answer through.
+    pub(crate) const fn is_connection_failure(&self) -> bool {
+        matches!(self.cause, Cause::Transport(_) | Cause::NotSent(_))
     }
 
     /// The moment after which a write whose answer was lost can no longer take effect; absent for reads.
@@ -153,10 +169,19 @@ impl ApiError {
         self.status().is_some_and(|status| status.code == 403 && status.has_cause(NAMESPACE_TERMINATING))
     }
 
-    /// Whether an object of that name is already there.
+    /// Whether an object of that name is already there, made by somebody else or earlier.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
-        self.has_reason("AlreadyExists")
+        self.has_reason("AlreadyExists") && !self.follows_lost_answer
+    }
+
+    /// Whether an object of that name is there, in all likelihood made by this very creation: an earlier attempt of
+    /// it got no answer, and its repeat was refused because the name is taken.
+    ///
+    /// Where the name was made for this object alone, take it for created. Do not try another name.
+    #[must_use]
+    pub fn is_probably_created(&self) -> bool {
+        self.has_reason("AlreadyExists") && self.follows_lost_answer
     }
 
     /// Whether the object, or its resource, is not there.
@@ -304,6 +329,9 @@ mod tests {
     fn predicates_read_reason_and_causes() {
         assert!(status(409, &body("AlreadyExists", "")).is_already_exists());
         assert!(!status(409, &body("AlreadyExists", "")).is_conflict());
+        let repeated = status(409, &body("AlreadyExists", "")).after_lost_answer();
+        assert!(repeated.is_probably_created() && !repeated.is_already_exists() && repeated.answer_lost());
+        assert!(!status(409, &body("AlreadyExists", "")).is_probably_created());
         assert!(status(409, "").is_conflict());
         assert!(status(404, "404 page not found").is_not_found());
         assert!(status(422, "").is_invalid());

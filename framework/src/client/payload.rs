@@ -21,8 +21,15 @@ impl Payload {
     }
 }
 
+impl Clone for Payload {
+    fn clone(&self) -> Self {
+        // serde_json's errors cannot be copied; their text says it all.
+        Self(self.0.as_ref().map(Bytes::clone).map_err(serde::ser::Error::custom))
+    }
+}
+
 /// A change to an object, by the way in which the API server is to apply it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Patch {
     /// JSON merge patch (RFC 7386).
     Merge(Payload),
@@ -49,6 +56,14 @@ impl Patch {
             Self::Strategic(_) => "application/strategic-merge-patch+json",
             // JSON is YAML.
             Self::Apply { .. } => "application/apply-patch+yaml",
+        }
+    }
+
+    /// Whether applying it twice is the same as applying it once: the operations of a JSON patch may add up.
+    pub(crate) const fn is_idempotent(&self) -> bool {
+        match self {
+            Self::Merge(_) | Self::Strategic(_) | Self::Apply { .. } => true,
+            Self::Json(_) => false,
         }
     }
 }

@@ -13,17 +13,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
-use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kube::client::{Body, ConfigExt};
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 use super::identity::is_watch;
 use super::open_stream::{Counted, Open};
+use super::read_ahead::ReadAhead;
 
 /// How many watches share a connection: half of what kube-apiserver serves on one unless told otherwise.
 const WATCHES_PER_CONNECTION: usize = 50;
@@ -62,7 +64,7 @@ pub enum StackError {
 }
 
 type Connector = BoxCloneSyncService<http::Uri, Connection, BoxError>;
-type Connection = <hyper_rustls::HttpsConnector<HttpConnector> as tower::Service<http::Uri>>::Response;
+type Connection = MaybeHttpsStream<ReadAhead<TokioIo<TcpStream>>>;
 type Pool = hyper_util::client::legacy::Client<Connector, Body>;
 
 /// A client over connection pools that all identities with these credentials share.
@@ -112,7 +114,7 @@ fn connector(config: &kube::Config) -> Result<Connector, StackError> {
         }
         None => https,
     };
-    let https = https.enable_all_versions().wrap_connector(tcp);
+    let https = https.enable_all_versions().wrap_connector(tcp.map_response(ReadAhead::new));
     // The connector's own time-out would end with TCP; a server that accepts and then says nothing counts too.
     let timeout = config.connect_timeout.unwrap_or(CONNECT_TIMEOUT).min(CONNECT_TIMEOUT);
     Ok(BoxCloneSyncService::new(tower::service_fn(move |uri| {

@@ -45,7 +45,7 @@ pub enum Mark {
         object: ObjectKey,
         /// The identity of the object, where the write was a deletion.
         deleted: Option<Uid>,
-        /// When the API server has given the request up for certain.
+        /// When the request can no longer take effect: the API server has given it up, or has refused its repeat.
         deadline: Instant,
     },
 }

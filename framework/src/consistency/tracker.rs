@@ -162,7 +162,12 @@ async fn look(
         metadata_only: true,
         ..ListOptions::default()
     };
-    let list = live.list(cache.resource(), object.namespace(), &options).await?;
+    let list = || live.list(cache.resource(), object.namespace(), &options);
+    let list = match list().await {
+        // What broke this connection says nothing of the next, and the next look is half a minute away.
+        Err(error) if error.is_connection_failure() => list().await?,
+        answer => answer?,
+    };
     // At most one object has that name. One that cannot be read must not pass for one that is not there.
     let live = list.items.first().map(|item| PartialObjectMeta::decode(item.get())).transpose();
     let live = live.map_err(|error| {

@@ -65,23 +65,26 @@ impl Correlator {
         // No two events share a name, even within the resolution of a clock.
         self.named_at = occurrence.at.as_nanosecond().max(self.named_at + 1);
         let mut event = Event::of(occurrence, self.named_at);
-        let mut key = occurrence.full_key();
-        if self.is_one_of_many(occurrence) {
-            key = occurrence.group_key();
+        // Each hash stands on the one before: what they have in common is hashed once.
+        let source = occurrence.source_key();
+        let group = occurrence.group_key(source);
+        let mut key = occurrence.full_key(group);
+        if self.is_one_of_many(group, occurrence) {
+            key = group;
             event.message = format!("(combined from similar events): {}", occurrence.message);
             event.reporting_component = "".into();
         }
         let is_repeated = self.count(key, &mut event);
-        if !self.is_within_budget(occurrence) {
+        if !self.is_within_budget(source, occurrence.at) {
             return Decision::Drop;
         }
         if is_repeated { Decision::Repeat(event) } else { Decision::Create(event) }
     }
 
-    fn is_one_of_many(&mut self, occurrence: &Occurrence) -> bool {
+    fn is_one_of_many(&mut self, key: u64, occurrence: &Occurrence) -> bool {
         let now = occurrence.at;
         let fresh = || Group { messages: BTreeSet::new(), last: now };
-        let group = self.groups.get_or_insert_with(occurrence.group_key(), fresh);
+        let group = self.groups.get_or_insert_with(key, fresh);
         if now.duration_since(group.last) > SIMILAR_WITHIN {
             group.messages.clear();
         }
@@ -106,9 +109,9 @@ impl Correlator {
         told.count > 1
     }
 
-    fn is_within_budget(&mut self, occurrence: &Occurrence) -> bool {
-        let now = Duration::try_from(occurrence.at.duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default();
+    fn is_within_budget(&mut self, source: u64, at: Timestamp) -> bool {
+        let now = Duration::try_from(at.duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default();
         let full = || Tokens::new(SPAM_QPS, SPAM_BURST);
-        self.budgets.get_or_insert_with(occurrence.source_key(), full).try_take(now)
+        self.budgets.get_or_insert_with(source, full).try_take(now)
     }
 }

@@ -87,13 +87,13 @@ impl Occurrence {
     }
 
     /// Hash of everything but message and field: events of one group are similar.
-    pub(super) fn group_key(&self) -> u64 {
-        hash(&(self.source_key(), self.reason))
+    pub(super) fn group_key(&self, source: u64) -> u64 {
+        hash(&(source, self.reason))
     }
 
     /// Hash of everything: events of one key are equal.
-    pub(super) fn full_key(&self) -> u64 {
-        hash(&(self.group_key(), &self.regarding.field_path, &self.message))
+    pub(super) fn full_key(&self, group: u64) -> u64 {
+        hash(&(group, &self.regarding.field_path, &self.message))
     }
 }
 

@@ -97,6 +97,7 @@ impl Manager {
     /// started then. Controllers that fail are tried again and do not end the manager.
     pub async fn run(self, stop: Stop) -> Result<(), ManagerError> {
         let mut stages = Stages::default();
+        let metrics = Arc::clone(&self.metrics);
         let started = tokio::select! {
             biased;
             () = stop.requested() => Ok(()),
@@ -107,6 +108,7 @@ impl Manager {
             tracing::info!("Stopping");
         }
         stages.stop(GRACE, &stop.abort).await;
+        metrics.log_longest_waits();
         started
     }
 

@@ -87,6 +87,13 @@ impl Metrics {
         out
     }
 
+    /// Logs what no scrape may have seen, for whoever asks afterwards how it went.
+    pub(crate) fn log_longest_waits(&self) {
+        for (queue, waited) in self.queues.longest_waits() {
+            tracing::info!(queue, longest_wait_seconds = waited.as_secs_f64(), "The longest that a key waited");
+        }
+    }
+
     /// The metrics of one queue, for [`kcm_workqueue::QueueOptions`].
     pub(crate) const fn queues(&self) -> &QueueMetrics {
         &self.queues

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kcm_workqueue::UnfinishedWork;
@@ -33,6 +33,7 @@ pub(crate) struct QueueMetrics {
     worked: Family<Name, Histogram>,
     unfinished: Family<Name, Seconds>,
     longest: Family<Name, Seconds>,
+    longest_waits: Arc<Mutex<BTreeMap<Name, Arc<AtomicU64>>>>,
     asked_at_scrape: Arc<Mutex<BTreeMap<Name, Ask>>>,
 }
 
@@ -52,6 +53,7 @@ impl Default for QueueMetrics {
             worked: histogram(),
             unfinished: Family::default(),
             longest: Family::default(),
+            longest_waits: Arc::default(),
             asked_at_scrape: Arc::default(),
         }
     }
@@ -94,12 +96,20 @@ impl QueueMetrics {
             retries: self.retries.get_or_create(&name).clone(),
             queued: self.queued.get_or_create(&name).clone(),
             worked: self.worked.get_or_create(&name).clone(),
+            longest_wait: Arc::clone(self.longest_waits.lock().entry(name).or_default()),
         })
     }
 
     /// Has the queue `name` asked for its unfinished work at each scrape, in the place of an earlier one of that name.
     pub(crate) fn ask(&self, name: &str, ask: impl Fn() -> UnfinishedWork + Send + Sync + 'static) {
         self.asked_at_scrape.lock().insert(Name { name: name.to_owned() }, Box::new(ask));
+    }
+
+    /// The longest that a key has waited for a worker so far, by the name of the queue.
+    pub(super) fn longest_waits(&self) -> Vec<(String, Duration)> {
+        let waits = self.longest_waits.lock();
+        let waited = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
+        waits.iter().map(|(queue, nanos)| (queue.name.clone(), waited(nanos))).collect()
     }
 
     pub(super) fn refresh(&self) {
@@ -117,6 +127,8 @@ struct OneQueue {
     retries: Counter,
     queued: Histogram,
     worked: Histogram,
+    /// In nanoseconds; the histogram's last bucket knows no more than its bound.
+    longest_wait: Arc<AtomicU64>,
 }
 
 impl kcm_workqueue::Metrics for OneQueue {
@@ -128,6 +140,7 @@ impl kcm_workqueue::Metrics for OneQueue {
     fn taken(&self, waited: Duration) {
         self.depth.dec();
         self.queued.observe(waited.as_secs_f64());
+        self.longest_wait.fetch_max(u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     fn finished(&self, worked: Duration) {
@@ -136,5 +149,25 @@ impl kcm_workqueue::Metrics for OneQueue {
 
     fn retried(&self) {
         self.retries.inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_wait_of_each_queue_is_remembered() {
+        let metrics = QueueMetrics::default();
+        let seconds = Duration::from_secs;
+        for (name, waits) in [("a", [2, 1]), ("b", [0, 3])] {
+            let queue = metrics.of(name);
+            for waited in waits {
+                queue.taken(seconds(waited));
+            }
+        }
+        // A queue that comes again, as after a crash of its loop, does not forget.
+        metrics.of("a").taken(seconds(1));
+        assert_eq!(metrics.longest_waits(), [("a".to_owned(), seconds(2)), ("b".to_owned(), seconds(3))]);
     }
 }

@@ -9,7 +9,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Names;
-use crate::client::{ApiClient, ApiError, DeleteOptions, Deleted, Part, Patch, Payload, REQUEST_TIMEOUT, Written};
+use crate::client::{
+    ApiClient, ApiError, DeleteOptions, Deleted, ErrorClass, Part, Patch, Payload, REQUEST_TIMEOUT, Written,
+};
 use crate::consistency::marks::{CacheIndex, Mark};
 
 /// Writes on behalf of one reconcile of one key.
@@ -17,10 +19,20 @@ use crate::consistency::marks::{CacheIndex, Mark};
 /// Each write leaves a mark, and the key is not reconciled again until all marks are settled: see
 /// [`consistency`](crate::consistency). Reads leave none.
 ///
+/// # Guarantees
+/// A write whose connection broke is sent again as it is, at once and twice more within half a second, where that
+/// cannot do more than sending it once: creations have names of ours, objects that are put a version, deletions
+/// preconditions. A JSON patch and a deletion without preconditions are sent once. An object that a repeated creation
+/// finds in its place is [`ApiError::is_probably_created`].
+///
+/// The body of an answer is the object's metadata alone; who needs more takes it from [`api`](Self::api) or a cache.
+///
 /// # Cancellation
 /// A write whose future is dropped before the answer counts as one whose answer was lost.
 pub struct Session {
     api: ApiClient,
+    /// For the writes: marks need the metadata of an answer, and nobody has asked for more.
+    writer: ApiClient,
     caches: Arc<[Arc<dyn Cache>]>,
     names: Names,
     /// The object that the key names, and the cache that holds it.
@@ -32,8 +44,9 @@ pub struct Session {
 
 impl Session {
     /// A session over `api` for a loop that reads `caches`.
-    pub(crate) const fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, names: Names) -> Self {
-        Self { api, caches, names, object: None, acts_for: OnceLock::new(), marks: Mutex::new(Vec::new()) }
+    pub(crate) fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, names: Names) -> Self {
+        let writer = api.clone().answered_with_metadata();
+        Self { api, writer, caches, names, object: None, acts_for: OnceLock::new(), marks: Mutex::new(Vec::new()) }
     }
 
     /// Says which object the key names, and which cache holds it.
@@ -71,8 +84,8 @@ impl Session {
 
     /// Creates the object `key`, whose name `object` carries.
     pub async fn create(&self, resource: &Resource, key: &ObjectKey, object: Payload) -> Result<Written, ApiError> {
-        let write = self.begin(resource, key, None);
-        let answer = self.api.create(resource, key.namespace(), object).await;
+        let mut write = self.begin(resource, key, None);
+        let answer = write.send(true, || self.writer.create(resource, key.namespace(), object.clone())).await;
         write.written(answer)
     }
 
@@ -84,8 +97,8 @@ impl Session {
         part: Part,
         object: Payload,
     ) -> Result<Written, ApiError> {
-        let write = self.begin(resource, key, None);
-        let answer = self.api.put(resource, key, part, object).await;
+        let mut write = self.begin(resource, key, None);
+        let answer = write.send(true, || self.writer.put(resource, key, part, object.clone())).await;
         write.written(answer)
     }
 
@@ -97,8 +110,8 @@ impl Session {
         part: Part,
         patch: Patch,
     ) -> Result<Written, ApiError> {
-        let write = self.begin(resource, key, None);
-        let answer = self.api.patch(resource, key, part, patch).await;
+        let mut write = self.begin(resource, key, None);
+        let answer = write.send(patch.is_idempotent(), || self.writer.patch(resource, key, part, patch.clone())).await;
         write.written(answer)
     }
 
@@ -110,8 +123,9 @@ impl Session {
         uid: &Uid,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        let write = self.begin(resource, key, Some(uid.clone()));
-        let answer = self.api.delete(resource, key, options).await;
+        let mut write = self.begin(resource, key, Some(uid.clone()));
+        let spares_namesakes = options.uid.is_some() || options.resource_version.is_some();
+        let answer = write.send(spares_namesakes, || self.writer.delete(resource, key, options)).await;
         write.deleted(answer)
     }
 
@@ -120,12 +134,16 @@ impl Session {
             let (cache, key) = self.object.as_ref()?;
             self.caches[*cache].identity(key).map(|identity| identity.uid)
         });
-        Write { session: self, resource, object: object.clone(), deleted, fate: Fate::Unknown { deadline: None } }
+        let fate = Fate::Unknown { deadline: None };
+        Write { session: self, resource, object: object.clone(), deleted, fate, was_lost: false }
     }
 }
 
 /// A request that was dropped, maybe before it was even sent, has ended by then: twice the time that one is given.
 const ANSWER_BY: Duration = Duration::from_secs(2 * REQUEST_TIMEOUT.as_secs());
+
+/// How long to wait before each repeat of a write whose connection broke. A new connection is mostly there at once.
+const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(100), Duration::from_millis(400)];
 
 /// A write that is under way. Dropped without an answer, it counts as one whose answer was lost.
 struct Write<'a> {
@@ -134,6 +152,8 @@ struct Write<'a> {
     object: ObjectKey,
     deleted: Option<Uid>,
     fate: Fate,
+    /// Whether an attempt before the last got no answer.
+    was_lost: bool,
 }
 
 /// What is known of a write.
@@ -146,17 +166,58 @@ enum Fate {
 }
 
 impl Fate {
-    fn of<T>(answer: &Result<T, ApiError>) -> Self {
-        match answer {
-            Err(error) if error.answer_lost() => Self::Unknown { deadline: error.deadline() },
-            Ok(_) | Err(_) => Self::Known,
+    /// What is known after one more attempt, which was answered at `now`.
+    fn after<T>(self, answer: &Result<T, ApiError>, now: Instant) -> Self {
+        let Err(error) = answer else { return Self::Known };
+        match self {
+            Self::Known if error.answer_lost() => Self::Unknown { deadline: error.deadline() },
+            Self::Unknown { deadline } if error.answer_lost() => {
+                Self::Unknown { deadline: deadline.max(error.deadline()) }
+            }
+            // It may be an earlier attempt that is in the way. None can take effect any more, so a look tells.
+            Self::Unknown { .. } if is_final(error) => Self::Unknown { deadline: Some(now) },
+            Self::Known | Self::Unknown { .. } => self,
         }
     }
 }
 
+/// Whether what refused this attempt of a write refuses every other, one that is still under way included.
+///
+/// A missing permission, an exhausted quota or too many requests may have met this attempt and not the other.
+fn is_final(error: &ApiError) -> bool {
+    match error.class() {
+        ErrorClass::Conflict | ErrorClass::NotFound | ErrorClass::Terminal => true,
+        ErrorClass::Transient | ErrorClass::Forbidden | ErrorClass::Gone => false,
+    }
+}
+
 impl Write<'_> {
-    fn written(mut self, answer: Result<Written, ApiError>) -> Result<Written, ApiError> {
-        self.fate = Fate::of(&answer);
+    /// Sends the request; one that `may_repeat` again while the connection breaks, until its time is over.
+    async fn send<T, F>(&mut self, may_repeat: bool, request: impl Fn() -> F) -> Result<T, ApiError>
+    where
+        F: Future<Output = Result<T, ApiError>>,
+    {
+        let mut answer = request().await;
+        let mut fate = Fate::Known.after(&answer, Instant::now());
+        for pause in PAUSES {
+            self.fate = fate;
+            let (Err(error), Fate::Unknown { deadline: Some(deadline) }) = (&answer, fate) else { break };
+            if !may_repeat || !error.is_connection_failure() || Instant::now() + pause >= deadline {
+                break;
+            }
+            tracing::debug!(resource = %self.resource, object = %self.object, error = error as &dyn std::error::Error,
+                "The connection broke before a write was answered; it is repeated");
+            tokio::time::sleep(pause).await;
+            self.was_lost = true;
+            self.fate = Fate::Unknown { deadline: None };
+            answer = request().await;
+            fate = fate.after(&answer, Instant::now());
+        }
+        self.fate = fate;
+        if self.was_lost { answer.map_err(ApiError::after_lost_answer) } else { answer }
+    }
+
+    fn written(self, answer: Result<Written, ApiError>) -> Result<Written, ApiError> {
         if let Ok(written) = &answer {
             for (cache, _) in self.caches().filter(|(_, cache)| covers(*cache, written)) {
                 let version = written.resource_version.clone();
@@ -166,9 +227,14 @@ impl Write<'_> {
         answer
     }
 
-    fn deleted(mut self, answer: Result<Deleted, ApiError>) -> Result<Deleted, ApiError> {
-        self.fate = Fate::of(&answer);
-        if let (Ok(Deleted::Accepted), Some(uid)) = (&answer, &self.deleted) {
+    fn deleted(self, answer: Result<Deleted, ApiError>) -> Result<Deleted, ApiError> {
+        // What is gone when the request is repeated went by the attempt before, and caches may still show it.
+        let is_ours = match &answer {
+            Ok(Deleted::Accepted) => true,
+            Ok(Deleted::Gone) => self.was_lost,
+            Err(_) => false,
+        };
+        if let (true, Some(uid)) = (is_ours, &self.deleted) {
             for (cache, _) in self.caches() {
                 self.leave(Mark::Deletion { cache, object: self.object.clone(), uid: uid.clone() });
             }

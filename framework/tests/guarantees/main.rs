@@ -10,5 +10,6 @@ mod lost_answers;
 mod manager;
 mod metrics;
 mod read_your_own_writes;
+mod repeats;
 mod sends;
 mod support;

@@ -3,6 +3,7 @@
 mod cache;
 mod factory;
 mod observed;
+mod protobuf;
 mod subscribers;
 mod support;
 mod sync;
@@ -10,7 +11,7 @@ mod trouble;
 
 use std::time::Duration;
 
-use kcm_api::{PartialObjectMeta, Resource, ResourceVersion, View as _};
+use kcm_api::{KnownView, PartialObjectMeta, Resource, ResourceVersion, View as _};
 use kcm_informers::{Change, Informer, Phase, Scope, Subscription};
 use support::*;
 use tokio::time::Instant;
@@ -19,13 +20,17 @@ const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A started factory with one informer of widgets.
-fn widgets() -> (Peer, kcm_informers::Factory, Informer<Widget>) {
+/// A started factory with one informer.
+fn started<V: KnownView>() -> (Peer, kcm_informers::Factory, Informer<V>) {
     let (client, peer) = peer();
     let factory = factory(client);
-    let informer = factory.informer::<Widget>(Scope::default());
+    let informer = factory.informer::<V>(Scope::default());
     factory.start();
     (peer, factory, informer)
+}
+
+fn widgets() -> (Peer, kcm_informers::Factory, Informer<Widget>) {
+    started()
 }
 
 #[tokio::test(start_paused = true)]

@@ -103,10 +103,23 @@ impl Asked {
         self.answer(200)
     }
 
+    /// Answers in protobuf, with a body to be sent.
+    pub(crate) fn accept_protobuf(self) -> Stream {
+        self.answer_as(200, "application/vnd.kubernetes.protobuf;stream=watch")
+    }
+
+    pub(crate) fn refuse_in_protobuf(self, code: u16, status: &[u8]) {
+        self.answer_as(code, "application/vnd.kubernetes.protobuf").send_bytes(status);
+    }
+
     fn answer(self, code: u16) -> Stream {
+        self.answer_as(code, "application/json")
+    }
+
+    fn answer_as(self, code: u16, content_type: &str) -> Stream {
         let (sender, receiver) = body::unbounded();
-        let response =
-            Response::builder().status(code).body(StreamBody::new(receiver)).expect("a status code must be valid");
+        let response = Response::builder().status(code).header("content-type", content_type);
+        let response = response.body(StreamBody::new(receiver)).expect("code and type must be valid");
         assert!(self.answer.send(Ok(response)).is_ok(), "the client must wait for the answer");
         Stream { body: sender }
     }
@@ -125,8 +138,12 @@ impl Asked {
 
 impl Stream {
     pub(crate) fn send(&self, text: &str) {
+        self.send_bytes(text.as_bytes());
+    }
+
+    pub(crate) fn send_bytes(&self, bytes: &[u8]) {
         // A client that has hung up is what some tests are about; they look at `is_open`.
-        drop(self.body.unbounded_send(Ok(Frame::data(Bytes::from(text.to_owned())))));
+        drop(self.body.unbounded_send(Ok(Frame::data(Bytes::from(bytes.to_owned())))));
     }
 
     pub(crate) fn event(&self, kind: &str, object: &str) {

@@ -86,6 +86,55 @@ async fn company_is_every_active_pod_that_a_sibling_selects() {
     assert_eq!(observed.occupancy, Occupancy::of(company.iter().map(|pod| &**pod)));
 }
 
+/// A replica set that selects as those that a deployment makes.
+fn of_template(name: &str, hash: &str) -> ReplicaSetBuilder {
+    let labels = json!({ "app": "web", "pod-template-hash": hash });
+    by_deployment(name).with("/spec/selector", "matchLabels", labels.clone()).with(
+        "/spec/template/metadata",
+        "labels",
+        labels,
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn company_is_the_same_where_siblings_select_by_their_template() {
+    let observed = observe_web(|sandbox| {
+        create_replica_set(sandbox, &of_template("web", "1").replicas(0));
+        create_replica_set(sandbox, &of_template("old", "2"));
+        create_replica_set(sandbox, &of_template("old-again", "2"));
+        let of = |name: &str, hash: &str, node: &str| {
+            pod(name).labels(json!({ "app": "web", "pod-template-hash": hash })).orphan().node(node)
+        };
+        for pod in [
+            of("a", "1", "one"),
+            of("b", "2", "one"),
+            of("c", "2", "two").owned_by("somebody"),
+            of("d", "3", "two"),
+            of("e", "2", "two").labels(json!({ "app": "other", "pod-template-hash": "2" })),
+            of("f", "2", "two").labels(json!({ "app": "web" })),
+            of("g", "2", "two").namespace("elsewhere"),
+        ] {
+            create_pod(sandbox, &pod);
+        }
+    })
+    .await;
+    let company = build(&[pod("a").node("one"), pod("b").node("one"), pod("c").node("two")]);
+    assert_eq!(observed.occupancy, Occupancy::of(company.iter().map(|pod| &**pod)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_sibling_that_selects_otherwise_is_looked_for_everywhere() {
+    let observed = observe_web(|sandbox| {
+        create_replica_set(sandbox, &of_template("web", "1").replicas(0));
+        create_replica_set(sandbox, &by_deployment("old"));
+        create_pod(sandbox, &pod("a").labels(json!({ "app": "web", "pod-template-hash": "1" })).orphan().node("one"));
+        create_pod(sandbox, &pod("b").labels(json!({ "app": "old" })).orphan().node("two"));
+    })
+    .await;
+    let company = build(&[pod("a").node("one"), pod("b").node("two")]);
+    assert_eq!(observed.occupancy, Occupancy::of(company.iter().map(|pod| &**pod)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_replica_set_of_its_own_has_no_company() {
     let observed = observe_web(|sandbox| {

@@ -205,7 +205,7 @@ async fn a_template_that_the_api_serves_otherwise_makes_no_second_set() {
     cluster.settle().await;
     assert_eq!(cluster.sets().len(), 1);
 
-    cluster.patch(&json!({ "spec": { "template": { "spec": { "brandNew": true } } } }));
+    cluster.patch(&json!({ "spec": { "template": { "spec": { "setHostnameAsFQDN": true } } } }));
     cluster.settle().await;
     assert_eq!(cluster.sets().len(), 2, "a field that we do not know rolls");
 }

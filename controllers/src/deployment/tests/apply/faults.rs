@@ -10,7 +10,7 @@ use crate::deployment::tests::cluster::Cluster;
 use crate::deployment::tests::fixtures::deployment;
 
 #[tokio::test(start_paused = true)]
-async fn a_creation_whose_answer_was_lost_is_not_made_again() {
+async fn a_creation_whose_answer_was_lost_is_sent_again_and_made_once() {
     let cluster = Cluster::start_both(|sandbox| {
         sandbox.faults().inject(Fault::on(Verb::Create).resource(REPLICA_SETS).times(2).lose_answer());
     })
@@ -19,13 +19,14 @@ async fn a_creation_whose_answer_was_lost_is_not_made_again() {
     cluster.run_to_the_end().await;
     cluster.patch(&with_image("image:2"));
     cluster.run_to_the_end().await;
-    assert_eq!((cluster.sets().len(), cluster.requests("POST").len()), (2, 2));
+    assert_eq!((cluster.sets().len(), cluster.requests("POST").len()), (2, 4), "two have been repeated");
     assert_eq!(cluster.status().get("collisionCount"), None);
     assert_eq!(cluster.progress(), "NewReplicaSetAvailable");
+    assert!(cluster.events().iter().all(|(kind, ..)| kind == "Normal"), "{:?}", cluster.events());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scaling_whose_answer_was_lost_is_not_made_again() {
+async fn a_scaling_whose_answer_was_lost_is_sent_again_and_made_once() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&deployment("web").replicas(2));
     cluster.until("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
@@ -37,7 +38,7 @@ async fn a_scaling_whose_answer_was_lost_is_not_made_again() {
     cluster.until("it is told", |_| cluster.status()["observedGeneration"] == 2).await;
     cluster.settle().await;
     let puts = cluster.requests("PUT");
-    assert_eq!(puts.iter().filter(|request| request.path.contains("/replicasets/")).count(), 1);
+    assert_eq!(puts.iter().filter(|request| request.path.contains("/replicasets/")).count(), 2);
     assert_eq!(cluster.sets()[0]["spec"]["replicas"], 5);
 }
 

@@ -190,9 +190,10 @@ async fn at_rest_nothing_is_written() {
     cluster.run_to_the_end().await;
     cluster.patch(&with_image("image:2"));
     cluster.run_to_the_end().await;
-    let version = cluster.sandbox.version();
+    let writes = || cluster.sandbox.requests().iter().filter(|request| request.method != "GET").count();
+    let before = writes();
     tokio::time::sleep(Duration::from_hours(30)).await;
-    assert_eq!(cluster.sandbox.version(), version, "two resyncs have passed");
+    assert_eq!(writes(), before, "two resyncs have passed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,5 +207,5 @@ async fn a_deployment_that_is_being_deleted_keeps_its_status_and_nothing_else() 
     assert_eq!(cluster.sizes(), rows(&[("image:1", 2)]));
     let generation = cluster.deployment()["metadata"]["generation"].clone();
     assert_eq!(cluster.status()["observedGeneration"], generation);
-    assert_eq!(cluster.status()["updatedReplicas"], 0, "none has the new template");
+    assert_eq!(cluster.status().get("updatedReplicas"), None, "none has the new template");
 }

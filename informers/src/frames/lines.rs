@@ -1,33 +1,22 @@
-//! Cutting the lines of a watch from the bytes of its body.
+//! The lines of a watch in JSON.
 
 use std::ops::ControlFlow;
 
 use memchr::memchr;
 
+use super::{KEPT, LONGEST, TooLong};
+
 /// Cuts lines from chunks of any size.
 ///
 /// A line that lies within one chunk is handed out where it lies; only a line that spans chunks is copied together.
-/// The buffer for that is kept between lines, up to [`Lines::KEPT`]: one big object does not cost its size for ever.
+/// The buffer for that is kept between lines, up to [`KEPT`]: one big object does not cost its size for ever.
 #[derive(Debug)]
 pub struct Lines {
     partial: Vec<u8>,
     longest: usize,
 }
 
-/// A line longer than the longest that is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a line is longer than {longest} bytes")]
-pub struct TooLong {
-    /// The bound, in bytes.
-    pub longest: usize,
-}
-
 impl Lines {
-    /// Longest line that is read: many times what etcd stores of one object, and still bounded.
-    pub const LONGEST: usize = 32 << 20;
-    /// Size up to which the buffer is kept between lines.
-    pub const KEPT: usize = 16 << 10;
-
     /// Cuts lines of at most `longest` bytes.
     #[must_use]
     pub const fn new(longest: usize) -> Self {
@@ -69,7 +58,7 @@ impl Lines {
     /// Forgets a line of which only a part has come.
     pub fn clear(&mut self) {
         self.partial.clear();
-        self.partial.shrink_to(Self::KEPT);
+        self.partial.shrink_to(KEPT);
     }
 
     fn keep(&mut self, part: &[u8]) -> Result<(), TooLong> {
@@ -89,7 +78,7 @@ impl Lines {
 
 impl Default for Lines {
     fn default() -> Self {
-        Self::new(Self::LONGEST)
+        Self::new(LONGEST)
     }
 }
 
@@ -144,10 +133,10 @@ mod tests {
     #[test]
     fn the_buffer_shrinks_after_a_big_line() {
         let mut lines = Lines::default();
-        let big = vec![b'x'; 4 * Lines::KEPT];
+        let big = vec![b'x'; 4 * KEPT];
         assert!(collect(&mut lines, &big).is_empty());
         assert_eq!(collect(&mut lines, b"\n").len(), 1);
-        assert!(lines.partial.capacity() <= Lines::KEPT, "keeps {} bytes", lines.partial.capacity());
+        assert!(lines.partial.capacity() <= KEPT, "keeps {} bytes", lines.partial.capacity());
     }
 
     #[test]

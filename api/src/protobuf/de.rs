@@ -1,0 +1,218 @@
+//! Messages as serde reads them.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::de::value::{CowStrDeserializer, StrDeserializer};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::wire::{Input, Malformed, Tag};
+use super::{Kind, Message, Reader};
+
+impl<'de> Deserializer<'de> for Reader<'de> {
+    type Error = Malformed;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Malformed> {
+        visitor.visit_map(Fields { input: Input(self.bytes), message: self.message, at: None })
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Malformed> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Malformed> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// The fields of a message, in the order in which they come.
+struct Fields<'de> {
+    input: Input<'de>,
+    message: &'static Message,
+    at: Option<(Tag, Kind)>,
+}
+
+impl<'de> MapAccess<'de> for Fields<'de> {
+    type Error = Malformed;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Malformed> {
+        while let Some(tag) = self.input.tag()? {
+            if let Some(field) = self.message.iter().find(|field| field.number == tag.field) {
+                self.at = Some((tag, field.kind));
+                return seed.deserialize(StrDeserializer::new(field.name)).map(Some);
+            }
+            self.input.skip(tag)?;
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Malformed> {
+        let (tag, kind) = self.at.take().ok_or_else(|| Malformed::Refused("a value without its key".to_owned()))?;
+        seed.deserialize(Value { input: &mut self.input, tag, kind })
+    }
+}
+
+/// What follows a tag.
+struct Value<'a, 'de> {
+    input: &'a mut Input<'de>,
+    tag: Tag,
+    kind: Kind,
+}
+
+/// A time as text; absent where it is not set.
+fn time(mut message: Input<'_>) -> Result<Option<String>, Malformed> {
+    if message.0.is_empty() {
+        return Ok(None);
+    }
+    let (mut seconds, mut nanoseconds) = (0, 0);
+    while let Some(tag) = message.tag()? {
+        match tag.field {
+            1 => seconds = message.number(tag)?.cast_signed(),
+            2 => nanoseconds = i32::try_from(message.number(tag)?.cast_signed()).map_err(|_| Malformed::Time)?,
+            _ => message.skip(tag)?,
+        }
+    }
+    let time = Timestamp::new(seconds, nanoseconds).map_err(|_| Malformed::Time)?;
+    Ok(Some(time.to_string()))
+}
+
+impl<'de> Deserializer<'de> for Value<'_, 'de> {
+    type Error = Malformed;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Malformed> {
+        let Self { input, tag, kind } = self;
+        match kind {
+            Kind::Text => Text(input.text(tag)?).deserialize_any(visitor),
+            Kind::Integer => visitor.visit_i64(input.number(tag)?.cast_signed()),
+            Kind::Flag => visitor.visit_bool(input.number(tag)? != 0),
+            Kind::Bytes => visitor.visit_borrowed_bytes(input.bytes(tag)?),
+            Kind::Time => match time(Input(input.bytes(tag)?))? {
+                Some(time) => visitor.visit_string(time),
+                None => visitor.visit_unit(),
+            },
+            Kind::One(message) => Reader::new(input.bytes(tag)?, message).deserialize_any(visitor),
+            Kind::Texts => visitor.visit_seq(Elements { input, tag, kind: Kind::Text, is_first: true }),
+            Kind::Blobs => visitor.visit_seq(Elements { input, tag, kind: Kind::Bytes, is_first: true }),
+            Kind::Many(message) => visitor.visit_seq(Elements { input, tag, kind: Kind::One(message), is_first: true }),
+            Kind::Map => visitor.visit_map(Entries { input, tag, is_first: true, value: Cow::Borrowed("") }),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Malformed> {
+        if matches!(self.kind, Kind::Time) {
+            return match time(Input(self.input.bytes(self.tag)?))? {
+                Some(time) => visitor.visit_some(StrDeserializer::new(&time)),
+                None => visitor.visit_none(),
+            };
+        }
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Malformed> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Malformed> {
+        visitor.visit_enum(CowStrDeserializer::new(self.input.text(self.tag)?))
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Malformed> {
+        self.input.skip(self.tag)?;
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier
+    }
+}
+
+/// The elements of a list: fields of one tag that follow each other.
+struct Elements<'a, 'de> {
+    input: &'a mut Input<'de>,
+    tag: Tag,
+    kind: Kind,
+    is_first: bool,
+}
+
+impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
+    type Error = Malformed;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Malformed> {
+        if !std::mem::take(&mut self.is_first) && !self.input.tag_again(self.tag)? {
+            return Ok(None);
+        }
+        seed.deserialize(Value { input: self.input, tag: self.tag, kind: self.kind }).map(Some)
+    }
+}
+
+/// The entries of a map of texts, each a message of its own.
+struct Entries<'a, 'de> {
+    input: &'a mut Input<'de>,
+    tag: Tag,
+    is_first: bool,
+    value: Cow<'de, str>,
+}
+
+impl<'de> MapAccess<'de> for Entries<'_, 'de> {
+    type Error = Malformed;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Malformed> {
+        if !std::mem::take(&mut self.is_first) && !self.input.tag_again(self.tag)? {
+            return Ok(None);
+        }
+        let mut entry = Input(self.input.bytes(self.tag)?);
+        let mut key = Cow::Borrowed("");
+        self.value = Cow::Borrowed("");
+        while let Some(tag) = entry.tag()? {
+            match tag.field {
+                1 => key = entry.text(tag)?,
+                2 => self.value = entry.text(tag)?,
+                _ => entry.skip(tag)?,
+            }
+        }
+        seed.deserialize(Text(key)).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Malformed> {
+        seed.deserialize(Text(std::mem::take(&mut self.value)))
+    }
+}
+
+/// A text, asked for as it is, as an option, or within a type of its own.
+struct Text<'de>(Cow<'de, str>);
+
+impl<'de> Deserializer<'de> for Text<'de> {
+    type Error = Malformed;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Malformed> {
+        match self.0 {
+            Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
+            Cow::Owned(text) => visitor.visit_string(text),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Malformed> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Malformed> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct enum identifier ignored_any
+    }
+}

@@ -1,0 +1,149 @@
+//! Reading views from protobuf, the form in which API servers keep built-in objects.
+//!
+//! A [`Message`] says which fields of a message are read and what they are called in JSON; a [`Reader`] then is a
+//! deserializer of serde, so a view reads protobuf through the same `Deserialize` as JSON. What a table does not name is
+//! skipped by its length, without looking into it.
+//!
+//! Differences to JSON that views meet: text, numbers and flags that are empty are there; a time that is not set is
+//! there, and reads as `null`; empty lists and maps are not there.
+//!
+//! # Upstream
+//! `generated.proto` of `k8s.io/api` and `k8s.io/apimachinery`, and the encoding of
+//! `apimachinery/pkg/runtime/serializer/protobuf`: an object is the magic number and a `runtime.Unknown` around it. Go
+//! writes all elements of a list and all entries of a map in one go; scattered ones are refused.
+
+mod de;
+mod wire;
+
+pub use wire::Malformed;
+
+use wire::Input;
+
+/// The fields of a message that are read.
+pub type Message = [Field];
+
+/// A field of a message.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    number: u32,
+    name: &'static str,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Text,
+    Integer,
+    Flag,
+    Time,
+    Bytes,
+    One(&'static Message),
+    Texts,
+    Blobs,
+    Many(&'static Message),
+    Map,
+}
+
+impl Field {
+    const fn new(number: u32, name: &'static str, kind: Kind) -> Self {
+        Self { number, name, kind }
+    }
+
+    /// A text.
+    #[must_use]
+    pub const fn text(number: u32, name: &'static str) -> Self {
+        Self::new(number, name, Kind::Text)
+    }
+
+    /// An integer of any width, not one of `sint`.
+    #[must_use]
+    pub const fn integer(number: u32, name: &'static str) -> Self {
+        Self::new(number, name, Kind::Integer)
+    }
+
+    /// A boolean.
+    #[must_use]
+    pub const fn flag(number: u32, name: &'static str) -> Self {
+        Self::new(number, name, Kind::Flag)
+    }
+
+    /// A `metav1.Time`; read as text of RFC 3339, or as nothing where it is not set.
+    #[must_use]
+    pub const fn time(number: u32, name: &'static str) -> Self {
+        Self::new(number, name, Kind::Time)
+    }
+
+    /// Bytes, borrowed from the message.
+    #[must_use]
+    pub const fn bytes(number: u32, name: &'static str) -> Self {
+        Self::new(number, name, Kind::Bytes)
+    }
+
+    /// A message in this one.
+    #[must_use]
+    pub const fn one(number: u32, name: &'static str, message: &'static Message) -> Self {
+        Self::new(number, name, Kind::One(message))
+    }
+
+    /// A list of texts.
+    #[must_use]
+    pub const fn texts(number: u32, name: &'static str) -> Self {
+        Self::new(number, name, Kind::Texts)
+    }
+
+    /// A list of bytes, borrowed from the message: messages that are read later.
+    #[must_use]
+    pub const fn blobs(number: u32, name: &'static str) -> Self {
+        Self::new(number, name, Kind::Blobs)
+    }
+
+    /// A list of messages.
+    #[must_use]
+    pub const fn many(number: u32, name: &'static str, message: &'static Message) -> Self {
+        Self::new(number, name, Kind::Many(message))
+    }
+
+    /// A map from text to text.
+    #[must_use]
+    pub const fn map(number: u32, name: &'static str) -> Self {
+        Self::new(number, name, Kind::Map)
+    }
+}
+
+/// Reads one message; a deserializer for structs.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'de> {
+    bytes: &'de [u8],
+    message: &'static Message,
+}
+
+impl<'de> Reader<'de> {
+    /// Reads `bytes` as that message.
+    #[must_use]
+    pub const fn new(bytes: &'de [u8], message: &'static Message) -> Self {
+        Self { bytes, message }
+    }
+}
+
+const MAGIC: &[u8] = b"k8s\0";
+
+/// The message within the envelope that API servers put around an object.
+///
+/// # Errors
+/// Where the magic number is missing, or what follows is no `runtime.Unknown`.
+pub fn unwrap(object: &[u8]) -> Result<&[u8], Malformed> {
+    const RAW: u32 = 2;
+    let mut input = Input(object.strip_prefix(MAGIC).ok_or(Malformed::NoEnvelope)?);
+    let mut raw = &[][..];
+    while let Some(tag) = input.tag()? {
+        if tag.field == RAW {
+            raw = input.bytes(tag)?;
+        } else {
+            input.skip(tag)?;
+        }
+    }
+    Ok(raw)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! Tags, numbers and lengths.
+
+use std::borrow::Cow;
+
+/// Bytes that are not the protobuf that was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// The magic number of the API is missing.
+    #[error("the object does not begin as protobuf of the API does")]
+    NoEnvelope,
+    /// The bytes end within something.
+    #[error("the message breaks off")]
+    Truncated,
+    /// A number of more than 64 bits.
+    #[error("a number of the message is too large")]
+    TooLarge,
+    /// A wire type that proto2 and proto3 do not have, or that of groups.
+    #[error("field {field} has the unknown wire type {wire}")]
+    WireType {
+        /// The number of the field.
+        field: u32,
+        /// The wire type.
+        wire: u8,
+    },
+    /// A known field that is encoded as something else.
+    #[error("field {field} is encoded as wire type {wire}, not as expected")]
+    Unexpected {
+        /// The number of the field.
+        field: u32,
+        /// The wire type.
+        wire: u8,
+    },
+    /// A time that no calendar has.
+    #[error("a time of the message is out of range")]
+    Time,
+    /// What the type that is read has to say.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl serde::de::Error for Malformed {
+    fn custom<T: std::fmt::Display>(text: T) -> Self {
+        Self::Refused(text.to_string())
+    }
+}
+
+/// Number and encoding of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tag {
+    pub(super) field: u32,
+    wire: u8,
+}
+
+const VARINT: u8 = 0;
+const FIXED_64: u8 = 1;
+const LENGTH: u8 = 2;
+const FIXED_32: u8 = 5;
+
+/// What is left of a message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Input<'de>(pub(super) &'de [u8]);
+
+impl<'de> Input<'de> {
+    /// The next tag; absent at the end.
+    pub(super) fn tag(&mut self) -> Result<Option<Tag>, Malformed> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let number = self.varint()?;
+        let field = u32::try_from(number >> 3).map_err(|_| Malformed::TooLarge)?;
+        Ok(Some(Tag { field, wire: (number & 7) as u8 }))
+    }
+
+    /// The next tag, if it is that one.
+    pub(super) fn tag_again(&mut self, expected: Tag) -> Result<bool, Malformed> {
+        let mut ahead = *self;
+        let is_that = ahead.tag()? == Some(expected);
+        if is_that {
+            *self = ahead;
+        }
+        Ok(is_that)
+    }
+
+    fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.0.split_first().ok_or(Malformed::Truncated)?;
+            self.0 = rest;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                return Err(Malformed::TooLarge);
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed::TooLarge)
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'de [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed::Truncated)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// The number of a field.
+    pub(super) fn number(&mut self, tag: Tag) -> Result<u64, Malformed> {
+        expect(tag, VARINT)?;
+        self.varint()
+    }
+
+    /// The bytes of a field.
+    pub(super) fn bytes(&mut self, tag: Tag) -> Result<&'de [u8], Malformed> {
+        expect(tag, LENGTH)?;
+        let length = usize::try_from(self.varint()?).map_err(|_| Malformed::TooLarge)?;
+        self.take(length)
+    }
+
+    /// The text of a field.
+    ///
+    /// API servers take bytes that are not UTF-8 from whoever writes protobuf, and serve them as JSON with U+FFFD in
+    /// their place. So do we: nobody shall be able to make an object that we cannot read.
+    pub(super) fn text(&mut self, tag: Tag) -> Result<Cow<'de, str>, Malformed> {
+        Ok(String::from_utf8_lossy(self.bytes(tag)?))
+    }
+
+    /// Passes over a field.
+    pub(super) fn skip(&mut self, tag: Tag) -> Result<(), Malformed> {
+        match tag.wire {
+            VARINT => self.varint().map(drop),
+            FIXED_64 => self.take(8).map(drop),
+            LENGTH => self.bytes(tag).map(drop),
+            FIXED_32 => self.take(4).map(drop),
+            wire => Err(Malformed::WireType { field: tag.field, wire }),
+        }
+    }
+}
+
+const fn expect(tag: Tag, wire: u8) -> Result<(), Malformed> {
+    if tag.wire == wire { Ok(()) } else { Err(Malformed::Unexpected { field: tag.field, wire: tag.wire }) }
+}

@@ -1,0 +1,65 @@
+//! Cutting the events of a watch from the bytes of its body.
+
+mod lines;
+mod messages;
+
+use std::ops::ControlFlow;
+
+pub use lines::Lines;
+pub use messages::Messages;
+
+/// Longest event that is read: many times what etcd stores of one object, and still bounded.
+pub const LONGEST: usize = 32 << 20;
+/// Size up to which a buffer is kept between events.
+pub const KEPT: usize = 16 << 10;
+
+/// An event longer than the longest that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an event is longer than {longest} bytes")]
+pub struct TooLong {
+    /// The bound, in bytes.
+    pub longest: usize,
+}
+
+/// How the events of a body follow each other.
+#[derive(Debug)]
+pub(crate) enum Frames {
+    /// As lines of JSON.
+    Lines(Lines),
+    /// As messages of protobuf, each behind its length.
+    Messages(Messages),
+}
+
+/// An event as it was cut.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Frame<'a> {
+    /// A line.
+    Line(&'a [u8]),
+    /// A message.
+    Message(&'a [u8]),
+}
+
+impl Frames {
+    /// Those of a body of which nothing has come.
+    pub(crate) fn of(is_protobuf: bool) -> Self {
+        if is_protobuf { Self::Messages(Messages::default()) } else { Self::Lines(Lines::default()) }
+    }
+
+    /// As [`Lines::feed`].
+    pub(crate) fn feed<B>(
+        &mut self,
+        chunk: &[u8],
+        mut each: impl FnMut(Frame<'_>) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>, TooLong> {
+        match self {
+            Self::Lines(lines) => lines.feed(chunk, |line| each(Frame::Line(line))),
+            Self::Messages(messages) => messages.feed(chunk, |message| each(Frame::Message(message))),
+        }
+    }
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self::of(false)
+    }
+}
