@@ -15,12 +15,29 @@ Every flag is also a variable, KCM_KUBE_API_QPS for --kube-api-qps, and most are
 Flags override variables, and variables the file.";
 
 /// What is to be done with the settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Verb {
     /// Run the controllers.
     Run,
     /// Print every setting with its origin.
     ConfigEffective,
+    /// Run a cluster in this process.
+    #[cfg(feature = "sandbox")]
+    Sandbox,
+    /// Send a command to a sandbox that runs.
+    #[cfg(feature = "sandbox")]
+    Tell(String),
+}
+
+impl Verb {
+    /// The settings that only this verb has.
+    fn rows(&self) -> &'static [Row] {
+        match self {
+            Self::Run | Self::ConfigEffective => &[],
+            #[cfg(feature = "sandbox")]
+            Self::Sandbox | Self::Tell(_) => crate::sandbox::ROWS,
+        }
+    }
 }
 
 /// Does what the command line asks for, and says how it ended.
@@ -33,7 +50,7 @@ pub(crate) fn execute(words: impl IntoIterator<Item = OsString>, extensions: Ext
         Ok(understood) => understood,
         Err(reason) => return refuse(&[reason]),
     };
-    let (registry, table) = match linked() {
+    let (registry, table) = match linked(verb.rows()) {
         Ok(linked) => linked,
         Err(reasons) => return refuse(&reasons),
     };
@@ -45,33 +62,59 @@ pub(crate) fn execute(words: impl IntoIterator<Item = OsString>, extensions: Ext
     match verb {
         Verb::ConfigEffective => print(&settings.render()),
         Verb::Run => start(registry, *settings, extensions),
+        #[cfg(feature = "sandbox")]
+        Verb::Sandbox => crate::sandbox::start(registry, *settings, extensions),
+        #[cfg(feature = "sandbox")]
+        Verb::Tell(command) => crate::sandbox::tell(&settings, &command),
     }
 }
 
 /// Takes the words of a verb off the front of the arguments.
-fn verb(mut arguments: Vec<OsString>) -> Result<(Verb, Vec<OsString>), &'static str> {
+fn verb(mut arguments: Vec<OsString>) -> Result<(Verb, Vec<OsString>), String> {
+    #[cfg(feature = "sandbox")]
+    if arguments.first().is_some_and(|first| first == "sandbox") {
+        let word = arguments.get(1).map(|second| second.to_string_lossy());
+        if let Some(word) = word.filter(|word| !word.starts_with('-') && word != crate::sandbox::TELL) {
+            return Err(crate::sandbox::unknown_word(&word));
+        }
+        if arguments.get(1).is_none_or(|second| second != crate::sandbox::TELL) {
+            return Ok((Verb::Sandbox, arguments.split_off(1)));
+        }
+        let (flags, command) = crate::sandbox::command_of(arguments.split_off(2));
+        return Ok((Verb::Tell(command), flags));
+    }
+    #[cfg(not(feature = "sandbox"))]
+    if arguments.first().is_some_and(|first| first == "sandbox") {
+        return Err("this binary was built without the sandbox: build it with the cargo feature `sandbox`".to_owned());
+    }
     if arguments.first().is_none_or(|first| first != "config") {
         return Ok((Verb::Run, arguments));
     }
     if arguments.get(1).is_none_or(|second| second != "effective") {
         return Err("config: give `config effective` to print every setting and where its value comes from, \
-                    or --config=FILE to read settings from a file");
+                    or --config=FILE to read settings from a file"
+            .to_owned());
     }
     Ok((Verb::ConfigEffective, arguments.split_off(2)))
 }
 
 fn help(table: &Table, program: &OsStr) -> String {
     let program = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
-    let usage = format!("{program} [FLAGS]\n       {program} config effective [FLAGS]");
+    let mut usages = vec!["[FLAGS]", "config effective [FLAGS]"];
+    if cfg!(feature = "sandbox") {
+        usages.extend(["sandbox [FLAGS]", "sandbox tell COMMAND"]);
+    }
+    let usages: Vec<String> = usages.iter().map(|usage| format!("{program} {usage}")).collect();
+    let usage = usages.join("\n       ");
     let mut command = table.command("kube-controller-manager").override_usage(usage).after_help(SOURCES);
     command.render_help().to_string()
 }
 
 /// The controllers that are linked, and the table of their settings and the manager's own.
-fn linked() -> Result<(Registry, Table), Vec<String>> {
+fn linked(more: &[Row]) -> Result<(Registry, Table), Vec<String>> {
     let registry = Registry::linked().map_err(|errors| texts(&errors))?;
     let rows = registry.iter().flat_map(|controller| controller.rows().iter().copied());
-    let rows: Vec<Row> = generic::ROWS.iter().copied().chain(rows).collect();
+    let rows: Vec<Row> = generic::ROWS.iter().copied().chain(rows).chain(more.iter().copied()).collect();
     let table = Table::with_gates(rows, gates::KNOWN.iter().copied()).map_err(|errors| texts(&errors.0))?;
     Ok((registry, table))
 }
@@ -100,7 +143,7 @@ pub(crate) fn refuse(reasons: &[impl ToString]) -> Exit {
     Exit::Refused
 }
 
-fn print(text: &str) -> Exit {
+pub(crate) fn print(text: &str) -> Exit {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // A reader that has seen enough, as `head`, is no failure.
@@ -113,7 +156,7 @@ fn print(text: &str) -> Exit {
 mod tests {
     use super::*;
 
-    fn understood(words: &[&str]) -> Result<(Verb, Vec<OsString>), &'static str> {
+    fn understood(words: &[&str]) -> Result<(Verb, Vec<OsString>), String> {
         verb(words.iter().map(OsString::from).collect())
     }
 

@@ -9,7 +9,7 @@ pub enum Exit {
     Stopped = 0,
     /// It refused to start: usage, configuration, or the set of controllers. All reasons were printed.
     Refused = 1,
-    /// The API server cannot be reached or used.
+    /// The API server cannot be reached or used; or something failed in a sandbox that had started.
     ApiServer = 2,
 }
 

@@ -28,6 +28,8 @@ mod command;
 mod exit;
 mod logs;
 mod run;
+#[cfg(feature = "sandbox")]
+mod sandbox;
 mod signals;
 mod upstream;
 
@@ -40,6 +42,8 @@ use std::process::ExitCode;
 use kcm_framework::Extensions;
 
 pub use exit::Exit;
+#[cfg(feature = "sandbox")]
+pub use sandbox::ROWS as SANDBOX_ROWS;
 pub use upstream::UPSTREAM;
 
 /// Runs the controllers that are linked, as the command line says, until a signal.

@@ -1,6 +1,6 @@
 //! Logs: structured lines on standard error.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
@@ -32,9 +32,19 @@ fn filter(verbosity: i32) -> Targets {
 
 /// Prints what is logged from now on, as `--v` asks for. Does nothing if logs are set up already.
 pub(crate) fn print(verbosity: i32) {
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+    set_up(filter(verbosity));
+}
+
+/// Prints warnings and errors from now on, where the terminal belongs to something else.
+#[cfg(feature = "sandbox")]
+pub(crate) fn print_warnings() {
+    set_up(Targets::new().with_default(Level::WARN));
+}
+
+fn set_up(filter: Targets) {
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
     // Over the whole subscriber, and not only over this layer: then a line that is not printed costs nothing.
-    let subscriber = tracing_subscriber::registry().with(filter(verbosity)).with(lines);
+    let subscriber = tracing_subscriber::registry().with(filter).with(lines);
     // A host may have set up its own.
     drop(tracing::subscriber::set_global_default(subscriber));
 }

@@ -1,7 +1,7 @@
 //! From settings to a running manager.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,22 +72,64 @@ impl Config {
             settings,
         })
     }
+
+    /// The same without limits on requests, unless somebody set some: in one process there is no server to spare.
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn unlimited(mut self) -> Self {
+        if self.origin("kube-api-qps") == Some(&Origin::Default) {
+            self.limits.qps = -1.0;
+        }
+        self
+    }
+
+    /// Where a setting comes from.
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn origin(&self, flag: &str) -> Option<&Origin> {
+        self.settings.origin(flag)
+    }
+
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn verbosity(&self) -> i32 {
+        self.verbosity
+    }
+
+    /// Warns of what was given and means nothing.
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn warn_of_what_is_ignored(&self) {
+        warn_of_notices(&self.settings);
+    }
+
+    /// The names of the controllers that shall run.
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn controllers(&self) -> Vec<String> {
+        let chosen = self.registry.iter().filter(|controller| self.selection.enables(controller));
+        chosen.map(|controller| controller.name().to_string()).collect()
+    }
 }
 
 /// Runs the manager until it is told to stop.
 pub(crate) fn run(config: Config, extensions: Extensions) -> Exit {
     logs::print(config.verbosity);
-    for notice in config.settings.notices() {
-        tracing::warn!("{notice}");
-    }
+    warn_of_notices(&config.settings);
     if config.settings.origin("leader-elect") == Some(&Origin::Default) {
         tracing::warn!("There is no leader election yet: run a single replica; --leader-elect=false silences this");
     }
+    on_runtime(manage(config, extensions))
+}
+
+fn warn_of_notices(settings: &Effective) {
+    for notice in settings.notices() {
+        tracing::warn!("{notice}");
+    }
+}
+
+/// Runs the program until it ends.
+pub(crate) fn on_runtime(program: impl Future<Output = Exit>) -> Exit {
     // One worker thread: a second one costs a sixth more CPU in wake-ups between threads, and one core carries more
     // writes than an API server takes (docs/adr/0004-one-worker-thread.md).
     match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
         Ok(runtime) => {
-            let exit = runtime.block_on(manage(config, extensions));
+            let exit = runtime.block_on(program);
             // A thread that waits for a name to be resolved must not hold up the end.
             runtime.shutdown_background();
             exit
@@ -102,10 +144,11 @@ async fn manage(config: Config, extensions: Extensions) -> Exit {
         Ok(signals) => signals,
         Err(error) => return command::refuse(&[format!("cannot catch signals: {error}")]),
     };
-    let manager = match manager(config, extensions).await {
-        Ok(manager) => manager,
+    let connection = match Connection::of_kubeconfig(config.kubeconfig.as_deref()).await {
+        Ok(connection) => connection,
         Err(reason) => return command::refuse(&[reason]),
     };
+    let manager = manager(config, connection, extensions);
     let ended = tokio::select! {
         ended = manager.run(stop.clone()) => ended,
         never = signals.pass_to(stop) => match never {},
@@ -120,25 +163,54 @@ async fn manage(config: Config, extensions: Extensions) -> Exit {
 }
 
 /// An error with all its causes.
-fn sentence(error: &dyn Error) -> String {
+pub(crate) fn sentence(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-async fn manager(config: Config, extensions: Extensions) -> Result<Manager, String> {
-    let cluster = load_config(config.kubeconfig.as_deref()).await.map_err(|error| error.to_string())?;
-    let client = connect(&cluster).map_err(|error| error.to_string())?;
-    let host = cluster.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
-    let metrics = Metrics::new();
+/// The way to an API server.
+pub(crate) struct Connection {
+    pub(crate) client: kube::Client,
+    /// Its address, as people know it.
+    pub(crate) server: String,
+    /// Its name in metrics.
+    pub(crate) host: String,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Connection {
+    /// As a kubeconfig says, or the cluster that this process runs in.
+    async fn of_kubeconfig(path: Option<&Path>) -> Result<Self, String> {
+        let cluster = load_config(path).await.map_err(|error| error.to_string())?;
+        Ok(Self {
+            client: connect(&cluster).map_err(|error| error.to_string())?,
+            server: cluster.cluster_url.to_string(),
+            host: cluster.cluster_url.authority().map(ToString::to_string).unwrap_or_default(),
+            metrics: Metrics::new(),
+        })
+    }
+}
+
+#[cfg(feature = "sandbox")]
+impl Connection {
+    /// To the API server of this process.
+    pub(crate) fn in_process(client: kube::Client, server: String, metrics: Arc<Metrics>) -> Self {
+        Self { client, server, host: "sandbox".to_owned(), metrics }
+    }
+}
+
+/// A manager that is ready to run.
+pub(crate) fn manager(config: Config, connection: Connection, extensions: Extensions) -> Manager {
+    let Connection { client, server, host, metrics } = connection;
     let user_agent = UserAgent::new("kube-controller-manager", concat!("v", env!("CARGO_PKG_VERSION")), "");
     let clients = ClientBuilder::with_metrics(client, user_agent, config.limits, metrics.requests_to(&host));
     let clock = SystemClock;
-    Ok(Manager {
+    Manager {
         registry: config.registry,
         selection: config.selection,
         settings: config.settings,
         clients,
-        server: cluster.cluster_url.to_string(),
+        server,
         // Replicas that start together must not draw the same delays.
         seed: clock.now().as_microsecond().cast_unsigned() ^ u64::from(std::process::id()),
         clock: Arc::new(clock),
@@ -146,5 +218,5 @@ async fn manager(config: Config, extensions: Extensions) -> Result<Manager, Stri
         start_interval: config.start_interval,
         min_resync: config.min_resync,
         extensions,
-    })
+    }
 }

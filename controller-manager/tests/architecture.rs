@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-controllers", &["kcm-framework", "kcm-api", "kcm-informers", "kcm-config"]),
     (
         "kcm-controller-manager",
-        &["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-config", "kcm-framework", "kcm-controllers"],
+        &["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-config", "kcm-framework", "kcm-controllers", "kcm-sandbox"],
     ),
     ("kcm-sandbox", &["kcm-api"]),
     ("kcm-example-hello", &["kcm-framework"]),

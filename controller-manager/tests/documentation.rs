@@ -2,7 +2,7 @@
 //!
 //! `UPDATE=1` rewrites the parts that are made from the code.
 
-#![cfg(feature = "builtin")]
+#![cfg(all(feature = "builtin", feature = "sandbox"))]
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kcm_config::{GateStage, Row, Table, gates, generic};
-use kcm_controller_manager::UPSTREAM;
+use kcm_controller_manager::{SANDBOX_ROWS, UPSTREAM};
 use kcm_framework::Registry;
 
 fn root() -> PathBuf {
@@ -56,6 +56,8 @@ fn the_page_of_settings_has_every_row_and_gate() {
         writeln!(page, "| `{}` | {default} | {stage} |", gate.name).expect("a string takes everything");
     }
     check_generated("docs/configuration.md", "settings", &page);
+    let table = Table::new(SANDBOX_ROWS.iter().copied()).expect("the rows make a table");
+    check_generated("docs/configuration.md", "sandbox", &table.markdown());
 }
 
 #[test]

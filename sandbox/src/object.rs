@@ -60,7 +60,7 @@ pub(crate) fn carry_over(from: &Value, to: &mut Value, path: &[&str]) {
 pub(crate) fn prune(object: &mut Value) {
     drop_nulls(object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for field in ["labels", "annotations", "ownerReferences", "finalizers", "managedFields"] {
+        for field in ["labels", "annotations", "ownerReferences", "finalizers"] {
             let empty = metadata.get(field).is_some_and(|value| {
                 value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty)
             });

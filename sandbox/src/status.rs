@@ -1,10 +1,14 @@
 //! Errors as the API server answers them.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use kcm_api::Resource;
 use serde::Serialize;
 use serde_json::{Value, json};
+
+/// How many invalid fields of an object are told; upstream tells all.
+const MOST_CAUSES: usize = 10_000;
 
 /// A failure as the API answers it: an HTTP code and a `Status` object.
 ///
@@ -141,6 +145,11 @@ impl Status {
         Self::without_details(404, "NotFound", "the server could not find the requested resource")
     }
 
+    /// 501: real API servers have it; says why this one has not.
+    pub(crate) fn not_implemented(why: &str) -> Self {
+        Self::without_details(501, "NotImplemented", why)
+    }
+
     /// 405: the path has no such method.
     #[must_use]
     pub fn method_not_allowed() -> Self {
@@ -151,6 +160,30 @@ impl Status {
     /// What upstream answers before it knows what the request is about: details that are there and empty.
     pub(crate) fn without_details(code: u16, reason: &'static str, message: &str) -> Self {
         Self { details: Some(Box::default()), ..Self::new(code, reason, message) }
+    }
+
+    /// 401: the request does not say who sends it, or not the truth.
+    #[must_use]
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// 413: a body of more bytes than are read.
+    #[must_use]
+    pub fn too_large(limit: usize) -> Self {
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
+    }
+
+    /// 429: there is too much to do; the client is asked to come back.
+    #[must_use]
+    pub fn too_many_requests(seconds: u32) -> Self {
+        Self::new(429, "TooManyRequests", "Too many requests, please try again later.").retry_after(seconds)
+    }
+
+    /// 504: the request took too long.
+    #[must_use]
+    pub fn timeout() -> Self {
+        Self::without_details(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
     }
 
     /// 415: a body in a format that is not read.
@@ -182,20 +215,16 @@ impl Status {
     #[must_use]
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let mut texts: Vec<String> = Vec::new();
-        for error in errors {
-            let text = error.to_string();
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+        let mut told = BTreeSet::new();
+        let texts = errors.iter().take(MOST_CAUSES).map(ToString::to_string);
+        let texts: Vec<String> = texts.filter(|text| told.insert(text.clone())).collect();
         let all = if let [single] = texts.as_slice() { single.clone() } else { format!("[{}]", texts.join(", ")) };
         let mut status = Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {all}"));
         status.details = Some(Box::new(Details {
             name: name.to_owned(),
             group: group.to_owned(),
             kind: kind.to_owned(),
-            causes: errors.iter().map(FieldError::cause).collect(),
+            causes: errors.iter().take(MOST_CAUSES).map(FieldError::cause).collect(),
             retry_after_seconds: 0,
         }));
         status
@@ -241,9 +270,15 @@ pub struct FieldError {
 enum FieldErrorKind {
     Required,
     Forbidden,
-    Invalid(Value),
-    Duplicate(Value),
-    NotSupported(Value),
+    TooLong,
+    // The value as text.
+    Invalid(String),
+    // A value that is not worth showing.
+    InvalidWithoutValue,
+    Duplicate(String),
+    NotFound(String),
+    NotSupported(String),
+    TooMany(usize),
 }
 
 impl FieldError {
@@ -262,30 +297,80 @@ impl FieldError {
     /// A field with a value that it cannot have.
     #[must_use]
     pub fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
-        Self { kind: FieldErrorKind::Invalid(value.into()), field: field.into(), detail: detail.into() }
+        Self::invalid_shown(field, value.into().to_string(), detail)
+    }
+
+    /// A field with a value that it cannot have and that is shown so.
+    pub(crate) fn invalid_shown(field: impl Into<String>, shown: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { kind: FieldErrorKind::Invalid(shown.into()), field: field.into(), detail: detail.into() }
+    }
+
+    /// A field with a value that it cannot have and that is not shown.
+    pub(crate) fn invalid_without_value(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { kind: FieldErrorKind::InvalidWithoutValue, field: field.into(), detail: detail.into() }
+    }
+
+    /// A list with more items than it may have.
+    pub(crate) fn too_many(field: impl Into<String>, count: usize, limit: usize) -> Self {
+        let detail = format!("must have at most {limit} items");
+        Self { kind: FieldErrorKind::TooMany(count), field: field.into(), detail }
+    }
+
+    /// A name that nothing has.
+    pub(crate) fn not_found(field: impl Into<String>, name: &str) -> Self {
+        Self {
+            kind: FieldErrorKind::NotFound(Value::from(name).to_string()),
+            field: field.into(),
+            detail: String::new(),
+        }
+    }
+
+    /// Whether this is about the field or something in it.
+    pub(crate) fn is_about(&self, field: &str) -> bool {
+        self.field.starts_with(field)
     }
 
     /// An item that may be there only once.
     #[must_use]
     pub fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self { kind: FieldErrorKind::Duplicate(value.into()), field: field.into(), detail: String::new() }
+        Self::duplicate_shown(field, value.into().to_string(), "")
+    }
+
+    /// An item that may be there only once and is shown so.
+    pub(crate) fn duplicate_shown(field: impl Into<String>, shown: impl Into<String>, detail: &str) -> Self {
+        Self { kind: FieldErrorKind::Duplicate(shown.into()), field: field.into(), detail: detail.to_owned() }
     }
 
     /// A value that is none of those known.
     #[must_use]
     pub fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> Self {
+        Self::not_supported_shown(field, value.into().to_string(), supported)
+    }
+
+    /// A value that is none of those known and is shown so.
+    pub(crate) fn not_supported_shown(field: impl Into<String>, shown: impl Into<String>, supported: &[&str]) -> Self {
         let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        Self { kind: FieldErrorKind::NotSupported(value.into()), field: field.into(), detail }
+        Self { kind: FieldErrorKind::NotSupported(shown.into()), field: field.into(), detail }
+    }
+
+    /// A text of more than so many bytes.
+    #[must_use]
+    pub fn too_long(field: impl Into<String>, limit: usize) -> Self {
+        let detail = format!("may not be more than {limit} bytes");
+        Self { kind: FieldErrorKind::TooLong, field: field.into(), detail }
     }
 
     fn cause(&self) -> Cause {
         let reason = match self.kind {
             FieldErrorKind::Required => "FieldValueRequired",
             FieldErrorKind::Forbidden => "FieldValueForbidden",
-            FieldErrorKind::Invalid(_) => "FieldValueInvalid",
+            FieldErrorKind::Invalid(_) | FieldErrorKind::InvalidWithoutValue => "FieldValueInvalid",
             FieldErrorKind::Duplicate(_) => "FieldValueDuplicate",
+            FieldErrorKind::NotFound(_) => "FieldValueNotFound",
+            FieldErrorKind::TooMany(_) => "FieldValueTooMany",
             FieldErrorKind::NotSupported(_) => "FieldValueNotSupported",
+            FieldErrorKind::TooLong => "FieldValueTooLong",
         };
         Cause { reason: reason.to_owned(), message: self.body(), field: self.field.clone() }
     }
@@ -295,8 +380,12 @@ impl FieldError {
             FieldErrorKind::Required => "Required value".to_owned(),
             FieldErrorKind::Forbidden => "Forbidden".to_owned(),
             FieldErrorKind::Invalid(value) => format!("Invalid value: {value}"),
+            FieldErrorKind::InvalidWithoutValue => "Invalid value".to_owned(),
             FieldErrorKind::Duplicate(value) => format!("Duplicate value: {value}"),
+            FieldErrorKind::NotFound(value) => format!("Not found: {value}"),
             FieldErrorKind::NotSupported(value) => format!("Unsupported value: {value}"),
+            FieldErrorKind::TooMany(count) => format!("Too many: {count}"),
+            FieldErrorKind::TooLong => "Too long".to_owned(),
         };
         if !self.detail.is_empty() {
             body.push_str(": ");

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStderr};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdout};
 
 /// Longer than anything takes on a busy machine; only a test that fails waits for so long.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -48,7 +48,16 @@ pub fn run(program: &str, arguments: &[&str]) -> Ended {
 
 /// Runs a program to its end, with variables.
 pub fn run_with(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
-    let output = command(program, arguments, variables).output().expect("the program must start");
+    ended(&mut command(program, arguments, variables))
+}
+
+/// Runs a program in a folder to its end.
+pub fn run_in(folder: &Folder, program: &str, arguments: &[&str]) -> Ended {
+    ended(command(program, arguments, &[]).current_dir(folder))
+}
+
+fn ended(command: &mut Command) -> Ended {
+    let output = command.output().expect("the program must start");
     let text = |bytes| String::from_utf8(bytes).expect("programs print UTF-8");
     Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
@@ -56,23 +65,35 @@ pub fn run_with(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -
 /// A program that runs until it is told to end; it is killed when this is dropped.
 pub struct Process {
     child: Child,
-    lines: Lines<BufReader<ChildStderr>>,
+    output: Pipe<ChildStdout>,
+    log: Pipe<ChildStderr>,
+}
+
+/// What comes out of a program, line by line.
+struct Pipe<R> {
+    lines: Lines<BufReader<R>>,
     seen: String,
 }
 
-impl Process {
-    pub fn start(program: &str, arguments: &[&str]) -> Self {
-        let mut command = tokio::process::Command::from(command(program, arguments, &[]));
-        let mut child = command.stderr(Stdio::piped()).kill_on_drop(true).spawn().expect("the program must start");
-        let stderr = child.stderr.take().expect("its standard error is a pipe");
-        Self { child, lines: BufReader::new(stderr).lines(), seen: String::new() }
+impl<R: AsyncRead + Unpin> Pipe<R> {
+    fn new(pipe: Option<R>) -> Self {
+        let pipe = pipe.expect("it is a pipe");
+        Self { lines: BufReader::new(pipe).lines(), seen: String::new() }
     }
 
-    /// Waits for a line of the log that has `text` in it, and returns it.
-    pub async fn says(&mut self, text: &str) -> String {
+    async fn next(&mut self) -> Option<String> {
+        let line = self.lines.next_line().await.expect("programs print UTF-8")?;
+        writeln!(self.seen, "{line}").expect("a string takes everything");
+        Some(line)
+    }
+
+    async fn rest(&mut self) {
+        while self.next().await.is_some() {}
+    }
+
+    async fn until(&mut self, text: &str) -> String {
         let reading = async {
-            while let Some(line) = self.lines.next_line().await.expect("the log must be readable") {
-                writeln!(self.seen, "{line}").expect("a string takes everything");
+            while let Some(line) = self.next().await {
                 if line.contains(text) {
                     return Some(line);
                 }
@@ -82,29 +103,74 @@ impl Process {
         let found = tokio::time::timeout(PATIENCE, reading).await.ok().flatten();
         found.unwrap_or_else(|| panic!("it never said {text:?}, but:\n{}", self.seen))
     }
+}
+
+impl Process {
+    pub fn start(program: &str, arguments: &[&str]) -> Self {
+        Self::start_with(program, arguments, |_| {})
+    }
+
+    /// Starts a program in a way of one's own.
+    pub fn start_with(program: &str, arguments: &[&str], more: impl FnOnce(&mut Command)) -> Self {
+        let mut command = command(program, arguments, &[]);
+        more(&mut command);
+        let mut command = tokio::process::Command::from(command);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().expect("the program must start");
+        let (output, log) = (Pipe::new(child.stdout.take()), Pipe::new(child.stderr.take()));
+        Self { child, output, log }
+    }
+
+    /// Waits for a line of the log that has `text` in it, and returns it.
+    pub async fn says(&mut self, text: &str) -> String {
+        self.log.until(text).await
+    }
+
+    /// Waits for a printed line that has `text` in it, and returns it.
+    pub async fn prints(&mut self, text: &str) -> String {
+        self.output.until(text).await
+    }
+
+    /// All that has been printed and waited for.
+    pub fn printed(&self) -> &str {
+        &self.output.seen
+    }
+
+    /// Types something, where its standard input is a pipe.
+    pub async fn types(&mut self, text: &str) {
+        let input = self.child.stdin.as_mut().expect("its standard input is a pipe");
+        input.write_all(text.as_bytes()).await.expect("it must listen");
+    }
+
+    /// Types no more.
+    pub fn closes_input(&mut self) {
+        drop(self.child.stdin.take());
+    }
 
     /// Sends SIGTERM.
     pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    pub fn signal(&self, signal: Signal) {
         let id = self.child.id().expect("it must still run");
         let id = i32::try_from(id).ok().and_then(Pid::from_raw).expect("ids are positive");
-        kill_process(id, Signal::TERM).expect("it must take signals");
+        kill_process(id, signal).expect("it must take signals");
     }
 
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("the kernel knows").is_none()
     }
 
-    /// Waits for its end; the whole of its log is in the answer.
+    /// Waits for its end; all that it printed and logged is in the answer.
     pub async fn ended(mut self) -> Ended {
         let ending = async {
-            while let Some(line) = self.lines.next_line().await.expect("the log must be readable") {
-                writeln!(self.seen, "{line}").expect("a string takes everything");
-            }
+            tokio::join!(self.output.rest(), self.log.rest());
             self.child.wait().await.expect("the kernel knows")
         };
         let status = tokio::time::timeout(PATIENCE, ending).await;
-        let status = status.unwrap_or_else(|_| panic!("it never ended:\n{}", self.seen));
-        Ended { code: status.code(), stdout: String::new(), stderr: self.seen }
+        let status = status.unwrap_or_else(|_| panic!("it never ended:\n{}", self.log.seen));
+        Ended { code: status.code(), stdout: self.output.seen, stderr: self.log.seen }
     }
 }
 

@@ -60,7 +60,9 @@ async fn discovery_finds_what_is_served() {
 async fn custom_resources_differ_from_built_in_ones() {
     let sandbox = Sandbox::default();
     sandbox.register(WIDGETS);
-    let widget = json!({ "metadata": { "name": "w" }, "spec": { "size": 1 } });
+    let widget = json!({
+        "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "w" }, "spec": { "size": 1 },
+    });
     let made = done(&sandbox, &post(WIDGETS_PATH, &widget)).await;
     assert_eq!(made.json["metadata"]["generation"], 1);
     let path = format!("{WIDGETS_PATH}/w");

@@ -178,11 +178,11 @@ async fn creates() {
             vec![("/reason", json!("BadRequest"))],
         ),
         row(
-            "protobuf",
+            "JSON that claims to be protobuf",
             vec![],
             post(PODS, &pod("web")).header("content-type", "application/vnd.kubernetes.protobuf"),
-            415,
-            vec![("/reason", json!("UnsupportedMediaType"))],
+            400,
+            vec![("/reason", json!("BadRequest"))],
         ),
         row(
             "a binding assigns a node, once",

@@ -2,12 +2,23 @@
 
 mod client;
 mod creates;
+mod definitions;
 mod deletions;
+mod describe;
+mod event_view;
 mod faults;
+mod large;
+mod owners;
 mod patches;
+mod programs;
 mod reads;
+mod recorded;
+mod reviews;
 mod rows;
+mod strategies;
+mod subresources;
 mod support;
+mod tables;
 mod updates;
 mod validation;
 mod watches;

@@ -31,9 +31,9 @@ async fn reads() {
             vec![("/kind", json!("PartialObjectMetadata")), ("/spec", Value::Null), ("/metadata/name", json!("web"))],
         ),
         row(
-            "a table is not written",
+            "protobuf is not written",
             vec![post(PODS, &pod("web"))],
-            get(WEB).header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1"),
+            get(WEB).header("accept", "application/vnd.kubernetes.protobuf"),
             406,
             vec![("/reason", json!("NotAcceptable"))],
         ),

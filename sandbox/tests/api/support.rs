@@ -12,7 +12,7 @@ use tower::ServiceExt;
 pub(crate) struct Ask {
     pub(crate) method: Method,
     pub(crate) path: String,
-    pub(crate) headers: Vec<(&'static str, &'static str)>,
+    pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
 }
 
@@ -53,8 +53,8 @@ pub(crate) fn delete_with(path: &str, options: &Value) -> Ask {
 }
 
 impl Ask {
-    pub(crate) fn header(mut self, name: &'static str, value: &'static str) -> Self {
-        self.headers.push((name, value));
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
         self
     }
 
@@ -85,7 +85,7 @@ impl Answer {
 pub(crate) async fn open(sandbox: &Sandbox, ask: &Ask) -> Result<http::Response<ResponseBody>, ConnectionLost> {
     let mut request = Request::builder().method(ask.method.clone()).uri(&ask.path);
     for (name, value) in &ask.headers {
-        request = request.header(*name, *value);
+        request = request.header(*name, value);
     }
     let body = Full::new(Bytes::from(ask.body.clone()));
     sandbox.service().oneshot(request.body(body).expect("a test asks well-formed requests")).await
@@ -112,8 +112,13 @@ pub(crate) struct Watching {
 }
 
 pub(crate) async fn watch(sandbox: &Sandbox, path: &str) -> Watching {
-    let response = open(sandbox, &get(path)).await.expect("the watch is not refused");
-    assert_eq!(response.status(), 200, "a watch of {path}");
+    watch_with(sandbox, &get(path)).await
+}
+
+/// A watch that a request with headers of its own opens.
+pub(crate) async fn watch_with(sandbox: &Sandbox, ask: &Ask) -> Watching {
+    let response = open(sandbox, ask).await.expect("the watch is not refused");
+    assert_eq!(response.status(), 200, "a watch of {}", ask.path);
     Watching { body: response.into_body() }
 }
 

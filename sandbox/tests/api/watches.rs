@@ -1,5 +1,8 @@
 //! Watches: where they start, what they see, how they end.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use kcm_sandbox::{PODS, Sandbox, SandboxOptions};
@@ -110,6 +113,33 @@ async fn a_watch_that_falls_out_of_the_window_is_cut_off() {
         done(&sandbox, &post(MAPS, &json!({ "metadata": { "name": format!("m{number}") } }))).await;
     }
     assert_eq!(slow.brief().await, "end");
+}
+
+/// Counts how often a task is woken.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_sleeps_through_what_happens_to_other_resources_for_longer_than_the_window() {
+    let sandbox = Sandbox::new(SandboxOptions { watch_window: 10, ..SandboxOptions::default() });
+    let mut watching = watch(&sandbox, &format!("{PODS_PATH}?watch=1&resourceVersion={}", sandbox.version())).await;
+    let wakes = Arc::new(Wakes::default());
+    let alarm = Waker::from(wakes.clone());
+    let mut next = Box::pin(watching.brief());
+    assert!(next.as_mut().poll(&mut Context::from_waker(&alarm)).is_pending());
+    for number in 0..30 {
+        done(&sandbox, &post(MAPS, &json!({ "metadata": { "name": format!("m{number}") } }))).await;
+    }
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+    done(&sandbox, &post(PODS_PATH, &pod("a"))).await;
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+    assert_eq!(next.await, "ADDED a");
 }
 
 #[tokio::test(start_paused = true)]

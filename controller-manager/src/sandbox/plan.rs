@@ -1,0 +1,90 @@
+//! From settings to all that is needed for a sandbox, or everything that is wrong with them.
+
+use std::fs;
+use std::path::Path;
+
+use kcm_config::{Effective, Origin};
+use kcm_framework::Registry;
+use kcm_sandbox::cluster::PodRules;
+
+use super::demo;
+use super::rows::Options;
+use crate::run::Config;
+
+/// Checked settings; nothing of the machine has been touched but the files that are read.
+pub(super) struct Plan {
+    pub(super) options: Options,
+    pub(super) rules: PodRules,
+    pub(super) config: Config,
+    /// The controllers that will run.
+    pub(super) controllers: Vec<String>,
+}
+
+impl Plan {
+    /// Checks the settings of the sandbox and those of its controllers.
+    ///
+    /// # Errors
+    /// Every reason for not starting.
+    pub(super) fn check(registry: Registry, settings: Effective) -> Result<Self, Vec<String>> {
+        let mut reasons = Vec::new();
+        let mut told = |result: Result<(), Vec<String>>| reasons.extend(result.err().into_iter().flatten());
+        let options = Options::read(&settings);
+        let rules = options.as_ref().ok().map_or_else(|| Ok(PodRules::default()), pod_rules);
+        told(check_kubeconfig(&settings).map_err(|reason| vec![reason]));
+        let config = Config::check(registry, settings);
+        if let (Ok(options), Ok(config)) = (&options, &config) {
+            told(check_demo(options, &config.controllers()));
+        }
+        match (options, rules, config) {
+            (Ok(options), Ok(rules), Ok(config)) if reasons.is_empty() => {
+                let controllers = if options.run_controllers { config.controllers() } else { Vec::new() };
+                Ok(Self { options, rules, config: config.unlimited(), controllers })
+            }
+            (options, rules, config) => {
+                let mut all = options.err().unwrap_or_default();
+                all.extend(rules.err());
+                all.extend(reasons);
+                all.extend(config.err().into_iter().flatten());
+                Err(all)
+            }
+        }
+    }
+}
+
+/// The flag names the cluster that controllers work on, and here that is this one.
+fn check_kubeconfig(settings: &Effective) -> Result<(), String> {
+    match settings.origin("kubeconfig") {
+        None | Some(Origin::Default) => Ok(()),
+        Some(origin) => Err(format!(
+            "{origin}: a sandbox is a cluster of its own and uses no other; --write-kubeconfig=FILE says where its \
+             kubeconfig goes"
+        )),
+    }
+}
+
+/// A demo that cannot go on would look like one that hangs.
+fn check_demo(options: &Options, controllers: &[String]) -> Result<(), Vec<String>> {
+    let mut reasons = Vec::new();
+    if options.demo && options.nodes == 0 {
+        reasons
+            .push("--demo shows pods at work, and --nodes=0 leaves them nowhere to run: give at least one".to_owned());
+    }
+    for needed in demo::CONTROLLERS {
+        let runs = options.run_controllers && controllers.iter().any(|controller| controller == needed);
+        if options.demo && !runs {
+            reasons
+                .push(format!("--demo shows {needed}, which would not run: see --controllers and --run-controllers"));
+        }
+    }
+    if reasons.is_empty() { Ok(()) } else { Err(reasons) }
+}
+
+fn pod_rules(options: &Options) -> Result<PodRules, String> {
+    let Some(path) = &options.pod_rules else { return Ok(PodRules::default()) };
+    read_rules(path).map_err(|reason| format!("--pods: {reason}"))
+}
+
+fn read_rules(path: &Path) -> Result<PodRules, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    PodRules::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,66 @@
+//! What the terminal can show.
+
+use std::env;
+
+use super::console;
+
+/// Columns of a terminal line; the last one of 80 stays free, since some terminals wrap there.
+pub(super) const WIDTH: usize = 79;
+/// Rows that a demo is drawn on; the cursor stands on one more.
+pub(super) const HEIGHT: usize = 23;
+/// How a demo is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Screen {
+    /// Is drawn over and over; else each change is a line.
+    pub(super) redraws: bool,
+    pub(super) colour: bool,
+    /// Block characters, and not only ASCII.
+    pub(super) unicode: bool,
+}
+
+impl Screen {
+    /// As the terminal and the environment of this process want it.
+    pub(super) fn of_process() -> Self {
+        Self::of(console::window(), |name| env::var(name).unwrap_or_default())
+    }
+
+    /// Is drawn on a terminal that is large enough; without colours where they are unwanted.
+    ///
+    /// # Upstream
+    /// <https://no-color.org>
+    fn of(window: Option<(u16, u16)>, set: impl Fn(&str) -> String) -> Self {
+        let able = !["", "dumb"].contains(&set("TERM").as_str());
+        let fits = |given: u16, needed: usize| given == 0 || usize::from(given) > needed;
+        let large = window.is_some_and(|(columns, rows)| fits(columns, WIDTH) && fits(rows, HEIGHT));
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().map(&set).find(|value| !value.is_empty());
+        let unicode = locale.is_none_or(|locale| locale.to_uppercase().replace('-', "").contains("UTF8"));
+        Self { redraws: able && large, colour: able && window.is_some() && set("NO_COLOR").is_empty(), unicode }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_screen_is_what_the_terminal_can_do() {
+        let screen = |window, variables: &[(&str, &str)]| {
+            let set = |name: &str| variables.iter().find(|(set, _)| *set == name).map_or("", |(_, value)| value);
+            let Screen { redraws, colour, unicode } = Screen::of(window, |name| set(name).to_owned());
+            (redraws, colour, unicode)
+        };
+        let usual = [("TERM", "xterm-256color"), ("LANG", "en_US.UTF-8")];
+        assert_eq!(screen(Some((80, 24)), &usual), (true, true, true));
+        // Sizes that nobody knows are not taken for small ones.
+        assert_eq!(screen(Some((0, 0)), &usual), (true, true, true));
+        assert_eq!(screen(Some((79, 24)), &usual), (false, true, true));
+        assert_eq!(screen(Some((80, 23)), &usual), (false, true, true));
+        assert_eq!(screen(None, &usual), (false, false, true));
+        assert_eq!(screen(Some((80, 24)), &[("TERM", "xterm"), ("NO_COLOR", "1")]), (true, false, true));
+        assert_eq!(screen(Some((80, 24)), &[("TERM", "dumb"), ("LANG", "C")]), (false, false, false));
+        assert_eq!(
+            screen(Some((80, 24)), &[("TERM", "xterm"), ("LANG", "de_DE.utf8"), ("LC_ALL", "C")]),
+            (true, true, false)
+        );
+    }
+}

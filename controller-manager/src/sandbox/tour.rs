@@ -1,0 +1,209 @@
+//! What a newcomer reads first. Pure, but for the folder that paths are relative to.
+
+use std::path::{Path, PathBuf};
+
+use kcm_sandbox::scenarios::Difference;
+
+use super::rows;
+use super::screen::WIDTH;
+
+/// Where values begin.
+const INDENT: usize = 15;
+
+/// What runs, as far as it is told.
+#[derive(Debug, Clone)]
+pub(super) struct Tour {
+    pub(super) server: String,
+    /// Other machines reach the server.
+    pub(super) exposed: bool,
+    /// As any shell finds it.
+    pub(super) kubeconfig: String,
+    pub(super) nodes: usize,
+    /// Objects that came from manifests.
+    pub(super) loaded: usize,
+    /// Names of the controllers that run.
+    pub(super) controllers: Vec<String>,
+    /// The socket as it was given.
+    pub(super) socket: Option<PathBuf>,
+    /// Commands are taken from this terminal.
+    pub(super) typed: bool,
+}
+
+impl Tour {
+    /// The tour.
+    pub(super) fn text(&self) -> String {
+        format!(
+            "A cluster runs in this process: nothing was installed, nothing will be left.\n\n\
+             {}\n\
+             Try, in another terminal:\n\n  \
+             export KUBECONFIG={}\n  \
+             kubectl create deployment web --image=shop:1.0 --replicas=5\n  \
+             kubectl set image deployment/web shop=shop:2.0\n  \
+             kubectl get pods --watch\n\n\
+             {}Without kubectl, `sandbox --demo` shows the same in this terminal.\n\
+             Ctrl-C ends it all.\n",
+            self.facts(),
+            quote(&self.kubeconfig),
+            self.commands(),
+        )
+    }
+
+    /// What is told where the demo follows.
+    pub(super) fn short(&self) -> String {
+        let warning = if self.exposed { format!("{EXPOSED}.\n") } else { String::new() };
+        format!("A cluster (nodes: {}) runs in this process; watch it work. Ctrl-C ends it.\n{warning}", self.nodes)
+    }
+
+    fn facts(&self) -> String {
+        let controllers = if self.controllers.is_empty() { "none".to_owned() } else { wrap(&self.controllers) };
+        let mut facts = vec![("API server", self.server.clone())];
+        if self.exposed {
+            facts.push(("", EXPOSED.to_owned()));
+        }
+        facts.extend([
+            ("nodes", self.nodes.to_string()),
+            ("controllers", controllers),
+            ("kubeconfig", self.kubeconfig.clone()),
+        ]);
+        if self.loaded > 0 {
+            facts.push(("manifests", format!("{} loaded", self.loaded)));
+        }
+        let lines: Vec<String> = facts.iter().map(|(name, value)| format!("  {name:<12} {value}\n")).collect();
+        lines.concat()
+    }
+
+    /// How nodes are commanded, where they can be.
+    fn commands(&self) -> String {
+        let elsewhere = self.socket.as_ref().map(|path| {
+            let is_found = path == Path::new(rows::SOCKET);
+            let flag = if is_found { String::new() } else { format!(" --socket={}", quote(&absolute(path))) };
+            format!("`sandbox tell{flag} help`")
+        });
+        match (self.typed, elsewhere) {
+            (true, Some(elsewhere)) => format!("Type `help` for what nodes can do; elsewhere, {elsewhere} lists it.\n"),
+            (true, None) => "Type `help` for what nodes can do.\n".to_owned(),
+            (false, Some(elsewhere)) => format!("{elsewhere} lists what nodes can do.\n"),
+            (false, None) => String::new(),
+        }
+    }
+}
+
+const EXPOSED: &str = "open to other machines: the kubeconfig's token is all they need";
+
+/// Words beneath each other, as many in a line as fit.
+fn wrap(words: &[String]) -> String {
+    let mut lines = vec![String::new()];
+    for (at, word) in words.iter().enumerate() {
+        let word = if at + 1 < words.len() { format!("{word},") } else { word.clone() };
+        let line = lines.last_mut().expect("there is a line from the start");
+        if line.is_empty() {
+            line.push_str(&word);
+        } else if INDENT + line.len() + 1 + word.len() <= WIDTH {
+            line.push(' ');
+            line.push_str(&word);
+        } else {
+            lines.push(word);
+        }
+    }
+    lines.join(&format!("\n{:INDENT$}", ""))
+}
+
+/// The path as it is found from any folder.
+pub(super) fn absolute(path: &Path) -> String {
+    std::path::absolute(path).as_deref().unwrap_or(path).display().to_string()
+}
+
+/// The text as a shell takes it for one word.
+fn quote(text: &str) -> String {
+    if text.chars().all(|letter| letter.is_alphanumeric() || "/._-+=:@%,".contains(letter)) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// Where the sandbox knowingly differs from a real cluster.
+pub(super) fn differences(differences: &[Difference]) -> String {
+    let told = differences.iter().map(|Difference { what, why }| format!("{what}\n    {}\n", why.trim()));
+    let told: String = told.collect();
+    format!("Where the sandbox knowingly differs from kube-apiserver 1.36:\n\n{told}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tour() -> Tour {
+        Tour {
+            server: "https://127.0.0.1:6443".to_owned(),
+            exposed: false,
+            kubeconfig: "/home/jane/sandbox.kubeconfig".to_owned(),
+            nodes: 3,
+            loaded: 0,
+            controllers: vec!["deployment-controller".to_owned(), "replicaset-controller".to_owned()],
+            socket: Some("sandbox.sock".into()),
+            typed: true,
+        }
+    }
+
+    fn is_narrow(text: &str) -> bool {
+        text.lines().all(|line| line.len() <= WIDTH)
+    }
+
+    #[test]
+    fn it_says_what_runs_and_three_commands_to_try() {
+        let text = tour().text();
+        assert!(text.contains("\n  controllers  deployment-controller, replicaset-controller\n"), "{text}");
+        assert!(text.contains("\n  export KUBECONFIG=/home/jane/sandbox.kubeconfig\n"), "{text}");
+        assert_eq!(text.matches("\n  kubectl ").count(), 3, "{text}");
+        assert!(is_narrow(&text), "{text}");
+        assert!(is_narrow(&tour().short()));
+    }
+
+    #[test]
+    fn all_controllers_of_upstream_fit_into_the_window() {
+        let controllers = crate::UPSTREAM.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let text = Tour { controllers, ..tour() }.text();
+        assert!(is_narrow(&text), "{text}");
+        assert!(text.contains("\n               certificatesigningrequest-approving-controller,"), "{text}");
+    }
+
+    #[test]
+    fn it_warns_where_other_machines_reach_it() {
+        let open = Tour { server: "https://0.0.0.0:6443".to_owned(), exposed: true, ..tour() };
+        for text in [open.text(), open.short()] {
+            assert!(text.contains("open to other machines") && is_narrow(&text), "{text}");
+        }
+        assert!(!tour().text().contains("open to"));
+    }
+
+    #[test]
+    fn it_names_the_way_to_the_nodes_that_there_is() {
+        let said = |typed, socket: Option<&str>| {
+            let text = Tour { typed, socket: socket.map(PathBuf::from), ..tour() }.text();
+            text.lines().find(|line| line.contains("what nodes can do")).map(str::to_owned)
+        };
+        assert_eq!(
+            said(true, Some("sandbox.sock")).as_deref(),
+            Some("Type `help` for what nodes can do; elsewhere, `sandbox tell help` lists it.")
+        );
+        assert_eq!(said(true, None).as_deref(), Some("Type `help` for what nodes can do."));
+        assert_eq!(
+            said(false, Some("/tmp/s")).as_deref(),
+            Some("`sandbox tell --socket=/tmp/s help` lists what nodes can do.")
+        );
+        assert_eq!(said(false, None), None);
+    }
+
+    #[test]
+    fn paths_survive_the_shell() {
+        for (path, expected) in [
+            ("/tmp/config", "/tmp/config"),
+            ("/my files/config", "'/my files/config'"),
+            ("/it's/$HOME", r"'/it'\''s/$HOME'"),
+            ("/größe", "/größe"),
+        ] {
+            assert_eq!(quote(path), expected);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Who owns which fields of an object. Pure.
+//!
+//! # Upstream
+//! `structured-merge-diff/merge/update.go`, `apimachinery/pkg/util/managedfields/internal`
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::compare::Changes;
+use super::fieldset::FieldSet;
+use crate::object;
+
+/// More writers without apply than this, and the oldest are taken together.
+const MOST_UPDATERS: usize = 10;
+/// Owns what the oldest of too many writers wrote.
+const ANCIENT: &str = "ancient-changes";
+
+/// Owns what was there before anything was applied to an object without owners.
+pub(crate) const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// How a manager came to own its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// By any other write.
+    Update,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        [Self::Apply, Self::Update].into_iter().find(|operation| operation.name() == name)
+    }
+}
+
+/// Tells managers apart. The order is that of upstream's identifiers in error messages.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Manager {
+    pub(crate) name: String,
+    pub(crate) operation: Operation,
+    /// Only of updates: who applies is the same in every version.
+    version: String,
+    pub(crate) subresource: String,
+}
+
+impl Manager {
+    pub(crate) fn new(name: &str, operation: Operation, version: &str, subresource: Option<&str>) -> Self {
+        let name = if name.is_empty() { "unknown" } else { name };
+        let version = if operation == Operation::Update { version } else { "" };
+        Self {
+            name: name.to_owned(),
+            operation,
+            version: version.to_owned(),
+            subresource: subresource.unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Display for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.name)?;
+        if !self.subresource.is_empty() {
+            write!(f, " with subresource {:?}", self.subresource)?;
+        }
+        if self.operation == Operation::Update {
+            write!(f, " using {}", self.version)?;
+        }
+        Ok(())
+    }
+}
+
+/// What one manager owns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) fields: FieldSet,
+    /// The version of the API in which the fields are named.
+    pub(crate) version: String,
+    pub(crate) time: Option<String>,
+}
+
+/// All managers of an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Managers(pub(crate) BTreeMap<Manager, Entry>);
+
+impl Managers {
+    /// Reads `metadata.managedFields`; `None` where an entry is malformed.
+    pub(crate) fn from_json(entries: &[Value]) -> Option<Self> {
+        let mut managers = BTreeMap::new();
+        for entry in entries {
+            let text = |field: &str| object::text(entry, &[field]).unwrap_or_default();
+            let operation = Operation::parse(text("operation"))?;
+            let version = text("apiVersion");
+            if version.is_empty() || text("fieldsType") != "FieldsV1" {
+                return None;
+            }
+            let fields = object::at(entry, &["fieldsV1"]).map_or(Some(FieldSet::default()), FieldSet::from_json)?;
+            let subresource = Some(text("subresource"));
+            // A name may be empty in what a client sends.
+            let mut manager = Manager::new(text("manager"), operation, version, subresource);
+            text("manager").clone_into(&mut manager.name);
+            let time = object::text(entry, &["time"]).map(str::to_owned);
+            managers.insert(manager, Entry { fields, version: version.to_owned(), time });
+        }
+        Some(Self(managers))
+    }
+
+    /// Writes `metadata.managedFields`: who applied first, then by time.
+    pub(crate) fn into_json(self) -> Value {
+        let mut entries: Vec<(Manager, Entry)> = self.0.into_iter().collect();
+        // Times are written alike, so their texts are in their order.
+        entries.sort_by_cached_key(|(manager, entry)| {
+            let Manager { name, operation, subresource, .. } = manager.clone();
+            (operation, entry.time.clone(), name, entry.version.clone(), subresource)
+        });
+        let write = |(manager, entry): (Manager, Entry)| {
+            let mut json = json!({
+                "apiVersion": entry.version,
+                "fieldsType": "FieldsV1",
+                "fieldsV1": entry.fields.into_json(),
+                "operation": manager.operation.name(),
+            });
+            for (field, text) in
+                [("manager", Some(manager.name)), ("subresource", Some(manager.subresource)), ("time", entry.time)]
+            {
+                if let Some(text) = text.filter(|text| !text.is_empty()) {
+                    json[field] = text.into();
+                }
+            }
+            json
+        };
+        entries.into_iter().map(write).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Hands the fields that changed over to the one who changed them.
+    pub(crate) fn update(&mut self, changes: &Changes, by: Manager, version: &str, now: Option<String>) {
+        self.yield_to(changes, version, None);
+        if changes.set.is_empty() {
+            return;
+        }
+        let entry = self.0.entry(by).or_default();
+        entry.fields.union(&changes.set);
+        version.clone_into(&mut entry.version);
+        entry.time = now;
+        self.cap_updaters();
+    }
+
+    /// Everybody loses the fields that changed and those that are gone; whoever has none left is forgotten. The one
+    /// who made the changes by applying has said for itself what it owns.
+    pub(crate) fn yield_to(&mut self, changes: &Changes, version: &str, applied_by: Option<&Manager>) {
+        self.0.retain(|manager, entry| {
+            if Some(manager) != applied_by {
+                // Fields named in a version that is not served cannot be followed.
+                if entry.version != version {
+                    return false;
+                }
+                entry.fields.subtract(&changes.set);
+                entry.fields.subtract(&changes.removed);
+            }
+            !entry.fields.is_empty()
+        });
+    }
+
+    /// Fields of others among those that changed: what an apply may not take without force.
+    pub(crate) fn conflicts(&self, changes: &Changes, version: &str, applied_by: &Manager) -> Vec<(Manager, FieldSet)> {
+        let others = self.0.iter().filter(|(manager, entry)| *manager != applied_by && entry.version == version);
+        others
+            .map(|(manager, entry)| (manager.clone(), entry.fields.intersection(&changes.set)))
+            .filter(|(_, fields)| !fields.is_empty())
+            .collect()
+    }
+
+    /// Takes the oldest updaters of a version together until there are few enough.
+    fn cap_updaters(&mut self) {
+        let updaters = self.0.iter().filter(|(manager, _)| manager.operation == Operation::Update);
+        let mut updaters: Vec<(Option<String>, Manager)> =
+            updaters.map(|(manager, entry)| (entry.time.clone(), manager.clone())).collect();
+        let mut surplus = updaters.len().saturating_sub(MOST_UPDATERS);
+        updaters.sort();
+        let mut first_of_version: BTreeMap<String, Manager> = BTreeMap::new();
+        for (time, manager) in updaters {
+            if surplus == 0 {
+                break;
+            }
+            let Some(first) = first_of_version.get(&manager.version) else {
+                first_of_version.insert(manager.version.clone(), manager);
+                continue;
+            };
+            let bucket = Manager::new(ANCIENT, Operation::Update, &manager.version, None);
+            let Some(taken) = self.0.remove(&manager) else { continue };
+            if !self.0.contains_key(&bucket) {
+                let entry = self.0.remove(first).unwrap_or_default();
+                self.0.insert(bucket.clone(), entry);
+            }
+            let entry = self.0.entry(bucket).or_default();
+            entry.fields.union(&taken.fields);
+            entry.version = taken.version;
+            entry.time = time;
+            surplus -= 1;
+        }
+    }
+}
+
+/// Identity and book-keeping are nobody's.
+///
+/// # Upstream
+/// `managedfields/internal/stripmeta.go`
+pub(crate) static NEVER_OWNED: std::sync::LazyLock<FieldSet> = std::sync::LazyLock::new(|| {
+    FieldSet::of_paths(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+});

@@ -1,0 +1,185 @@
+//! Who owns which field of an object: `metadata.managedFields`, and server-side apply.
+//!
+//! ```text
+//! update, patch ─▶ compare old and new ─▶ changed fields go to the writer ─┐
+//!                                                                          ├─▶ managers ─▶ metadata.managedFields
+//! apply ─▶ check ─▶ merge into live ─▶ prune ─▶ conflicts? ─▶ what it says ┘
+//! ```
+//!
+//! Objects are walked by their [`shape::Shape`], which comes from the schema; sets of fields are trees
+//! ([`fieldset::FieldSet`]) over path elements in the form in which they are serialized ([`element`]).
+//!
+//! # Guarantees
+//! - A write that changes no field moves no ownership; a write that changes nothing but times is none.
+//! - Only fields that differ are walked below the first level in which they differ.
+//!
+//! # Upstream
+//! `structured-merge-diff`, `apimachinery/pkg/util/managedfields`, `apiserver/pkg/endpoints/handlers/patch.go`
+
+mod applied;
+mod check;
+mod collect;
+mod compare;
+mod conflict;
+mod element;
+mod fieldset;
+mod kubectl;
+mod managers;
+mod merge;
+mod request;
+mod reset;
+mod scale;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+
+pub(crate) use self::request::manager_of;
+
+use self::compare::Changes;
+use self::managers::{Manager, Managers, Operation};
+use self::reset::reset_fields;
+use self::shape::Shape;
+use crate::kinds::Kind;
+use crate::object;
+use crate::server::writes::finish;
+use crate::server::{Server, Write};
+
+const MANAGED_FIELDS: &[&str] = &["metadata", "managedFields"];
+
+/// Who writes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Author<'a> {
+    /// The name of the field manager.
+    pub(crate) manager: &'a str,
+    /// The object says already who owns what: it comes from an apply.
+    pub(crate) applied: bool,
+}
+
+impl Author<'static> {
+    /// Whoever holds the sandbox itself.
+    pub(crate) const DIRECT: Self = Self { manager: "sandbox", applied: false };
+}
+
+impl Server {
+    /// The managed fields of an object that is about to be created.
+    ///
+    /// The object is as the client sent it, without what `given` says of managed fields: what admission and
+    /// strategies add has no owner.
+    pub(crate) fn owners_of_new(
+        &self,
+        write: Write<'_>,
+        kind: &Kind,
+        given: Option<Value>,
+        object: &Value,
+    ) -> Option<Value> {
+        if !self.managed_fields || write.author.applied {
+            return given.filter(|_| self.managed_fields);
+        }
+        let mut written = object.clone();
+        finish(kind, &mut written);
+        owners_after(write, kind, None, given.as_ref(), &written)
+    }
+
+    /// The managed fields of an object that is about to replace `old`.
+    ///
+    /// The object has its defaults, and is not yet held to what its path may write.
+    pub(crate) fn owners(
+        &self,
+        write: Write<'_>,
+        kind: &Kind,
+        old: &Value,
+        given: Option<Value>,
+        new: &Value,
+    ) -> Option<Value> {
+        if !self.managed_fields || write.author.applied {
+            return given.filter(|_| self.managed_fields);
+        }
+        owners_after(write, kind, Some(old), given.as_ref(), new)
+    }
+}
+
+fn owners_after(
+    write: Write<'_>,
+    kind: &Kind,
+    old: Option<&Value>,
+    given: Option<&Value>,
+    new: &Value,
+) -> Option<Value> {
+    let subresource = write.target.subresource.as_deref();
+    let nothing = json!({});
+    let ignored = reset_fields(kind, subresource);
+    let changes = Changes::between(Shape::of_kind(kind), old.unwrap_or(&nothing), new, ignored);
+    let stored = old.and_then(|old| object::at(old, MANAGED_FIELDS));
+    if changes.is_empty() && (given.is_none() || given == stored) {
+        return stored.cloned();
+    }
+    let mut managers = managers_before(stored, given, subresource);
+    // Who owns what of an object without owners is not told before something is applied to it.
+    if old.is_none() || !managers.is_empty() {
+        let version = kind.resource.api_version();
+        let by = Manager::new(write.author.manager, Operation::Update, &version, subresource);
+        // Upstream loses the time on the way from the scale to its object.
+        let now = (subresource != Some("scale")).then(|| write.now.stamp(0));
+        managers.update(&changes, by, &version, now);
+    }
+    (!managers.is_empty()).then(|| managers.into_json())
+}
+
+/// Writes the managed fields into an object; where nothing differs from `old` but their times, those of `old`.
+///
+/// # Upstream
+/// `apiserver/pkg/endpoints/handlers/fieldmanager/equality.go`
+pub(crate) fn settle(owners: Option<Value>, old: Option<&Value>, new: &mut Value) {
+    object::set(new, MANAGED_FIELDS, owners);
+    if let Some(old) = old.filter(|old| differ_in_times_only(old, new)) {
+        object::carry_over(old, new, MANAGED_FIELDS);
+    }
+}
+
+fn differ_in_times_only(old: &Value, new: &Value) -> bool {
+    let (old_owners, new_owners) = (object::list(old, MANAGED_FIELDS), object::list(new, MANAGED_FIELDS));
+    old_owners != new_owners
+        && old_owners.len() == new_owners.len()
+        && old_owners.iter().zip(new_owners).all(|(old, new)| equal_but_for("time", old, new))
+        && equal_but_for("managedFields", &old["metadata"], &new["metadata"])
+        && equal_but_for("metadata", old, new)
+}
+
+/// Whether two maps are equal once a field is left out.
+fn equal_but_for(field: &str, a: &Value, b: &Value) -> bool {
+    match (a.as_object(), b.as_object()) {
+        (Some(a), Some(b)) => {
+            a.iter().filter(|(name, _)| *name != field).eq(b.iter().filter(|(name, _)| *name != field))
+        }
+        _ => a == b,
+    }
+}
+
+/// Takes what a request says of managed fields out of its object.
+pub(crate) fn take_managed_fields(object: &mut Value) -> Option<Value> {
+    object.get_mut("metadata")?.as_object_mut()?.remove("managedFields").filter(|given| !given.is_null())
+}
+
+/// The managers before a write: those of the request where it names any that can be read, else those stored.
+fn managers_before(stored: Option<&Value>, given: Option<&Value>, subresource: Option<&str>) -> Managers {
+    let read = |entries: &Value| Managers::from_json(entries.as_array()?);
+    let stored = || stored.and_then(read).unwrap_or_default();
+    match given {
+        None => stored(),
+        // Subresources cannot be used to hand ownership over.
+        Some(_) if subresource.is_some() => stored(),
+        Some(given) if is_reset(given) => Managers::default(),
+        Some(given) => read(given).filter(|managers| !managers.is_empty()).unwrap_or_else(stored),
+    }
+}
+
+/// Whether a request asks to forget all owners: with an empty list, or with one empty entry.
+fn is_reset(given: &Value) -> bool {
+    match given.as_array().map(Vec::as_slice) {
+        Some([]) => true,
+        Some([one]) => one.as_object().is_some_and(serde_json::Map::is_empty),
+        _ => false,
+    }
+}

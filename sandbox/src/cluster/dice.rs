@@ -1,0 +1,65 @@
+//! Randomness that depends on who asks, not on who asked before. Pure.
+
+use std::time::Duration;
+
+use crate::chance::hash::Hash;
+use crate::chance::random::Random;
+
+/// Seeded chance: the same question has the same answer, in whatever order questions come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dice {
+    seed: u64,
+}
+
+impl Dice {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    /// A number that belongs to these words.
+    pub(crate) fn number(self, words: &[&str]) -> u64 {
+        // The words only choose a start, the generator mixes.
+        let start = words.iter().fold(Hash::seeded(self.seed), |hash, word| hash.with(word));
+        Random::new(start.value()).next()
+    }
+
+    /// A time between two times, both included, in whole milliseconds.
+    pub(crate) fn between(self, min: Duration, max: Duration, words: &[&str]) -> Duration {
+        let span = max.saturating_sub(min).as_millis();
+        let span = u64::try_from(span).unwrap_or(u64::MAX - 1);
+        min + Duration::from_millis(self.number(words) % (span + 1))
+    }
+
+    /// So many hexadecimal digits.
+    pub(crate) fn hex(self, digits: usize, words: &[&str]) -> String {
+        let mut random = Random::new(self.number(words));
+        let words = (0..digits.div_ceil(16)).map(|_| format!("{:016x}", random.next()));
+        let mut text: String = words.collect();
+        text.truncate(digits);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_depends_on_the_seed_and_the_words_alone() {
+        let (one, two) = (Dice::new(1), Dice::new(2));
+        assert_eq!(one.number(&["a", "b"]), one.number(&["a", "b"]));
+        assert_ne!(one.number(&["a", "b"]), two.number(&["a", "b"]));
+        assert_ne!(one.number(&["a", "b"]), one.number(&["ab"]));
+        assert_eq!(one.hex(64, &["x"]).len(), 64);
+    }
+
+    #[test]
+    fn times_stay_within_their_bounds() {
+        let (min, max) = (Duration::from_secs(1), Duration::from_secs(3));
+        for word in ["a", "b", "c", "d"] {
+            let time = Dice::new(7).between(min, max, &[word]);
+            assert!(min <= time && time <= max, "{time:?}");
+        }
+        assert_eq!(Dice::new(7).between(min, min, &["a"]), min);
+    }
+}

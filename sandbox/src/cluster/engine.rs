@@ -1,0 +1,172 @@
+//! The state of all parts, and one turn of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_api::{ObjectKey, Resource};
+
+use crate::cluster::ClusterOptions;
+use crate::cluster::api::{Api, Objects};
+use crate::cluster::change::Change;
+use crate::cluster::collect::Collector;
+use crate::cluster::dice::Dice;
+use crate::cluster::drain::Drains;
+use crate::cluster::kubelet::Kubelets;
+use crate::cluster::namespaces::Namespaces;
+use crate::cluster::nodes::Nodes;
+use crate::cluster::record::Recorder;
+use crate::cluster::schedule::Scheduler;
+use crate::kinds::{EVENTS, NODES};
+use crate::store::storage::EventKind;
+use crate::store::stored::Stored;
+
+/// How many changes are taken in, and how many things each part does, before others get their turn.
+const BATCH: usize = 200;
+
+/// Whether there is more to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    More,
+    /// Nothing before this time, since the start of the sandbox, unless something changes.
+    Idle(Option<Duration>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Engine {
+    /// As the stand-ins of controllers, and people at the terminal, use it.
+    pub(crate) api: Api,
+    scheduler_api: Api,
+    kubelet_api: Api,
+    cursor: u64,
+    /// Everything there was at the cursor; shared with the store.
+    pub(crate) objects: Objects,
+    pub(crate) nodes: Nodes,
+    pub(crate) kubelets: Kubelets,
+    scheduler: Option<Scheduler>,
+    collector: Option<Collector>,
+    namespaces: Namespaces,
+    pub(crate) drains: Drains,
+    recorder: Recorder,
+}
+
+impl Engine {
+    pub(crate) fn new(api: &Api, options: ClusterOptions) -> Self {
+        let dice = Dice::new(options.seed);
+        Self {
+            scheduler_api: api.by("kube-scheduler"),
+            kubelet_api: api.by("kubelet"),
+            api: api.by("kube-controller-manager"),
+            cursor: 0,
+            objects: Objects::new(),
+            nodes: Nodes::new(dice, options.node_lifecycle),
+            kubelets: Kubelets::new(dice, options.rules),
+            scheduler: options.scheduler.then(|| Scheduler::new(dice)),
+            collector: options.garbage_collector.then(Collector::default),
+            namespaces: Namespaces::new(options.namespace_deleter, options.furniture),
+            drains: Drains::default(),
+            recorder: Recorder::new(dice, options.events_kept),
+        }
+    }
+
+    /// Takes in what has changed, and does what is due.
+    pub(crate) fn turn(&mut self) -> Turn {
+        self.observe();
+        self.nodes.act(&self.api, &self.kubelet_api, &mut self.recorder, BATCH);
+        // What nodes report is taken in at once, lest pods are told that there are none.
+        let more = self.observe();
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.act(&self.scheduler_api, &mut self.recorder, BATCH);
+        }
+        self.kubelets.act(&self.kubelet_api, &mut self.recorder, &self.nodes, BATCH);
+        if let Some(collector) = &mut self.collector {
+            collector.act(&self.api, BATCH);
+        }
+        self.namespaces.act(&self.api, &self.objects);
+        self.drains.act(&self.api, &self.nodes);
+        self.recorder.act(&self.api, BATCH);
+
+        let next = [
+            self.nodes.next(),
+            self.kubelets.next(),
+            self.scheduler.as_ref().and_then(Scheduler::next),
+            self.collector.as_ref().and_then(Collector::next),
+            self.namespaces.next(),
+            self.drains.next(),
+            self.recorder.next(),
+        ];
+        let next = next.into_iter().flatten().min();
+        let due = next.is_some_and(|next| next <= self.api.now().elapsed);
+        if more || due { Turn::More } else { Turn::Idle(next) }
+    }
+
+    /// Takes in the next changes; says whether there may be more.
+    fn observe(&mut self) -> bool {
+        let Ok(events) = self.api.events_after(self.cursor, BATCH) else {
+            // Too far behind, or at the start: what there is counts, not how it came about.
+            self.catch_up();
+            return false;
+        };
+        for event in &events {
+            self.cursor = event.version;
+            let new = (event.kind != EventKind::Deleted).then_some(&event.object);
+            self.apply(&event.resource, &event.key, new);
+        }
+        events.len() == BATCH
+    }
+
+    fn catch_up(&mut self) {
+        let (version, objects) = self.api.everything();
+        self.cursor = version;
+        let known = self.objects.iter().flat_map(|(resource, all)| all.keys().map(move |key| (resource, key)));
+        let gone = known.filter(|(resource, key)| objects.get(resource).is_none_or(|all| !all.contains_key(key)));
+        let gone: Vec<(Resource, ObjectKey)> = gone.map(|(resource, key)| (resource.clone(), key.clone())).collect();
+        for (resource, key) in gone {
+            self.apply(&resource, &key, None);
+        }
+        for (resource, all) in &objects {
+            for (key, object) in all {
+                self.apply(resource, key, Some(object));
+            }
+        }
+    }
+
+    fn apply(&mut self, resource: &Resource, key: &ObjectKey, new: Option<&Arc<Stored>>) {
+        let old = match new {
+            Some(new) => self.put(resource, key, new),
+            None => self.objects.get_mut(resource).and_then(|all| all.remove(key)),
+        };
+        if old.as_ref().zip(new).is_some_and(|(old, new)| Arc::ptr_eq(old, new)) {
+            return;
+        }
+        let value = new.map(|new| new.value());
+        let change = Change { resource, key, old: old.as_deref(), new: value.as_ref() };
+        let now = self.api.now().elapsed;
+        self.nodes.observe(&change, now);
+        self.kubelets.observe(&change, now);
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.observe(&change);
+        }
+        if let Some(collector) = &mut self.collector {
+            collector.observe(&change);
+        }
+        self.namespaces.observe(&change, now);
+        if *resource == EVENTS {
+            self.recorder.observe(key, new.is_some(), now);
+        }
+        if *resource == NODES && old.is_none() {
+            self.kubelets.wake(&self.nodes, key.name(), now);
+        }
+    }
+
+    fn put(&mut self, resource: &Resource, key: &ObjectKey, new: &Arc<Stored>) -> Option<Arc<Stored>> {
+        // Most changes are to resources and objects that are known: no name is copied for them.
+        if !self.objects.contains_key(resource) {
+            self.objects.insert(resource.clone(), std::collections::BTreeMap::new());
+        }
+        let all = self.objects.get_mut(resource)?;
+        match all.get_mut(key) {
+            Some(known) => Some(std::mem::replace(known, new.clone())),
+            None => all.insert(key.clone(), new.clone()),
+        }
+    }
+}

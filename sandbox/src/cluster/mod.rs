@@ -1,0 +1,200 @@
+//! What moves by itself in a sandbox: nodes, a scheduler, kubelets, and stand-ins for controllers.
+//!
+//! ```text
+//!             ┌── nodes ─────── register, are heard of, fall silent, come back
+//! store ─▶ changes ── scheduler ── binds pods, or says why not
+//!   ▲      (a cursor) ├─ kubelets ─── start, restart, fail, finish and stop what is bound
+//!   │         ├── collector ─── deletes what has lost its owners
+//!   │         └── namespaces ── emptied, then gone
+//!   └───────────── writes with the semantics of requests, but for faults
+//! ```
+//!
+//! Each part is a value that takes in changes and does what is due; one task drives them all, in one order. So a
+//! sandbox with one seed and one series of requests, on a paused clock, goes the same way each time.
+//!
+//! # Guarantees
+//!
+//! - Nothing is polled but namespaces that go away, whose rest is counted every five seconds: a change is taken in once,
+//!   and costs what concerns it. A pod's start costs the number of nodes,
+//!   not the number of pods.
+//! - Faults of the sandbox befall requests alone: the cluster goes on behind a broken API.
+//! - A pod does what its annotations, the [`PodRules`], and the tag of its image say; see `docs/sandbox-pods.md`.
+//!
+//! # What it deliberately does not do
+//!
+//! - Scheduling goes by what must hold, then by which node has least allocated: no preferences, no preemption, no
+//!   volumes, no resource claims, no namespace selectors with labels in affinity terms, one scheduler.
+//! - Kubelets admit whatever is bound to their node, run no probes that fail, and know no volumes, no limits
+//!   and no pressure. Rules of restart by exit code are not read.
+//! - A node of this cluster is silent or not; it is never not ready for another reason.
+
+mod amounts;
+mod api;
+mod behaviour;
+mod change;
+mod collect;
+mod command;
+mod dice;
+mod drain;
+mod engine;
+mod kubelet;
+mod namespaces;
+mod nodes;
+mod record;
+mod schedule;
+mod timers;
+
+use std::sync::Arc;
+
+use kcm_api::Resource;
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use self::api::Api;
+pub use self::behaviour::{PhraseError, PodRules, RulesError};
+pub use self::command::CommandError;
+use self::engine::{Engine, Turn};
+use self::nodes::Nodes;
+use crate::sandbox::Sandbox;
+
+const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
+
+/// What is in a cluster.
+#[expect(clippy::struct_excessive_bools, reason = "each switches off one part, and all combinations make sense")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterOptions {
+    /// How many nodes there are at the start: `node-1` to `node-N`.
+    pub nodes: usize,
+    /// Seed of all delays and choices.
+    pub seed: u64,
+    /// What pods do.
+    pub rules: PodRules,
+    /// Pods are bound to nodes.
+    pub scheduler: bool,
+    /// Nodes that are not heard of are tainted, and pods leave them; pods of nodes that are gone go too.
+    pub node_lifecycle: bool,
+    /// What has lost its owners is deleted.
+    pub garbage_collector: bool,
+    /// Namespaces that terminate are emptied and removed.
+    pub namespace_deleter: bool,
+    /// Namespaces get their service account and their root certificate, and `default` the service `kubernetes`.
+    pub furniture: bool,
+    /// How many events are kept, whoever wrote them; the oldest go first, and all after an hour. None of its own are
+    /// written where this is 0.
+    pub events_kept: usize,
+}
+
+impl Default for ClusterOptions {
+    /// Three nodes, seed 0, no rules, everything on, 5,000 events.
+    fn default() -> Self {
+        Self {
+            nodes: 3,
+            seed: 0,
+            rules: PodRules::default(),
+            scheduler: true,
+            node_lifecycle: true,
+            garbage_collector: true,
+            namespace_deleter: true,
+            furniture: true,
+            events_kept: 5_000,
+        }
+    }
+}
+
+/// A cluster at work in a sandbox; dropping it stops everything where it is.
+pub struct Cluster {
+    engine: Arc<Mutex<Engine>>,
+    api: Api,
+    /// Closed when the task that drives the cluster ends.
+    life: watch::Receiver<()>,
+    /// Owns the task that drives the cluster.
+    _tasks: JoinSet<()>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Starts a cluster; must be called within a tokio runtime.
+    ///
+    /// Nodes and pods that are there already are taken over: every node gets a kubelet, whoever created it.
+    #[must_use]
+    pub fn start(sandbox: &Sandbox, options: ClusterOptions) -> Self {
+        let api = Api::new(sandbox);
+        let (nodes, furniture) = (options.nodes, options.furniture);
+        let engine = Engine::new(&api, options);
+        for number in 1..=nodes {
+            // One that is there already is as good.
+            drop(Nodes::create(&api.by("kubelet"), &format!("node-{number}")));
+        }
+        if furniture && api.serves(&SERVICES) {
+            drop(api.create(&SERVICES, kubernetes_service()));
+        }
+        let engine = Arc::new(Mutex::new(engine));
+        let mut tasks = JoinSet::new();
+        let (alive, life) = watch::channel(());
+        let driven = drive(engine.clone(), api.clone());
+        tasks.spawn(async move {
+            // Dropped when this ends, in whatever way.
+            let _alive = alive;
+            driven.await;
+        });
+        Self { engine, api, life, _tasks: tasks }
+    }
+
+    /// Waits until nothing moves any more because the simulation has panicked, which is a bug.
+    pub async fn failed(&self) {
+        // Nothing is ever sent: this ends when the sender is gone.
+        drop(self.life.clone().changed().await);
+    }
+
+    /// Does what a command says, and answers in words, without a line break at the end.
+    ///
+    /// `help` lists the commands. What takes time, such as draining, goes on after the answer.
+    ///
+    /// # Errors
+    /// Unknown commands and nodes are answered with the nearest known name.
+    pub fn command(&self, text: &str) -> Result<String, CommandError> {
+        let answer = command::run(&mut self.engine.lock(), text);
+        // The task may be asleep until something that the command has brought forward.
+        self.api.ring();
+        answer
+    }
+}
+
+async fn drive(engine: Arc<Mutex<Engine>>, api: Api) {
+    let mut bell = api.bell();
+    loop {
+        // Before the turn: what is written during it rings again.
+        bell.mark_unchanged();
+        let turn = engine.lock().turn();
+        match turn {
+            Turn::More => tokio::task::yield_now().await,
+            Turn::Idle(None) => drop(bell.changed().await),
+            Turn::Idle(Some(at)) => {
+                // Either is a reason for the next turn.
+                drop(tokio::time::timeout_at(api.instant(at), bell.changed()).await);
+            }
+        }
+    }
+}
+
+fn kubernetes_service() -> serde_json::Value {
+    json!({
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": { "component": "apiserver", "provider": "kubernetes" },
+        },
+        "spec": {
+            "type": "ClusterIP", "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"],
+            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "internalTrafficPolicy": "Cluster",
+            "sessionAffinity": "None",
+            "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443 }],
+        },
+    })
+}

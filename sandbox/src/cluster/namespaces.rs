@@ -1,0 +1,240 @@
+//! A small namespace deleter, and what every namespace is given.
+//!
+//! # Upstream
+//! `pkg/controller/namespace/deletion`, `pkg/controller/serviceaccount`, `pkg/controller/certificates/rootcacertpublisher`
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use kcm_api::{ObjectKey, Resource};
+use serde_json::{Value, json};
+
+use crate::cluster::api::{Api, Objects};
+use crate::cluster::change::Change;
+use crate::cluster::timers::Timers;
+use crate::kinds::{CONFIG_MAPS, NAMESPACES};
+use crate::object;
+use crate::server::delete::{DeleteOptions, Propagation};
+
+const SERVICE_ACCOUNTS: Resource = Resource::namespaced("", "v1", "serviceaccounts", "ServiceAccount");
+/// How often what is left is counted again.
+const RECOUNT: Duration = Duration::from_secs(5);
+
+/// Empties namespaces that go away, and furnishes those that come.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    terminating: BTreeSet<String>,
+    new: BTreeSet<String>,
+    timers: Timers<String>,
+    deletes: bool,
+    furnishes: bool,
+}
+
+/// What is left of a namespace. Pure.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Remains {
+    by_resource: BTreeMap<String, usize>,
+    by_finalizer: BTreeMap<String, usize>,
+}
+
+impl Namespaces {
+    pub(crate) fn new(deletes: bool, furnishes: bool) -> Self {
+        Self { terminating: BTreeSet::new(), new: BTreeSet::new(), timers: Timers::default(), deletes, furnishes }
+    }
+
+    pub(crate) fn observe(&mut self, change: &Change, now: Duration) {
+        if *change.resource == NAMESPACES {
+            let name = change.key.name().to_owned();
+            let terminating = change.new.is_some_and(|new| object::is_terminating(new));
+            if !terminating {
+                self.terminating.remove(&name);
+                self.timers.set(&name, None);
+            } else if self.deletes && self.terminating.insert(name.clone()) {
+                self.timers.set(&name, Some(now));
+            }
+            if change.old.is_none() && change.new.is_some() && !terminating && self.furnishes {
+                self.new.insert(name);
+            }
+        } else if let Some(namespace) = change.key.namespace().filter(|it| self.terminating.contains(*it)) {
+            // Whatever goes may have been the last; whatever came slipped in.
+            if change.new.is_none() || change.old.is_none() {
+                self.timers.set_earlier(&namespace.to_owned(), now);
+            }
+        }
+    }
+
+    pub(crate) fn next(&self) -> Option<Duration> {
+        if self.new.is_empty() { self.timers.next() } else { Some(Duration::ZERO) }
+    }
+
+    pub(crate) fn act(&mut self, api: &Api, objects: &Objects) {
+        while let Some(name) = self.new.pop_first() {
+            furnish(api, &name);
+        }
+        let now = api.now().elapsed;
+        while let Some(name) = self.timers.pop_due(now) {
+            if empty(api, objects, &name) {
+                self.timers.set(&name, Some(now + RECOUNT));
+            }
+        }
+    }
+}
+
+/// What the other controllers of a cluster put into every namespace; refused where it is there.
+fn furnish(api: &Api, namespace: &str) {
+    if api.serves(&SERVICE_ACCOUNTS) {
+        let account = json!({ "metadata": { "name": "default", "namespace": namespace } });
+        drop(api.create(&SERVICE_ACCOUNTS, account));
+    }
+    let authority = json!({
+        "metadata": { "name": "kube-root-ca.crt", "namespace": namespace, "annotations": {
+            "kubernetes.io/description": "The authority of this sandbox is in the kubeconfig that it writes.",
+        } },
+        "data": { "ca.crt": "" },
+    });
+    drop(api.create(&CONFIG_MAPS, authority));
+}
+
+/// Deletes what is in a namespace, or the namespace when nothing is; says whether something is left.
+fn empty(api: &Api, objects: &Objects, namespace: &str) -> bool {
+    let mut remains = Remains::default();
+    for (resource, all) in objects.iter().filter(|(resource, _)| resource.namespaced) {
+        let here =
+            all.range(ObjectKey::namespaced(namespace, "")..).take_while(|(key, _)| key.namespace() == Some(namespace));
+        for (key, object) in here {
+            let object = object.value();
+            remains.count(resource, &object);
+            if !object::is_terminating(&object) {
+                let uid = Some(object::uid(&object).to_owned());
+                let propagation = Some(Propagation::Background);
+                // Whoever deleted it was faster.
+                drop(api.delete(resource, key, &DeleteOptions { uid, propagation, ..DeleteOptions::default() }));
+            }
+        }
+    }
+    let key = ObjectKey::cluster_scoped(namespace);
+    let stamp = api.now().stamp(0);
+    // The namespace itself may be gone by now.
+    drop(api.edit(&NAMESPACES, &key, Some("status"), |old| remains.described(old, &stamp)));
+    let left = !remains.by_resource.is_empty();
+    if !left {
+        drop(api.edit(&NAMESPACES, &key, Some("finalize"), |old| {
+            let mut finalizers = object::list(old, &["spec", "finalizers"]).to_vec();
+            finalizers.retain(|name| *name != "kubernetes");
+            let mut new = old.clone();
+            object::set(&mut new, &["spec", "finalizers"], (!finalizers.is_empty()).then(|| finalizers.into()));
+            (new != *old).then_some(new)
+        }));
+    }
+    left
+}
+
+impl Remains {
+    fn count(&mut self, resource: &Resource, object: &Value) {
+        let name = format!("{}.{}", resource.plural, resource.group);
+        *self.by_resource.entry(name).or_default() += 1;
+        for finalizer in object::finalizers(object) {
+            *self.by_finalizer.entry(finalizer.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// The namespace with its conditions; `None` where it has them.
+    fn described(&self, namespace: &Value, stamp: &str) -> Option<Value> {
+        let listed = |counts: &BTreeMap<String, usize>, between: &str| {
+            let counted = counts.iter().map(|(name, count)| format!("{name} {between} {count} resource instances"));
+            counted.collect::<Vec<_>>().join(", ")
+        };
+        let content = listed(&self.by_resource, "has");
+        let finalizers = listed(&self.by_finalizer, "in");
+        let content = (!content.is_empty()).then(|| format!("Some resources are remaining: {content}"));
+        let finalizers = (!finalizers.is_empty())
+            .then(|| format!("Some content in the namespace has finalizers remaining: {finalizers}"));
+        let mut conditions = object::list(namespace, &["status", "conditions"]).to_vec();
+        for (kind, problem, reason, calm_reason, calm) in [
+            (
+                "NamespaceDeletionDiscoveryFailure",
+                None,
+                "",
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
+            (
+                "NamespaceDeletionGroupVersionParsingFailure",
+                None,
+                "",
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            ),
+            (
+                "NamespaceDeletionContentFailure",
+                None,
+                "",
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            ),
+            (
+                "NamespaceContentRemaining",
+                content,
+                "SomeResourcesRemain",
+                "ContentRemoved",
+                "All content successfully removed",
+            ),
+            (
+                "NamespaceFinalizersRemaining",
+                finalizers,
+                "SomeFinalizersRemain",
+                "ContentHasNoFinalizers",
+                "All content-preserving finalizers finished",
+            ),
+        ] {
+            let is = if problem.is_some() { "True" } else { "False" };
+            let reason = if problem.is_some() { reason } else { calm_reason };
+            let message = problem.unwrap_or_else(|| calm.to_owned());
+            let known = conditions.iter().position(|condition| object::text(condition, &["type"]) == Some(kind));
+            let since = known
+                .map(|at| &conditions[at])
+                .filter(|old| object::text(old, &["status"]) == Some(is))
+                .and_then(|old| object::text(old, &["lastTransitionTime"]))
+                .unwrap_or(stamp);
+            let new = json!({
+                "type": kind, "status": is, "lastTransitionTime": since, "reason": reason, "message": message,
+            });
+            match known {
+                Some(at) => conditions[at] = new,
+                None => conditions.push(new),
+            }
+        }
+        let mut new = namespace.clone();
+        object::set(&mut new, &["status", "conditions"], Some(conditions.into()));
+        (new != *namespace).then_some(new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::PODS;
+
+    #[test]
+    fn conditions_say_what_is_left() {
+        let mut remains = Remains::default();
+        remains.count(&PODS, &json!({ "metadata": { "finalizers": ["a/b"] } }));
+        remains.count(&PODS, &json!({}));
+        let described = remains.described(&json!({}), "1").expect("there were no conditions");
+        let messages: Vec<&str> = object::list(&described, &["status", "conditions"])
+            .iter()
+            .filter(|condition| condition["status"] == "True")
+            .map(|condition| condition["message"].as_str().expect("a condition has a message"))
+            .collect();
+        assert_eq!(
+            messages,
+            [
+                "Some resources are remaining: pods. has 2 resource instances",
+                "Some content in the namespace has finalizers remaining: a/b in 1 resource instances",
+            ]
+        );
+        assert_eq!(remains.described(&described, "2"), None);
+        let calm = Remains::default().described(&described, "3").expect("nothing is left");
+        assert!(object::list(&calm, &["status", "conditions"]).iter().all(|condition| condition["status"] == "False"));
+    }
+}

@@ -1,0 +1,189 @@
+//! Nodes and their leases as objects. Pure.
+
+use serde_json::{Value, json};
+
+use crate::object;
+
+/// What the machine behind a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Machine {
+    /// Counts from 1; addresses follow from it.
+    pub(crate) number: usize,
+}
+
+const CPU: &str = "8";
+const MEMORY: &str = "16Gi";
+const STORAGE: &str = "100Gi";
+const PODS: &str = "110";
+const KUBELET: &str = "v1.36.3";
+
+impl Machine {
+    /// The machine's own address.
+    pub(crate) fn address(&self) -> String {
+        format!("172.18.{}.{}", self.number / 250 % 256, self.number % 250 + 2)
+    }
+
+    /// The addresses of its pods, without the last part.
+    pub(crate) fn pod_network(&self) -> String {
+        format!("10.{}.{}", 128 + self.number / 256 % 128, self.number % 256)
+    }
+}
+
+/// A new node, as its kubelet registers it.
+pub(crate) fn node(name: &str) -> Value {
+    json!({ "metadata": { "name": name }, "spec": {} })
+}
+
+/// What a kubelet adds to the labels and the spec of its node; `None` where nothing is missing.
+pub(crate) fn registered(old: &Value, machine: &Machine) -> Option<Value> {
+    let mut node = old.clone();
+    let name = object::name(old).to_owned();
+    for (label, value) in [
+        ("beta.kubernetes.io/arch", "amd64"),
+        ("beta.kubernetes.io/os", "linux"),
+        ("kubernetes.io/arch", "amd64"),
+        ("kubernetes.io/hostname", &name),
+        ("kubernetes.io/os", "linux"),
+    ] {
+        object::set_default(&mut node, &["metadata", "labels", label], value);
+    }
+    let network = format!("{}.0/24", machine.pod_network());
+    object::set_default(&mut node, &["spec", "podCIDRs"], json!([network]));
+    object::set_default(&mut node, &["spec", "podCIDR"], network);
+    (node != *old).then_some(node)
+}
+
+/// The status that a running kubelet reports; amounts that are there already stay.
+pub(crate) fn status(old: &Value, machine: &Machine, stamp: &str) -> Value {
+    let mut status = object::at(old, &["status"]).cloned().unwrap_or_else(|| json!({}));
+    for (resource, amount) in [("cpu", CPU), ("memory", MEMORY), ("ephemeral-storage", STORAGE), ("pods", PODS)] {
+        object::set_default(&mut status, &["capacity", resource], amount);
+    }
+    let capacity = status["capacity"].clone();
+    object::set_default(&mut status, &["allocatable"], capacity);
+    object::set(
+        &mut status,
+        &["addresses"],
+        Some(json!([
+            { "type": "InternalIP", "address": machine.address() },
+            { "type": "Hostname", "address": object::name(old) },
+        ])),
+    );
+    object::set(&mut status, &["daemonEndpoints"], Some(json!({ "kubeletEndpoint": { "Port": 10250 } })));
+    object::set(&mut status, &["nodeInfo"], Some(node_info(object::uid(old))));
+    for (kind, is, reason, message) in [
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+    ] {
+        let heartbeat = Some(stamp);
+        set_condition(&mut status, &Condition { kind, is, reason, message, heartbeat }, stamp);
+    }
+    status
+}
+
+fn node_info(uid: &str) -> Value {
+    let machine = uid.replace('-', "");
+    json!({
+        "machineID": machine, "systemUUID": uid, "bootID": uid, "kernelVersion": "6.12.0-sandbox",
+        "osImage": "Sandbox", "containerRuntimeVersion": "sandbox://1.0.0", "kubeletVersion": KUBELET,
+        "kubeProxyVersion": "", "operatingSystem": "linux", "architecture": "amd64",
+    })
+}
+
+/// A condition of a node.
+pub(crate) struct Condition<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) is: &'a str,
+    pub(crate) reason: &'a str,
+    pub(crate) message: &'a str,
+    /// When the kubelet was last heard of; unchanged where it is not the kubelet that speaks.
+    pub(crate) heartbeat: Option<&'a str>,
+}
+
+/// Writes a condition; the time of transition changes with the status alone.
+pub(crate) fn set_condition(status: &mut Value, condition: &Condition<'_>, stamp: &str) {
+    let mut conditions = object::list(status, &["conditions"]).to_vec();
+    let known = conditions.iter().position(|known| object::text(known, &["type"]) == Some(condition.kind));
+    let old = known.map_or(Value::Null, |at| conditions[at].clone());
+    let same = object::text(&old, &["status"]) == Some(condition.is);
+    let since = object::text(&old, &["lastTransitionTime"]).filter(|_| same).unwrap_or(stamp);
+    let heartbeat = condition.heartbeat.or(object::text(&old, &["lastHeartbeatTime"])).unwrap_or(stamp);
+    let new = json!({
+        "type": condition.kind, "status": condition.is, "reason": condition.reason, "message": condition.message,
+        "lastHeartbeatTime": heartbeat, "lastTransitionTime": since,
+    });
+    match known {
+        Some(at) => conditions[at] = new,
+        None => conditions.push(new),
+    }
+    object::set(status, &["conditions"], Some(conditions.into()));
+}
+
+/// The status of a condition of a node.
+pub(crate) fn condition<'a>(node: &'a Value, kind: &str) -> Option<&'a str> {
+    object::list(node, &["status", "conditions"])
+        .iter()
+        .find(|condition| object::text(condition, &["type"]) == Some(kind))
+        .and_then(|condition| object::text(condition, &["status"]))
+}
+
+/// The lease that a kubelet renews.
+pub(crate) fn lease(node: &Value, renewed: &str) -> Value {
+    let name = object::name(node);
+    json!({
+        "metadata": {
+            "name": name, "namespace": "kube-node-lease",
+            "ownerReferences": [{
+                "apiVersion": "v1", "kind": "Node", "name": name, "uid": object::uid(node),
+            }],
+        },
+        "spec": { "holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_have_addresses_of_their_own() {
+        let mut addresses: Vec<_> =
+            (1..=3000).map(|number| (Machine { number }.address(), Machine { number }.pod_network())).collect();
+        addresses.sort();
+        addresses.dedup();
+        assert_eq!(addresses.len(), 3000);
+    }
+
+    #[test]
+    fn a_condition_keeps_its_time_while_its_status_stays() {
+        let mut status = json!({});
+        let at = |is, heartbeat| Condition { kind: "Ready", is, reason: "R", message: "m", heartbeat };
+        set_condition(&mut status, &at("True", Some("1")), "1");
+        set_condition(&mut status, &at("True", Some("2")), "2");
+        assert_eq!(status["conditions"][0]["lastTransitionTime"], "1");
+        assert_eq!(status["conditions"][0]["lastHeartbeatTime"], "2");
+        set_condition(&mut status, &at("Unknown", None), "3");
+        assert_eq!(status["conditions"][0]["lastTransitionTime"], "3");
+        assert_eq!(status["conditions"][0]["lastHeartbeatTime"], "2");
+    }
+
+    #[test]
+    fn what_a_node_says_of_itself_stays() {
+        let node = json!({
+            "metadata": { "name": "big", "labels": { "kubernetes.io/arch": "arm64" } },
+            "status": { "capacity": { "cpu": "64" } },
+        });
+        let machine = Machine { number: 1 };
+        let node = registered(&node, &machine).expect("labels are missing");
+        assert_eq!(node["metadata"]["labels"]["kubernetes.io/arch"], "arm64");
+        assert_eq!(node["metadata"]["labels"]["kubernetes.io/hostname"], "big");
+        assert_eq!(registered(&node, &machine), None);
+        let status = status(&node, &machine, "1");
+        assert_eq!(
+            (status["allocatable"]["cpu"].as_str(), status["capacity"]["pods"].as_str()),
+            (Some("64"), Some(PODS))
+        );
+    }
+}

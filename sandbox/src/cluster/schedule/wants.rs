@@ -1,0 +1,332 @@
+//! What a pod asks of its node. Pure.
+
+use kcm_api::{LabelSelector, Labels, Selector};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::cluster::amounts::Amounts;
+use crate::cluster::dice::Dice;
+use crate::object;
+use crate::store::selection::labels_of;
+
+/// What a pod without requests is counted as when nodes are compared.
+const LEAST_CPU: i64 = 100;
+const LEAST_MEMORY: i64 = 200 * 1024 * 1024 * 1000;
+
+/// All that decides where a pod fits.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Wants {
+    pub(crate) namespace: Box<str>,
+    pub(crate) labels: Labels,
+    pub(crate) requests: Amounts,
+    /// CPU and memory as nodes are compared by.
+    pub(crate) weight: (i64, i64),
+    pub(crate) node_selector: Vec<(Box<str>, Box<str>)>,
+    /// Terms of the required node affinity, one of which must hold; `None` where there is none.
+    pub(crate) node_terms: Option<Vec<NodeTerm>>,
+    pub(crate) tolerations: Vec<Value>,
+    pub(crate) host_ports: Vec<HostPort>,
+    pub(crate) affinity: Vec<PodTerm>,
+    pub(crate) anti_affinity: Vec<PodTerm>,
+    pub(crate) spread: Vec<Spread>,
+    /// Equal for pods that fit on the same nodes.
+    pub(crate) shape: u64,
+}
+
+/// One term of a node affinity: all of its expressions must hold.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NodeTerm {
+    pub(crate) labels: Vec<Expression>,
+    pub(crate) fields: Vec<Expression>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Expression {
+    pub(crate) key: String,
+    pub(crate) operator: String,
+    #[serde(default)]
+    pub(crate) values: Vec<String>,
+}
+
+/// Pods that a term of affinity, or a spread constraint, counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Group {
+    /// Empty for all.
+    pub(crate) namespaces: Vec<String>,
+    /// The label selector as JSON: equal selectors are equal texts.
+    pub(crate) selector: String,
+}
+
+/// A required term of (anti-)affinity to pods.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PodTerm {
+    pub(crate) group: Group,
+    pub(crate) topology: String,
+}
+
+/// A spread constraint that must hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spread {
+    pub(crate) group: Group,
+    pub(crate) topology: String,
+    pub(crate) max_skew: i64,
+    pub(crate) min_domains: usize,
+    pub(crate) honours_affinity: bool,
+    pub(crate) honours_taints: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HostPort {
+    pub(crate) address: String,
+    pub(crate) protocol: String,
+    pub(crate) port: i64,
+}
+
+impl HostPort {
+    pub(crate) fn collides(&self, other: &Self) -> bool {
+        let everywhere = |address: &str| address == "0.0.0.0";
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (self.address == other.address || everywhere(&self.address) || everywhere(&other.address))
+    }
+}
+
+impl Group {
+    /// The parsed selector.
+    pub(crate) fn selector(&self) -> Selector {
+        let parsed = serde_json::from_str::<LabelSelector>(&self.selector).ok();
+        parsed.and_then(|parsed| Selector::try_from(&parsed).ok()).unwrap_or_else(Selector::nothing)
+    }
+}
+
+pub(crate) fn read(pod: &Value) -> Wants {
+    let namespace = object::text(pod, &["metadata", "namespace"]).unwrap_or_default();
+    let labels = labels_of(pod);
+    let requests = requests(pod);
+    let cpu = requests.get("cpu");
+    let memory = requests.get("memory");
+    let weight = (if cpu == 0 { LEAST_CPU } else { cpu }, if memory == 0 { LEAST_MEMORY } else { memory });
+    let node_selector = object::at(pod, &["spec", "nodeSelector"]).and_then(Value::as_object);
+    let node_selector = node_selector.into_iter().flatten();
+    let affinity = |kind: &str| {
+        let terms = ["spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution"];
+        object::list(pod, &terms).iter().filter_map(|term| pod_term(term, namespace, &labels)).collect::<Vec<_>>()
+    };
+    let mut wants = Wants {
+        namespace: namespace.into(),
+        requests,
+        weight,
+        node_selector: node_selector
+            .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()))
+            .collect(),
+        node_terms: node_terms(pod),
+        tolerations: object::list(pod, &["spec", "tolerations"]).to_vec(),
+        host_ports: host_ports(pod),
+        affinity: affinity("podAffinity"),
+        anti_affinity: affinity("podAntiAffinity"),
+        spread: spread(pod, namespace, &labels),
+        labels,
+        shape: 0,
+    };
+    wants.shape = shape(&wants);
+    wants
+}
+
+/// # Upstream
+/// `component-helpers/resource.PodRequests`
+fn requests(pod: &Value) -> Amounts {
+    let mut sum = Amounts::default();
+    for container in object::list(pod, &["spec", "containers"]) {
+        sum.add(&Amounts::of_container(container));
+    }
+    let mut sidecars = Amounts::default();
+    let mut peak = Amounts::default();
+    for container in object::list(pod, &["spec", "initContainers"]) {
+        let asked = Amounts::of_container(container);
+        if object::text(container, &["restartPolicy"]) == Some("Always") {
+            sum.add(&asked);
+            sidecars.add(&asked);
+            peak.raise_to(&sidecars);
+        } else {
+            let mut together = sidecars.clone();
+            together.add(&asked);
+            peak.raise_to(&together);
+        }
+    }
+    sum.raise_to(&peak);
+    sum.replace(&Amounts::read(object::at(pod, &["spec", "resources", "requests"])));
+    sum.add(&Amounts::read(object::at(pod, &["spec", "overhead"])));
+    sum
+}
+
+fn node_terms(pod: &Value) -> Option<Vec<NodeTerm>> {
+    let required = ["spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
+    let required = object::at(pod, &required)?;
+    let expressions = |term: &Value, list: &str| -> Option<Vec<Expression>> {
+        object::list(term, &[list]).iter().map(|it| Expression::deserialize(it).ok()).collect()
+    };
+    let terms = object::list(required, &["nodeSelectorTerms"]).iter().filter_map(|term| {
+        Some(NodeTerm { labels: expressions(term, "matchExpressions")?, fields: expressions(term, "matchFields")? })
+    });
+    Some(terms.collect())
+}
+
+fn host_ports(pod: &Value) -> Vec<HostPort> {
+    let mut ports = Vec::new();
+    let sidecars = object::list(pod, &["spec", "initContainers"]).iter();
+    let sidecars = sidecars.filter(|container| object::text(container, &["restartPolicy"]) == Some("Always"));
+    for container in object::list(pod, &["spec", "containers"]).iter().chain(sidecars) {
+        for port in object::list(container, &["ports"]) {
+            let text = |field: &str, default: &str| {
+                object::text(port, &[field]).filter(|text| !text.is_empty()).unwrap_or(default).to_owned()
+            };
+            if let Some(number) = object::at(port, &["hostPort"]).and_then(Value::as_i64).filter(|port| *port > 0) {
+                let (address, protocol) = (text("hostIP", "0.0.0.0"), text("protocol", "TCP"));
+                ports.push(HostPort { address, protocol, port: number });
+            }
+        }
+    }
+    ports
+}
+
+fn pod_term(term: &Value, namespace: &str, labels: &Labels) -> Option<PodTerm> {
+    let topology = object::text(term, &["topologyKey"])?.to_owned();
+    let mut namespaces: Vec<String> = object::list(term, &["namespaces"])
+        .iter()
+        .filter_map(|namespace| namespace.as_str().map(str::to_owned))
+        .collect();
+    let everywhere = object::at(term, &["namespaceSelector"])
+        .is_some_and(|selector| selector.as_object().is_some_and(serde_json::Map::is_empty));
+    if everywhere {
+        namespaces.clear();
+    } else if namespaces.is_empty() {
+        namespaces.push(namespace.to_owned());
+    }
+    namespaces.sort();
+    Some(PodTerm { group: Group { namespaces, selector: selector(term, labels)? }, topology })
+}
+
+/// The selector of a term, with the labels of the pod itself that it names.
+fn selector(term: &Value, labels: &Labels) -> Option<String> {
+    let mut selector = object::at(term, &["labelSelector"])?.clone();
+    for (list, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+        for key in object::list(term, &[list]).iter().filter_map(Value::as_str) {
+            let Some(value) = labels.get(key) else { continue };
+            let mut expressions = object::list(&selector, &["matchExpressions"]).to_vec();
+            expressions.push(json!({ "key": key, "operator": operator, "values": [value] }));
+            object::set(&mut selector, &["matchExpressions"], Some(expressions.into()));
+        }
+    }
+    Some(selector.to_string())
+}
+
+fn spread(pod: &Value, namespace: &str, labels: &Labels) -> Vec<Spread> {
+    let constraints = object::list(pod, &["spec", "topologySpreadConstraints"]).iter();
+    let hard = constraints.filter(|it| object::text(it, &["whenUnsatisfiable"]) != Some("ScheduleAnyway"));
+    hard.filter_map(|constraint| {
+        let number = |field: &str| object::at(constraint, &[field]).and_then(Value::as_i64);
+        Some(Spread {
+            group: Group { namespaces: vec![namespace.to_owned()], selector: selector(constraint, labels)? },
+            topology: object::text(constraint, &["topologyKey"])?.to_owned(),
+            max_skew: number("maxSkew").unwrap_or(1),
+            min_domains: number("minDomains").and_then(|it| usize::try_from(it).ok()).unwrap_or(1),
+            honours_affinity: object::text(constraint, &["nodeAffinityPolicy"]) != Some("Ignore"),
+            honours_taints: object::text(constraint, &["nodeTaintsPolicy"]) == Some("Honor"),
+        })
+    })
+    .collect()
+}
+
+fn shape(wants: &Wants) -> u64 {
+    let mut wants = wants.clone();
+    let alone = wants.affinity.is_empty() && wants.anti_affinity.is_empty() && wants.spread.is_empty();
+    if alone {
+        // Labels still decide whether the pods that are there want it near them; those are few, and asked each time.
+        wants.labels = wants.labels.iter().filter(|(key, _)| *key != kcm_api::POD_TEMPLATE_HASH).collect();
+    }
+    Dice::new(0).number(&[&format!("{wants:?}")])
+}
+
+/// Whether a toleration is one of a taint.
+pub(crate) fn tolerates(toleration: &Value, taint: &Value) -> bool {
+    let text = |object: &Value, field: &str| object::text(object, &[field]).unwrap_or_default().to_owned();
+    let (effect, key) = (text(toleration, "effect"), text(toleration, "key"));
+    let effect_fits = effect.is_empty() || effect == text(taint, "effect");
+    let key_fits = key.is_empty() || key == text(taint, "key");
+    let (mine, theirs) = (text(toleration, "value"), text(taint, "value"));
+    let value_fits = match text(toleration, "operator").as_str() {
+        "" | "Equal" => !key.is_empty() && mine == theirs,
+        "Exists" => true,
+        "Lt" => mine.parse::<i64>().is_ok_and(|mine| theirs.parse::<i64>().is_ok_and(|theirs| theirs < mine)),
+        "Gt" => mine.parse::<i64>().is_ok_and(|mine| theirs.parse::<i64>().is_ok_and(|theirs| theirs > mine)),
+        _ => false,
+    };
+    effect_fits && key_fits && value_fits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn container(cpu: &str) -> Value {
+        json!({ "resources": { "requests": { "cpu": cpu } } })
+    }
+
+    #[test]
+    fn init_containers_ask_for_what_is_used_at_one_time() {
+        let sidecar = |cpu: &str| {
+            let mut sidecar = container(cpu);
+            sidecar["restartPolicy"] = json!("Always");
+            sidecar
+        };
+        for (name, init, main, overhead, expected) in [
+            ("containers run together", vec![], vec![container("1"), container("2")], None, 3_000),
+            ("init containers run alone", vec![container("5"), container("4")], vec![container("1")], None, 5_000),
+            ("sidecars stay", vec![sidecar("1"), container("4")], vec![container("2")], None, 5_000),
+            ("earlier init containers are gone", vec![container("4"), sidecar("1")], vec![container("2")], None, 4_000),
+            ("sidecars run beside containers", vec![sidecar("2")], vec![container("2")], None, 4_000),
+            ("overhead comes on top", vec![], vec![container("1")], Some("100m"), 1_100),
+        ] {
+            let pod = json!({ "spec": {
+                "initContainers": init, "containers": main, "overhead": overhead.map(|cpu| json!({ "cpu": cpu })),
+            } });
+            assert_eq!(read(&pod).requests.get("cpu"), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn requests_of_the_pod_stand_for_those_of_its_containers() {
+        let pod = json!({ "spec": {
+            "containers": [container("1")], "resources": { "requests": { "cpu": "3" } },
+        } });
+        assert_eq!(read(&pod).requests.get("cpu"), 3_000);
+    }
+
+    #[test]
+    fn tolerations_fit_taints_as_the_api_says() {
+        let taint = json!({ "key": "a", "value": "1", "effect": "NoSchedule" });
+        for (toleration, expected) in [
+            (json!({ "key": "a", "value": "1" }), true),
+            (json!({ "key": "a", "operator": "Equal", "value": "2" }), false),
+            (json!({ "key": "a", "operator": "Exists" }), true),
+            (json!({ "key": "b", "operator": "Exists" }), false),
+            (json!({ "operator": "Exists" }), true),
+            (json!({ "key": "a", "operator": "Exists", "effect": "NoExecute" }), false),
+            (json!({}), false),
+        ] {
+            assert_eq!(tolerates(&toleration, &taint), expected, "{toleration}");
+        }
+    }
+
+    #[test]
+    fn replicas_of_one_set_have_one_shape_and_revisions_of_a_deployment_too() {
+        let pod = |name: &str, hash: &str, cpu: &str| {
+            read(&json!({
+                "metadata": { "name": name, "labels": { "app": "web", "pod-template-hash": hash } },
+                "spec": { "containers": [container(cpu)] },
+            }))
+        };
+        assert_eq!(pod("a", "1", "1").shape, pod("b", "2", "1").shape);
+        assert_ne!(pod("a", "1", "1").shape, pod("a", "1", "2").shape);
+    }
+}

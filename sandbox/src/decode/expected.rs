@@ -1,0 +1,278 @@
+//! Which type a body is of, and whether it may be sent here.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::go;
+use super::json::Json;
+use super::protobuf::Envelope;
+use super::typed::{Findings, Typed, Way};
+use crate::kinds::Kind;
+use crate::schema::{self, Struct};
+use crate::status::{FieldError, Status};
+
+/// What a path reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) is_custom: bool,
+}
+
+/// What a body says that it is; what it does not say is empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Identity {
+    group: String,
+    pub(super) version: String,
+    pub(super) kind: String,
+}
+
+impl Identity {
+    fn of(api_version: &str, kind: &str) -> Result<Self, String> {
+        let (group, version) = match api_version.split_once('/') {
+            Some((_, version)) if version.contains('/') => {
+                return Err(format!("unexpected GroupVersion string: {api_version}"));
+            }
+            Some((group, version)) => (group, version),
+            None => ("", api_version),
+        };
+        Ok(Self { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() })
+    }
+}
+
+/// The type that a body is read as.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum BodyType {
+    Known(&'static Struct),
+    /// Only the metadata is known.
+    Unknown,
+}
+
+impl BodyType {
+    /// # Errors
+    ///
+    /// What ends the reading; findings tell the rest.
+    pub(super) fn read(self, way: Way, keep_unknown: bool, json: Json) -> Result<(Value, Findings), String> {
+        let typed = Typed::new(schema::types(), way, keep_unknown);
+        match self {
+            Self::Known(of) => typed.object(of, json),
+            Self::Unknown => typed.untyped(metadata(), json),
+        }
+    }
+}
+
+fn metadata() -> &'static Struct {
+    schema::types().named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").expect("the table must describe metadata")
+}
+
+impl<'a> Expected<'a> {
+    /// What is read at the path of a kind, or of a subresource of it.
+    pub(crate) fn of(kind: &'a Kind, subresource: Option<&str>) -> Self {
+        if let Some(found) = subresource.and_then(|name| kind.subresource(name)) {
+            let (group, version, name) = (&*found.group, &*found.version, &*found.kind);
+            return Self { group, version, kind: name, is_custom: kind.is_custom() };
+        }
+        let resource = &kind.resource;
+        let (group, version, name) = (&*resource.group, &*resource.version, &*resource.kind);
+        Self { group, version, kind: name, is_custom: kind.is_custom() }
+    }
+
+    pub(super) fn api_version(&self) -> String {
+        api_version(self.group, self.version)
+    }
+
+    /// Fills in what a body does not say; custom objects must say all.
+    pub(super) fn complete(&self, mut identity: Identity) -> Identity {
+        if self.is_custom {
+            return identity;
+        }
+        if identity.kind.is_empty() {
+            self.kind.clone_into(&mut identity.kind);
+        }
+        if identity.version.is_empty() && (identity.group.is_empty() || identity.group == self.group) {
+            self.group.clone_into(&mut identity.group);
+            self.version.clone_into(&mut identity.version);
+        }
+        identity
+    }
+
+    /// Reads a body whose fields have numbers, not names.
+    ///
+    /// # Errors
+    ///
+    /// It is none.
+    pub(super) fn read_protobuf(&self, body: &[u8]) -> Result<Json, String> {
+        let envelope = Envelope::open(body)?;
+        let identity = self.complete(Identity::of(&envelope.api_version, &envelope.kind)?);
+        let of = schema::types().of_kind(&identity.group, &identity.version, &identity.kind);
+        envelope.read(of)
+    }
+
+    pub(super) fn own_type(&self) -> BodyType {
+        schema::types().of_kind(self.group, self.version, self.kind).map_or(BodyType::Unknown, BodyType::Known)
+    }
+
+    /// The type that a body says it is of.
+    ///
+    /// # Errors
+    ///
+    /// It is of no type, or of one that has nothing to do with what is read here.
+    pub(super) fn type_of(&self, identity: &Identity) -> Result<BodyType, String> {
+        let Identity { group, version, kind } = identity;
+        if self.is_custom || (group, version, kind) == (&self.group.into(), &self.version.into(), &self.kind.into()) {
+            return Ok(self.own_type());
+        }
+        let found = schema::types().of_kind(group, version, kind);
+        match found {
+            // Another version of the same kind: it is read, and then not accepted.
+            Some(found) if kind == self.kind && group == self.group => Ok(BodyType::Known(found)),
+            None if !is_list(identity) && !is_of_meta(identity) => {
+                let (kind, named) = (go::quote(kind), go::quote(&api_version(group, version)));
+                let scheme = "\"pkg/runtime/scheme.go:111\"";
+                Err(format!("no kind {kind} is registered for version {named} in scheme {scheme}"))
+            }
+            Some(_) | None => {
+                // Upstream calls the package of its own types by the first part of the group.
+                let package = self.group.split('.').next().filter(|package| !package.is_empty()).unwrap_or("core");
+                Err(format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", self.kind))
+            }
+        }
+    }
+
+    /// Refuses an object that was read and is not of this version or kind.
+    ///
+    /// # Errors
+    ///
+    /// 400 for another version, 422 for a custom object of another kind.
+    pub(super) fn accept(&self, identity: &Identity) -> Result<(), Status> {
+        let (given, expected) = (api_version(&identity.group, &identity.version), self.api_version());
+        if given != expected {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({given}) does not match the expected API version ({expected})"
+            )));
+        }
+        if identity.kind != self.kind {
+            let detail = format!("must be {}", self.kind);
+            let error = FieldError::invalid("kind", identity.kind.as_str(), detail);
+            return Err(Status::invalid(self.group, &identity.kind, "", &[error]));
+        }
+        Ok(())
+    }
+}
+
+fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// Whether the identity is that of a list of known objects.
+fn is_list(identity: &Identity) -> bool {
+    let item = identity.kind.strip_suffix("List");
+    item.is_some_and(|item| schema::types().of_kind(&identity.group, &identity.version, item).is_some())
+}
+
+/// Whether the identity is that of one of the types that every group of upstream knows.
+fn is_of_meta(identity: &Identity) -> bool {
+    let options = ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions"];
+    let kind = identity.kind.as_str();
+    options.contains(&kind) || kind == "WatchEvent" || (identity.group.is_empty() && kind == "Status")
+}
+
+/// What a body says that it is. Names of fields are taken in any case here, as upstream takes them.
+///
+/// # Errors
+///
+/// It is no object, or says it in a wrong type, or in a version that is none.
+pub(super) fn identity(json: &Json) -> Result<Identity, String> {
+    const UNREADABLE: &str = "couldn't get version/kind; json parse error: json: cannot unmarshal";
+    let Json::Map(entries) = json else {
+        let go =
+            r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        return Err(format!("{UNREADABLE} {} into Go value of type {go}", json.word()));
+    };
+    let (mut api_version, mut kind) = ("", "");
+    for (key, value) in entries {
+        let (name, field) = if key.eq_ignore_ascii_case("apiVersion") {
+            ("apiVersion", &mut api_version)
+        } else if key.eq_ignore_ascii_case("kind") {
+            ("kind", &mut kind)
+        } else {
+            continue;
+        };
+        match value {
+            Json::String(text) => *field = text,
+            Json::Null => {}
+            other @ (Json::Bool(_) | Json::Number(_) | Json::List(_) | Json::Map(_)) => {
+                return Err(format!("{UNREADABLE} {} into Go struct field .{name} of type string", other.word()));
+            }
+        }
+    }
+    Identity::of(api_version, kind)
+}
+
+/// Reads the options of a deletion; every group calls them its own.
+///
+/// # Errors
+///
+/// They are none.
+pub(super) fn read_delete_options(body: &[u8]) -> Result<Json, String> {
+    Envelope::open(body)?.read(schema::types().named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"))
+}
+
+/// The keys that repeat in a patch that merges.
+///
+/// # Errors
+///
+/// It is no map.
+pub(super) fn repetitions(json: &Json) -> Result<Vec<String>, String> {
+    if !matches!(json, Json::Map(_) | Json::Null) {
+        return Err(format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", json.word()));
+    }
+    let mut typed = Typed::new(schema::types(), Way::Text, false);
+    typed.note_repetitions(json);
+    typed.into_findings().strict()
+}
+
+/// The unknown and repeated keys of the operations of a JSON patch.
+///
+/// # Errors
+///
+/// It is no list of operations.
+pub(super) fn operations(json: &Json) -> Result<Vec<String>, String> {
+    let go_value = |json: &Json, of: &str| {
+        Err(format!("json: cannot unmarshal {} into Go value of type {of}handlers.jsonPatchOp", json.word()))
+    };
+    let items = match json {
+        Json::List(items) => items.as_slice(),
+        Json::Null => &[],
+        other @ (Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Map(_)) => return go_value(other, "[]"),
+    };
+    let mut found = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let entries = match item {
+            Json::Map(entries) => entries.as_slice(),
+            Json::Null => &[],
+            other @ (Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::List(_)) => return go_value(other, ""),
+        };
+        let mut seen = BTreeSet::new();
+        for (key, value) in entries {
+            let place = |what: &str| format!("json patch {what} field {}", go::quote(&format!("[{at}].{key}")));
+            match key.as_str() {
+                "op" | "path" | "from" if !matches!(value, Json::String(_) | Json::Null) => {
+                    let word = value.word();
+                    return Err(format!(
+                        "json: cannot unmarshal {word} into Go struct field jsonPatchOp.{key} of type string"
+                    ));
+                }
+                "op" | "path" | "from" | "value" => {
+                    if !seen.insert(key) {
+                        found.push(place("duplicate"));
+                    }
+                }
+                _ => found.push(place("unknown")),
+            }
+        }
+    }
+    Ok(found)
+}

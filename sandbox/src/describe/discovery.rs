@@ -1,0 +1,360 @@
+//! What is served, told to clients: groups and resources, descriptions, version and health. Pure.
+//!
+//! # Upstream
+//! `apiserver/pkg/endpoints/discovery`, `k8s.io/api/apidiscovery/v2`, `apiserver/pkg/server/{healthz,routes}`. The
+//! health checks are our own, and `storageVersionHash` is left out.
+
+use http::{HeaderValue, Method, header};
+use serde_json::{Value, json};
+
+use crate::chance::hash::{Hash, hex};
+use crate::describe::openapi::{self, GroupVersion};
+use crate::kinds::{Kind, Kinds};
+use crate::service::request::Query;
+use crate::status::Status;
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// A request for something that is no resource.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) path: &'a [&'a str],
+    pub(crate) query: &'a Query,
+    /// The headers of these names, empty where they are not there.
+    pub(crate) accept: &'a str,
+    pub(crate) if_none_match: &'a str,
+    pub(crate) host: &'a str,
+}
+
+/// An answer that is no object of the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) content_type: &'static str,
+    pub(crate) headers: Vec<(header::HeaderName, HeaderValue)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    fn new(code: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
+        Self { code, content_type, headers: Vec::new(), body: body.into() }
+    }
+
+    fn json(value: &Value) -> Self {
+        Self::new(200, JSON, value.to_string())
+    }
+
+    fn text(text: impl Into<Vec<u8>>) -> Self {
+        Self::new(200, TEXT, text)
+    }
+
+    fn header(mut self, name: header::HeaderName, value: &str) -> Self {
+        self.headers.extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
+        self
+    }
+
+    /// The same answer with a tag, or 304 to a client that has it already.
+    fn tagged(self, tag: &str, asked: &Asked<'_>) -> Self {
+        let tag = format!("\"{tag}\"");
+        let is_known = asked.if_none_match.split(',').any(|known| known.trim() == tag);
+        let answer = if is_known { Self { code: 304, body: Vec::new(), ..self } } else { self };
+        answer.header(header::ETAG, &tag).header(header::VARY, "Accept")
+    }
+}
+
+/// Answers what is not a resource.
+///
+/// # Errors
+///
+/// What is answered as an object of the API: versions that a known group does not have, methods that are not allowed.
+/// Any other path that is not known is answered with a page.
+pub(crate) fn answer(kinds: &Kinds, asked: &Asked<'_>) -> Result<Answer, Status> {
+    let is_aggregated = asked.accept.contains("as=APIGroupDiscoveryList") && asked.accept.contains("v=v2");
+    let answered = match asked.path {
+        [] => Some(Answer::json(&json!({ "paths": paths(kinds) }))),
+        ["healthz" | "livez" | "readyz", ..] => health(asked),
+        ["version"] => Some(reading(asked, Answer::json(&version()))?),
+        ["api"] if is_aggregated => Some(aggregated(kinds, true, asked)),
+        ["apis"] if is_aggregated => Some(aggregated(kinds, false, asked)),
+        ["api"] => Some(Answer::json(&core_versions(asked.host))),
+        ["apis"] => {
+            let groups: Vec<Value> = groups(kinds).iter().filter(|group| !group.name.is_empty()).map(group).collect();
+            Some(Answer::json(&json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })))
+        }
+        ["api", version] => {
+            let resources = resources(kinds, "", version).ok_or_else(Status::not_served)?;
+            Some(reading(asked, Answer::json(&resources))?)
+        }
+        ["apis", name] => {
+            let groups = groups(kinds);
+            groups.iter().find(|group| group.name == *name && !name.is_empty()).map(|found| {
+                let mut described = group(found);
+                described["kind"] = json!("APIGroup");
+                described["apiVersion"] = json!("v1");
+                Answer::json(&described)
+            })
+        }
+        ["apis", name, version] if groups(kinds).iter().any(|group| group.name == *name) => {
+            let resources = resources(kinds, name, version).ok_or_else(Status::not_served)?;
+            Some(reading(asked, Answer::json(&resources))?)
+        }
+        ["openapi", "v2"] => Some(described_in_short(asked)),
+        ["openapi", "v3", rest @ ..] => Some(described(kinds, rest, asked)),
+        _ => None,
+    };
+    Ok(answered.unwrap_or_else(page_not_found))
+}
+
+fn page_not_found() -> Answer {
+    Answer::new(404, TEXT, "404 page not found\n")
+}
+
+/// An answer to those who only read.
+fn reading(asked: &Asked<'_>, answer: Answer) -> Result<Answer, Status> {
+    if [Method::GET, Method::HEAD].contains(asked.method) { Ok(answer) } else { Err(Status::method_not_allowed()) }
+}
+
+/// All paths at which there is something to read.
+fn paths(kinds: &Kinds) -> Vec<String> {
+    let mut paths: Vec<String> =
+        ["/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned).to_vec();
+    for endpoint in ["/healthz", "/livez", "/readyz"] {
+        paths.push(endpoint.to_owned());
+        paths.extend(CHECKS.iter().map(|check| format!("{endpoint}/{check}")));
+    }
+    for group in groups(kinds) {
+        if !group.name.is_empty() {
+            paths.push(format!("/apis/{}", group.name));
+        }
+        let of = |version| GroupVersion { group: group.name, version };
+        paths.extend(group.versions.iter().map(|version| format!("/{}", of(version.name).path())));
+    }
+    paths.sort();
+    paths
+}
+
+/// What is looked at: whether requests are answered, and whether objects can be stored.
+const CHECKS: [&str; 2] = ["ping", "storage"];
+
+fn health(asked: &Asked<'_>) -> Option<Answer> {
+    let [endpoint, checks @ ..] = asked.path else { return None };
+    match checks {
+        [] if !asked.query.all("verbose").is_empty() => {
+            let mut lines: Vec<String> = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
+            lines.push(format!("{endpoint} check passed\n"));
+            Some(Answer::text(lines.concat()))
+        }
+        [] => Some(Answer::text("ok")),
+        [check] if CHECKS.contains(check) => Some(Answer::text("ok")),
+        _ => None,
+    }
+}
+
+fn version() -> Value {
+    let machine = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    json!({
+        "major": "1",
+        "minor": "36",
+        "emulationMajor": "1",
+        "emulationMinor": "36",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": "v1.36.3",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{machine}", std::env::consts::OS),
+    })
+}
+
+fn core_versions(host: &str) -> Value {
+    let addresses =
+        if host.is_empty() { json!([]) } else { json!([{ "clientCIDR": "0.0.0.0/0", "serverAddress": host }]) };
+    json!({ "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses })
+}
+
+/// A document of OpenAPI v2 in which nothing is described.
+///
+/// kubectl reads it before it checks the items of a `List`, and passes over those that are not described.
+fn described_in_short(asked: &Asked<'_>) -> Answer {
+    // Asked for with `@` before the version, which no media type may have, and so answered with a dot.
+    const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    const ANSWERED: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    if [ASKED, ANSWERED].iter().any(|form| asked.accept.contains(form)) {
+        return Answer::new(200, ANSWERED, "");
+    }
+    let info = json!({ "title": "Kubernetes", "version": version()["gitVersion"] });
+    Answer::json(&json!({ "swagger": "2.0", "info": info, "paths": {} }))
+}
+
+/// The index of descriptions, or one of them.
+///
+/// # Upstream
+/// `kube-openapi/pkg/handler3`
+fn described(kinds: &Kinds, path: &[&str], asked: &Asked<'_>) -> Answer {
+    let of = match path {
+        [] => return Answer::json(&openapi::index(kinds)),
+        ["api", version] => GroupVersion { group: "", version },
+        ["apis", group, version] => GroupVersion { group, version },
+        _ => return Answer::new(404, TEXT, ""),
+    };
+    let hash = openapi::version_hash(kinds, of);
+    let given = asked.query.get("hash");
+    if given.is_some_and(|given| given != hash) {
+        let moved = Answer::new(301, JSON, "");
+        return moved.header(header::LOCATION, &openapi::address(kinds, of)).tagged(&hash, asked);
+    }
+    let Some(document) = openapi::document(kinds, of) else { return Answer::new(404, TEXT, "") };
+    let answer = Answer::json(&document).tagged(&hash, asked);
+    if given.is_some() { answer.header(header::CACHE_CONTROL, "public, immutable") } else { answer }
+}
+
+/// A group and its versions, in the order in which they are served.
+struct Group<'a> {
+    name: &'a str,
+    versions: Vec<Version<'a>>,
+}
+
+struct Version<'a> {
+    name: &'a str,
+    kinds: Vec<&'a Kind>,
+}
+
+fn groups(kinds: &Kinds) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for kind in kinds.iter() {
+        let resource = &kind.resource;
+        let at = groups.iter().position(|group| group.name == resource.group).unwrap_or_else(|| {
+            groups.push(Group { name: &resource.group, versions: Vec::new() });
+            groups.len() - 1
+        });
+        let versions = &mut groups[at].versions;
+        let at = versions.iter().position(|version| version.name == resource.version).unwrap_or_else(|| {
+            versions.push(Version { name: &resource.version, kinds: Vec::new() });
+            versions.len() - 1
+        });
+        versions[at].kinds.push(kind);
+    }
+    groups
+}
+
+fn group(group: &Group<'_>) -> Value {
+    let name = group.name;
+    let versions: Vec<Value> = group
+        .versions
+        .iter()
+        .map(|version| json!({ "groupVersion": format!("{name}/{}", version.name), "version": version.name }))
+        .collect();
+    json!({ "name": name, "preferredVersion": versions.first(), "versions": versions })
+}
+
+fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
+    let groups = groups(kinds);
+    let found = groups.iter().find(|found| found.name == group)?;
+    let served = &found.versions.iter().find(|found| found.name == version)?.kinds;
+    let mut resources = Vec::new();
+    for kind in served {
+        let resource = &kind.resource;
+        let mut listed = json!({
+            "name": resource.plural, "singularName": kind.singular, "namespaced": resource.namespaced,
+            "kind": resource.kind, "verbs": kind.verbs,
+        });
+        list_names(kind, &mut listed);
+        resources.push(listed);
+        for subresource in &kind.subresources {
+            let mut listed = json!({
+                "name": format!("{}/{}", resource.plural, subresource.name), "singularName": "",
+                "namespaced": resource.namespaced, "kind": subresource.kind, "verbs": subresource.verbs,
+            });
+            if subresource.group != resource.group || subresource.version != resource.version {
+                listed["group"] = json!(subresource.group);
+                listed["version"] = json!(subresource.version);
+            }
+            resources.push(listed);
+        }
+    }
+    // As old clients expect it, the list of the core group does not say what version it is in.
+    if group.is_empty() {
+        return Some(json!({ "kind": "APIResourceList", "groupVersion": version, "resources": resources }));
+    }
+    Some(json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("{group}/{version}"),
+        "resources": resources,
+    }))
+}
+
+/// The names beside plural and singular that a kind has.
+fn list_names(kind: &Kind, listed: &mut Value) {
+    for (field, names) in [("shortNames", &kind.short_names), ("categories", &kind.categories)] {
+        if !names.is_empty() {
+            listed[field] = json!(names);
+        }
+    }
+}
+
+fn aggregated(kinds: &Kinds, core: bool, asked: &Asked<'_>) -> Answer {
+    let items: Vec<Value> = groups(kinds)
+        .into_iter()
+        .filter(|group| group.name.is_empty() == core)
+        .map(|group| {
+            let versions: Vec<Value> = group
+                .versions
+                .into_iter()
+                .map(|version| {
+                    let resources: Vec<Value> = version.kinds.into_iter().map(aggregated_resource).collect();
+                    json!({ "version": version.name, "resources": resources, "freshness": "Current" })
+                })
+                .collect();
+            let metadata = if core { json!({}) } else { json!({ "name": group.name }) };
+            json!({ "metadata": metadata, "versions": versions })
+        })
+        .collect();
+    let list = json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
+    });
+    let text = list.to_string();
+    let tag = hex(Hash::new().with(&text).value());
+    Answer::new(200, AGGREGATED, text).header(header::CACHE_CONTROL, "public").tagged(&tag, asked)
+}
+
+fn aggregated_resource(kind: &Kind) -> Value {
+    let resource = &kind.resource;
+    // Built-in kinds leave group and version to be taken from where they stand.
+    let (group, version) = if kind.is_custom() { (&*resource.group, &*resource.version) } else { ("", "") };
+    let response_kind =
+        |group: &str, version: &str, name: &str| json!({ "group": group, "version": version, "kind": name });
+    let subresources: Vec<Value> = kind
+        .subresources
+        .iter()
+        .map(|subresource| {
+            let (group, version) = if subresource.group == resource.group && subresource.version == resource.version {
+                (group, version)
+            } else {
+                (&*subresource.group, &*subresource.version)
+            };
+            let of = response_kind(group, version, &subresource.kind);
+            json!({ "subresource": subresource.name, "responseKind": of, "verbs": subresource.verbs })
+        })
+        .collect();
+    let mut described = json!({
+        "resource": resource.plural,
+        "responseKind": response_kind(group, version, &resource.kind),
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": kind.singular,
+        "verbs": kind.verbs,
+    });
+    list_names(kind, &mut described);
+    if !subresources.is_empty() {
+        described["subresources"] = json!(subresources);
+    }
+    described
+}

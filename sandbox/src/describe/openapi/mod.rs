@@ -1,0 +1,92 @@
+//! OpenAPI v3: what is served, described for programs. Pure.
+//!
+//! A document describes one version of one group: the types of its objects and the paths to them. It is rendered when
+//! it is asked for and not kept; the hash in its address tells whether a client may keep it.
+//!
+//! # Upstream
+//! `kube-openapi/pkg/handler3`, and the documents in `api/openapi-spec/v3` of Kubernetes. There are no documents of
+//! what is not a version of a group (`/openapi/v3/version` and the like), no addresses of single watches, and few
+//! descriptions.
+
+mod descriptions;
+mod paths;
+mod schemas;
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+
+use crate::chance::hash::{Hash, hex};
+use crate::kinds::{Kind, Kinds};
+
+/// A version of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GroupVersion<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+}
+
+impl<'a> GroupVersion<'a> {
+    fn of(kind: &'a Kind) -> Self {
+        Self { group: &kind.resource.group, version: &kind.resource.version }
+    }
+
+    /// As addresses name it: `api/v1`, `apis/apps/v1`.
+    pub(crate) fn path(self) -> String {
+        let Self { group, version } = self;
+        if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+    }
+}
+
+/// The addresses of all documents.
+pub(crate) fn index(kinds: &Kinds) -> Value {
+    let mut paths = Map::new();
+    for kind in kinds.iter() {
+        let of = GroupVersion::of(kind);
+        paths.entry(of.path()).or_insert_with(|| json!({ "serverRelativeURL": address(kinds, of) }));
+    }
+    json!({ "paths": paths })
+}
+
+/// The address of a document that a client may keep for as long as the address is this.
+pub(crate) fn address(kinds: &Kinds, of: GroupVersion<'_>) -> String {
+    format!("/openapi/v3/{}?hash={}", of.path(), version_hash(kinds, of))
+}
+
+/// Changes when the document does: it tells what is served, and from which tables.
+pub(crate) fn version_hash(kinds: &Kinds, of: GroupVersion<'_>) -> String {
+    static TABLES: LazyLock<u64> = LazyLock::new(|| {
+        Hash::new().with(crate::schema::TABLE).with(descriptions::TABLE).with(env!("CARGO_PKG_VERSION")).value()
+    });
+    let mut hash = Hash::new().with(&TABLES.to_string());
+    for kind in members(kinds, of) {
+        hash = hash.with(&format!("{kind:?}"));
+    }
+    hex(hash.value())
+}
+
+/// A document; `None` where nothing of this version is served.
+pub(crate) fn document(kinds: &Kinds, of: GroupVersion<'_>) -> Option<Value> {
+    let members: Vec<&Kind> = members(kinds, of).collect();
+    if members.is_empty() {
+        return None;
+    }
+    let mut schemas = schemas::Schemas::default();
+    let mut paths = Map::new();
+    for kind in members {
+        paths::describe(kind, &mut schemas, &mut paths);
+    }
+    Some(json!({
+        "openapi": "3.0.0",
+        "info": { "title": "Kubernetes", "version": "v1.36.3" },
+        "paths": paths,
+        "components": { "schemas": schemas.into_components() },
+    }))
+}
+
+fn members<'a>(kinds: &'a Kinds, of: GroupVersion<'a>) -> impl Iterator<Item = &'a Kind> {
+    kinds.iter().map(AsRef::as_ref).filter(move |kind| GroupVersion::of(kind) == of)
+}
+
+#[cfg(test)]
+mod tests;

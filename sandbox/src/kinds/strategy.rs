@@ -1,0 +1,83 @@
+//! What the registries of upstream decide kind by kind. Pure.
+//!
+//! # Upstream
+//! The strategies and storages in `pkg/registry`, `kube-aggregator` and `apiextensions-apiserver`
+
+use kcm_api::{ObjectKey, Resource};
+
+use crate::kinds::Kind;
+
+/// Whether a put makes an object that is not there: `AllowCreateOnUpdate`.
+pub(crate) fn put_creates(kind: &Kind) -> bool {
+    let resource = &kind.resource;
+    matches!(
+        (&*resource.group, &*resource.plural),
+        ("", "endpoints" | "events" | "limitranges" | "services")
+            | ("coordination.k8s.io", "leases" | "leasecandidates")
+            | ("node.k8s.io", "runtimeclasses")
+            | ("rbac.authorization.k8s.io", "clusterrolebindings" | "clusterroles" | "rolebindings" | "roles")
+    )
+}
+
+/// Whether a put must name the version that it replaces: not `AllowUnconditionalUpdate`.
+pub(crate) fn put_needs_version(kind: &Kind) -> bool {
+    let resource = &kind.resource;
+    kind.is_custom()
+        || matches!(
+            (&*resource.group, &*resource.plural),
+            ("admissionregistration.k8s.io" | "coordination.k8s.io", _)
+                | ("apiextensions.k8s.io", "customresourcedefinitions")
+                | ("apiregistration.k8s.io", "apiservices")
+                | ("certificates.k8s.io", "clustertrustbundles" | "podcertificaterequests")
+                | ("internal.apiserver.k8s.io", "storageversions")
+                | ("node.k8s.io", "runtimeclasses")
+                | ("policy", "poddisruptionbudgets")
+                | ("resource.k8s.io", "resourcepoolstatusrequests")
+                | ("storage.k8s.io", "csidrivers" | "csinodes" | "csistoragecapacities" | "volumeattachments")
+                | ("storagemigration.k8s.io", "storageversionmigrations")
+        )
+}
+
+/// Whether a deletion answers with the object that is gone: `ReturnDeletedObject`.
+pub(crate) fn delete_answers_with_object(kind: &Kind) -> bool {
+    let resource = &kind.resource;
+    matches!(
+        (&*resource.group, &*resource.plural),
+        (
+            "",
+            "namespaces"
+                | "persistentvolumeclaims"
+                | "persistentvolumes"
+                | "pods"
+                | "podtemplates"
+                | "resourcequotas"
+                | "serviceaccounts"
+                | "services"
+        ) | ("resource.k8s.io", _)
+            | (
+                "storage.k8s.io",
+                "csidrivers" | "csinodes" | "storageclasses" | "volumeattachments" | "volumeattributesclasses"
+            )
+    )
+}
+
+/// Whether dependents stay unless a deletion says otherwise: `DefaultGarbageCollectionPolicy`.
+pub(crate) fn orphans_by_default(resource: &Resource) -> bool {
+    matches!((&*resource.group, &*resource.plural), ("", "replicationcontrollers") | ("batch", "jobs"))
+}
+
+/// The key in etcd, which some errors name.
+pub(crate) fn storage_key(kind: &Kind, key: &ObjectKey) -> String {
+    let resource = &kind.resource;
+    let prefix = match (&*resource.group, &*resource.plural) {
+        ("", "endpoints") => "services/endpoints".to_owned(),
+        ("", "nodes") => "minions".to_owned(),
+        ("", "replicationcontrollers") => "controllers".to_owned(),
+        ("", "services") => "services/specs".to_owned(),
+        ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
+        (group @ ("apiextensions.k8s.io" | "apiregistration.k8s.io"), plural) => format!("{group}/{plural}"),
+        (group, plural) if kind.is_custom() => format!("{group}/{plural}"),
+        (_, plural) => plural.to_owned(),
+    };
+    format!("/registry/{prefix}/{key}")
+}

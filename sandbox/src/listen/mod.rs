@@ -1,0 +1,252 @@
+//! The sandbox behind HTTPS, for kubectl and whatever else is not in this process.
+//!
+//! ```text
+//! socket ──▶ seats ──▶ connection ──▶ gate ──▶ service
+//!          (who stays)  (TLS, HTTP)  (token)   (the API)
+//! ```
+//!
+//! # Guarantees
+//!
+//! - Everything but health and version takes the token, which is compared in constant time and appears in no log.
+//! - Whoever connects is answered or cut off in bounded time, whatever it sends or does not send: handshakes, headers,
+//!   idleness, requests, and clients that do not take their answers have deadlines, on tokio's clock.
+//! - Memory is bounded by the connections, their streams, and a small buffer for each; nobody waits for anybody.
+//! - All tasks end with the future of [`Listener::serve`].
+//!
+//! # Where it knowingly differs from the real API server
+//!
+//! - There are no anonymous users: without a token the answer is 401, where upstream's anonymous one gets 403.
+//! - Idle connections of HTTP/1.1 end after 32 seconds, not 90: hyper has one deadline for both.
+
+mod activity;
+mod connection;
+mod gate;
+mod identity;
+mod kubeconfig;
+mod seats;
+mod token;
+mod upload;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::CryptoProvider;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use self::gate::Gate;
+use self::identity::{Identity, reachable};
+use self::seats::Seats;
+use self::token::{Token, random};
+use crate::Sandbox;
+
+pub use self::kubeconfig::KubeconfigError;
+
+/// How long requests may take to finish when the listener stops.
+const GRACE: Duration = Duration::from_secs(2);
+/// How many connections the system keeps until they are accepted. With fewer, of many clients that connect at once
+/// some would be turned away by the system, or believe to be connected when they are not.
+const BACKLOG: u32 = 4096;
+/// How long nobody is accepted after that has failed, mostly for want of file descriptors.
+const RESPITE: Duration = Duration::from_millis(50);
+
+/// Where and for whom a sandbox listens.
+#[derive(Clone)]
+pub struct ListenOptions {
+    /// The address; others than loopback ones let other machines in, which need the token too.
+    pub address: SocketAddr,
+    /// The token of the only user; one that cannot be guessed is made where none is given.
+    pub token: Option<String>,
+    /// How many connections are served at a time.
+    ///
+    /// When there are more, the one that was idle the longest makes room; where none is idle, the new one is answered
+    /// with 429.
+    pub connections: usize,
+}
+
+impl Default for ListenOptions {
+    /// Any free port of 127.0.0.1, a token of its own, and 512 connections: half of the descriptors that a process
+    /// usually may have.
+    fn default() -> Self {
+        Self { address: (Ipv4Addr::LOCALHOST, 0).into(), token: None, connections: 512 }
+    }
+}
+
+impl std::fmt::Debug for ListenOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ListenOptions")
+            .field("address", &self.address)
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a sandbox does not listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// The address is taken, or not of this machine.
+    #[error("cannot listen on {address}; choose another address, or port 0 for any free port")]
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The token cannot be sent.
+    #[error("cannot ask for the given token: it must be of visible ASCII characters, and not empty")]
+    Token,
+    /// The system gives no randomness.
+    #[error("cannot make a token: the system gives no randomness")]
+    Randomness,
+    /// No certificate could be made.
+    #[error("cannot make the certificate of {address}")]
+    Certificate {
+        /// The address.
+        address: SocketAddr,
+        /// What went wrong.
+        source: rcgen::Error,
+    },
+    /// The certificate cannot be used.
+    #[error("cannot serve TLS on {address}")]
+    Tls {
+        /// The address.
+        address: SocketAddr,
+        /// What went wrong.
+        source: rustls::Error,
+    },
+}
+
+/// A sandbox behind a socket: connections are accepted from [`Listener::bind`] on, and answered while
+/// [`Listener::serve`] runs.
+///
+/// # Examples
+///
+/// ```
+/// use kcm_sandbox::{ListenOptions, Listener, Sandbox};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), kcm_sandbox::ListenError> {
+/// let listener = Listener::bind(&Sandbox::default(), ListenOptions::default()).await?;
+/// assert!(listener.address().ip().is_loopback());
+/// assert!(listener.kubeconfig().contains("current-context: sandbox"));
+/// listener.serve(std::future::ready(())).await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+    authority: String,
+    tls: TlsAcceptor,
+    gate: Arc<Gate>,
+    seats: Seats,
+    provider: Arc<CryptoProvider>,
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Listener {
+    /// Binds the address, and makes what is needed to serve there: an authority, a certificate, and a token.
+    ///
+    /// # Errors
+    ///
+    /// Where the address cannot be had, or the token is none; the others mean that the system lacks randomness.
+    #[expect(clippy::unused_async, reason = "sockets are made within a tokio runtime, which `async` tells the caller")]
+    pub async fn bind(sandbox: &Sandbox, options: ListenOptions) -> Result<Self, ListenError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let token = match options.token {
+            Some(text) => Token::chosen(text).ok_or(ListenError::Token)?,
+            None => Token::random(provider.secure_random).ok_or(ListenError::Randomness)?,
+        };
+        let unbound = |source| ListenError::Address { address: options.address, source };
+        let socket = listen(options.address).map_err(unbound)?;
+        let address = socket.local_addr().map_err(unbound)?;
+        let identity = Identity::new(address.ip()).map_err(|source| ListenError::Certificate { address, source })?;
+        let tls = identity.server(provider.clone()).map_err(|source| ListenError::Tls { address, source })?;
+        Ok(Self {
+            socket,
+            address,
+            authority: identity.authority,
+            tls: TlsAcceptor::from(Arc::new(tls)),
+            gate: Arc::new(Gate { service: sandbox.service(), token }),
+            seats: Seats::new(options.connections),
+            provider,
+        })
+    }
+
+    /// The bound address.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A kubeconfig for clients on this machine; who has it is the user.
+    #[must_use]
+    pub fn kubeconfig(&self) -> String {
+        let server = format!("https://{}", reachable(self.address));
+        kubeconfig::text(&server, &self.authority, self.gate.token.reveal())
+    }
+
+    /// Writes the kubeconfig to a file that only its owner may read.
+    ///
+    /// A reader finds the old file or the new one, never half of one.
+    ///
+    /// # Errors
+    ///
+    /// [`KubeconfigError::NotOurs`] where something is there that is not a sandbox's kubeconfig: it is left alone.
+    pub fn write_kubeconfig(&self, path: &Path) -> Result<(), KubeconfigError> {
+        let suffix = random(self.provider.secure_random).unwrap_or_else(|| self.address.port().to_string());
+        kubeconfig::write(path, &self.kubeconfig(), &suffix)
+    }
+
+    /// Serves until `stop`, then ends: idle connections and watches at once, requests briefly later.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future cuts all connections.
+    pub async fn serve(self, stop: impl Future<Output = ()>) {
+        let Self { socket, tls, gate, seats, .. } = self;
+        let mut connections = JoinSet::new();
+        let mut stop = pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                accepted = socket.accept() => if let Ok((stream, _)) = accepted {
+                    if let Some(seat) = seats.take() {
+                        connections.spawn(connection::serve(stream, tls.clone(), gate.clone(), seat));
+                    }
+                } else {
+                    seats.free_one();
+                    sleep(RESPITE).await;
+                },
+                // A connection that panicked has ended as others do.
+                Some(_) = connections.join_next() => {}
+            }
+        }
+        drop(socket);
+        seats.close();
+        // Who is not ready by then is cut.
+        drop(timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await);
+        connections.shutdown().await;
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As tokio's own listeners: a port is free again at once when its last user has stopped.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}

@@ -1,0 +1,39 @@
+//! Where the sandbox knowingly is not as the real API server.
+
+use serde::{Deserialize, Serialize};
+
+use crate::scenarios::rows;
+
+/// One known difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What it is about: a feature, or the row that shows it.
+    pub what: String,
+    /// What the sandbox does instead, and why.
+    pub why: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    what: String,
+    why: String,
+}
+
+/// Every difference that is known: first those of whole features, then those that rows of the table show.
+#[must_use]
+pub fn differences() -> Vec<Difference> {
+    let listed: Vec<Listed> = rows::yaml("differences", include_str!("../../scenarios/differences.yaml"));
+    let features = listed.into_iter().map(|Listed { what, why }| Difference { what, why });
+    let mut differences: Vec<Difference> = features.collect();
+    for scenario in rows::all() {
+        for differs in scenario.steps.into_iter().filter_map(|step| step.differs) {
+            let difference = Difference { what: scenario.name.clone(), why: differs.why };
+            // Steps of a row often differ for one reason.
+            if differences.last() != Some(&difference) {
+                differences.push(difference);
+            }
+        }
+    }
+    differences
+}

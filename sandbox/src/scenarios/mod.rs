@@ -1,0 +1,60 @@
+//! The API's behaviour as a table: scenarios that hold on the real API server and on the sandbox.
+//!
+//! The rows are data, in `scenarios/*.yaml`, and were written from the answers of kube-apiserver. The same runner
+//! plays them against both over a [`kube::Client`]: this crate's tests against a fresh [`Sandbox`](crate::Sandbox)
+//! for each row, the e2e suite against kube-apiserver with nothing but etcd beside it, so that nothing moves by
+//! itself. Where the sandbox knowingly answers otherwise, the row says so, and that is checked too.
+//!
+//! # The format
+//!
+//! A file is a list of rows; a row has a `name`, which is a claim, and `steps`, which are taken in order in a
+//! namespace of the row's own. A step is one of three:
+//!
+//! | key | what it does |
+//! | --- | --- |
+//! | `send: METHOD PATH` | sends a request: `as` says what the body is (`json` (patch), `merge`, `strategic`, `apply`, or any content type; without it `application/json`), `headers` adds headers, `body` is an object, `text` a body as it stands |
+//! | `watch: PATH` | opens a watch and keeps it under the name `id`; takes `headers` |
+//! | `events: […]` | the next events of the watch `of` |
+//!
+//! `id` and `of` are left out where a row has one watch. A request with `eventually: true` is repeated until it is
+//! answered as expected. A body may start from an object of `fixtures.yaml`: `{ <use>: pod, … }` lays the rest over it
+//! as a JSON merge patch.
+//!
+//! What a request is answered:
+//!
+//! | key | what must hold |
+//! | --- | --- |
+//! | `code` | the status code is this |
+//! | `answer` | the body is JSON and holds at least this |
+//! | `plain` | the body is this text |
+//! | `answered` | the headers have these values |
+//! | `warnings` | the texts of the `Warning` headers, in order; without it there is none |
+//!
+//! A refusal in JSON must be a `Status` of that code, whatever is expected of it.
+//!
+//! In an `answer` an object holds at least the fields that are given, a list has exactly the elements that are given,
+//! and a text may be a matcher: `<any>`, `<absent>`, `<string>` (not empty), `<number>`, `<uid>`, `<time>`,
+//! `<version>` (of a resource), `<like a*b>` (`*` is any text), `<not x>`; any other text stands for itself.
+//! `{ <exact>: … }` allows no further fields within, `{ <has>: […] }` is a list that has elements like these,
+//! `{ <set>: […] }` one of exactly these in any order.
+//!
+//! An event is `TYPE: object`, where the object is matched as an `answer` and a text alone is its name;
+//! `END: null` is the end of the stream. Events are compared one by one, none may come between: a row that wants to
+//! show that something is no event writes something that is, and expects that next.
+//!
+//! `{{name}}` stands for a value: `ns` is the row's namespace; `core`, `apps`, `batch`, `policy` and `autoscaling`
+//! are the paths of that namespace in those groups; and `save: { name: /json/pointer }` takes more from an answer.
+//!
+//! `differs: { why: …, … }` in a step says what the sandbox answers instead of all that the step expects; `skip: true`
+//! in it ends the row there. `pending: true` marks a row that the sandbox does not meet yet; such a row must fail.
+
+mod compare;
+mod differences;
+mod rows;
+mod run;
+mod values;
+
+pub use compare::Mismatch;
+pub use differences::{Difference, differences};
+pub use rows::{Scenario, all};
+pub use run::{Failure, Side, run};

@@ -1,0 +1,389 @@
+//! Custom resource definitions: the kinds that they make served, and what becomes of them. Pure.
+//!
+//! ```text
+//! created ──▶ names accepted, established ──▶ served ──▶ deleted ──▶ objects deleted ──▶ gone, with its kind
+//! ```
+//!
+//! Served is the version in which objects are stored; the schema is kept and not enforced.
+//!
+//! # Upstream
+//! `apiextensions-apiserver`: its registry, and the controllers that accept names, establish and finalize
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use kcm_api::{ObjectKey, Resource};
+use serde_json::{Value, json};
+
+use crate::kinds::{Behaviour, Kind, Subresource};
+use crate::object::{self, at, list, text};
+use crate::server::delete::{DeleteOptions, Deleted};
+use crate::server::subresource::ScalePaths;
+use crate::server::{Now, Server, Write};
+use crate::service::request::{Target, Verb};
+use crate::status::{FieldError, Status};
+use crate::store::stored::Stored;
+
+pub(crate) const DEFINITIONS: Resource =
+    Resource::cluster_scoped("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition");
+
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+pub(crate) fn is_definition(kind: &Kind) -> bool {
+    kind.resource == DEFINITIONS
+}
+
+/// Fills in what a definition leaves out, and notes the version in which objects are stored.
+pub(crate) fn complete(definition: &mut Value) {
+    if let Some(kind) = text(definition, &["spec", "names", "kind"]).filter(|kind| !kind.is_empty()).map(str::to_owned)
+    {
+        object::set_default(definition, &["spec", "names", "singular"], kind.to_lowercase());
+        object::set_default(definition, &["spec", "names", "listKind"], format!("{kind}List"));
+    }
+    object::set_default(definition, &["spec", "conversion", "strategy"], "None");
+    object::set_default(definition, &["status", "conditions"], Value::Null);
+    object::set_default(definition, &["status", "acceptedNames"], json!({ "plural": "", "kind": "" }));
+    let mut stored = list(definition, &["status", "storedVersions"]).to_vec();
+    let name = storage_version(definition).and_then(|version| version.get("name"));
+    if let Some(name) = name.filter(|name| !stored.contains(name)) {
+        stored.push(name.clone());
+    }
+    object::set(definition, &["status", "storedVersions"], Some(stored.into()));
+}
+
+/// Problems of a definition.
+pub(crate) fn check(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let field = |path: &[&str]| text(new, path).unwrap_or_default().to_owned();
+    let (plural, group) = (field(&["spec", "names", "plural"]), field(&["spec", "group"]));
+    if object::name(new) != format!("{plural}.{group}") {
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        errors.push(FieldError::invalid("metadata.name", object::name(new), detail));
+    }
+    if group.is_empty() {
+        errors.push(FieldError::required("spec.group", ""));
+    } else if !group.contains('.') {
+        errors.push(FieldError::invalid("spec.group", group.as_str(), "should be a domain with at least one dot"));
+    }
+    if is_protected(&group) {
+        let (before, after) = (old.map(approval), approval(new));
+        if before != Some(after) {
+            errors.extend(after.refused());
+        }
+    }
+    match field(&["spec", "scope"]).as_str() {
+        "Cluster" | "Namespaced" => {}
+        "" => errors.push(FieldError::required("spec.scope", "")),
+        other => errors.push(FieldError::not_supported("spec.scope", other, &["Cluster", "Namespaced"])),
+    }
+    let versions = list(new, &["spec", "versions"]);
+    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
+        let detail = "must have exactly one version marked as storage version";
+        errors.push(FieldError::invalid("spec.versions", versions.to_vec(), detail));
+    }
+    for name in ["plural", "singular", "kind", "listKind"] {
+        if field(&["spec", "names", name]).is_empty() {
+            errors.push(FieldError::required(format!("spec.names.{name}"), ""));
+        }
+    }
+    for path in [&["spec", "group"][..], &["spec", "scope"], &["spec", "names", "plural"], &["spec", "names", "kind"]] {
+        if old.is_some_and(|old| at(old, path) != at(new, path)) {
+            errors.push(FieldError::invalid(path.join("."), field(path), "field is immutable"));
+        }
+    }
+    errors
+}
+
+/// Whether the kinds of a group need the approval of the community.
+///
+/// # Upstream
+/// `IsProtectedCommunityGroup`
+fn is_protected(group: &str) -> bool {
+    ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|domain| group.strip_suffix(domain).is_some_and(|before| before.is_empty() || before.ends_with('.')))
+}
+
+const APPROVED: &str = "api-approved.kubernetes.io";
+
+/// What a definition in a protected group says of its approval.
+///
+/// # Upstream
+/// `GetAPIApprovalState`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Approval<'a> {
+    Missing,
+    /// Neither an address nor a reason.
+    Invalid(&'a str),
+    /// There is none, and the kind is wanted all the same.
+    Bypassed(&'a str),
+    /// It is found there.
+    Approved(&'a str),
+}
+
+fn approval(definition: &Value) -> Approval<'_> {
+    let given = text(definition, &["metadata", "annotations", APPROVED]).unwrap_or_default();
+    let has_host = || given.parse::<http::Uri>().is_ok_and(|uri| uri.scheme().is_some() && uri.host().is_some());
+    if given.is_empty() {
+        Approval::Missing
+    } else if given.starts_with("unapproved") {
+        Approval::Bypassed(given)
+    } else if has_host() {
+        Approval::Approved(given)
+    } else {
+        Approval::Invalid(given)
+    }
+}
+
+impl Approval<'_> {
+    /// The error of what is no approval, and does not say that there is none.
+    fn refused(self) -> Option<FieldError> {
+        let field = format!("metadata.annotations[{APPROVED}]");
+        match self {
+            Self::Missing => Some(FieldError::required(field, &self.message())),
+            Self::Invalid(given) => Some(FieldError::invalid(field, given, self.message())),
+            Self::Bypassed(_) | Self::Approved(_) => None,
+        }
+    }
+
+    const fn condition(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Missing => ("False", "MissingAnnotation"),
+            Self::Invalid(_) => ("False", "InvalidAnnotation"),
+            Self::Bypassed(_) => ("False", "UnapprovedAnnotation"),
+            Self::Approved(_) => ("True", "ApprovedAnnotation"),
+        }
+    }
+
+    fn message(self) -> String {
+        const PROPOSAL: &str = "https://github.com/kubernetes/enhancements/pull/1111";
+        let wanted = format!("protected groups must have approval annotation {APPROVED:?}");
+        match self {
+            Self::Missing => format!("{wanted}, see {PROPOSAL}"),
+            Self::Invalid(_) => {
+                format!("{wanted} with either a URL or a reason starting with \"unapproved\", see {PROPOSAL}")
+            }
+            Self::Bypassed(given) => format!("not approved: {given:?}"),
+            Self::Approved(given) => format!("approved in {given}"),
+        }
+    }
+}
+
+fn storage_version(definition: &Value) -> Option<&Value> {
+    list(definition, &["spec", "versions"]).iter().find(|version| version["storage"] == true)
+}
+
+/// The kind that a definition describes, unless its version is not served.
+fn kind_of(definition: &Value) -> Option<Kind> {
+    let version = storage_version(definition).filter(|version| version["served"] == true)?;
+    let names = at(definition, &["spec", "names"])?;
+    let owned = |text: &str| Cow::Owned(text.to_owned());
+    let resource = Resource {
+        group: owned(text(definition, &["spec", "group"])?),
+        version: owned(text(version, &["name"])?),
+        plural: owned(text(names, &["plural"])?),
+        kind: owned(text(names, &["kind"])?),
+        namespaced: text(definition, &["spec", "scope"]) == Some("Namespaced"),
+    };
+    let status = at(version, &["subresources", "status"]).is_some();
+    let mut kind = Kind::registered(resource, Behaviour::Custom, status, true);
+    kind.singular = owned(text(names, &["singular"]).unwrap_or_default());
+    let words = |field: &str| list(names, &[field]).iter().filter_map(Value::as_str).map(owned).collect();
+    kind.short_names = words("shortNames");
+    kind.categories = words("categories");
+    if let Some(scale) = at(version, &["subresources", "scale"]) {
+        let path = |field: &str| text(scale, &[field]).map(str::to_owned);
+        kind.subresources.push(Subresource::scale());
+        kind.scale = Some(ScalePaths {
+            wanted: path("specReplicasPath").unwrap_or_default(),
+            present: path("statusReplicasPath").unwrap_or_default(),
+            selector: path("labelSelectorPath"),
+        });
+    }
+    kind.definition = Some(Arc::new(version.clone()));
+    Some(kind)
+}
+
+impl Server {
+    /// Does what a written definition asks for: its kind is served as it says.
+    pub(crate) fn define(&mut self, key: &ObjectKey, now: Now) {
+        let Some(definition) = self.store.value(&DEFINITIONS, key) else { return };
+        if object::is_terminating(&definition) {
+            return;
+        }
+        self.accept(key, &definition, now);
+        let Some(kind) = self.defined_by(&definition) else { return };
+        let resource = kind.resource.clone();
+        let before: Vec<Resource> = self
+            .kinds
+            .iter()
+            .map(|kind| &kind.resource)
+            .filter(|it| it.group == resource.group && it.plural == resource.plural && **it != resource)
+            .cloned()
+            .collect();
+        self.kinds.replace(kind);
+        for old in before {
+            self.move_objects(&old, &resource, now);
+        }
+    }
+
+    /// The kind that a definition makes served; a built-in kind is served in its stead.
+    fn defined_by(&self, definition: &Value) -> Option<Kind> {
+        kind_of(definition).filter(|kind| {
+            let Resource { group, plural, .. } = &kind.resource;
+            !self
+                .kinds
+                .iter()
+                .any(|other| !other.is_custom() && other.resource.group == *group && other.resource.plural == *plural)
+        })
+    }
+
+    /// Stores objects in another version of their kind.
+    fn move_objects(&mut self, from: &Resource, to: &Resource, now: Now) {
+        let objects: Vec<(ObjectKey, Arc<Stored>)> =
+            self.store.list(from, None).map(|(key, object)| (key.clone(), object.clone())).collect();
+        self.kinds.unregister(from);
+        self.store.forget(from);
+        for (key, object) in objects {
+            let mut moved = Value::clone(&object.value());
+            object::set(&mut moved, &["apiVersion"], Some(to.api_version().into()));
+            self.store.put(to, key, moved, now.elapsed);
+        }
+    }
+
+    /// Accepts the names of a definition, then establishes it.
+    fn accept(&mut self, key: &ObjectKey, definition: &Value, now: Now) {
+        let names = at(definition, &["spec", "names"]).cloned().unwrap_or_default();
+        let mut accepted = definition.clone();
+        object::set(&mut accepted, &["status", "acceptedNames"], Some(names));
+        set_condition(&mut accepted, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
+        if text(definition, &["spec", "group"]).is_some_and(is_protected) {
+            let approval = approval(definition);
+            let (status, reason) = approval.condition();
+            let (kind, message) = ("KubernetesAPIApprovalPolicyConformant", approval.message());
+            set_condition(&mut accepted, kind, status, reason, &message, now);
+        }
+        if !has_condition(definition, "Established", "True") {
+            let message = "the initial names have been accepted";
+            set_condition(&mut accepted, "Established", "False", "Installing", message, now);
+            self.store.put(&DEFINITIONS, key.clone(), accepted.clone(), now.elapsed);
+            set_condition(&mut accepted, "Established", "True", "InitialNamesAccepted", message, now);
+        }
+        object::carry_over(definition, &mut accepted, &["metadata", "resourceVersion"]);
+        if accepted != *definition {
+            self.store.put(&DEFINITIONS, key.clone(), accepted, now.elapsed);
+        }
+    }
+
+    /// Deletes all objects of the kind, and the kind with the last of them.
+    pub(crate) fn delete_definition(
+        &mut self,
+        write: Write<'_>,
+        kind: &Kind,
+        key: &ObjectKey,
+        old: &Arc<Value>,
+    ) -> Deleted {
+        let mut new = Value::clone(old);
+        object::set_default(&mut new, &["metadata", "deletionTimestamp"], write.now.stamp(0));
+        let mut finalizers = list(old, &["metadata", "finalizers"]).to_vec();
+        if !finalizers.iter().any(|name| name == CLEANUP) {
+            finalizers.push(CLEANUP.into());
+        }
+        object::set(&mut new, &["metadata", "finalizers"], Some(finalizers.into()));
+        let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+        set_condition(&mut new, "Terminating", "True", "InstanceDeletionPending", message, write.now);
+        if write.dry_run {
+            return Deleted::Terminating(Arc::new(new));
+        }
+        let terminating = self.store.put(&kind.resource, key.clone(), new, write.now.elapsed);
+        if let Some(kind) = self.defined_by(&terminating) {
+            for key in self.keys_of(&kind.resource) {
+                let target = Target {
+                    verb: Verb::Delete,
+                    resource: kind.resource.clone(),
+                    namespace: key.namespace().map(str::to_owned),
+                    name: Some(key.name().to_owned()),
+                    subresource: None,
+                };
+                // What cannot be deleted stays, and its definition with it.
+                drop(self.delete(Write { target: &target, ..write }, &DeleteOptions::default()));
+            }
+        }
+        self.finish_definition(key, write.now);
+        Deleted::Terminating(terminating)
+    }
+
+    fn keys_of(&self, resource: &Resource) -> Vec<ObjectKey> {
+        self.store.list(resource, None).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Ends a definition that is being deleted once its last object is gone.
+    pub(crate) fn finish_definition(&mut self, key: &ObjectKey, now: Now) {
+        let Some(definition) = self.store.value(&DEFINITIONS, key) else { return };
+        if !object::is_terminating(&definition) {
+            return;
+        }
+        let custom = self.defined_by(&definition).map(|kind| kind.resource);
+        let mut new = Value::clone(&definition);
+        if custom.as_ref().is_some_and(|it| self.store.list(it, None).next().is_some()) {
+            let message = "CustomResource deletion is in progress";
+            set_condition(&mut new, "Terminating", "True", "InstanceDeletionInProgress", message, now);
+        } else {
+            if let Some(resource) = custom {
+                self.kinds.unregister(&resource);
+                self.store.forget(&resource);
+            }
+            let kept: Vec<&str> = object::finalizers(&definition).into_iter().filter(|name| *name != CLEANUP).collect();
+            if kept.is_empty() {
+                self.store.remove(&DEFINITIONS, key, now.elapsed);
+                return;
+            }
+            object::set(&mut new, &["metadata", "finalizers"], Some(json!(kept)));
+        }
+        if new != *definition {
+            self.store.put(&DEFINITIONS, key.clone(), new, now.elapsed);
+        }
+    }
+
+    /// Refuses new objects of a kind whose definition is being deleted.
+    pub(crate) fn check_definition(&self, kind: &Kind, name: &str) -> Result<(), Status> {
+        if !kind.is_custom() {
+            return Ok(());
+        }
+        let definition = self.store.value(&DEFINITIONS, &definition_key(kind));
+        if definition.is_some_and(|definition| object::is_terminating(&definition)) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(&kind.resource, name, why));
+        }
+        Ok(())
+    }
+}
+
+/// The name under which a custom kind is defined, where it is.
+pub(crate) fn definition_key(kind: &Kind) -> ObjectKey {
+    ObjectKey::cluster_scoped(format!("{}.{}", kind.resource.plural, kind.resource.group))
+}
+
+fn has_condition(definition: &Value, kind: &str, status: &str) -> bool {
+    list(definition, &["status", "conditions"])
+        .iter()
+        .any(|condition| text(condition, &["type"]) == Some(kind) && text(condition, &["status"]) == Some(status))
+}
+
+fn set_condition(definition: &mut Value, kind: &str, status: &str, reason: &str, message: &str, now: Now) {
+    let mut conditions = list(definition, &["status", "conditions"]).to_vec();
+    let known = conditions.iter_mut().find(|condition| text(condition, &["type"]) == Some(kind));
+    let since = known
+        .as_ref()
+        .filter(|known| text(known, &["status"]) == Some(status))
+        .and_then(|known| text(known, &["lastTransitionTime"]).map(str::to_owned));
+    let condition = json!({
+        "type": kind, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": since.unwrap_or_else(|| now.stamp(0)),
+    });
+    match known {
+        Some(known) => *known = condition,
+        None => conditions.push(condition),
+    }
+    object::set(definition, &["status", "conditions"], Some(conditions.into()));
+}

@@ -1,0 +1,224 @@
+//! Get and list. Pure.
+//!
+//! # Upstream
+//! `apiserver/pkg/storage`: how versions, limits and continue tokens go together
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kcm_api::ObjectKey;
+use serde_json::Value;
+
+use crate::kinds::Kind;
+use crate::object;
+use crate::server::Server;
+use crate::server::event_view;
+use crate::server::pages::Token;
+use crate::service::request::{Form, ListOptions, Target, VersionMatch};
+use crate::status::Status;
+use crate::store::selection::{Selection, namespace_of};
+use crate::store::stored::{self, Stored};
+use crate::table::Table;
+
+const TOO_OLD: &str = "The resourceVersion for the provided list is too old.";
+const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// A list, or a page of one.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) version: u64,
+    pub(crate) items: Vec<Arc<Stored>>,
+    continue_token: Option<String>,
+    remaining: Option<usize>,
+}
+
+impl Server {
+    pub(crate) fn get(&self, target: &Target) -> Result<Arc<Stored>, Status> {
+        if target.subresource.as_deref() == Some("scale") {
+            return Ok(Arc::new(Stored::new(&self.get_scale(target)?)));
+        }
+        let stored = self.get_object(target).cloned();
+        stored
+            .map(|stored| event_view::shown(&target.resource, stored))
+            .map_err(|status| event_view::refusal(&target.resource, status))
+    }
+
+    /// Reads the object of a target, whatever part of it that is about.
+    pub(crate) fn get_object(&self, target: &Target) -> Result<&Arc<Stored>, Status> {
+        let kind = self.stored_kind(&target.resource)?;
+        let name = target.name.as_deref().unwrap_or_default();
+        let key = object::key_of(&kind.resource, target.namespace.as_deref(), name);
+        self.store.get(&kind.resource, &key).ok_or_else(|| Status::not_found(&kind.resource, name))
+    }
+
+    /// Lists a collection; `stale` is the version that lists which allow an old state are served from.
+    pub(crate) fn list(&self, target: &Target, options: &ListOptions, stale: Option<u64>) -> Result<Listed, Status> {
+        Ok(self.collection(target, options, stale)?.select())
+    }
+
+    /// The collection that a list selects from, so that this can be done while others read and write.
+    pub(crate) fn collection(
+        &self,
+        target: &Target,
+        options: &ListOptions,
+        stale: Option<u64>,
+    ) -> Result<Collection, Status> {
+        let kind = self.kind(&target.resource)?;
+        let resource = event_view::stored_as(&kind.resource);
+        let namespace = namespace_of(resource, target.namespace.as_deref());
+        let selection = Selection::parse(kind, namespace, options.labels.as_deref(), options.fields.as_deref())?;
+        let parse = |text| Token::parse(text, namespace, resource.namespaced);
+        let token = options.continue_token.as_deref().map(parse).transpose()?;
+        if token.is_some() && options.version.is_some_and(|version| version > 0) {
+            return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+        }
+        let version = match &token {
+            Some(token) => token.version.unwrap_or(self.store.version()),
+            None => self.version_to_list(options, stale)?,
+        };
+        let all: Vec<(ObjectKey, Arc<Stored>)> = if version == self.store.version() {
+            self.store.list(resource, namespace).map(|(key, object)| (key.clone(), object.clone())).collect()
+        } else {
+            self.store.list_at(resource, namespace, version).map_err(|_| match &token {
+                None => Status::expired(TOO_OLD),
+                Some(token) => Status {
+                    continue_token: Some(Token { version: None, after: token.after.clone() }.text(namespace.is_some())),
+                    ..Status::expired(CONTINUE_TOO_OLD)
+                },
+            })?
+        };
+        // A list of any version comes from memory, whole.
+        let any = options.version == Some(0) && options.version_match != Some(VersionMatch::Exact);
+        let limit = options.limit.filter(|_| !any || token.is_some());
+        Ok(Collection { version, all, after: token.map(|token| token.after), limit, selection })
+    }
+
+    fn version_to_list(&self, options: &ListOptions, stale: Option<u64>) -> Result<u64, Status> {
+        let current = self.store.version();
+        let asked = options.version.unwrap_or(0);
+        if asked > current {
+            return Err(Status::version_too_large(asked, current));
+        }
+        let exact = match options.version_match {
+            Some(VersionMatch::Exact) => true,
+            Some(VersionMatch::NotOlderThan) => false,
+            None => asked > 0 && options.limit.is_some(),
+        };
+        if exact {
+            return Ok(asked);
+        }
+        Ok(self.stale_version(options, stale))
+    }
+
+    /// The version of a list or of initial events that need not be the newest.
+    pub(crate) fn stale_version(&self, options: &ListOptions, stale: Option<u64>) -> u64 {
+        let current = self.store.version();
+        match (options.version, stale) {
+            (Some(asked), Some(stale)) if stale >= asked => stale,
+            _ => current,
+        }
+    }
+}
+
+/// The objects of a namespace or of all, at one version, and what of them is wanted.
+pub(crate) struct Collection {
+    version: u64,
+    all: Vec<(ObjectKey, Arc<Stored>)>,
+    /// The last object of the page before.
+    after: Option<ObjectKey>,
+    limit: Option<usize>,
+    selection: Selection,
+}
+
+impl Collection {
+    pub(crate) fn select(self) -> Listed {
+        let Self { version, all, after, limit, selection } = self;
+        let rest = all
+            .into_iter()
+            .filter(|(key, object)| after.as_ref().is_none_or(|after| key > after) && selection.matches(key, object));
+        page(version, rest.collect(), limit, &selection)
+    }
+}
+
+fn page(version: u64, matching: Vec<(ObjectKey, Arc<Stored>)>, limit: Option<usize>, selection: &Selection) -> Listed {
+    let total = matching.len();
+    let kept = limit.map_or(total, |limit| limit.min(total));
+    let token = |after: &ObjectKey| Token { version: Some(version), after: after.clone() };
+    let continue_token = (kept < total).then(|| token(&matching[kept - 1].0).text(selection.namespace.is_some()));
+    let remaining = (kept < total && !selection.has_selectors()).then(|| total - kept);
+    let items = matching.into_iter().take(kept).map(|(_, object)| object).collect();
+    Listed { version, items, continue_token, remaining }
+}
+
+/// So much of a list is written at a time.
+const PIECE: usize = 64 * 1024;
+
+impl Listed {
+    pub(crate) fn into_json(self, kind: &Kind) -> Value {
+        let text: String = self.into_pieces(kind, Form::Whole, Timestamp::UNIX_EPOCH).collect();
+        stored::parse(&text)
+    }
+
+    /// The list in a form, in pieces that are written when they are asked for; `now` is the time that ages are printed
+    /// for.
+    pub(crate) fn into_pieces(self, kind: &Kind, form: Form, now: Timestamp) -> impl Iterator<Item = String> + use<> {
+        let metadata = self.metadata();
+        let (head, items, tail) = match form {
+            Form::Whole => (
+                head(&format!("{}List", kind.resource.kind), &kind.resource.api_version(), &metadata),
+                self.items,
+                "]}",
+            ),
+            Form::MetadataOnly => (head("PartialObjectMetadataList", "meta.k8s.io/v1", &metadata), self.items, "]}"),
+            Form::Table { include } => {
+                let objects = self.items.iter().map(|object| &**object);
+                let table = Table::of_list(kind, metadata, objects, include, now);
+                (serde_json::to_string(&table).expect("a table of JSON is JSON"), Vec::new(), "")
+            }
+        };
+        let (built_in, metadata_only) = (!kind.is_custom(), matches!(form, Form::MetadataOnly));
+        let (mut piece, mut tail, mut is_first) = (head, Some(tail), true);
+        let (mut items, resource) = (items.into_iter(), kind.resource.clone());
+        std::iter::from_fn(move || {
+            while piece.len() < PIECE
+                && let Some(item) = items.next()
+            {
+                let item = event_view::shown(&resource, item);
+                if !std::mem::take(&mut is_first) {
+                    piece.push(',');
+                }
+                if metadata_only {
+                    piece.push_str(&item.metadata_only());
+                } else if built_in {
+                    // Items of built-in lists do not say what they are: the list does.
+                    piece.push('{');
+                    piece.push_str(item.text_without_type());
+                } else {
+                    piece.push_str(item.text());
+                }
+            }
+            if items.len() == 0
+                && let Some(tail) = tail.take()
+            {
+                piece.push_str(tail);
+            }
+            Some(std::mem::take(&mut piece)).filter(|piece| !piece.is_empty())
+        })
+    }
+
+    fn metadata(&self) -> Value {
+        let mut metadata = serde_json::json!({ "resourceVersion": self.version.to_string() });
+        if let Some(token) = &self.continue_token {
+            metadata["continue"] = token.as_str().into();
+        }
+        if let Some(remaining) = self.remaining {
+            metadata["remainingItemCount"] = remaining.into();
+        }
+        metadata
+    }
+}
+
+/// A list up to its first item.
+fn head(kind: &str, api_version: &str, metadata: &Value) -> String {
+    format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":[")
+}

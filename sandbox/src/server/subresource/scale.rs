@@ -1,0 +1,150 @@
+//! How many replicas an object has and wants, as `autoscaling/v1` shows it. Pure.
+//!
+//! # Upstream
+//! `ScaleREST` of the storages in `pkg/registry` and of custom resources
+
+use std::sync::Arc;
+
+use kcm_api::{LabelSelector, Selector};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::kinds::Kind;
+use crate::object::{self, at};
+use crate::server::writes::check_identity;
+use crate::server::{Server, Write};
+use crate::service::request::Target;
+use crate::status::{FieldError, Status};
+
+/// Where a custom resource keeps what its scale shows: paths like `.spec.replicas`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// How many replicas are wanted.
+    pub wanted: String,
+    /// How many there are.
+    pub present: String,
+    /// Their label selector as text, where the object tells it.
+    pub selector: Option<String>,
+}
+
+impl Default for ScalePaths {
+    /// `.spec.replicas`, `.status.replicas` and `.status.selector`.
+    fn default() -> Self {
+        Self {
+            wanted: ".spec.replicas".to_owned(),
+            present: ".status.replicas".to_owned(),
+            selector: Some(".status.selector".to_owned()),
+        }
+    }
+}
+
+fn fields(path: &str) -> Vec<&str> {
+    path.split('.').filter(|field| !field.is_empty()).collect()
+}
+
+/// The scale of an object.
+fn scale_of(kind: &Kind, object: &Value) -> Result<Value, Status> {
+    let number = |path: &str| at(object, &fields(path)).and_then(Value::as_i64);
+    let mut metadata = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        object::carry_over(&object["metadata"], &mut metadata, &[field]);
+    }
+    let (wanted, mut status) = match &kind.scale {
+        None => {
+            let status = json!({ "replicas": number(".status.replicas").unwrap_or(0) });
+            (number(".spec.replicas").unwrap_or(0), status)
+        }
+        Some(paths) => {
+            let Some(wanted) = number(&paths.wanted) else {
+                let why = format!("the spec replicas field {:?} does not exist", paths.wanted);
+                return Err(Status::new(500, "InternalError", format!("Internal error occurred: {why}")));
+            };
+            (wanted, json!({ "replicas": number(&paths.present).unwrap_or(0) }))
+        }
+    };
+    if let Some(selector) = selector_of(kind, object)?.filter(|selector| !selector.is_empty()) {
+        status["selector"] = selector.into();
+    }
+    let spec = if wanted == 0 { json!({}) } else { json!({ "replicas": wanted }) };
+    Ok(json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status,
+    }))
+}
+
+fn selector_of(kind: &Kind, object: &Value) -> Result<Option<String>, Status> {
+    if let Some(paths) = &kind.scale {
+        let path = paths.selector.as_deref().unwrap_or_default();
+        return Ok(object::text(object, &fields(path)).map(str::to_owned));
+    }
+    let Some(selector) = at(object, &["spec", "selector"]) else { return Ok(None) };
+    // Those of replication controllers are nothing but labels.
+    let selector = if kind.resource.plural == "replicationcontrollers" {
+        json!({ "matchLabels": selector })
+    } else {
+        selector.clone()
+    };
+    let parsed = LabelSelector::deserialize(&selector).ok().and_then(|parsed| Selector::try_from(&parsed).ok());
+    parsed
+        .map(|parsed| Some(parsed.to_string()))
+        .ok_or_else(|| Status::bad_request("the selector of the object is invalid"))
+}
+
+impl Server {
+    pub(crate) fn get_scale(&self, target: &Target) -> Result<Arc<Value>, Status> {
+        let kind = self.kind(&target.resource)?;
+        Ok(Arc::new(scale_of(kind, &self.get_object(target)?.value())?))
+    }
+
+    /// Changes the scale of an object by what `make` makes of it.
+    pub(crate) fn change_scale(
+        &mut self,
+        write: Write<'_>,
+        make: impl FnOnce(&Value) -> Result<Value, Status>,
+    ) -> Result<Arc<Value>, Status> {
+        let kind = self.kind(&write.target.resource)?.clone();
+        let target = write.target;
+        let stored = self.change(write, |old| {
+            let scale = make(&scale_of(&kind, old)?)?;
+            check_identity(target, &scale)?;
+            check_uid(&kind, old, &scale)?;
+            let wanted = at(&scale, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
+            refuse_negative(&kind, object::name(old), wanted)?;
+            let path = kind.scale.as_ref().map_or(".spec.replicas", |paths| paths.wanted.as_str());
+            let mut new = old.clone();
+            object::set(&mut new, &fields(path), Some(wanted.into()));
+            object::carry_over(&scale, &mut new, &["metadata", "resourceVersion"]);
+            if write.author.applied {
+                object::carry_over(&scale, &mut new, &["metadata", "managedFields"]);
+            }
+            Ok(new)
+        })?;
+        Ok(Arc::new(scale_of(&kind, &stored)?))
+    }
+}
+
+fn check_uid(kind: &Kind, old: &Value, scale: &Value) -> Result<(), Status> {
+    let (given, stored) = (object::uid(scale), object::uid(old));
+    if given.is_empty() || given == stored {
+        return Ok(());
+    }
+    let mut scale_of = kind.resource.clone();
+    scale_of.plural = format!("{}/scale", scale_of.plural).into();
+    let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {stored}");
+    Err(Status::conflict(&scale_of, object::name(old), &why))
+}
+
+fn refuse_negative(kind: &Kind, name: &str, wanted: i64) -> Result<(), Status> {
+    if wanted >= 0 {
+        return Ok(());
+    }
+    Err(match &kind.scale {
+        None => {
+            let error = FieldError::invalid("spec.replicas", wanted, "must be greater than or equal to 0");
+            Status::invalid("autoscaling", "Scale", name, &[error])
+        }
+        Some(paths) => {
+            let error = FieldError::invalid(&*paths.wanted, wanted, "should be a non-negative integer");
+            Status::invalid(&kind.resource.group, &kind.resource.kind, name, &[error])
+        }
+    })
+}

@@ -1,0 +1,408 @@
+//! A watch as a cursor into the window of past events. Pure: what wakes it and who reads it is `stream`.
+//!
+//! A watch holds no events of its own beyond a small batch. One that reads too slowly falls out of the window
+//! and is cut off; nobody waits for it.
+//!
+//! # Upstream
+//! `apiserver/pkg/storage/cacher`, `apiserver/pkg/endpoints/handlers/watch.go`
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kcm_api::Resource;
+use serde_json::{Value, json};
+
+use crate::kinds::{Behaviour, EVENTS, Kind};
+use crate::object;
+use crate::server::Server;
+use crate::server::event_view;
+use crate::service::request::{Form, ListOptions, Target};
+use crate::status::Status;
+use crate::store::selection::{Selection, namespace_of};
+use crate::store::storage::{Event, EventKind, Store, TooOld};
+use crate::store::stored::Stored;
+use crate::table::Table;
+
+/// How many events are taken from the window at a time.
+const BATCH: usize = 64;
+
+/// What a client of a watch reads.
+#[derive(Debug, Clone)]
+pub(crate) enum WatchEvent {
+    Added(Arc<Stored>),
+    Modified(Arc<Stored>),
+    Deleted(Arc<Stored>),
+    Bookmark { version: u64, ends_initial_events: bool },
+    Error(Box<Status>),
+}
+
+/// One client's way through the events of one resource.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    kind: Arc<Kind>,
+    selection: Selection,
+    form: Form,
+    /// A table was sent: the next ones need not say what their columns are.
+    columns_defined: bool,
+    /// Everything up to this version has been looked at.
+    cursor: u64,
+    pub(crate) bookmarks: bool,
+    initial: VecDeque<Arc<Stored>>,
+    /// Sent after the initial events, where they end with a bookmark.
+    initial_end: Option<u64>,
+    ready: VecDeque<(Duration, WatchEvent)>,
+    refused: Option<Status>,
+}
+
+impl Watch {
+    /// Opens a watch.
+    ///
+    /// A version that has left the window is answered as upstream does: with a stream of one error.
+    pub(crate) fn open(
+        server: &Server,
+        target: &Target,
+        options: &ListOptions,
+        form: Form,
+        stale: Option<u64>,
+    ) -> Result<Self, Status> {
+        let kind = server.kind(&target.resource)?.clone();
+        let namespace = namespace_of(&kind.resource, target.namespace.as_deref());
+        let mut selection = Selection::parse(&kind, namespace, options.labels.as_deref(), options.fields.as_deref())?;
+        if let Some(name) = &target.name {
+            selection.require_name(name);
+        }
+        let current = server.store.version();
+        let mut watch = Self {
+            kind,
+            selection,
+            form,
+            columns_defined: false,
+            cursor: current,
+            bookmarks: options.bookmarks,
+            initial: VecDeque::new(),
+            initial_end: None,
+            ready: VecDeque::new(),
+            refused: None,
+        };
+        match (options.initial_events, options.version) {
+            (Some(true), version) if version.is_some_and(|version| version > current) => {
+                let asked = version.unwrap_or_default();
+                watch.refused = Some(Status::version_too_large(asked, current));
+            }
+            (Some(true), _) => {
+                watch.start_with_state(server, options, stale)?;
+                watch.initial_end = options.bookmarks.then_some(watch.cursor);
+            }
+            (None, None | Some(0)) => watch.start_with_state(server, options, stale)?,
+            (Some(false), None | Some(0)) => {}
+            (_, Some(version)) => {
+                watch.cursor = version;
+                if let Err(too_old) = server.store.events_after(version).map(drop) {
+                    watch.refused = Some(Status::expired(too_old.to_string()));
+                }
+            }
+        }
+        Ok(watch)
+    }
+
+    fn start_with_state(&mut self, server: &Server, options: &ListOptions, stale: Option<u64>) -> Result<(), Status> {
+        self.cursor = server.stale_version(options, stale);
+        let resource = self.resource();
+        let objects = server
+            .store
+            .list_at(resource, self.selection.namespace.as_deref(), self.cursor)
+            .map_err(|too_old| Status::expired(too_old.to_string()))?;
+        self.initial = objects
+            .into_iter()
+            .filter(|(key, object)| self.selection.matches(key, object))
+            .map(|(_, object)| object)
+            .collect();
+        Ok(())
+    }
+
+    /// The resource that its events are stored as.
+    pub(crate) fn resource(&self) -> &Resource {
+        event_view::stored_as(&self.kind.resource)
+    }
+
+    /// The error that the stream consists of, where it does.
+    pub(crate) fn take_refusal(&mut self) -> Option<Status> {
+        self.refused.take()
+    }
+
+    /// The next event of the initial state, then the bookmark that ends it.
+    pub(crate) fn next_initial(&mut self) -> Option<WatchEvent> {
+        if let Some(object) = self.initial.pop_front() {
+            return Some(WatchEvent::Added(object));
+        }
+        let version = self.initial_end.take()?;
+        Some(WatchEvent::Bookmark { version, ends_initial_events: true })
+    }
+
+    /// Takes the next events from the window, where none are ready.
+    ///
+    /// Events that `hidden` names by version are passed over.
+    pub(crate) fn pull(&mut self, store: &Store, hidden: impl Fn(u64) -> bool) -> Result<(), TooOld> {
+        // A watch may start at a version that is yet to come.
+        if !self.ready.is_empty() || self.cursor >= store.version() {
+            return Ok(());
+        }
+        // Where nothing happens to its resource a watch may sleep for longer than the window lasts.
+        for event in store.events_of(event_view::stored_as(&self.kind.resource), self.cursor)? {
+            self.cursor = event.version;
+            if !hidden(event.version) {
+                self.ready.extend(self.seen(event).map(|seen| (event.at, seen)));
+            }
+            if self.ready.len() >= BATCH {
+                return Ok(());
+            }
+        }
+        self.cursor = store.version();
+        Ok(())
+    }
+
+    /// When the next event happened.
+    pub(crate) fn next_at(&self) -> Option<Duration> {
+        self.ready.front().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn next(&mut self) -> Option<WatchEvent> {
+        self.ready.pop_front().map(|(_, event)| event)
+    }
+
+    /// A bookmark for a watch that has read everything.
+    pub(crate) fn bookmark(&self) -> WatchEvent {
+        WatchEvent::Bookmark { version: self.cursor, ends_initial_events: false }
+    }
+
+    /// An event as this selection sees it: entering it is an addition, leaving it a deletion.
+    fn seen(&self, event: &Event) -> Option<WatchEvent> {
+        let matches = |object: &Arc<Stored>| self.selection.matches(&event.key, object);
+        let before = event.previous.as_ref().filter(|previous| matches(previous));
+        if event.kind == EventKind::Deleted {
+            return before.map(|_| WatchEvent::Deleted(event.object.clone()));
+        }
+        match (before, matches(&event.object)) {
+            (None, true) => Some(WatchEvent::Added(event.object.clone())),
+            (Some(_), true) => Some(WatchEvent::Modified(event.object.clone())),
+            (Some(previous), false) => {
+                // The old content under the version of the change, as upstream has it.
+                let last = Arc::new(previous.under_version(event.version));
+                Some(WatchEvent::Deleted(Arc::new(Stored::new(&last))))
+            }
+            (None, false) => None,
+        }
+    }
+
+    /// An event as one line of the stream.
+    ///
+    /// `now` is the time that ages are printed for.
+    pub(crate) fn encode(&mut self, event: &WatchEvent, now: Timestamp) -> Vec<u8> {
+        let (name, object) = match event {
+            WatchEvent::Added(object) => ("ADDED", self.formed(object, now)),
+            WatchEvent::Modified(object) => ("MODIFIED", self.formed(object, now)),
+            WatchEvent::Deleted(object) => ("DELETED", self.formed(object, now)),
+            WatchEvent::Bookmark { version, ends_initial_events } => {
+                let bookmark = Stored::new(&Arc::new(self.bookmark_json(*version, *ends_initial_events)));
+                ("BOOKMARK", Cow::Owned(self.formed(&bookmark, now).into_owned()))
+            }
+            WatchEvent::Error(status) => ("ERROR", Cow::Owned(status.to_json().to_string())),
+        };
+        format!("{{\"type\":\"{name}\",\"object\":{object}}}\n").into_bytes()
+    }
+
+    fn formed<'a>(&mut self, object: &'a Stored, now: Timestamp) -> Cow<'a, str> {
+        match self.form {
+            Form::Whole if event_view::is_view(&self.kind.resource) => {
+                let event = event_view::outward(&self.kind.resource, Value::clone(&object.value()));
+                Cow::Owned(Stored::new(&Arc::new(event)).text().to_owned())
+            }
+            Form::Whole => Cow::Borrowed(object.text()),
+            Form::MetadataOnly => Cow::Owned(object.metadata_only()),
+            Form::Table { include } => {
+                let table = Table::of_object(&self.kind, None, object, include, now);
+                let table = if self.columns_defined { table.without_definitions() } else { table };
+                self.columns_defined = true;
+                Cow::Owned(serde_json::to_string(&table).expect("a table of JSON is JSON"))
+            }
+        }
+    }
+
+    fn bookmark_json(&self, version: u64, ends_initial_events: bool) -> Value {
+        let mut metadata = json!({ "resourceVersion": version.to_string() });
+        if ends_initial_events {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let mut bookmark = json!({
+            "kind": self.kind.resource.kind,
+            "apiVersion": self.kind.resource.api_version(),
+            "metadata": metadata,
+        });
+        if let Some(fields) = zero_value(&self.kind).as_object() {
+            object::map_of(&mut bookmark).extend(fields.clone());
+        }
+        bookmark
+    }
+}
+
+/// What an empty typed object looks like in JSON: fields that look required are null.
+fn zero_value(kind: &Kind) -> Value {
+    let template = json!({ "metadata": {}, "spec": { "containers": null } });
+    match kind.behaviour {
+        Behaviour::Pod => json!({ "spec": { "containers": null }, "status": {} }),
+        Behaviour::ReplicaSet => {
+            json!({ "spec": { "replicas": 0, "selector": null, "template": template }, "status": { "replicas": 0 } })
+        }
+        Behaviour::Deployment => {
+            let spec = json!({ "replicas": 0, "selector": null, "template": template, "strategy": {} });
+            json!({ "spec": spec, "status": {} })
+        }
+        Behaviour::Plain if *event_view::stored_as(&kind.resource) == EVENTS => json!({
+            "involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null, "eventTime": null,
+            "reportingComponent": "", "reportingInstance": "",
+        }),
+        Behaviour::Namespace | Behaviour::Plain if kind.status => json!({ "spec": {}, "status": {} }),
+        Behaviour::Namespace | Behaviour::Plain | Behaviour::Review | Behaviour::Custom => json!({}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use kcm_api::ObjectKey;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kinds::CONFIG_MAPS;
+    use crate::server::Now;
+    use crate::service::request::Verb;
+
+    /// What a client knows: versions by key.
+    type Known = BTreeMap<(String, String), String>;
+
+    fn key_of(object: &Value) -> (String, String) {
+        let namespace = object::text(object, &["metadata", "namespace"]).unwrap_or_default();
+        (namespace.to_owned(), object::name(object).to_owned())
+    }
+
+    fn note(known: &mut Known, object: &Value) -> Option<String> {
+        known.insert(key_of(object), object::version(object).to_owned())
+    }
+
+    #[derive(Debug, Clone)]
+    enum Write {
+        Put { namespace: u8, name: u8, label: u8 },
+        Remove { namespace: u8, name: u8 },
+        OtherKind,
+        Compact,
+    }
+
+    fn writes() -> impl Strategy<Value = Write> {
+        prop_oneof![
+            6 => (0..2_u8, 0..3_u8, 0..3_u8)
+                .prop_map(|(namespace, name, label)| Write::Put { namespace, name, label }),
+            3 => (0..2_u8, 0..3_u8).prop_map(|(namespace, name)| Write::Remove { namespace, name }),
+            1 => Just(Write::OtherKind),
+            1 => Just(Write::Compact),
+        ]
+    }
+
+    fn perform(store: &mut Store, write: &Write) {
+        let key = |namespace: u8, name: u8| ObjectKey::namespaced(format!("n{namespace}"), format!("m{name}"));
+        match *write {
+            Write::Put { namespace, name, label } => {
+                let key = key(namespace, name);
+                let object = json!({ "metadata": {
+                    "namespace": key.namespace(), "name": key.name(), "labels": { "x": label.to_string() },
+                } });
+                store.put(&CONFIG_MAPS, key, object, Duration::ZERO);
+            }
+            Write::Remove { namespace, name } => {
+                store.remove(&CONFIG_MAPS, &key(namespace, name), Duration::ZERO);
+            }
+            Write::OtherKind => {
+                store.put(&crate::kinds::PODS, key(0, 0), json!({}), Duration::ZERO);
+            }
+            Write::Compact => store.compact(),
+        }
+    }
+
+    proptest! {
+        /// Whoever lists at a version and follows a watch from there knows what a later list says, whatever
+        /// they select; from before the window there is no watch.
+        #[test]
+        fn a_list_and_the_watch_behind_it_lead_to_the_state(
+            writes in prop::collection::vec(writes(), 0..40),
+            window in 1..20_usize,
+            namespace in prop::option::of(0..2_u8),
+            label in prop::option::of(0..3_u8),
+        ) {
+            let mut server = Server::new(&crate::SandboxOptions { watch_window: window, ..Default::default() });
+            for write in &writes {
+                perform(&mut server.store, write);
+            }
+            let target = Target {
+                verb: Verb::Watch,
+                resource: CONFIG_MAPS,
+                namespace: namespace.map(|namespace| format!("n{namespace}")),
+                name: None,
+                subresource: None,
+            };
+            let options = |version| ListOptions {
+                labels: label.map(|label| format!("x={label}")),
+                version: Some(version),
+                version_match: Some(crate::service::request::VersionMatch::Exact),
+                ..ListOptions::default()
+            };
+            let current = server.store.version();
+            let state = |version| -> Result<Known, Status> {
+                let mut known = Known::new();
+                for object in server.list(&target, &options(version), None)?.items {
+                    note(&mut known, &object.value());
+                }
+                Ok(known)
+            };
+            let expected = state(current).expect("the state is always there");
+            for version in 1..=current {
+                let mut watch = Watch::open(&server, &target, &options(version), Form::Whole, None)
+                    .expect("the request is well formed");
+                let Ok(mut known) = state(version) else {
+                    prop_assert!(version < server.store.oldest());
+                    prop_assert_eq!(watch.take_refusal().map(|status| status.code), Some(410));
+                    continue;
+                };
+                prop_assert_eq!(watch.take_refusal(), None);
+                while watch.pull(&server.store, |_| false).is_ok() && watch.next_at().is_some() {
+                    match watch.next().expect("an event is ready") {
+                        WatchEvent::Added(object) => prop_assert_eq!(note(&mut known, &object.value()), None),
+                        WatchEvent::Modified(object) => prop_assert!(note(&mut known, &object.value()).is_some()),
+                        WatchEvent::Deleted(object) => prop_assert!(known.remove(&key_of(&object.value())).is_some()),
+                        WatchEvent::Bookmark { .. } | WatchEvent::Error(_) => prop_assert!(false, "only events"),
+                    }
+                }
+                prop_assert_eq!(&known, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_window_bounds_what_is_kept() {
+        let mut store = Store::new(3);
+        for label in 0..10 {
+            perform(&mut store, &Write::Put { namespace: 0, name: 0, label });
+        }
+        assert_eq!(store.events_after(store.oldest()).expect("in the window").count(), 3);
+        let too_old = store.events_after(store.oldest() - 1).map(Iterator::count);
+        assert_eq!(too_old, Err(TooOld { asked: store.oldest() - 1, oldest: store.oldest() }));
+    }
+
+    #[test]
+    fn times_are_whole_seconds() {
+        let now = Now { elapsed: Duration::ZERO, time: Timestamp::from_millisecond(1_999).expect("a time") };
+        assert_eq!(now.stamp(30), "1970-01-01T00:00:31Z");
+    }
+}

@@ -1,0 +1,357 @@
+//! Create, put and patch. Pure.
+//!
+//! # Upstream
+//! `apiserver/pkg/registry/{rest,generic/registry}` and the strategies of `pkg/registry`
+
+use std::sync::Arc;
+
+use kcm_api::{ObjectKey, Resource};
+use serde_json::Value;
+
+use crate::apply;
+use crate::defaults;
+use crate::kinds::generation;
+use crate::kinds::strategy;
+use crate::kinds::{Behaviour, EVENTS, Kind, NAMESPACES};
+use crate::object::{self, carry_over};
+use crate::server::admission::Attempt;
+use crate::server::definitions;
+use crate::server::event_view;
+use crate::server::subresource::{keep, precondition_failed};
+use crate::server::{Server, Write, check_kind};
+use crate::service::request::{Target, Verb};
+use crate::status::{FieldError, Status};
+use crate::validate;
+
+const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
+const OTHER_NAMESPACE: &str = "the namespace of the provided object does not match the namespace sent on the request";
+/// How often a generated name is tried again when it is taken.
+const NAME_ATTEMPTS: u32 = 8;
+
+impl Server {
+    pub(crate) fn create(&mut self, write: Write<'_>, mut object: Value) -> Result<Arc<Value>, Status> {
+        let kind = self.stored_kind(&write.target.resource)?.clone();
+        let namespace = write.target.namespace.as_deref();
+        check_kind(&kind, &object)?;
+        claim_namespace(&kind.resource, namespace, &mut object)?;
+        self.check_namespace(&kind.resource, namespace, object::name(&object))?;
+        self.check_definition(&kind, object::name(&object))?;
+        if !object::version(&object).is_empty() {
+            return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
+        object::prune(&mut object);
+        let generated = self.choose_name(&kind.resource, namespace, &mut object)?;
+        let key = object::key_of(&kind.resource, namespace, object::name(&object));
+
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
+            object::set(&mut object, &["metadata", field], None);
+        }
+        object::set(&mut object, &["metadata", "uid"], Some(self.random.uid().into()));
+        object::set(&mut object, &["metadata", "creationTimestamp"], Some(write.now.stamp(0).into()));
+        generation::begin(&kind, &mut object);
+        let given = apply::take_managed_fields(&mut object);
+        let owners = self.owners_of_new(write, &kind, given, &object);
+        defaults::of_cluster(&self.store, &kind, &mut object)?;
+        defaults::initial_state(&kind, &mut object);
+        finish(&kind, &mut object);
+        let mut errors = validate::object(&kind, &object);
+        if definitions::is_definition(&kind) {
+            errors.extend(definitions::check(None, &object));
+        }
+        if event_view::is_view(&write.target.resource) {
+            errors.extend(validate::new_event(&object));
+        }
+        refuse_invalid(&kind, &object, &errors)?;
+        self.admit(&Attempt {
+            verb: Verb::Create,
+            resource: &kind.resource,
+            subresource: None,
+            key: &key,
+            object: Some(&object),
+            old: None,
+            store: &self.store,
+        })?;
+        if self.store.get(&kind.resource, &key).is_some() {
+            let mut taken = Status::already_exists(&kind.resource, key.name());
+            if generated {
+                taken.message.push_str(", the server was not able to generate a unique name for the object");
+                taken = taken.retry_after(1);
+            }
+            return Err(taken);
+        }
+        defaults::allocate(&self.store, &mut self.random, &kind, &mut object)?;
+        apply::settle(owners, None, &mut object);
+        Ok(self.commit(&kind, key, object, write))
+    }
+
+    /// Puts an object; the answer is a code and what is stored.
+    pub(crate) fn update(&mut self, write: Write<'_>, mut new: Value) -> Result<(u16, Arc<Value>), Status> {
+        let kind = self.stored_kind(&write.target.resource)?.clone();
+        let (resource, target) = (&kind.resource, write.target);
+        check_identity(target, &new)?;
+        let name = target.name.as_deref().unwrap_or_default();
+        let key = object::key_of(resource, target.namespace.as_deref(), name);
+        let given = object::uid(&new).to_owned();
+        let check_uid = |stored: &str| {
+            if given.is_empty() || given == stored {
+                return Ok(());
+            }
+            let path = strategy::storage_key(&kind, &key);
+            Err(precondition_failed(resource, name, &path, "UID", &given, stored))
+        };
+        if target.subresource.is_none() && strategy::put_creates(&kind) && self.store.get(resource, &key).is_none() {
+            check_uid("")?;
+            object::set(&mut new, &["metadata", "resourceVersion"], None);
+            return Ok((201, self.create(write, new)?));
+        }
+        let make = |old: &Value| {
+            check_uid(object::uid(old))?;
+            Ok(new)
+        };
+        let stored = if is_scale(target) { self.change_scale(write, make)? } else { self.change(write, make)? };
+        Ok((200, stored))
+    }
+
+    pub(crate) fn patch(
+        &mut self,
+        write: Write<'_>,
+        patch: impl FnOnce(&Value) -> Result<Value, Status>,
+    ) -> Result<Arc<Value>, Status> {
+        if is_scale(write.target) {
+            return self.change_scale(write, patch);
+        }
+        self.change(write, |old| {
+            let new = patch(old)?;
+            check_identity(write.target, &new)?;
+            Ok(new)
+        })
+    }
+
+    /// Replaces the stored object by what `make` makes of it.
+    pub(crate) fn change(
+        &mut self,
+        write: Write<'_>,
+        make: impl FnOnce(&Value) -> Result<Value, Status>,
+    ) -> Result<Arc<Value>, Status> {
+        let kind = self.stored_kind(&write.target.resource)?.clone();
+        let subresource = write.target.subresource.as_deref();
+        let namespace = write.target.namespace.as_deref();
+        let name = write.target.name.as_deref().unwrap_or_default();
+        let key = object::key_of(&kind.resource, namespace, name);
+        let Some(old) = self.store.value(&kind.resource, &key) else {
+            return Err(Status::not_found(&kind.resource, name));
+        };
+        let mut new = make(&old)?;
+        check_version(&kind, &old, &mut new)?;
+        claim_namespace(&kind.resource, namespace, &mut new)?;
+        object::prune(&mut new);
+        let given = apply::take_managed_fields(&mut new);
+        finish(&kind, &mut new);
+        let owners = self.owners(write, &kind, &old, given, &new);
+        defaults::carry_over(&kind, subresource, &old, &mut new);
+        // A scale is written into the object; what it reaches is no part of its own.
+        let part = subresource.filter(|subresource| *subresource != "scale");
+        keep::unreached(&kind, part, &old, &mut new, write.now);
+        carry_metadata(&old, &mut new);
+        if part.is_some_and(|part| part != "ephemeralcontainers" && part != "resize") {
+            carry_over(&old, &mut new, &["metadata", "generation"]);
+        } else {
+            generation::count(&kind, &old, &mut new);
+        }
+
+        let mut errors = validate::object(&kind, &new);
+        if definitions::is_definition(&kind) {
+            errors.extend(definitions::check(Some(&old), &new));
+        }
+        errors.extend(validate::change(&kind, subresource, &old, &new));
+        if event_view::is_view(&write.target.resource) {
+            errors.extend(validate::event_change(&old, &new));
+        }
+        refuse_invalid(&kind, &new, &errors)?;
+        defaults::allocate(&self.store, &mut self.random, &kind, &mut new)?;
+        apply::settle(owners, Some(&old), &mut new);
+        self.admit(&Attempt {
+            verb: Verb::Update,
+            resource: &kind.resource,
+            subresource,
+            key: &key,
+            object: Some(&new),
+            old: Some(&old),
+            store: &self.store,
+        })?;
+        if is_finished(&kind, &old, &new) {
+            self.discard(write, &kind, &key, old);
+            return Ok(Arc::new(new));
+        }
+        if new == *old {
+            return Ok(old);
+        }
+        Ok(self.commit(&kind, key, new, write))
+    }
+
+    /// Stores an object, or only says how it would be stored.
+    pub(crate) fn commit(&mut self, kind: &Kind, key: ObjectKey, object: Value, write: Write<'_>) -> Arc<Value> {
+        if write.dry_run {
+            return Arc::new(object);
+        }
+        let stored = self.store.put(&kind.resource, key.clone(), object, write.now.elapsed);
+        if kind.resource == EVENTS {
+            self.expiry.written(key, write.now.elapsed);
+        } else if definitions::is_definition(kind) {
+            self.define(&key, write.now);
+        }
+        stored
+    }
+
+    /// Does what follows the removal of an object.
+    pub(crate) fn removed(&mut self, kind: &Kind, key: &ObjectKey, write: Write<'_>) {
+        if kind.resource == EVENTS {
+            self.expiry.removed(key);
+        } else if kind.is_custom() {
+            self.finish_definition(&definitions::definition_key(kind), write.now);
+        }
+    }
+
+    /// Generates a name where one is wanted; says whether it did.
+    fn choose_name(
+        &mut self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        object: &mut Value,
+    ) -> Result<bool, Status> {
+        if !object::name(object).is_empty() {
+            return Ok(false);
+        }
+        let Some(prefix) = object::text(object, &["metadata", "generateName"]).map(str::to_owned) else {
+            let errors = [FieldError::required("metadata.name", "name or generateName is required")];
+            return Err(Status::invalid(&resource.group, &resource.kind, "", &errors));
+        };
+        let mut name = self.random.name(&prefix);
+        for _ in 1..NAME_ATTEMPTS {
+            if self.store.get(resource, &object::key_of(resource, namespace, &name)).is_none() {
+                break;
+            }
+            name = self.random.name(&prefix);
+        }
+        object::set(object, &["metadata", "name"], Some(name.into()));
+        Ok(true)
+    }
+
+    /// Nothing is made where there is no namespace, or one that goes away.
+    ///
+    /// # Upstream
+    /// `apiserver/pkg/admission/plugin/namespace/lifecycle`
+    fn check_namespace(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<(), Status> {
+        let Some(namespace) = namespace.filter(|_| resource.namespaced) else { return Ok(()) };
+        let Some(found) = self.store.get(&NAMESPACES, &ObjectKey::cluster_scoped(namespace)) else {
+            return Err(Status::not_found(&NAMESPACES, namespace));
+        };
+        if found.text_at(&["status", "phase"]) != "Terminating" {
+            return Ok(());
+        }
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        Err(Status::forbidden(resource, name, &why).with_cause(
+            "NamespaceTerminating",
+            format!("namespace {namespace} is being terminated"),
+            "metadata.namespace",
+        ))
+    }
+}
+
+fn refuse_invalid(kind: &Kind, object: &Value, errors: &[FieldError]) -> Result<(), Status> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(&kind.resource.group, &kind.resource.kind, object::name(object), errors))
+}
+
+/// Writes what every stored object carries.
+pub(crate) fn finish(kind: &Kind, object: &mut Value) {
+    object::set(object, &["kind"], Some(kind.resource.kind.as_ref().into()));
+    object::set(object, &["apiVersion"], Some(kind.resource.api_version().into()));
+    defaults::apply(kind, object);
+    if definitions::is_definition(kind) {
+        definitions::complete(object);
+    }
+}
+
+fn is_scale(target: &Target) -> bool {
+    target.subresource.as_deref() == Some("scale")
+}
+
+/// Refuses an object that is not the one of the path.
+pub(crate) fn check_identity(target: &Target, object: &Value) -> Result<(), Status> {
+    let namespace = object::text(object, &["metadata", "namespace"]).filter(|namespace| !namespace.is_empty());
+    if namespace.is_some_and(|namespace| target.namespace.as_deref().is_some_and(|path| path != namespace)) {
+        return Err(Status::bad_request(OTHER_NAMESPACE));
+    }
+    let (given, name) = (object::name(object), target.name.as_deref().unwrap_or_default());
+    if given.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if given != name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
+}
+
+fn claim_namespace(resource: &Resource, namespace: Option<&str>, object: &mut Value) -> Result<(), Status> {
+    let Some(namespace) = namespace.filter(|_| resource.namespaced) else {
+        object::set(object, &["metadata", "namespace"], None);
+        return Ok(());
+    };
+    match object::text(object, &["metadata", "namespace"]) {
+        None | Some("") => {
+            object::set(object, &["metadata", "namespace"], Some(namespace.into()));
+            Ok(())
+        }
+        Some(given) if given == namespace => Ok(()),
+        Some(_) => Err(Status::bad_request(OTHER_NAMESPACE)),
+    }
+}
+
+/// The optimistic lock; afterwards the new object carries the version of the old one.
+fn check_version(kind: &Kind, old: &Value, new: &mut Value) -> Result<(), Status> {
+    let given = object::version(new).to_owned();
+    let name = object::name(old);
+    if given.is_empty() || given == "0" {
+        if strategy::put_needs_version(kind) {
+            let errors = [FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update")];
+            return Err(Status::invalid(&kind.resource.group, &kind.resource.plural, name, &errors));
+        }
+        carry_over(old, new, &["metadata", "resourceVersion"]);
+    } else if given != object::version(old) {
+        if given.parse::<u64>().is_err() {
+            return Err(Status::new(500, "", format!("strconv.ParseUint: parsing {given:?}: invalid syntax")));
+        }
+        return Err(Status::conflict(&kind.resource, name, MODIFIED));
+    }
+    Ok(())
+}
+
+/// Takes from the old object what no client changes.
+fn carry_metadata(old: &Value, new: &mut Value) {
+    carry_over(old, new, &["metadata", "creationTimestamp"]);
+    object::set(new, &["metadata", "selfLink"], None);
+    if object::is_terminating(old) {
+        carry_over(old, new, &["metadata", "deletionTimestamp"]);
+    }
+    for field in ["deletionGracePeriodSeconds", "uid"] {
+        if object::at(new, &["metadata", field]).is_none_or(|given| given == "") {
+            carry_over(old, new, &["metadata", field]);
+        }
+    }
+}
+
+/// Whether this write takes the last finalizer from an object that waited for it.
+fn is_finished(kind: &Kind, old: &Value, new: &Value) -> bool {
+    let grace = object::at(old, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
+    object::is_terminating(old)
+        && object::finalizers(new).is_empty()
+        && grace.unwrap_or(0) == 0
+        && (kind.behaviour != Behaviour::Namespace || object::list(new, &["spec", "finalizers"]).is_empty())
+}

@@ -1,0 +1,334 @@
+//! The API as a tower service: the thin shell around [`crate::server`].
+
+pub(crate) mod list_options;
+pub(crate) mod log;
+pub(crate) mod request;
+pub(crate) mod stream;
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+
+use http::{HeaderMap, HeaderValue, Method, Response, header};
+use http_body::{Body, Frame};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::decode;
+use crate::describe::discovery;
+use crate::faults::{Effect, Verdict};
+use crate::kinds::Kind;
+use crate::server::Sent;
+use crate::server::pod_log;
+use crate::server::shared::Shared;
+use crate::server::watch::Watch;
+use crate::service::log::Request;
+use crate::service::request::{Form, ListOptions, Query, Route, Target, Verb, accepted_form, route};
+use crate::service::stream::WatchStream;
+use crate::status::Status;
+use crate::store::stored::Stored;
+use crate::table::Table;
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+const NO_IMPERSONATION: &str =
+    "the sandbox knows one user, who may do everything: there is no impersonation (see `sandbox --differences`)";
+/// The largest body that is read.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+/// How long a request waits for a version that is yet to come.
+const VERSION_PATIENCE: Duration = Duration::from_secs(3);
+/// Watches without a time-out last this long, and up to twice that.
+const WATCH_SECONDS: u64 = 1800;
+
+/// The connection to the API server broke: before the request took effect, or after, the client cannot know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("connection lost")]
+pub struct ConnectionLost;
+
+/// The body of an answer.
+pub type ResponseBody = UnsyncBoxBody<Bytes, ConnectionLost>;
+
+/// The API as a tower service over requests with any body; cloning is cheap.
+#[derive(Clone)]
+pub struct SandboxService {
+    shared: Arc<Shared>,
+}
+
+impl SandboxService {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+}
+
+impl std::fmt::Debug for SandboxService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SandboxService").finish_non_exhaustive()
+    }
+}
+
+impl<B> tower::Service<http::Request<B>> for SandboxService
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<tower::BoxError>,
+{
+    type Response = Response<ResponseBody>;
+    type Error = ConnectionLost;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        Box::pin(serve(self.shared.clone(), request))
+    }
+}
+
+async fn serve<B>(shared: Arc<Shared>, request: http::Request<B>) -> Result<Response<ResponseBody>, ConnectionLost>
+where
+    B: Body + Send + 'static,
+    B::Error: Into<tower::BoxError>,
+{
+    let (parts, body) = request.into_parts();
+    // Who announces too much is answered before any of it is read.
+    if body.size_hint().lower() > BODY_LIMIT as u64 {
+        return Ok(failure(&Status::too_large(BODY_LIMIT)));
+    }
+    let body = match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            return Ok(failure(&Status::too_large(BODY_LIMIT)));
+        }
+        // A client that breaks off its request is not there for an answer.
+        Err(_) => return Err(ConnectionLost),
+    };
+    let (number, route, verdict) = receive(&shared, &parts, &body);
+    let answered = perform(&shared, &parts, &body, route, verdict).await;
+    if let Ok(response) = &answered {
+        shared.lock().log.answer(number, response.status().as_u16());
+    }
+    answered
+}
+
+type Routed = Result<Route, Status>;
+
+/// Notes a request and finds out what it is and what befalls it.
+fn receive(shared: &Shared, parts: &http::request::Parts, body: &Bytes) -> (u64, Routed, Verdict) {
+    let at = shared.now().elapsed;
+    // It may be large, and nobody is to wait for it.
+    let object: Option<Value> = (parts.method == Method::POST).then(|| serde_json::from_slice(body).ok()).flatten();
+    let mut state = shared.lock();
+    let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
+    let impersonates = parts.headers.keys().any(|name| name.as_str().starts_with("impersonate-"));
+    let route = if impersonates {
+        Err(Status::not_implemented(NO_IMPERSONATION))
+    } else {
+        route(&parts.method, path, query, &state.server.kinds)
+    };
+    let mut target = None;
+    let mut verdict = Verdict::default();
+    if let Ok(Route::Resource(routed, _)) = &route {
+        let mut named = routed.clone();
+        if named.verb == Verb::Create && named.name.is_none() {
+            let name = object.as_ref().map(crate::object::name).unwrap_or_default();
+            named.name = (!name.is_empty()).then(|| name.to_owned());
+        }
+        verdict = state.faults.judge(&named);
+        target = Some(named);
+    }
+    let number = state.log.begin(|| Request {
+        at,
+        method: parts.method.to_string(),
+        path: path.to_owned(),
+        query: query.to_owned(),
+        headers: parts.headers.clone(),
+        body: String::from_utf8_lossy(body).into_owned(),
+        target,
+        status: None,
+    });
+    (number, route, verdict)
+}
+
+async fn perform(
+    shared: &Arc<Shared>,
+    parts: &http::request::Parts,
+    body: &Bytes,
+    route: Routed,
+    verdict: Verdict,
+) -> Result<Response<ResponseBody>, ConnectionLost> {
+    if !verdict.delay.is_zero() {
+        tokio::time::sleep(verdict.delay).await;
+    }
+    match verdict.effect {
+        None | Some(Effect::LoseAnswer) => {}
+        Some(Effect::Fail(status)) => return Ok(failure(&status)),
+        Some(Effect::Disconnect) => return Err(ConnectionLost),
+        Some(Effect::Stall) => std::future::pending().await,
+    }
+    let answered = match route {
+        Err(status) => Err(status),
+        Ok(Route::Other(path)) => other(shared, parts, &path),
+        Ok(Route::Resource(target, query)) => {
+            if target.verb.is_write() {
+                write(shared, &parts.headers, body, &target, &query)
+            } else {
+                read(shared, &parts.headers, &target, &query).await
+            }
+        }
+    };
+    if verdict.effect == Some(Effect::LoseAnswer) {
+        return Err(ConnectionLost);
+    }
+    Ok(answered.unwrap_or_else(|status| failure(&status)))
+}
+
+fn write(
+    shared: &Shared,
+    headers: &HeaderMap,
+    body: &Bytes,
+    target: &Target,
+    query: &Query,
+) -> Result<Response<ResponseBody>, Status> {
+    let form = accepted_form(headers, query, target)?;
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let user_agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let now = shared.now();
+    let mut warnings = Vec::new();
+    let sent = Sent { content_type, user_agent, body };
+    // Deleting the last object of a kind may end the kind.
+    let kind = shared.lock().server.kind(&target.resource)?.clone();
+    let written = shared.change(|state| state.server.write(target, query, sent, now, &mut warnings));
+    let mut response = match written {
+        Ok((code, object)) => {
+            object_answer(code, &Stored::new(&object), form, &Printing { kind, target, now: now.time })
+        }
+        Err(status) => failure(&status),
+    };
+    decode::write_warnings(response.headers_mut(), &warnings);
+    Ok(response)
+}
+
+async fn read(
+    shared: &Arc<Shared>,
+    headers: &HeaderMap,
+    target: &Target,
+    query: &Query,
+) -> Result<Response<ResponseBody>, Status> {
+    if target.subresource.as_deref() == Some("log") {
+        let pod = shared.lock().server.get_object(target)?.clone();
+        let log = pod_log::of(&pod.value(), query.get("container"), query.flag("previous").unwrap_or(false))?;
+        return Ok(answer(200, TEXT, full(log.into_bytes())));
+    }
+    let form = accepted_form(headers, query, target)?;
+    shared.expire();
+    if target.verb == Verb::Get {
+        let asked = query.version().map_err(|why| Status::new(500, "", why))?.unwrap_or(0);
+        wait_for_version(shared, asked).await;
+        let current = shared.lock().server.store.version();
+        if asked > current {
+            return Err(Status::version_too_large(asked, current));
+        }
+        let object = shared.lock().server.get(target)?;
+        let kind = shared.lock().server.kind(&target.resource)?.clone();
+        return Ok(object_answer(200, &object, form, &Printing { kind, target, now: shared.now().time }));
+    }
+    let watches = target.verb == Verb::Watch;
+    let options = ListOptions::parse(query, watches)?;
+    if !watches || options.initial_events == Some(true) {
+        wait_for_version(shared, options.version.unwrap_or(0)).await;
+    }
+    let mut state = shared.lock();
+    let frozen = state.faults.stale(&target.resource);
+    if watches {
+        let watch = Watch::open(&state.server, target, &options, form, frozen)?;
+        let timeout = options
+            .timeout
+            .unwrap_or_else(|| Duration::from_secs(WATCH_SECONDS + state.server.random.below(WATCH_SECONDS)));
+        let stream = WatchStream::open(shared, &mut state, watch, timeout);
+        return Ok(answer(200, JSON, StreamBody::new(stream.frames()).boxed_unsync()));
+    }
+    let collection = state.server.collection(target, &options, frozen)?;
+    let kind = state.server.kind(&target.resource)?.clone();
+    drop(state);
+    let pieces = collection.select().into_pieces(&kind, form, shared.now().time);
+    let frames = pieces.map(|piece| Ok(Frame::data(Bytes::from(piece))));
+    Ok(answer(200, JSON, StreamBody::new(futures::stream::iter(frames)).boxed_unsync()))
+}
+
+/// Waits until a version has come, for as long as upstream does.
+async fn wait_for_version(shared: &Shared, version: u64) {
+    let mut bell = shared.listen();
+    let arrival = async { while shared.lock().server.store.version() < version && bell.changed().await.is_ok() {} };
+    // A time-out is answered by whoever looks at the version next.
+    drop(tokio::time::timeout(VERSION_PATIENCE, arrival).await);
+}
+
+fn other(shared: &Shared, parts: &http::request::Parts, path: &[String]) -> Result<Response<ResponseBody>, Status> {
+    // What is served is looked at by itself: descriptions take a while to render.
+    let kinds = shared.lock().server.kinds.clone();
+    let header = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let asked = discovery::Asked {
+        method: &parts.method,
+        path: &path,
+        query: &Query::parse(parts.uri.query().unwrap_or_default()),
+        accept: header(header::ACCEPT),
+        if_none_match: header(header::IF_NONE_MATCH),
+        host: parts.uri.authority().map_or_else(|| header(header::HOST), http::uri::Authority::as_str),
+    };
+    let discovery::Answer { code, content_type, headers, body } = discovery::answer(&kinds, &asked)?;
+    let mut response = answer(code, content_type, full(body));
+    response.headers_mut().extend(headers);
+    Ok(response)
+}
+
+/// What an object is printed by, where a table is asked for.
+struct Printing<'a> {
+    kind: Arc<Kind>,
+    target: &'a Target,
+    now: Timestamp,
+}
+
+fn object_answer(code: u16, object: &Stored, form: Form, printing: &Printing<'_>) -> Response<ResponseBody> {
+    let is_status = object.text_at(&["kind"]) == "Status";
+    let text = match form {
+        Form::MetadataOnly if !is_status => object.metadata_only(),
+        Form::Table { include } if !is_status => {
+            let subresource = printing.target.subresource.as_deref();
+            let table = Table::of_object(&printing.kind, subresource, object, include, printing.now);
+            serde_json::to_string(&table).expect("a table of JSON is JSON")
+        }
+        Form::MetadataOnly | Form::Table { .. } | Form::Whole => object.text().to_owned(),
+    };
+    json_answer(code, text.into_bytes())
+}
+
+pub(crate) fn failure(status: &Status) -> Response<ResponseBody> {
+    let mut response = json_answer(status.code, status.to_json().to_string().into_bytes());
+    let retry_after = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if retry_after > 0 {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry_after));
+    }
+    response
+}
+
+fn json_answer(code: u16, body: Vec<u8>) -> Response<ResponseBody> {
+    answer(code, JSON, full(body))
+}
+
+fn full(body: Vec<u8>) -> ResponseBody {
+    Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync()
+}
+
+fn answer(code: u16, content_type: &'static str, body: ResponseBody) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

@@ -1,0 +1,197 @@
+//! An object as it is kept: its text, written once for all who list and watch it. Pure.
+//!
+//! A pod is 4 kB of text, and ten times that as a tree of values. So only the text stays; the tree is made for whoever
+//! looks into the object, and lives as long as somebody holds it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::object;
+
+/// An immutable object.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    /// `kind` and `apiVersion` come first.
+    text: Box<str>,
+    /// Where the fields behind these two begin.
+    rest: usize,
+    metadata: Range<usize>,
+    parsed: Mutex<Weak<Value>>,
+}
+
+const TYPE: [&str; 2] = ["kind", "apiVersion"];
+
+impl Stored {
+    pub(crate) fn new(object: &Arc<Value>) -> Self {
+        let mut text = vec![b'{'];
+        for name in TYPE {
+            if let Some(value) = object.get(name) {
+                write_field(&mut text, name, value);
+            }
+        }
+        let (rest, mut metadata) = (text.len(), 0..0);
+        let fields = object.as_object().into_iter().flatten();
+        for (name, value) in fields.filter(|(name, _)| !TYPE.contains(&name.as_str())) {
+            let written = write_field(&mut text, name, value);
+            if name == "metadata" {
+                metadata = written;
+            }
+        }
+        text.push(b'}');
+        let text = String::from_utf8(text).expect("JSON is written as UTF-8").into_boxed_str();
+        Self { text, rest, metadata, parsed: Mutex::new(Arc::downgrade(object)) }
+    }
+
+    /// The object as JSON.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The object as JSON without its kind and version, but for the brace that begins it.
+    pub(crate) fn text_without_type(&self) -> &str {
+        self.text[self.rest..].trim_start_matches(',')
+    }
+
+    /// The object's metadata as JSON, as the API answers `as=PartialObjectMetadata`.
+    pub(crate) fn metadata_only(&self) -> String {
+        let metadata = Some(&self.text[self.metadata.clone()]).filter(|text| !text.is_empty()).unwrap_or("null");
+        format!("{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata}}}")
+    }
+
+    /// The object as values; whoever asks while somebody holds them is given the same ones.
+    pub(crate) fn value(&self) -> Arc<Value> {
+        let mut parsed = self.parsed.lock();
+        parsed.upgrade().unwrap_or_else(|| {
+            let value = Arc::new(parse(&self.text));
+            *parsed = Arc::downgrade(&value);
+            value
+        })
+    }
+
+    /// The value at `path`, found without making values of the rest; null counts as absent.
+    pub(crate) fn at(&self, path: &[&str]) -> Option<Value> {
+        if let Some(value) = self.parsed.lock().upgrade() {
+            return object::at(&value, path).cloned();
+        }
+        let (mut text, mut path) = (&*self.text, path);
+        if let ["metadata", below @ ..] = path {
+            (text, path) = (&self.text[self.metadata.clone()], below);
+        }
+        if text.is_empty() {
+            return None;
+        }
+        for field in path {
+            // What is no map has no fields.
+            let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+            text = fields.get(*field)?.get();
+        }
+        Some(parse(text)).filter(|value| !value.is_null())
+    }
+
+    /// The text at `path`, empty where there is none.
+    pub(crate) fn text_at(&self, path: &[&str]) -> String {
+        if let Some(Value::String(text)) = self.at(path) { text } else { String::new() }
+    }
+
+    /// The object under another version.
+    pub(crate) fn under_version(&self, version: u64) -> Value {
+        let mut object = Value::clone(&self.value());
+        object::set(&mut object, &["metadata", "resourceVersion"], Some(version.to_string().into()));
+        object
+    }
+}
+
+/// Appends a field to a map that is being written; says where its value is.
+fn write_field(text: &mut Vec<u8>, name: &str, value: &Value) -> Range<usize> {
+    if text.len() > 1 {
+        text.push(b',');
+    }
+    let writes = "values are written to memory";
+    serde_json::to_writer(&mut *text, name).expect(writes);
+    text.push(b':');
+    let from = text.len();
+    serde_json::to_writer(&mut *text, value).expect(writes);
+    from..text.len()
+}
+
+/// Reads what was written as JSON, however deep it is: whoever let it in has limited that.
+pub(crate) fn parse(text: &str) -> Value {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.disable_recursion_limit();
+    Value::deserialize(&mut reader).expect("what was written as JSON is JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn stored(object: Value) -> Stored {
+        Stored::new(&Arc::new(object))
+    }
+
+    #[test]
+    fn an_object_is_the_same_after_it_was_kept() {
+        let mut deep = json!(1);
+        for _ in 0..250 {
+            deep = json!({ "x": deep });
+        }
+        for object in [
+            json!({}),
+            json!({ "action": "a", "apiVersion": "v1", "kind": "Event", "metadata": { "name": "\"\u{1}é" } }),
+            json!({ "spec": { "a": 0.1, "b": 1e300, "c": 2_071_723.049_165_725_4, "d": -1, "e": u64::MAX, "f": null } }),
+            json!({ "spec": deep }),
+        ] {
+            assert_eq!(*stored(object.clone()).value(), object);
+        }
+    }
+
+    #[test]
+    fn the_type_comes_first_and_can_be_left_out() {
+        let event = stored(json!({ "action": "a", "apiVersion": "v1", "kind": "Event", "metadata": {} }));
+        assert_eq!(event.text(), r#"{"kind":"Event","apiVersion":"v1","action":"a","metadata":{}}"#);
+        assert_eq!(event.text_without_type(), r#""action":"a","metadata":{}}"#);
+        assert_eq!(stored(json!({ "kind": "Event", "apiVersion": "v1" })).text_without_type(), "}");
+        assert_eq!(stored(json!({ "a": 1 })).text_without_type(), r#""a":1}"#);
+    }
+
+    #[test]
+    fn fields_are_found_in_the_text_as_in_the_values() {
+        let object = Arc::new(json!({
+            "kind": "Pod", "metadata": { "name": "a", "labels": { "x": "1", "é\"": "2" } },
+            "spec": { "nodeName": "n", "list": [1], "none": null },
+        }));
+        let (held, alone) = (Stored::new(&object), stored(Value::clone(&object)));
+        for path in [
+            &["metadata", "labels"][..],
+            &["metadata", "labels", "é\""],
+            &["spec", "nodeName"],
+            &["spec", "nodeName", "below"],
+            &["spec", "list"],
+            &["spec", "none"],
+            &["status", "phase"],
+            &["kind"],
+        ] {
+            assert_eq!(alone.at(path), object::at(&object, path).cloned(), "{path:?}");
+            assert_eq!(held.at(path), alone.at(path), "{path:?}");
+        }
+        assert_eq!(stored(json!({})).at(&["metadata", "name"]), None);
+    }
+
+    #[test]
+    fn values_live_while_somebody_holds_them() {
+        let object = stored(json!({ "a": 1 }));
+        let value = object.value();
+        assert!(Arc::ptr_eq(&value, &object.value()));
+        let gone = Arc::downgrade(&value);
+        drop(value);
+        assert!(gone.upgrade().is_none());
+    }
+}

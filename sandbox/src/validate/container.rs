@@ -1,0 +1,375 @@
+//! Containers of pods.
+//!
+//! # Upstream
+//! `validateContainerCommon` of `pkg/apis/core/validation`
+
+use std::collections::BTreeSet;
+
+use super::place::{Errors, Place};
+use super::{names, pod, resources, shown};
+use crate::status::FieldError;
+
+/// What holds for all containers, the ones that prepare included.
+pub(super) fn check(container: &Place<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
+    let name = container.get("name");
+    if name.is_empty() {
+        errors.push(name.required(""));
+    } else {
+        name.follows(names::label, errors);
+    }
+    if container.get("image").is_empty() {
+        errors.push(container.get("image").required(""));
+    }
+    container.get("terminationMessagePolicy").one_of(&["File", "FallbackToLogsOnError"], errors);
+    ports(&container.get("ports"), errors);
+    for variable in container.get("env").items() {
+        environment(&variable, errors);
+    }
+    for source in container.get("envFrom").items() {
+        environment_from(&container.get("envFrom"), &source, errors);
+    }
+    mounts(&container.get("volumeMounts"), volumes, errors);
+    container.get("imagePullPolicy").one_of(&["Always", "IfNotPresent", "Never"], errors);
+    resources::check(&container.get("resources"), resources::container_name, errors);
+    security(&container.get("securityContext"), errors);
+}
+
+fn ports(ports: &Place<'_, '_>, errors: &mut Errors) {
+    let mut names = BTreeSet::new();
+    for port in ports.items() {
+        let (name, number, host) = (port.get("name"), port.get("containerPort"), port.get("hostPort"));
+        if !name.is_empty() {
+            let before = errors.len();
+            name.follows(names::port_name, errors);
+            if errors.len() == before && !names.insert(name.text()) {
+                errors.push(name.duplicate());
+            }
+        }
+        if number.number().unwrap_or(0) == 0 {
+            errors.push(number.required(""));
+        } else {
+            names::port_number(&number, errors);
+        }
+        if host.number().unwrap_or(0) != 0 {
+            names::port_number(&host, errors);
+        }
+        port.get("protocol").one_of(&["SCTP", "TCP", "UDP"], errors);
+    }
+}
+
+/// Ports of the node, which no two containers can have; on the node's own network they are those of the containers.
+pub(super) fn host_ports(spec: &Place<'_, '_>, errors: &mut Errors) {
+    let mut taken = BTreeSet::new();
+    let list = spec.get("containers");
+    for container in list.items() {
+        for port in container.get("ports").items() {
+            let host = port.get("hostPort");
+            let Some(number) = host.number().filter(|number| *number != 0) else { continue };
+            let key = format!("{}/{}/{number}", port.get("protocol").text(), port.get("hostIP").text());
+            if !taken.insert(key.clone()) {
+                errors.push(FieldError::duplicate(host.to_string(), key));
+            }
+        }
+    }
+    if spec.get("hostNetwork").is_true() {
+        for container in list.items() {
+            for port in container.get("ports").items() {
+                if port.get("hostPort").value != port.get("containerPort").value {
+                    let detail = "must match `containerPort` when `hostNetwork` is true";
+                    errors.push(port.get("hostPort").invalid(detail));
+                }
+            }
+        }
+    }
+}
+
+const ENVIRONMENT_FIELDS: [&str; 9] = [
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+const CONTAINER_RESOURCES: [&str; 6] = [
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+
+fn environment(variable: &Place<'_, '_>, errors: &mut Errors) {
+    let name = variable.get("name");
+    if name.is_empty() {
+        errors.push(name.required(""));
+    } else {
+        name.follows(names::variable, errors);
+    }
+    let from = variable.get("valueFrom");
+    if from.is_absent() {
+        return;
+    }
+    let mut sources = 0;
+    for source in ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"] {
+        let place = from.get(source);
+        if place.is_absent() {
+            continue;
+        }
+        sources += 1;
+        match source {
+            "fieldRef" => field_path(&place, &ENVIRONMENT_FIELDS, errors),
+            "resourceFieldRef" => resource_of(&place, errors),
+            "configMapKeyRef" | "secretKeyRef" => {
+                place.get("name").follows(names::subdomain, errors);
+                let key = place.get("key");
+                if key.is_empty() {
+                    errors.push(key.required(""));
+                } else {
+                    key.follows(names::config_key, errors);
+                }
+            }
+            _ => {}
+        }
+    }
+    if sources == 0 {
+        errors.push(from.refused(
+            "",
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+        ));
+    } else if !variable.get("value").is_empty() {
+        errors.push(from.refused("", "may not be specified when `value` is not empty"));
+    } else if sources > 1 {
+        errors.push(from.refused("", "may not have more than one field specified at a time"));
+    }
+}
+
+/// A field of the pod that a container is told.
+pub(super) fn field_path(field: &Place<'_, '_>, known: &[&str], errors: &mut Errors) {
+    if field.get("apiVersion").is_empty() {
+        errors.push(field.get("apiVersion").required(""));
+        return;
+    }
+    let path = field.get("fieldPath");
+    if path.is_empty() {
+        errors.push(path.required(""));
+        return;
+    }
+    let plain = path.text();
+    if let Some((map, key)) = plain.strip_suffix(']').and_then(|start| start.split_once("['"))
+        && let Some(key) = key.strip_suffix('\'')
+    {
+        match map {
+            "metadata.annotations" => errors
+                .extend(names::qualified(&key.to_lowercase()).into_iter().map(|problem| path.refused(key, problem))),
+            "metadata.labels" => {
+                errors.extend(names::qualified(key).into_iter().map(|problem| path.refused(key, problem)));
+            }
+            _ => errors.push(path.invalid("does not support subscript")),
+        }
+        return;
+    }
+    let of_pods = [
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.hostNetwork",
+        "status.phase",
+        "metadata.annotations",
+        "metadata.labels",
+    ];
+    if !ENVIRONMENT_FIELDS.contains(&plain) && !of_pods.contains(&plain) {
+        errors.push(path.invalid(format!("error converting fieldPath: field label not supported: {plain}")));
+    } else if !known.contains(&plain) {
+        errors.push(path.unsupported(known));
+    }
+}
+
+/// A resource of a container that a container is told.
+pub(super) fn resource_of(field: &Place<'_, '_>, errors: &mut Errors) {
+    let resource = field.get("resource");
+    let is_huge_pages = |name: &str| {
+        name.strip_prefix("limits.")
+            .or(name.strip_prefix("requests."))
+            .is_some_and(|name| name.starts_with("hugepages-"))
+    };
+    if resource.is_empty() {
+        errors.push(resource.required(""));
+    } else if !CONTAINER_RESOURCES.contains(&resource.text()) && !is_huge_pages(resource.text()) {
+        errors.push(resource.unsupported(&CONTAINER_RESOURCES));
+    }
+}
+
+fn environment_from(list: &Place<'_, '_>, source: &Place<'_, '_>, errors: &mut Errors) {
+    let prefix = source.get("prefix");
+    if !prefix.is_empty() {
+        prefix.follows(names::variable, errors);
+    }
+    let mut sources = 0;
+    for field in ["configMapRef", "secretRef"] {
+        let place = source.get(field);
+        if place.is_given() {
+            sources += 1;
+            let name = place.get("name");
+            if name.is_empty() {
+                errors.push(name.required(""));
+            } else {
+                name.follows(names::subdomain, errors);
+            }
+        }
+    }
+    match sources {
+        0 => errors.push(list.refused("", "must specify one of: `configMapRef` or `secretRef`")),
+        1 => {}
+        _ => errors.push(list.refused("", "may not have more than one field specified at a time")),
+    }
+}
+
+fn mounts(mounts: &Place<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
+    let mut paths = BTreeSet::new();
+    for mount in mounts.items() {
+        let (name, path) = (mount.get("name"), mount.get("mountPath"));
+        if name.is_empty() {
+            errors.push(name.required(""));
+        }
+        if !volumes.contains(name.text()) {
+            errors.push(name.not_found());
+        }
+        if path.is_empty() {
+            errors.push(path.required(""));
+        }
+        if !paths.insert(path.text()) {
+            errors.push(path.invalid("must be unique"));
+        }
+        for field in ["subPath", "subPathExpr"] {
+            let within = mount.get(field);
+            if !within.is_empty() {
+                let shown = mounts.named(field);
+                descending_path(&shown.holding(within.value), errors);
+            }
+        }
+        let propagation = mount.get("mountPropagation");
+        if propagation.is_given() {
+            let shown = mounts.named("mountPropagation").holding(propagation.value);
+            shown.one_of(&["Bidirectional", "HostToContainer", "None"], errors);
+        }
+    }
+}
+
+/// A path that stays below where it starts.
+pub(super) fn descending_path(path: &Place<'_, '_>, errors: &mut Errors) {
+    if path.text().starts_with('/') {
+        errors.push(path.invalid("must be a relative path"));
+    }
+    no_way_up(path, errors);
+}
+
+pub(super) fn no_way_up(path: &Place<'_, '_>, errors: &mut Errors) {
+    if path.text().split('/').any(|part| part == "..") {
+        errors.push(path.invalid("must not contain '..'"));
+    }
+}
+
+/// Probes and hooks.
+pub(super) fn handlers(container: &Place<'_, '_>, errors: &mut Errors) {
+    for hook in ["postStart", "preStop"] {
+        let lifecycle = container.get("lifecycle");
+        let hook = lifecycle.get(hook);
+        if hook.is_given() {
+            handler(&hook, errors);
+        }
+    }
+    for (name, must_succeed_once) in [("livenessProbe", true), ("readinessProbe", false), ("startupProbe", true)] {
+        let probe = container.get(name);
+        if probe.is_absent() {
+            continue;
+        }
+        handler(&probe, errors);
+        for field in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
+        {
+            probe.get(field).not_negative(errors);
+        }
+        let grace = probe.get("terminationGracePeriodSeconds");
+        if grace.number().is_some_and(|seconds| seconds <= 0) {
+            errors.push(grace.invalid("must be greater than 0"));
+        }
+        let successes = probe.get("successThreshold");
+        if must_succeed_once && successes.number() != Some(1) {
+            errors.push(successes.invalid("must be 1"));
+        }
+        if !must_succeed_once && grace.is_given() {
+            errors.push(grace.invalid("must not be set for readinessProbes"));
+        }
+    }
+}
+
+fn handler(handler: &Place<'_, '_>, errors: &mut Errors) {
+    let mut handlers = 0;
+    for field in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
+        let place = handler.get(field);
+        if place.is_absent() {
+            continue;
+        }
+        handlers += 1;
+        if handlers > 1 {
+            errors.push(place.forbidden("may not specify more than 1 handler type"));
+            continue;
+        }
+        match field {
+            "exec" if place.get("command").is_empty() => errors.push(place.get("command").required("")),
+            "httpGet" => {
+                if place.get("path").is_empty() {
+                    errors.push(place.get("path").required(""));
+                }
+                names::port(&place.get("port"), errors);
+                place.get("scheme").one_of(&["HTTP", "HTTPS"], errors);
+                for header in place.get("httpHeaders").items() {
+                    let name = header.get("name");
+                    let shown = place.get("httpHeaders");
+                    errors.extend(
+                        names::http_header(name.text()).into_iter().map(|problem| shown.refused(name.text(), problem)),
+                    );
+                }
+            }
+            "tcpSocket" | "grpc" => names::port(&place.get("port"), errors),
+            _ => {}
+        }
+    }
+    if handlers == 0 {
+        errors.push(handler.required("must specify a handler type"));
+    }
+}
+
+/// The fields of a security context, in the order of the Go type.
+const SECURITY_CONTEXT: [(&str, &str, &str); 12] = [
+    ("Capabilities", "capabilities", "null"),
+    ("Privileged", "privileged", "null"),
+    ("SELinuxOptions", "seLinuxOptions", "null"),
+    ("WindowsOptions", "windowsOptions", "null"),
+    ("RunAsUser", "runAsUser", "null"),
+    ("RunAsGroup", "runAsGroup", "null"),
+    ("RunAsNonRoot", "runAsNonRoot", "null"),
+    ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem", "null"),
+    ("AllowPrivilegeEscalation", "allowPrivilegeEscalation", "null"),
+    ("ProcMount", "procMount", "null"),
+    ("SeccompProfile", "seccompProfile", "null"),
+    ("AppArmorProfile", "appArmorProfile", "null"),
+];
+
+fn security(context: &Place<'_, '_>, errors: &mut Errors) {
+    if context.is_absent() {
+        return;
+    }
+    pod::user_id(&context.get("runAsUser"), errors);
+    pod::user_id(&context.get("runAsGroup"), errors);
+    pod::seccomp(&context.get("seccompProfile"), errors);
+    if *context.get("allowPrivilegeEscalation").value == serde_json::Value::Bool(false)
+        && context.get("privileged").is_true()
+    {
+        let text = shown::go(context.value, &SECURITY_CONTEXT);
+        errors.push(context.shown(text, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"));
+    }
+}

@@ -1,0 +1,163 @@
+//! Metadata of all objects.
+//!
+//! # Upstream
+//! `apimachinery/pkg/api/validation/objectmeta.go`
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::names::{self, Rule};
+use super::place::{Errors, Place, immutable};
+use super::shown;
+use crate::kinds::Kind;
+use crate::object::{finalizers, is_terminating};
+use crate::status::FieldError;
+
+/// How objects of a kind are named.
+fn rule_of(kind: &Kind) -> Rule {
+    match (&*kind.resource.group, &*kind.resource.plural) {
+        ("", "namespaces" | "services") | ("apps", "statefulsets") => names::label,
+        ("rbac.authorization.k8s.io", _) => names::path_segment,
+        _ => names::subdomain,
+    }
+}
+
+pub(super) fn object(kind: &Kind, metadata: &Place<'_, '_>, errors: &mut Errors) {
+    let rule = rule_of(kind);
+    let prefix = metadata.get("generateName");
+    if !prefix.is_empty() {
+        // A hyphen at its end is followed by something.
+        let whole = prefix.text().strip_suffix('-').map(|start| format!("{start}a"));
+        errors
+            .extend(rule(whole.as_deref().unwrap_or(prefix.text())).into_iter().map(|problem| prefix.invalid(problem)));
+    }
+    let name = metadata.get("name");
+    if name.is_empty() {
+        errors.push(name.required("name or generateName is required"));
+    } else {
+        name.follows(rule, errors);
+    }
+    metadata.get("generation").not_negative(errors);
+    labels(&metadata.get("labels"), errors);
+    annotations(&metadata.get("annotations"), errors);
+    owners(&metadata.get("ownerReferences"), errors);
+    check_finalizers(&metadata.get("finalizers"), errors);
+}
+
+pub(super) fn labels(labels: &Place<'_, '_>, errors: &mut Errors) {
+    for (key, value) in labels.value.as_object().into_iter().flatten() {
+        errors.extend(names::qualified(key).into_iter().map(|problem| labels.refused(key.as_str(), problem)));
+        let value = value.as_str().unwrap_or_default();
+        errors.extend(names::label_value(value).into_iter().map(|problem| labels.refused(value, problem)));
+    }
+}
+
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+pub(super) fn annotations(annotations: &Place<'_, '_>, errors: &mut Errors) {
+    let mut size = 0;
+    for (key, value) in annotations.value.as_object().into_iter().flatten() {
+        size += key.len() + value.as_str().unwrap_or_default().len();
+        // The prefix may be of upper case, for those who have it so.
+        if !kcm_api::name::is_label_key(key) {
+            let problems = names::qualified(&key.to_lowercase());
+            errors.extend(problems.into_iter().map(|problem| annotations.refused(key.as_str(), problem)));
+        }
+    }
+    if size > ANNOTATIONS_LIMIT {
+        errors.push(FieldError::too_long(annotations.to_string(), ANNOTATIONS_LIMIT));
+    }
+}
+
+/// How many controllers are told of.
+const MOST_CONTROLLERS: usize = 10;
+/// As many bytes of the owners are shown with each.
+const SHOWN_OF_OWNERS: usize = 16 * 1024;
+
+fn owners(owners: &Place<'_, '_>, errors: &mut Errors) {
+    let mut controller: Option<String> = None;
+    let (mut controllers, mut all) = (0, None);
+    for owner in owners.list() {
+        let here = owners.index(0, owner);
+        let version = here.get("apiVersion");
+        let (group, _) = version.text().split_once('/').unwrap_or_default();
+        if version.is_empty() || version.text().matches('/').count() > 1 {
+            errors.push(owners.named("apiVersion").refused(version.text(), "version must not be empty"));
+        }
+        for field in ["kind", "name", "uid"] {
+            if here.get(field).is_empty() {
+                errors.push(owners.named(field).refused("", "must not be empty"));
+            }
+        }
+        let (kind, name) = (here.get("kind").text(), here.get("name").text());
+        if kind == "Event" && matches!(version.text(), "v1" | "events.k8s.io/v1") {
+            let detail = format!("{group}/v1, Kind=Event is disallowed from being an owner");
+            errors.push(owners.shown(shown::json(owner), detail));
+        }
+        if here.get("controller").is_true() {
+            let this = format!("{kind}/{name}");
+            controllers += 1;
+            if controllers > MOST_CONTROLLERS {
+                continue;
+            }
+            if let Some(first) = &controller {
+                let detail = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                );
+                let all = all.get_or_insert_with(|| {
+                    let text = shown::json(owners.value);
+                    let end = text.floor_char_boundary(SHOWN_OF_OWNERS);
+                    text[..end].to_owned()
+                });
+                errors.push(owners.shown(all.as_str(), detail));
+            } else {
+                controller = Some(this);
+            }
+        }
+    }
+}
+
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+const NOT_A_FINALIZER: &str = "name is neither a standard finalizer name nor is it fully qualified";
+
+fn check_finalizers(finalizers: &Place<'_, '_>, errors: &mut Errors) {
+    for item in finalizers.items() {
+        let name = item.text();
+        errors.extend(names::qualified(name).into_iter().map(|problem| finalizers.refused(name, problem)));
+        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+            errors.push(item.invalid(NOT_A_FINALIZER));
+        }
+    }
+    let has = |name: &str| finalizers.list().iter().any(|item| item == name);
+    if has("orphan") && has("foregroundDeletion") {
+        errors.push(finalizers.invalid("finalizer orphan and foregroundDeletion cannot be both set"));
+    }
+}
+
+/// The finalizers of the content of a namespace.
+pub(super) fn namespace_finalizers(finalizers: &Place<'_, '_>, errors: &mut Errors) {
+    for item in finalizers.items() {
+        let name = item.text();
+        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+            errors.push(finalizers.refused(name, NOT_A_FINALIZER));
+        }
+    }
+}
+
+pub(super) fn change(old: &Value, new: &Value, errors: &mut Errors) {
+    for field in ["name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        immutable(old, new, &format!("metadata.{field}"), errors);
+    }
+    if is_terminating(old) {
+        let known: BTreeSet<&str> = finalizers(old).into_iter().collect();
+        let added: Vec<&str> = finalizers(new).into_iter().filter(|name| !known.contains(name)).collect();
+        if !added.is_empty() {
+            let added = added.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+            errors.push(FieldError::forbidden(
+                "metadata.finalizers",
+                format!("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{added}}}"),
+            ));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Values with the paths that they are at, which is what errors are about.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::status::FieldError;
+
+/// What is found wrong.
+pub(super) type Errors = Vec<FieldError>;
+
+static ABSENT: Value = Value::Null;
+
+/// A value within an object, there or not. Paths cost nothing until an error is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'v, 'p> {
+    pub(super) value: &'v Value,
+    parent: Option<&'p Self>,
+    step: Step<'p>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    /// One field, or several with dots between them.
+    Field(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl fmt::Display for Place<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            parent.fmt(f)?;
+        }
+        match self.step {
+            Step::Index(index) => write!(f, "[{index}]"),
+            Step::Key(key) => write!(f, "[{key}]"),
+            Step::Field("") => Ok(()),
+            Step::Field(field) => {
+                let is_first = self.parent.is_none_or(|parent| matches!(parent.step, Step::Field("")));
+                if is_first { f.write_str(field) } else { write!(f, ".{field}") }
+            }
+        }
+    }
+}
+
+impl<'v> Place<'v, '_> {
+    /// A whole object.
+    pub(super) const fn root(value: &'v Value) -> Self {
+        Self { value, parent: None, step: Step::Field("") }
+    }
+
+    /// A field, or one further down with dots between the names.
+    pub(super) fn get<'q>(&'q self, path: &'q str) -> Place<'v, 'q> {
+        let value = path.split('.').try_fold(self.value, |value, field| value.get(field)).unwrap_or(&ABSENT);
+        Place { value, parent: Some(self), step: Step::Field(path) }
+    }
+
+    /// An entry of a map, as paths show them.
+    pub(super) fn key<'q>(&'q self, key: &'q str) -> Place<'v, 'q> {
+        Place { value: self.value.get(key).unwrap_or(&ABSENT), parent: Some(self), step: Step::Key(key) }
+    }
+
+    /// A place of the same value under another name, for errors that upstream reports elsewhere.
+    pub(super) const fn named<'q>(&'q self, path: &'q str) -> Place<'v, 'q> {
+        Place { value: self.value, parent: Some(self), step: Step::Field(path) }
+    }
+
+    /// The same place with another value.
+    pub(super) const fn holding(self, value: &'v Value) -> Self {
+        Self { value, ..self }
+    }
+
+    pub(super) const fn index<'q>(&'q self, index: usize, value: &'v Value) -> Place<'v, 'q> {
+        Place { value, parent: Some(self), step: Step::Index(index) }
+    }
+
+    pub(super) fn items<'q>(&'q self) -> impl Iterator<Item = Place<'v, 'q>> {
+        self.list().iter().enumerate().map(|(index, value)| self.index(index, value))
+    }
+
+    pub(super) fn list(&self) -> &'v [Value] {
+        self.value.as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// The entries of a map, by key.
+    pub(super) fn entries<'q>(&'q self) -> impl Iterator<Item = (&'v str, Place<'v, 'q>)>
+    where
+        'v: 'q,
+    {
+        self.value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| (key.as_str(), Place { value, parent: Some(self), step: Step::Key(key) }))
+    }
+
+    pub(super) fn is_absent(&self) -> bool {
+        self.value.is_null()
+    }
+
+    pub(super) fn is_given(&self) -> bool {
+        !self.value.is_null()
+    }
+
+    /// Absent, or an empty text, list or map.
+    pub(super) fn is_empty(&self) -> bool {
+        match self.value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(map) => map.is_empty(),
+            Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    /// The text, empty where there is none.
+    pub(super) fn text(&self) -> &'v str {
+        self.value.as_str().unwrap_or_default()
+    }
+
+    pub(super) fn number(&self) -> Option<i64> {
+        self.value.as_i64()
+    }
+
+    pub(super) fn is_true(&self) -> bool {
+        *self.value == Value::Bool(true)
+    }
+
+    pub(super) fn required(&self, detail: &str) -> FieldError {
+        FieldError::required(self.to_string(), detail)
+    }
+
+    pub(super) fn forbidden(&self, detail: &str) -> FieldError {
+        FieldError::forbidden(self.to_string(), detail)
+    }
+
+    pub(super) fn duplicate(&self) -> FieldError {
+        FieldError::duplicate(self.to_string(), self.value.clone())
+    }
+
+    pub(super) fn not_found(&self) -> FieldError {
+        FieldError::not_found(self.to_string(), self.text())
+    }
+
+    pub(super) fn unsupported(&self, supported: &[&str]) -> FieldError {
+        FieldError::not_supported(self.to_string(), self.value.clone(), supported)
+    }
+
+    /// The value cannot be.
+    pub(super) fn invalid(&self, detail: impl Into<String>) -> FieldError {
+        FieldError::invalid(self.to_string(), self.value.clone(), detail)
+    }
+
+    /// Something at this place cannot be.
+    pub(super) fn refused(&self, value: impl Into<Value>, detail: impl Into<String>) -> FieldError {
+        FieldError::invalid(self.to_string(), value, detail)
+    }
+
+    /// The value cannot be, and is shown so.
+    pub(super) fn shown(&self, text: impl Into<String>, detail: impl Into<String>) -> FieldError {
+        FieldError::invalid_shown(self.to_string(), text, detail)
+    }
+
+    /// Refuses numbers below 0.
+    pub(super) fn not_negative(&self, errors: &mut Errors) {
+        if self.number().is_some_and(|number| number < 0) {
+            errors.push(self.invalid(NOT_NEGATIVE));
+        }
+    }
+
+    /// Refuses texts that are not among those known; an empty text is one of them only where it is listed.
+    pub(super) fn one_of(&self, known: &[&str], errors: &mut Errors) {
+        if self.is_given() && !known.contains(&self.text()) {
+            errors.push(self.unsupported(known));
+        }
+    }
+}
+
+pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+pub(super) const IMMUTABLE: &str = "field is immutable";
+
+/// Refuses a change of `path`.
+pub(super) fn immutable(old: &Value, new: &Value, path: &str, errors: &mut Errors) {
+    let (old, new) = (Place::root(old), Place::root(new));
+    let (before, after) = (old.get(path), new.get(path));
+    if before.value != after.value {
+        errors.push(after.shown(super::shown::json(after.value), IMMUTABLE));
+    }
+}

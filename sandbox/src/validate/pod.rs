@@ -1,0 +1,223 @@
+//! Pods and what they are made from.
+//!
+//! # Upstream
+//! `ValidatePodSpec` of `pkg/apis/core/validation`
+
+use std::collections::BTreeSet;
+
+use super::place::{Errors, Place};
+use super::{container, metadata, names, scheduling, volume};
+use crate::status::FieldError;
+
+/// Where a pod's specification stands, as far as rules differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    NewPod,
+    StoredPod,
+    Template,
+}
+
+/// A pod template: its metadata, without `metadata` in paths, and its specification.
+pub(super) fn template(template: &Place<'_, '_>, errors: &mut Errors) {
+    let meta = template.get("metadata");
+    for (field, check) in
+        [("labels", metadata::labels as fn(&Place<'_, '_>, &mut Errors)), ("annotations", metadata::annotations)]
+    {
+        let (values, shown) = (meta.get(field), template.get(field));
+        check(&shown.holding(values.value), errors);
+    }
+    spec(&template.get("spec"), Of::Template, errors);
+}
+
+pub(super) fn spec(spec: &Place<'_, '_>, of: Of, errors: &mut Errors) {
+    let volumes = volume::all(spec, errors);
+    containers(spec, &volumes, errors);
+    if !spec.get("ephemeralContainers").is_empty() {
+        match of {
+            Of::Template => errors
+                .push(spec.get("ephemeralContainers").forbidden("ephemeral containers not allowed in pod template")),
+            Of::NewPod => errors.push(spec.get("ephemeralContainers").forbidden("cannot be set on create")),
+            Of::StoredPod => {}
+        }
+    }
+    spec.get("restartPolicy").one_of(&["Always", "OnFailure", "Never"], errors);
+    dns(spec, errors);
+    metadata::labels(&spec.get("nodeSelector"), errors);
+    security(spec, errors);
+    scheduling::affinity(&spec.get("affinity"), errors);
+    for gate in spec.get("readinessGates").items() {
+        gate.get("conditionType").follows(names::qualified, errors);
+    }
+    scheduling::gates(spec, errors);
+    scheduling::spread(&spec.get("topologySpreadConstraints"), errors);
+    for (field, rule) in [
+        ("serviceAccountName", names::subdomain as names::Rule),
+        ("nodeName", names::subdomain),
+        ("hostname", names::label),
+        ("subdomain", names::label),
+        ("priorityClassName", names::subdomain),
+        ("runtimeClassName", names::subdomain),
+    ] {
+        let name = spec.get(field);
+        if !name.is_empty() {
+            name.follows(rule, errors);
+        }
+    }
+    let deadline = spec.get("activeDeadlineSeconds");
+    if deadline.number().is_some_and(|seconds| !(1..=i64::from(i32::MAX)).contains(&seconds)) {
+        errors.push(deadline.invalid("must be between 1 and 2147483647, inclusive"));
+    }
+    scheduling::tolerations(&spec.get("tolerations"), errors);
+    for alias in spec.get("hostAliases").items() {
+        alias.get("ip").follows(names::ip, errors);
+        for name in alias.get("hostnames").items() {
+            name.follows(names::subdomain, errors);
+        }
+    }
+    spec.get("preemptionPolicy").one_of(&["PreemptLowerPriority", "Never"], errors);
+    let os = spec.get("os");
+    if os.is_given() && !matches!(os.get("name").text(), "linux" | "windows") {
+        errors.push(FieldError::not_supported(os.to_string(), os.get("name").text(), &["linux", "windows"]));
+    }
+}
+
+fn containers(spec: &Place<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
+    let list = spec.get("containers");
+    if list.is_empty() {
+        errors.push(list.required(""));
+        return;
+    }
+    let mut names = BTreeSet::new();
+    for item in list.items() {
+        container::check(&item, volumes, errors);
+        container::handlers(&item, errors);
+        let name = item.get("name");
+        if !name.is_empty() && !names.insert(name.text()) {
+            errors.push(name.duplicate());
+        }
+        let image = item.get("image");
+        if image.text().trim() != image.text() {
+            errors.push(image.invalid("must not have leading or trailing whitespace"));
+        }
+    }
+    container::host_ports(spec, errors);
+    for item in spec.get("initContainers").items() {
+        container::check(&item, volumes, errors);
+        let name = item.get("name");
+        if !name.is_empty() && !names.insert(name.text()) {
+            errors.push(name.duplicate());
+        }
+        if item.get("restartPolicy").text() == "Always" {
+            container::handlers(&item, errors);
+        } else {
+            for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+                if item.get(field).is_given() {
+                    let detail = "may not be set for init containers without restartPolicy=Always";
+                    errors.push(item.get(field).forbidden(detail));
+                }
+            }
+        }
+    }
+}
+
+fn dns(spec: &Place<'_, '_>, errors: &mut Errors) {
+    let policy = spec.get("dnsPolicy");
+    policy.one_of(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], errors);
+    let config = spec.get("dnsConfig");
+    if policy.text() == "None" {
+        if config.is_absent() {
+            errors.push(config.required("must provide `dnsConfig` when `dnsPolicy` is None"));
+        } else if config.get("nameservers").is_empty() {
+            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            errors.push(config.get("nameservers").required(detail));
+        }
+    }
+    for server in config.get("nameservers").items() {
+        server.follows(names::ip, errors);
+    }
+}
+
+const IDS: &str = "must be between 0 and 2147483647, inclusive";
+
+fn security(spec: &Place<'_, '_>, errors: &mut Errors) {
+    let context = spec.get("securityContext");
+    for id in ["fsGroup", "runAsUser", "runAsGroup"] {
+        user_id(&context.get(id), errors);
+    }
+    for group in context.get("supplementalGroups").items() {
+        user_id(&group, errors);
+    }
+    if spec.get("shareProcessNamespace").is_true() && spec.get("hostPID").is_true() {
+        let place = context.get("shareProcessNamespace");
+        errors.push(place.refused(true, "ShareProcessNamespace and HostPID cannot both be enabled"));
+    }
+    for sysctl in context.get("sysctls").items() {
+        let name = sysctl.get("name");
+        if name.is_empty() {
+            errors.push(name.required(""));
+        } else if !is_sysctl(name.text()) {
+            errors.push(name.invalid("must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"));
+        }
+    }
+    seccomp(&context.get("seccompProfile"), errors);
+}
+
+fn is_sysctl(name: &str) -> bool {
+    let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.len() <= 253
+        && name.split(['.', '/']).all(|part| {
+            let bytes = part.as_bytes();
+            bytes.first().is_some_and(is_end)
+                && bytes.last().is_some_and(is_end)
+                && bytes.iter().all(|byte| is_end(byte) || b"-_".contains(byte))
+        })
+}
+
+pub(super) fn user_id(id: &Place<'_, '_>, errors: &mut Errors) {
+    if id.number().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
+        errors.push(id.invalid(IDS));
+    }
+}
+
+pub(super) fn seccomp(profile: &Place<'_, '_>, errors: &mut Errors) {
+    if profile.is_absent() {
+        return;
+    }
+    let kind = profile.get("type");
+    let file = profile.get("localhostProfile");
+    match kind.text() {
+        "Localhost" if file.is_empty() => {
+            errors.push(file.required("must be set when seccomp type is Localhost "));
+        }
+        "Localhost" => {}
+        "RuntimeDefault" | "Unconfined" => {
+            if file.is_given() {
+                errors.push(file.invalid("can only be set when seccomp type is Localhost"));
+            }
+        }
+        "" => errors.push(kind.required("type is required when seccompProfile is set")),
+        _ => errors.push(kind.unsupported(&["Localhost", "RuntimeDefault", "Unconfined"])),
+    }
+}
+
+/// What a pod's status may not say.
+pub(super) fn status(status: &Place<'_, '_>, errors: &mut Errors) {
+    let node = status.get("nominatedNodeName");
+    if !node.is_empty() {
+        node.follows(names::subdomain, errors);
+    }
+    for address in status.get("podIPs").items() {
+        errors.extend(
+            names::ip(address.get("ip").text())
+                .into_iter()
+                .map(|problem| address.refused(address.get("ip").text(), problem)),
+        );
+    }
+}
+
+/// Pods that wait have no node yet.
+pub(super) fn gated(spec: &Place<'_, '_>, is_new: bool, errors: &mut Errors) {
+    if is_new && !spec.get("schedulingGates").is_empty() && spec.get("nodeName").is_given() {
+        errors.push(spec.get("nodeName").forbidden("cannot be set until all schedulingGates have been cleared"));
+    }
+}

@@ -1,0 +1,208 @@
+//! Budgets of disruptions, and autoscalers.
+//!
+//! # Upstream
+//! `pkg/apis/policy/validation`, `pkg/apis/autoscaling/validation`
+
+use super::place::{Errors, Place};
+use super::workloads::{at_most_all, number_or_percent};
+use super::{names, selector, shown};
+use crate::defaults::Quantity;
+
+const BUDGET: [(&str, &str, &str); 4] = [
+    ("MinAvailable", "minAvailable", "null"),
+    ("Selector", "selector", "null"),
+    ("MaxUnavailable", "maxUnavailable", "null"),
+    ("UnhealthyPodEvictionPolicy", "unhealthyPodEvictionPolicy", "null"),
+];
+
+pub(super) fn budget(object: &Place<'_, '_>, errors: &mut Errors) {
+    let spec = object.get("spec");
+    let (min, max) = (spec.get("minAvailable"), spec.get("maxUnavailable"));
+    if min.is_given() && max.is_given() {
+        let text = shown::go(spec.value, &BUDGET);
+        errors.push(spec.shown(text, "minAvailable and maxUnavailable cannot be both set"));
+    }
+    for bound in [&min, &max] {
+        if bound.is_given() {
+            number_or_percent(bound, errors);
+            at_most_all(bound, errors);
+        }
+    }
+    selector::check(&spec.get("selector"), errors);
+    spec.get("unhealthyPodEvictionPolicy").one_of(&["AlwaysAllow", "IfHealthyBudget"], errors);
+}
+
+pub(super) fn budget_status(object: &Place<'_, '_>, errors: &mut Errors) {
+    let status = object.get("status");
+    for field in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+        status.get(field).not_negative(errors);
+    }
+}
+
+pub(super) fn autoscaler(object: &Place<'_, '_>, errors: &mut Errors) {
+    let spec = object.get("spec");
+    let metrics = spec.get("metrics");
+    let (min, max) = (spec.get("minReplicas"), spec.get("maxReplicas"));
+    let least = min.number().unwrap_or(1);
+    if least < 1 {
+        errors.push(min.invalid("must be greater than or equal to 1"));
+    }
+    let most = max.number().unwrap_or(0);
+    if most < 1 {
+        errors.push(max.required("must be set and greater than 0"));
+    }
+    if most < least {
+        errors.push(max.refused(most, "must be greater than or equal to `minReplicas`"));
+    }
+    target(&spec.get("scaleTargetRef"), errors);
+    for metric in metrics.items() {
+        check_metric(&metric, errors);
+    }
+    if least == 0 {
+        errors.push(
+            metrics
+                .forbidden("must specify at least one Object or External metric to support scaling to zero replicas"),
+        );
+    }
+    for direction in ["scaleUp", "scaleDown"] {
+        let behavior = spec.get("behavior");
+        rules(&behavior.get(direction), errors);
+    }
+}
+
+fn target(target: &Place<'_, '_>, errors: &mut Errors) {
+    for field in ["kind", "name"] {
+        let place = target.get(field);
+        if place.is_empty() {
+            errors.push(place.required(""));
+        } else {
+            place.follows(names::path_segment, errors);
+        }
+    }
+    let version = target.get("apiVersion");
+    // Only what belongs to the core has no group, and there is little of it that scales.
+    if version.is_empty() && target.get("kind").text() != "ReplicationController" {
+        errors.push(version.refused("", "apiVersion must specify API group"));
+    }
+}
+
+/// Types of metrics and the fields that hold them.
+const METRICS: [(&str, &str); 5] = [
+    ("ContainerResource", "containerResource"),
+    ("External", "external"),
+    ("Object", "object"),
+    ("Pods", "pods"),
+    ("Resource", "resource"),
+];
+
+fn check_metric(metric: &Place<'_, '_>, errors: &mut Errors) {
+    let kind = metric.get("type");
+    let Some((_, field)) = METRICS.iter().find(|(name, _)| *name == kind.text()) else {
+        if kind.is_empty() {
+            errors.push(kind.required("must specify a metric source type"));
+        } else {
+            let known: Vec<&str> = METRICS.iter().map(|(name, _)| *name).collect();
+            // Upstream says so twice: of the type, and of what it would hold.
+            errors.push(kind.unsupported(&known));
+            errors.push(kind.unsupported(&known));
+        }
+        return;
+    };
+    let source = metric.get(field);
+    if source.is_absent() {
+        errors.push(source.required("must populate information for the given metric source"));
+    }
+    for (_, other) in METRICS {
+        if other != *field && metric.get(other).is_given() {
+            errors.push(metric.get(other).forbidden("must populate the given metric source only"));
+        }
+    }
+    if source.is_absent() {
+        return;
+    }
+    let goal = source.get("target");
+    match *field {
+        "resource" | "containerResource" => {
+            let name = source.get("name");
+            if name.is_empty() {
+                errors.push(name.required("must specify a resource name"));
+            }
+            if *field == "containerResource" && source.get("container").is_empty() {
+                errors.push(source.get("container").required("must specify a container"));
+            }
+            resource_goal(&goal, errors);
+        }
+        _ => {
+            let name = source.get("metric.name");
+            if name.is_empty() {
+                errors.push(name.required("must specify a metric name"));
+            }
+            goal.get("type").one_of(&["AverageValue", "Utilization", "Value"], errors);
+            positive(&goal, errors);
+            if *field == "pods" && goal.get("averageValue").is_absent() {
+                errors.push(goal.get("averageValue").required("must specify a positive target averageValue"));
+            }
+        }
+    }
+}
+
+fn positive(goal: &Place<'_, '_>, errors: &mut Errors) {
+    for field in ["value", "averageValue"] {
+        let place = goal.get(field);
+        if Quantity::of(place.value).is_some_and(|amount| amount.is_negative() || amount.is_zero()) {
+            errors.push(place.invalid("must be positive"));
+        }
+    }
+}
+
+fn resource_goal(goal: &Place<'_, '_>, errors: &mut Errors) {
+    goal.get("type").one_of(&["AverageValue", "Utilization", "Value"], errors);
+    positive(goal, errors);
+    let (share, average) = (goal.get("averageUtilization"), goal.get("averageValue"));
+    if share.number().is_some_and(|share| share < 1) {
+        errors.push(share.invalid("must be greater than 0"));
+    }
+    match (share.is_given(), average.is_given()) {
+        (true, true) => {
+            errors.push(average.forbidden("may not set both a target raw value and a target utilization"));
+        }
+        (false, false) => {
+            errors.push(share.required("must set either a target raw value or a target utilization"));
+        }
+        _ => {}
+    }
+}
+
+const LONGEST_WINDOW: i64 = 3600;
+
+fn rules(rules: &Place<'_, '_>, errors: &mut Errors) {
+    if rules.is_absent() {
+        return;
+    }
+    let window = rules.get("stabilizationWindowSeconds");
+    if window.number().is_some_and(|seconds| seconds < 0) {
+        errors.push(window.invalid("must be greater than or equal to zero"));
+    }
+    if window.number().is_some_and(|seconds| seconds > LONGEST_WINDOW) {
+        errors.push(window.invalid(format!("must be less than or equal to {LONGEST_WINDOW}")));
+    }
+    rules.get("selectPolicy").one_of(&["Disabled", "Max", "Min"], errors);
+    let policies = rules.get("policies");
+    if policies.is_empty() {
+        errors.push(policies.required("must specify at least one Policy"));
+    }
+    for policy in policies.items() {
+        policy.get("type").one_of(&["Percent", "Pods"], errors);
+        let (value, period) = (policy.get("value"), policy.get("periodSeconds"));
+        if value.number().unwrap_or(0) <= 0 {
+            errors.push(value.refused(value.number().unwrap_or(0), "must be greater than zero"));
+        }
+        let seconds = period.number().unwrap_or(0);
+        if seconds <= 0 {
+            errors.push(period.refused(seconds, "must be greater than zero"));
+        }
+        if seconds > 1800 {
+            errors.push(period.invalid("must be less than or equal to 1800"));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Volumes of pods, and where volumes come from.
+//!
+//! # Upstream
+//! `ValidateVolumes` and `validateVolumeSource` of `pkg/apis/core/validation`
+
+use std::collections::BTreeSet;
+
+use super::container::{descending_path, field_path, no_way_up, resource_of};
+use super::names;
+use super::place::{Errors, Place};
+use crate::defaults::Quantity;
+
+/// Checks the volumes of a pod and returns their names.
+pub(super) fn all<'a>(spec: &Place<'a, '_>, errors: &mut Errors) -> BTreeSet<&'a str> {
+    let mut known = BTreeSet::new();
+    let list = spec.get("volumes");
+    for volume in list.items() {
+        let name = volume.get("name");
+        source(&volume, spec, errors);
+        if name.is_empty() {
+            errors.push(name.required(""));
+        } else if !kcm_api::name::is_dns_label(name.text()) {
+            name.follows(names::label, errors);
+        } else if !known.insert(volume.value.get("name").and_then(serde_json::Value::as_str).unwrap_or_default()) {
+            errors.push(name.duplicate());
+        }
+    }
+    known
+}
+
+/// Sources in the order in which upstream looks for them; others come after.
+const ORDER: [&str; 12] = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+];
+
+/// The sources of a volume, which has other fields too.
+pub(super) fn in_order<'v>(volume: &Place<'v, '_>, no_sources: &[&str]) -> Vec<&'v str> {
+    let fields = volume.value.as_object().into_iter().flatten();
+    let mut found: Vec<&str> = fields.map(|(field, _)| field.as_str()).filter(|it| !no_sources.contains(it)).collect();
+    found.sort_by_key(|field| ORDER.iter().position(|known| known == field).unwrap_or(ORDER.len()));
+    found
+}
+
+/// Keys of a volume that say nothing of its source.
+const NO_SOURCES: [&str; 1] = ["name"];
+
+fn source(volume: &Place<'_, '_>, spec: &Place<'_, '_>, errors: &mut Errors) {
+    let mut sources = 0;
+    for field in in_order(volume, &NO_SOURCES) {
+        let place = volume.get(field);
+        sources += 1;
+        if sources > 1 {
+            errors.push(place.forbidden("may not specify more than 1 volume type"));
+            continue;
+        }
+        match field {
+            "persistentVolumeClaim" => {
+                let claim = place.get("claimName");
+                if claim.is_empty() {
+                    errors.push(claim.required(""));
+                }
+            }
+            "configMap" => {
+                let name = place.get("name");
+                if name.is_empty() {
+                    errors.push(name.required(""));
+                }
+                mode(&place.get("defaultMode"), errors);
+                key_paths(&place.get("items"), errors);
+            }
+            "secret" => {
+                let name = place.get("secretName");
+                if name.is_empty() {
+                    errors.push(name.required(""));
+                }
+                mode(&place.get("defaultMode"), errors);
+                key_paths(&place.get("items"), errors);
+            }
+            "downwardAPI" => {
+                mode(&place.get("defaultMode"), errors);
+                downward(&place, errors);
+            }
+            "projected" => projected(&place, spec, errors),
+            _ => of_any_kind(field, &place, errors),
+        }
+    }
+}
+
+/// Sources that volumes of pods and of the cluster share.
+pub(super) fn of_any_kind(field: &str, place: &Place<'_, '_>, errors: &mut Errors) {
+    let mut require = |fields: &[&str]| {
+        for field in fields {
+            let place = place.get(field);
+            if place.is_empty() {
+                errors.push(place.required(""));
+            }
+        }
+    };
+    match field {
+        "hostPath" => {
+            let path = place.get("path");
+            if path.is_empty() {
+                errors.push(path.required(""));
+            } else {
+                no_way_up(&path, errors);
+            }
+            let known =
+                ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+            place.get("type").one_of(&known, errors);
+        }
+        "emptyDir" => {
+            let limit = place.get("sizeLimit");
+            if Quantity::of(limit.value).is_some_and(Quantity::is_negative) {
+                errors.push(limit.forbidden("SizeLimit field must be a valid resource quantity"));
+            }
+        }
+        "nfs" => {
+            require(&["server", "path"]);
+            let path = place.get("path");
+            if !path.text().starts_with('/') {
+                errors.push(path.refused(path.text(), "must be an absolute path"));
+            }
+        }
+        "csi" => require(&["driver"]),
+        "gcePersistentDisk" => require(&["pdName"]),
+        "awsElasticBlockStore" | "cinder" => require(&["volumeID"]),
+        _ => {}
+    }
+}
+
+fn mode(mode: &Place<'_, '_>, errors: &mut Errors) {
+    if mode.number().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
+        errors.push(mode.invalid("must be a number between 0 and 0777 (octal), both inclusive"));
+    }
+}
+
+fn key_paths(items: &Place<'_, '_>, errors: &mut Errors) {
+    for item in items.items() {
+        let (key, path) = (item.get("key"), item.get("path"));
+        if key.is_empty() {
+            errors.push(key.required(""));
+        }
+        if path.is_empty() {
+            errors.push(path.required(""));
+        } else {
+            descending_path(&path, errors);
+        }
+        if path.text().starts_with("..") && !path.text().starts_with("../") && path.text() != ".." {
+            errors.push(path.invalid("must not start with '..'"));
+        }
+        mode(&item.get("mode"), errors);
+    }
+}
+
+const DOWNWARD_FIELDS: [&str; 5] =
+    ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
+
+fn downward(source: &Place<'_, '_>, errors: &mut Errors) {
+    for item in source.get("items").items() {
+        // Upstream leaves out which of the items it is.
+        let path = source.named("path").holding(item.get("path").value);
+        if path.is_empty() {
+            errors.push(path.required(""));
+        } else {
+            descending_path(&path, errors);
+        }
+        let field = source.named("fieldRef").holding(item.get("fieldRef").value);
+        let resource = source.named("resourceFieldRef").holding(item.get("resourceFieldRef").value);
+        match (field.is_given(), resource.is_given()) {
+            (true, true) => {
+                errors.push(source.refused("", "fieldRef and resourceFieldRef can not be specified simultaneously"));
+            }
+            (true, false) => field_path(&field, &DOWNWARD_FIELDS, errors),
+            (false, true) => {
+                if resource.get("containerName").is_empty() {
+                    errors.push(resource.get("containerName").required(""));
+                } else {
+                    resource_of(&resource, errors);
+                }
+            }
+            (false, false) => errors.push(source.required("one of fieldRef and resourceFieldRef is required")),
+        }
+    }
+}
+
+fn projected(projected: &Place<'_, '_>, spec: &Place<'_, '_>, errors: &mut Errors) {
+    mode(&projected.get("defaultMode"), errors);
+    let sources = projected.get("sources");
+    for source in sources.items() {
+        for field in ["secret", "configMap"] {
+            let place = source.get(field);
+            if place.is_given() {
+                if place.get("name").is_empty() {
+                    errors.push(place.get("name").required(""));
+                }
+                key_paths(&place.get("items"), errors);
+            }
+        }
+        let down = source.get("downwardAPI");
+        if down.is_given() {
+            downward(&down, errors);
+        }
+        let token = source.get("serviceAccountToken");
+        if token.is_given() {
+            if spec.get("serviceAccountName").is_empty() {
+                errors.push(token.forbidden("must not be specified when serviceAccountName is not set"));
+            }
+            let seconds = token.get("expirationSeconds");
+            if seconds.number().is_some_and(|seconds| seconds < 600) {
+                errors.push(seconds.invalid("may not specify a duration less than 10 minutes"));
+            }
+            let path = token.get("path");
+            if path.is_empty() {
+                errors.push(path.required(""));
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! What keeps pods running.
+//!
+//! # Upstream
+//! `pkg/apis/apps/validation`
+
+use serde_json::Value;
+
+use super::place::{Errors, Place};
+use super::{names, pod, selector, shown};
+use crate::kinds::Kind;
+use crate::object::at;
+use crate::store::selection::labels_of;
+
+/// What of a workload differs by its kind.
+struct Rules {
+    /// In the texts about the selector.
+    named: &'static str,
+    /// In the texts about deadlines.
+    forbids_deadline_in: &'static str,
+    /// Says that the selector is required where it is absent.
+    requires_selector: bool,
+    /// What is said of the selector as a whole where a part of it is wrong.
+    wrong_selector: Option<&'static str>,
+}
+
+fn rules_of(plural: &str) -> Rules {
+    match plural {
+        "statefulsets" => Rules {
+            named: "statefulset",
+            forbids_deadline_in: "StatefulSet",
+            requires_selector: true,
+            wrong_selector: Some(""),
+        },
+        "daemonsets" => Rules {
+            named: "daemonset",
+            forbids_deadline_in: "DaemonSet",
+            requires_selector: false,
+            wrong_selector: None,
+        },
+        // Upstream says so of replica sets too.
+        _ => Rules {
+            named: "deployment",
+            forbids_deadline_in: "ReplicaSet",
+            requires_selector: true,
+            wrong_selector: Some("invalid label selector"),
+        },
+    }
+}
+
+pub(super) fn object(kind: &Kind, object: &Place<'_, '_>, errors: &mut Errors) {
+    let plural = &*kind.resource.plural;
+    let rules = rules_of(plural);
+    let spec = object.get("spec");
+    match plural {
+        "replicasets" => {
+            not_negative(&spec, &["replicas", "minReadySeconds"], errors);
+            check_selector(&spec, &rules, errors);
+            check_template(&spec, &rules, errors);
+        }
+        "deployments" => {
+            spec.get("replicas").not_negative(errors);
+            check_selector(&spec, &rules, errors);
+            check_template(&spec, &rules, errors);
+            deployment_strategy(&spec.get("strategy"), errors);
+            not_negative(&spec, &["minReadySeconds", "revisionHistoryLimit"], errors);
+            deadline(&spec, errors);
+        }
+        "statefulsets" => stateful_set(&spec, &rules, errors),
+        "daemonsets" => {
+            check_selector(&spec, &rules, errors);
+            check_template(&spec, &rules, errors);
+            spec.get("minReadySeconds").not_negative(errors);
+            daemon_strategy(&spec.get("updateStrategy"), errors);
+            spec.get("revisionHistoryLimit").not_negative(errors);
+        }
+        _ => {}
+    }
+}
+
+fn not_negative(holder: &Place<'_, '_>, fields: &[&str], errors: &mut Errors) {
+    for field in fields {
+        holder.get(field).not_negative(errors);
+    }
+}
+
+fn deadline(spec: &Place<'_, '_>, errors: &mut Errors) {
+    let deadline = spec.get("progressDeadlineSeconds");
+    deadline.not_negative(errors);
+    if deadline.number().is_some_and(|seconds| seconds <= spec.get("minReadySeconds").number().unwrap_or(0)) {
+        errors.push(deadline.invalid("must be greater than minReadySeconds"));
+    }
+}
+
+fn check_selector(spec: &Place<'_, '_>, rules: &Rules, errors: &mut Errors) {
+    let place = spec.get("selector");
+    if place.is_absent() {
+        if rules.requires_selector {
+            errors.push(place.required(""));
+        }
+        refuse_template_labels(spec, errors);
+        return;
+    }
+    let is_right = selector::check(&place, errors);
+    if place.get("matchLabels").is_empty() && place.get("matchExpressions").is_empty() {
+        let detail = format!("empty selector is invalid for {}", rules.named);
+        errors.push(place.shown(shown::json(place.value), detail));
+        return;
+    }
+    if !is_right {
+        if let Some(detail) = rules.wrong_selector {
+            errors.push(place.shown(shown::json(place.value), detail));
+        }
+        return;
+    }
+    let template = spec.get("template");
+    if selector::parse(&place).is_some_and(|parsed| !parsed.matches(&labels_of(template.value))) {
+        refuse_template_labels(spec, errors);
+    }
+}
+
+fn refuse_template_labels(spec: &Place<'_, '_>, errors: &mut Errors) {
+    errors.push(spec.get("template.metadata.labels").invalid("`selector` does not match template `labels`"));
+}
+
+fn check_template(spec: &Place<'_, '_>, rules: &Rules, errors: &mut Errors) {
+    let template = spec.get("template");
+    pod::template(&template, errors);
+    let policy = template.get("spec.restartPolicy");
+    if policy.is_given() && policy.text() != "Always" {
+        errors.push(policy.unsupported(&["Always"]));
+    }
+    let deadline = template.get("spec.activeDeadlineSeconds");
+    if deadline.is_given() {
+        let detail = format!("activeDeadlineSeconds in {} is not Supported", rules.forbids_deadline_in);
+        errors.push(deadline.forbidden(&detail));
+    }
+}
+
+const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+
+/// The hundredths of `25%`.
+fn percent(text: &str) -> Option<u64> {
+    let digits = text.strip_suffix('%').filter(|digits| !digits.is_empty())?;
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
+}
+
+/// A number that is not negative, or a share in percent.
+pub(super) fn number_or_percent(place: &Place<'_, '_>, errors: &mut Errors) {
+    if place.value.is_string() && percent(place.text()).is_none() {
+        errors.push(place.invalid(PERCENT));
+    }
+    place.not_negative(errors);
+}
+
+pub(super) fn at_most_all(place: &Place<'_, '_>, errors: &mut Errors) {
+    if percent(place.text()).is_some_and(|share| share > 100) {
+        errors.push(place.invalid("must not be greater than 100%"));
+    }
+}
+
+/// Whether it comes to nothing: malformed shares count as 0, as upstream.
+fn is_none(place: &Place<'_, '_>) -> bool {
+    if place.value.is_string() { percent(place.text()).unwrap_or(0) == 0 } else { place.number().unwrap_or(0) == 0 }
+}
+
+const STRATEGY: [(&str, &str, &str); 2] = [("Type", "type", "\"\""), ("RollingUpdate", "rollingUpdate", "null")];
+
+fn deployment_strategy(strategy: &Place<'_, '_>, errors: &mut Errors) {
+    let rolling = strategy.get("rollingUpdate");
+    match strategy.get("type").text() {
+        "Recreate" => {
+            if rolling.is_given() {
+                errors.push(rolling.forbidden("may not be specified when strategy `type` is 'Recreate'"));
+            }
+        }
+        "RollingUpdate" => {
+            let (unavailable, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
+            number_or_percent(&unavailable, errors);
+            number_or_percent(&surge, errors);
+            if is_none(&unavailable) && is_none(&surge) {
+                errors.push(unavailable.invalid("may not be 0 when `maxSurge` is 0"));
+            }
+            at_most_all(&unavailable, errors);
+        }
+        _ => errors.push(crate::status::FieldError::not_supported_shown(
+            strategy.to_string(),
+            shown::go(strategy.value, &STRATEGY),
+            &["Recreate", "RollingUpdate"],
+        )),
+    }
+}
+
+fn daemon_strategy(strategy: &Place<'_, '_>, errors: &mut Errors) {
+    let rolling = strategy.get("rollingUpdate");
+    match strategy.get("type").text() {
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            let (unavailable, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
+            number_or_percent(&unavailable, errors);
+            number_or_percent(&surge, errors);
+            match (is_none(&unavailable), is_none(&surge)) {
+                (true, true) => errors.push(unavailable.required("cannot be 0 when maxSurge is 0")),
+                (false, false) => errors.push(surge.invalid("may not be set when maxUnavailable is non-zero")),
+                _ => {}
+            }
+            at_most_all(&unavailable, errors);
+            at_most_all(&surge, errors);
+        }
+        _ => errors.push(crate::status::FieldError::not_supported_shown(
+            strategy.to_string(),
+            shown::go(strategy.value, &STRATEGY),
+            &["RollingUpdate", "OnDelete"],
+        )),
+    }
+}
+
+fn stateful_set(spec: &Place<'_, '_>, rules: &Rules, errors: &mut Errors) {
+    let policy = spec.get("podManagementPolicy");
+    match policy.text() {
+        "OrderedReady" | "Parallel" => {}
+        "" => errors.push(policy.required("")),
+        _ => errors.push(policy.invalid("must be 'OrderedReady' or 'Parallel'")),
+    }
+    let strategy = spec.get("updateStrategy");
+    let rolling = strategy.get("rollingUpdate");
+    match strategy.get("type").text() {
+        "OnDelete" => {
+            if rolling.is_given() {
+                let fields = [("Partition", "partition", "0"), ("MaxUnavailable", "maxUnavailable", "null")];
+                let text = shown::go(rolling.value, &fields);
+                errors.push(rolling.shown(text, "only allowed for updateStrategy 'RollingUpdate'"));
+            }
+        }
+        "RollingUpdate" => {
+            rolling.get("partition").not_negative(errors);
+            number_or_percent(&rolling.get("maxUnavailable"), errors);
+        }
+        _ => errors.push(strategy.shown(shown::go(strategy.value, &STRATEGY), "must be 'RollingUpdate' or 'OnDelete'")),
+    }
+    for field in ["whenDeleted", "whenScaled"] {
+        spec.get("persistentVolumeClaimRetentionPolicy").get(field).one_of(&["Retain", "Delete"], errors);
+    }
+    not_negative(spec, &["replicas", "minReadySeconds", "ordinals.start"], errors);
+    let service = spec.get("serviceName");
+    if !service.is_empty() {
+        service.follows(names::label, errors);
+    }
+    check_selector(spec, rules, errors);
+    check_template(spec, rules, errors);
+}
+
+pub(super) fn replication_controller(object: &Place<'_, '_>, errors: &mut Errors) {
+    let spec = object.get("spec");
+    not_negative(&spec, &["minReadySeconds", "replicas"], errors);
+    if spec.get("selector").is_empty() {
+        errors.push(spec.get("selector").required(""));
+    }
+    let template = spec.get("template");
+    if template.is_absent() {
+        errors.push(template.required(""));
+        return;
+    }
+    let labels = labels_of(template.value);
+    let wanted = spec.get("selector");
+    let matches = wanted.entries().all(|(key, value)| labels.get(key) == Some(value.text()));
+    if !matches {
+        refuse_template_labels(&spec, errors);
+    }
+    pod::template(&template, errors);
+    let policy = template.get("spec.restartPolicy");
+    if policy.is_given() && policy.text() != "Always" {
+        errors.push(policy.unsupported(&["Always"]));
+    }
+}
+
+pub(super) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &Value, errors: &mut Errors) {
+    match (&*kind.resource.plural, subresource) {
+        (plural, Some("status")) => status(plural, old, new, errors),
+        ("statefulsets", None) => {
+            let fixed = |set: &Value| {
+                let mut spec = set.get("spec").cloned().unwrap_or_default();
+                for field in STATEFUL_MUTABLE {
+                    crate::object::set(&mut spec, &[field], None);
+                }
+                spec
+            };
+            if fixed(old) != fixed(new) {
+                let root = Place::root(new);
+                errors.push(root.get("spec").forbidden("updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"));
+            }
+        }
+        ("replicasets" | "deployments" | "daemonsets", None) => {
+            super::place::immutable(old, new, "spec.selector", errors);
+        }
+        _ => {}
+    }
+}
+
+const STATEFUL_MUTABLE: [&str; 7] = [
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+
+/// The numbers of a status, those that must not exceed the number of replicas, and how many there are that are
+/// available and not ready.
+fn status(plural: &str, old: &Value, new: &Value, errors: &mut Errors) {
+    let root = Place::root(new);
+    let status = root.get("status");
+    let (numbers, bounded): (&[&str], &[&str]) = match plural {
+        "replicasets" => (
+            &[
+                "replicas",
+                "fullyLabeledReplicas",
+                "readyReplicas",
+                "availableReplicas",
+                "observedGeneration",
+                "terminatingReplicas",
+            ],
+            &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+        ),
+        "deployments" => (
+            &[
+                "observedGeneration",
+                "replicas",
+                "updatedReplicas",
+                "readyReplicas",
+                "availableReplicas",
+                "unavailableReplicas",
+                "terminatingReplicas",
+                "collisionCount",
+            ],
+            &["updatedReplicas", "readyReplicas", "availableReplicas"],
+        ),
+        "statefulsets" => (
+            &[
+                "replicas",
+                "readyReplicas",
+                "currentReplicas",
+                "updatedReplicas",
+                "availableReplicas",
+                "observedGeneration",
+                "collisionCount",
+            ],
+            &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+        ),
+        "daemonsets" => (
+            &[
+                "currentNumberScheduled",
+                "numberMisscheduled",
+                "desiredNumberScheduled",
+                "numberReady",
+                "observedGeneration",
+                "updatedNumberScheduled",
+                "numberAvailable",
+                "numberUnavailable",
+                "collisionCount",
+            ],
+            &[],
+        ),
+        _ => return,
+    };
+    not_negative(&status, numbers, errors);
+    let count = |field: &str| status.get(field).number().unwrap_or(0);
+    for field in bounded {
+        if count(field) > count("replicas") {
+            errors.push(status.get(field).refused(count(field), "cannot be greater than status.replicas"));
+        }
+    }
+    if !bounded.is_empty() && count("availableReplicas") > count("readyReplicas") {
+        let available = status.get("availableReplicas");
+        let bound = if plural == "statefulsets" { "status.readyReplicas" } else { "readyReplicas" };
+        errors.push(available.refused(count("availableReplicas"), format!("cannot be greater than {bound}")));
+    }
+    let collisions = |object: &Value| at(object, &["status", "collisionCount"]).and_then(Value::as_i64);
+    if let Some(before) = collisions(old)
+        && collisions(new).is_none_or(|after| after < before)
+    {
+        let place = status.get("collisionCount");
+        errors.push(place.refused(collisions(new).unwrap_or(0), "cannot be decremented"));
+    }
+}
+
+/// Stored once, never changed.
+pub(super) fn revision(object: &Place<'_, '_>, errors: &mut Errors) {
+    if object.get("data").is_absent() {
+        errors.push(object.get("data").required("data is mandatory"));
+    }
+    object.get("revision").not_negative(errors);
+}

@@ -1,0 +1,8 @@
+//! What moves by itself in a sandbox, seen through the API, on a paused clock.
+
+mod collection;
+mod commands;
+mod nodes;
+mod pods;
+mod scheduling;
+mod support;

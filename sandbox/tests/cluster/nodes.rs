@@ -1,0 +1,172 @@
+//! Nodes that come, fall silent, return and go.
+
+use kcm_api::{ObjectKey, Resource};
+use kcm_sandbox::{LEASES, NODES, PODS};
+use serde_json::{Value, json};
+
+use crate::support::{condition, lab, node_key, pass, pod, text, with};
+
+#[tokio::test(start_paused = true)]
+async fn nodes_register_and_are_heard_of() {
+    let lab = lab(2);
+    pass(1_000).await;
+    let node = lab.node("node-2");
+    assert_eq!(condition(&node, "Ready"), "True");
+    assert_eq!(node["metadata"]["labels"]["kubernetes.io/hostname"], "node-2");
+    assert_eq!(
+        (&node["status"]["allocatable"]["cpu"], &node["status"]["capacity"]["pods"]),
+        (&json!("8"), &json!("110"))
+    );
+    assert_eq!(node["spec"]["podCIDR"], "10.128.2.0/24");
+    let renewed = || {
+        let lease = lab.sandbox.get(&LEASES, &ObjectKey::namespaced("kube-node-lease", "node-2")).unwrap_or_default();
+        text(&lease, "/spec/renewTime")
+    };
+    let first = renewed();
+    pass(21_000).await;
+    assert!(first < renewed(), "{first} {}", renewed());
+    let beat = |node: &Value| text(node, "/status/conditions/0/lastHeartbeatTime");
+    pass(300_000).await;
+    assert!(beat(&node) < beat(&lab.node("node-2")));
+    assert_eq!(condition(&lab.node("node-1"), "Ready"), "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_is_found_out_and_loses_its_pods_until_it_returns() {
+    let lab = lab(2);
+    lab.create(pod("web", "web:1"));
+    lab.until_ready("web").await;
+    let name = text(&lab.pod("web"), "/spec/nodeName");
+    assert_eq!(lab.command(&format!("stop {name}")), format!("{name} stopped"));
+    pass(25_000).await;
+    assert_eq!(condition(&lab.node(&name), "Ready"), "True", "nobody knows yet");
+    pass(16_000).await;
+    assert_eq!(condition(&lab.node(&name), "Ready"), "Unknown");
+    assert_eq!(condition(&lab.pod("web"), "Ready"), "False");
+    let taints = lab.node(&name)["spec"]["taints"].clone();
+    let effects: Vec<&str> =
+        taints.as_array().into_iter().flatten().filter_map(|taint| taint["effect"].as_str()).collect();
+    assert_eq!(effects, ["NoSchedule", "NoExecute"]);
+
+    pass(290_000).await;
+    assert_eq!(lab.pod("web")["metadata"]["deletionTimestamp"], Value::Null, "it is tolerated for five minutes");
+    pass(20_000).await;
+    assert_ne!(lab.pod("web")["metadata"]["deletionTimestamp"], Value::Null);
+    pass(600_000).await;
+    assert_ne!(lab.pod("web"), Value::Null, "nobody is there to stop it");
+
+    lab.command(&format!("start {name}"));
+    pass(3_000).await;
+    assert_eq!(lab.pod("web"), Value::Null);
+    assert_eq!(condition(&lab.node(&name), "Ready"), "True");
+    assert_eq!(lab.node(&name)["spec"]["taints"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_freeze_while_their_kubelet_is_stopped() {
+    let lab = lab(1);
+    pass(1_000).await;
+    lab.command("stop node-1");
+    lab.create(pod("web", "web:1"));
+    pass(20_000).await;
+    assert_eq!(text(&lab.pod("web"), "/spec/nodeName"), "node-1");
+    assert_eq!(text(&lab.pod("web"), "/status/phase"), "Pending");
+    lab.command("start node-1");
+    lab.until_ready("web").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_node_takes_its_pods_with_it() {
+    let lab = lab(2);
+    lab.create(pod("web", "web:1"));
+    lab.until_ready("web").await;
+    let name = text(&lab.pod("web"), "/spec/nodeName");
+    assert_eq!(lab.command(&format!("lose {name}")), format!("{name} lost with 1 pods"));
+    assert_eq!((lab.node(&name), lab.pod("web")), (Value::Null, Value::Null));
+    pass(1_000).await;
+    let lease = ObjectKey::namespaced("kube-node-lease", name.as_str());
+    assert_eq!(lab.sandbox.get(&LEASES, &lease), None, "its lease is collected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_node_that_somebody_deletes_go_too() {
+    let lab = lab(1);
+    lab.create(pod("web", "web:1"));
+    lab.until_ready("web").await;
+    lab.sandbox.delete(&NODES, &node_key("node-1")).expect("the node is there");
+    lab.until("web is gone", |lab| lab.pod("web") == Value::Null).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_makes_a_node_gets_a_machine() {
+    let lab = lab(0);
+    lab.sandbox.create(&NODES, json!({ "metadata": { "name": "mine", "labels": { "gpu": "yes" } } })).expect("valid");
+    lab.create(with(pod("web", "web:1"), &[("/spec/nodeSelector", json!({ "gpu": "yes" }))]));
+    lab.until_ready("web").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_node_is_empty_and_stays_so() {
+    let lab = lab(1);
+    lab.create(pod("web", "web:1"));
+    lab.until_ready("web").await;
+    assert_eq!(lab.command("drain node-1"), "node-1 cordoned, 1 pods to evict");
+    lab.until("web is gone", |lab| lab.pod("web") == Value::Null).await;
+    lab.create(pod("late", "web:1"));
+    pass(5_000).await;
+    assert_eq!(text(&lab.pod("late"), "/spec/nodeName"), "");
+    assert!(
+        lab.messages("late", "FailedScheduling")[0]
+            .starts_with("0/1 nodes are available: 1 node(s) were unschedulable.")
+    );
+    lab.command("uncordon node-1");
+    lab.until_ready("late").await;
+    assert_eq!(lab.sandbox.list(&PODS, None).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_waits_for_budgets() {
+    let lab = lab(1);
+    lab.create(pod("web", "web:1"));
+    lab.until_ready("web").await;
+    let budgets = Resource::namespaced("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");
+    let budget = json!({
+        "metadata": { "name": "web", "namespace": "default" },
+        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "web" } } },
+    });
+    let mut budget = lab.sandbox.create(&budgets, budget).expect("the budget is valid");
+    let mut allow = |disruptions: i64| {
+        budget["status"] = json!({
+            "observedGeneration": 1, "disruptionsAllowed": disruptions, "currentHealthy": 1, "desiredHealthy": 1,
+            "expectedPods": 1,
+        });
+        budget = lab.sandbox.update_status(&budgets, budget.clone()).expect("the status is valid");
+    };
+    allow(0);
+    lab.command("drain node-1");
+    pass(60_000).await;
+    assert_eq!(condition(&lab.pod("web"), "Ready"), "True");
+    assert!(lab.command("nodes").contains("draining"));
+    allow(1);
+    pass(8_000).await;
+    assert_eq!(lab.pod("web"), Value::Null);
+    assert!(!lab.command("nodes").contains("draining"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_taint_drives_out_what_does_not_tolerate_it() {
+    let lab = lab(1);
+    let toleration = json!([{ "key": "sick", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30 }]);
+    lab.create(pod("web", "web:1"));
+    lab.create(with(pod("tough", "web:1"), &[("/spec/tolerations", toleration)]));
+    lab.until_ready("web").await;
+    lab.until_ready("tough").await;
+    let taint = json!({ "spec": { "taints": [{ "key": "sick", "effect": "NoExecute" }] } });
+    lab.sandbox.patch(&NODES, &node_key("node-1"), &taint).expect("nodes may change");
+    pass(5_000).await;
+    assert_eq!(lab.pod("web"), Value::Null);
+    assert_eq!(lab.pod("tough")["metadata"]["deletionTimestamp"], Value::Null);
+    pass(30_000).await;
+    assert_eq!(lab.pod("tough"), Value::Null);
+    assert_eq!(lab.messages("web", "TaintManagerEviction"), ["Marking for deletion Pod default/web"]);
+}

@@ -1,0 +1,11 @@
+//! The sandbox behind its socket: who is let in, what is answered to nonsense, and what happens to bad clients.
+//!
+//! Everything here goes over real connections of the loopback interface, on a clock that stands still. Where a deadline
+//! matters, it is let go once the connection has come to where it shall end, and jumps to the deadline.
+
+mod connections;
+mod requests;
+mod stalls;
+mod stop;
+mod support;
+mod tokens;
