@@ -1,5 +1,5 @@
 //! A Kubernetes control plane of one's own: etcd and an API server on free ports of the loopback
-//! interface, and a scheduler and simulated nodes where asked for.
+//! interface, and a scheduler and simulated nodes where asked for; or a sandbox in their place.
 
 use std::fs;
 use std::net::TcpListener;
@@ -11,12 +11,16 @@ use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tempfile::TempDir;
 
+use crate::manager::Subject;
 use crate::pki::Pki;
 use crate::process::Process;
 use crate::{binaries, wait};
 
 /// How long the API server may take until it is ready, on a busy machine.
 const START: Duration = Duration::from_mins(3);
+
+/// In a sandbox, pods run and stop at once, as kwok's do.
+const AT_ONCE: &str = "pods: [{ do: start=0s pull=0s ready=0s stop=0s }]";
 
 /// What runs beside etcd and the API server.
 #[derive(Debug, Clone, Default)]
@@ -47,17 +51,20 @@ impl Options {
 /// A running control plane; dropping it ends its processes and removes its files.
 pub struct ControlPlane {
     // Dropped in this order: whoever uses the API server goes before it.
-    kwok: Option<Process>,
-    scheduler: Option<Process>,
-    api_server: Process,
-    etcd: Process,
-    server: String,
+    processes: Vec<Process>,
     client: Client,
-    pki: Pki,
     kubeconfig: PathBuf,
+    /// Who can make further users; a sandbox has only one.
+    users: Option<Users>,
     // The store is never kept: it can be large and nobody reads it.
-    _store: TempDir,
+    _store: Option<TempDir>,
     folder: TempDir,
+}
+
+/// Makes users of an API server.
+struct Users {
+    server: String,
+    pki: Pki,
 }
 
 impl ControlPlane {
@@ -78,6 +85,36 @@ impl ControlPlane {
                 Err(error).with_context(|| format!("cannot start a control plane (logs: {})", folder.path().display()))
             }
         }
+    }
+
+    /// Starts a sandbox without controllers, as a process of its own.
+    ///
+    /// # Errors
+    ///
+    /// If our binary was not built (the text names the command), or the sandbox ends by itself or is not there in time.
+    pub async fn sandbox(nodes: usize) -> Result<Self> {
+        let folder = temporary()?;
+        let kubeconfig = folder.path().join("sandbox.kubeconfig");
+        let pods = folder.path().join("pods.yaml");
+        fs::write(&pods, AT_ONCE).with_context(|| format!("cannot write {}", pods.display()))?;
+        let args = [
+            "sandbox".to_owned(),
+            "--run-controllers=false".to_owned(),
+            format!("--nodes={nodes}"),
+            format!("--pods={}", pods.display()),
+            "--socket=".to_owned(),
+            format!("--write-kubeconfig={}", kubeconfig.display()),
+        ];
+        let mut sandbox = Process::start("sandbox", &Subject::Ours.program()?, &args, folder.path())?;
+        // The kubeconfig is written when everything else is there.
+        wait::eventually_within("the sandbox to write its kubeconfig", START, async || {
+            sandbox.must_run()?;
+            ensure!(kubeconfig.is_file(), "{} is not there", kubeconfig.display());
+            Ok(())
+        })
+        .await?;
+        let client = connect(&kubeconfig).await?;
+        Ok(Self { processes: vec![sandbox], client, kubeconfig, users: None, _store: None, folder })
     }
 
     async fn start_in(folder: &Path, options: &Options) -> Result<Started> {
@@ -126,9 +163,20 @@ impl ControlPlane {
     ///
     /// If its certificate cannot be made.
     pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<PathBuf> {
-        let identity = self.pki.client(user, groups)?;
+        let Users { server, pki } = self.users.as_ref().context("a sandbox has no users but its own")?;
+        let identity = pki.client(user, groups)?;
         let path = self.folder.path().join(format!("{}.kubeconfig", user.replace(':', "-")));
-        write_kubeconfig(&path, &self.server, &self.pki, &identity)
+        write_kubeconfig(&path, server, pki, &identity)
+    }
+
+    /// CPU time that the API server has spent; of a sandbox, all of it.
+    ///
+    /// # Errors
+    ///
+    /// If it has ended.
+    pub fn api_server_cpu(&self) -> Result<Duration> {
+        let serves = |process: &&Process| ["kube-apiserver", "sandbox"].contains(&process.name());
+        self.processes.iter().find(serves).context("nobody serves the API")?.cpu_time()
     }
 
     /// The folder of the logs of everything that runs here.
@@ -147,12 +195,7 @@ impl ControlPlane {
     ///
     /// The first that has, with the end of its log.
     pub fn must_run(&mut self) -> Result<()> {
-        for process in
-            [&mut self.etcd, &mut self.api_server].into_iter().chain(&mut self.scheduler).chain(&mut self.kwok)
-        {
-            process.must_run()?;
-        }
-        Ok(())
+        self.processes.iter_mut().try_for_each(Process::must_run)
     }
 }
 
@@ -171,16 +214,13 @@ struct Started {
 
 impl Started {
     fn in_folder(self, folder: TempDir) -> ControlPlane {
+        let used = [self.api_server, self.etcd];
         ControlPlane {
-            kwok: self.kwok,
-            scheduler: self.scheduler,
-            api_server: self.api_server,
-            etcd: self.etcd,
-            server: self.server,
+            processes: self.kwok.into_iter().chain(self.scheduler).chain(used).collect(),
             client: self.client,
-            pki: self.pki,
             kubeconfig: self.kubeconfig,
-            _store: self.store,
+            users: Some(Users { server: self.server, pki: self.pki }),
+            _store: Some(self.store),
             folder,
         }
     }
@@ -285,7 +325,7 @@ pub async fn connect(kubeconfig: &Path) -> Result<Client> {
 }
 
 /// Ports that nobody listens on. They are held until all are found, so that they differ.
-fn free_ports<const N: usize>() -> Result<[u16; N]> {
+pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
     let mut held = Vec::new();
     for _ in 0..N {
         held.push(TcpListener::bind(("127.0.0.1", 0)).context("cannot find a free port on 127.0.0.1")?);

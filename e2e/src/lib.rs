@@ -1,6 +1,6 @@
 //! Scenarios and measurements against a real Kubernetes API server.
 //!
-//! `cargo xtask e2e` runs the scenarios, `cargo xtask measure` the measurements. Plain `cargo test`
+//! `cargo xtask e2e` runs the scenarios, `cargo xtask bench` the measurements. Plain `cargo test`
 //! needs neither Go nor a cluster: it tests only the parts of this crate that are pure.
 //!
 //! ```text
@@ -15,11 +15,12 @@
 
 #![allow(clippy::must_use_candidate, reason = "nobody reads a getter's value by accident; what must be used says so")]
 
+pub mod bench;
 pub mod binaries;
 pub mod control_plane;
 pub mod interrupt;
+mod kubectl;
 pub mod manager;
-pub mod measure;
 pub mod nodes;
 pub mod pki;
 pub mod process;

@@ -12,14 +12,14 @@ use crate::wait;
 /// The annotation, and its value, of nodes that kwok looks after.
 pub(crate) const MANAGED: &str = "kwok.x-k8s.io/node=fake";
 
-/// Makes nodes `PREFIX-0`, `PREFIX-1`… and waits until kwok has made them ready.
+/// Makes nodes `PREFIX-1`, `PREFIX-2`… and waits until kwok has made them ready.
 ///
 /// # Errors
 ///
 /// If a node cannot be made, or is not ready in time.
 pub async fn create(client: &Client, prefix: &str, count: usize) -> Result<()> {
     let nodes: Api<corev1::Node> = Api::all(client.clone());
-    stream::iter((0..count).map(anyhow::Ok))
+    stream::iter((1..=count).map(anyhow::Ok))
         .try_for_each_concurrent(16, |index| {
             let nodes = nodes.clone();
             async move {

@@ -132,6 +132,24 @@ impl Process {
         procfs::resident_bytes(self.id())
     }
 
+    /// The most bytes that were resident since it began, or since [`Self::forget_peak`].
+    ///
+    /// # Errors
+    ///
+    /// If it has ended.
+    pub fn peak_bytes(&self) -> Result<u64> {
+        procfs::peak_bytes(self.id())
+    }
+
+    /// Makes [`Self::peak_bytes`] begin anew.
+    ///
+    /// # Errors
+    ///
+    /// If it has ended.
+    pub fn forget_peak(&self) -> Result<()> {
+        procfs::forget_peak(self.id())
+    }
+
     /// CPU time spent so far.
     ///
     /// # Errors

@@ -10,9 +10,32 @@ use anyhow::{Context, Result};
 ///
 /// If the process is gone.
 pub fn resident_bytes(pid: u32) -> Result<u64> {
+    status_line(pid, "VmRSS:")
+}
+
+fn status_line(pid: u32, name: &str) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
     let status = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    parse_resident(&status).with_context(|| format!("{path} has no line `VmRSS`"))
+    parse_bytes(&status, name).with_context(|| format!("{path} has no line `{name}`"))
+}
+
+/// The most bytes of memory that were resident since the process began, or since [`forget_peak`].
+///
+/// # Errors
+///
+/// If the process is gone.
+pub fn peak_bytes(pid: u32) -> Result<u64> {
+    status_line(pid, "VmHWM:")
+}
+
+/// Makes [`peak_bytes`] begin anew.
+///
+/// # Errors
+///
+/// If the process is gone, or is not ours.
+pub fn forget_peak(pid: u32) -> Result<()> {
+    let path = format!("/proc/{pid}/clear_refs");
+    std::fs::write(&path, "5").with_context(|| format!("cannot write {path}"))
 }
 
 /// CPU time spent by all threads, in user and kernel mode.
@@ -28,8 +51,8 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
     Ok(Duration::from_millis(millis))
 }
 
-fn parse_resident(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+fn parse_bytes(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
@@ -46,13 +69,13 @@ fn parse_cpu_ticks(stat: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cpu_time, parse_cpu_ticks, parse_resident, resident_bytes};
+    use super::{cpu_time, parse_bytes, parse_cpu_ticks, peak_bytes, resident_bytes};
 
     #[test]
     fn resident_memory_is_read_in_bytes() {
         let status = "Name:\tx\nVmHWM:\t  9000 kB\nVmRSS:\t   1234 kB\nThreads:\t2\n";
-        assert_eq!(parse_resident(status), Some(1234 * 1024));
-        assert_eq!(parse_resident("Name:\tzombie\n"), None);
+        assert_eq!(parse_bytes(status, "VmRSS:"), Some(1234 * 1024));
+        assert_eq!(parse_bytes("Name:\tzombie\n", "VmRSS:"), None);
     }
 
     #[test]
@@ -65,6 +88,7 @@ mod tests {
     #[test]
     fn this_process_has_memory_and_time() {
         assert!(resident_bytes(std::process::id()).expect("this process runs") > 100_000);
+        assert!(peak_bytes(std::process::id()).expect("this process runs") > 100_000);
         cpu_time(std::process::id()).expect("this process runs");
     }
 }

@@ -4,6 +4,9 @@
 //! scenarios that start managers themselves, one after the other, then those that share one
 //! manager, several at a time, each in a namespace of its own. Upstream's namespace, garbage and
 //! quota controllers run beside it all, so that what belongs to them happens.
+//!
+//! On a sandbox ([`On::Sandbox`]) the same scenarios show that it serves as the real one does; it has collectors of its
+//! own, and `NOT_ON_A_SANDBOX` says what it lacks.
 
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -24,11 +27,33 @@ use crate::nodes;
 /// How long one scenario may take.
 const LIMIT: Duration = Duration::from_mins(4);
 
+/// How many nodes there are.
+const NODES: usize = 3;
+
 /// How many scenarios share a manager at a time.
 const AT_ONCE: usize = 4;
 
 /// Upstream's controllers that scenarios need and that are never under test here.
 const HELPERS: &str = "--controllers=namespace-controller,garbage-collector-controller,resourcequota-controller";
+
+/// Scenarios that a sandbox cannot show, each with the reason.
+const NOT_ON_A_SANDBOX: [(&str, &str); 6] = [
+    ("api/", "the table of API scenarios is played in the sandbox's own tests"),
+    ("host/", "about the host and its users, not about an API"),
+    ("hello/labels_namespaces", "counts requests by the API server's metrics"),
+    ("replicaset/quota", "quotas are stored and not enforced"),
+    ("deployment/may_not_make_a_set", "everybody may do everything"),
+    ("deployment/may_not_make_a_pod", "everybody may do everything"),
+];
+
+/// What the scenarios run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    /// Upstream's API server with etcd, its scheduler, and kwok's nodes.
+    ControlPlane,
+    /// The sandbox of our binary.
+    Sandbox,
+}
 
 /// What a manager runs with where a scenario says nothing else.
 const LIMITS: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
@@ -149,15 +174,22 @@ pub struct Outcome {
 ///
 /// If the control plane or a helper cannot be started or dies; a scenario that fails is counted,
 /// not an error.
-pub async fn run(selected: &[Selected], report: &dyn Fn(&str)) -> Result<Outcome> {
+pub async fn run(on: On, selected: &[Selected], report: &dyn Fn(&str)) -> Result<Outcome> {
     // The peer is needed in any case: it helps.
     Subject::Peer.program()?;
-    if selected.iter().any(|it| it.subject == Subject::Ours) {
+    if on == On::Sandbox || selected.iter().any(|it| it.subject == Subject::Ours) {
         Subject::Ours.program()?;
     }
-    let options = Options { scheduler: true, kwok: true, ..Options::default() };
-    let mut plane = Rc::new(ControlPlane::start(options).await?);
-    let outcome = run_on(&plane, selected, report).await;
+    let selected = &possible(on, selected, report);
+    let plane = match on {
+        On::ControlPlane => {
+            let options = Options { scheduler: true, kwok: true, ..Options::default() };
+            ControlPlane::start(options).await?
+        }
+        On::Sandbox => ControlPlane::sandbox(NODES).await?,
+    };
+    let mut plane = Rc::new(plane);
+    let outcome = run_on(on, &plane, selected, report).await;
     let own = Rc::get_mut(&mut plane).context("a scenario must not outlive the run")?;
     let alive = own.must_run();
     if !matches!(&outcome, Ok(outcome) if outcome.failed == 0) || alive.is_err() {
@@ -168,9 +200,29 @@ pub async fn run(selected: &[Selected], report: &dyn Fn(&str)) -> Result<Outcome
     outcome
 }
 
-async fn run_on(plane: &Rc<ControlPlane>, selected: &[Selected], report: &dyn Fn(&str)) -> Result<Outcome> {
-    nodes::create(&plane.client(), "node", 3).await?;
-    let mut helpers = Manager::start(Subject::Peer, plane, "helpers", &[&[HELPERS], LIMITS.as_slice()].concat())?;
+/// Leaves out what cannot be shown there, and says so.
+fn possible(on: On, selected: &[Selected], report: &dyn Fn(&str)) -> Vec<Selected> {
+    let mut possible = selected.to_vec();
+    if on == On::Sandbox {
+        possible.retain(|it| match NOT_ON_A_SANDBOX.iter().find(|(name, _)| it.scenario.name.starts_with(name)) {
+            Some((_, why)) => {
+                report(&format!("left out {}: {why}", it.name()));
+                false
+            }
+            None => true,
+        });
+    }
+    possible
+}
+
+async fn run_on(on: On, plane: &Rc<ControlPlane>, selected: &[Selected], report: &dyn Fn(&str)) -> Result<Outcome> {
+    // A sandbox comes with nodes and collectors.
+    let mut helpers = None;
+    if on == On::ControlPlane {
+        nodes::create(&plane.client(), "node", NODES).await?;
+        let args = [&[HELPERS], LIMITS.as_slice()].concat();
+        helpers = Some(Manager::start(Subject::Peer, plane, "helpers", &args)?);
+    }
     let mut outcome = Outcome::default();
     for subject in Subject::ALL {
         let (shared, alone): (Vec<Selected>, Vec<Selected>) =
@@ -196,7 +248,9 @@ async fn run_on(plane: &Rc<ControlPlane>, selected: &[Selected], report: &dyn Fn
             }
         }
     }
-    helpers.must_run()?;
+    if let Some(mut helpers) = helpers {
+        helpers.must_run()?;
+    }
     Ok(outcome)
 }
 

@@ -28,7 +28,9 @@ pub(crate) fn run() -> Result<()> {
     })?;
     timed("dependency rules", dependency_rules)?;
     timed("control plane", control_plane::build)?;
-    println!("\n== e2e suite");
+    println!("\n== e2e suite, on a sandbox");
+    e2e::suite(&["--sandbox", "ours/"])?;
+    println!("\n== e2e suite, on a control plane");
     e2e::suite(&[])
 }
 

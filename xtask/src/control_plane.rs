@@ -136,10 +136,7 @@ impl Target {
         if file.is_file() && self.has_stamp(NAME, &stamp) {
             return Ok(());
         }
-        go_is_there()?;
-        step::run(go(&source.folder).args(["mod", "download", module.upstream]))?;
-        let found = step::output(go(&source.folder).args(["list", "-m", "-f", "{{.Dir}}", module.upstream]))?;
-        let stages = Path::new(found.trim()).join("kustomize/stage");
+        let stages = source_of(module)?.join("kustomize/stage");
         let mut text = String::new();
         for stage in KWOK_STAGES {
             let path = stages.join(stage);
@@ -175,6 +172,20 @@ impl Target {
     fn stamp_file(&self, name: &str) -> PathBuf {
         self.folder.join("stamps").join(name)
     }
+}
+
+/// The folder of Kubernetes' source, downloaded where it is not there.
+pub(crate) fn kubernetes_source() -> Result<PathBuf> {
+    let kubernetes = MODULES.iter().find(|module| module.folder == "kubernetes");
+    source_of(kubernetes.context("Kubernetes is not among the modules")?)
+}
+
+fn source_of(module: &Module) -> Result<PathBuf> {
+    go_is_there()?;
+    let source = Source::read(module)?;
+    step::run(go(&source.folder).args(["mod", "download", module.upstream]))?;
+    let found = step::output(go(&source.folder).args(["list", "-m", "-f", "{{.Dir}}", module.upstream]))?;
+    Ok(PathBuf::from(found.trim()))
 }
 
 fn put(from: &Path, to: &Path) -> Result<()> {

@@ -1,4 +1,4 @@
-//! `cargo xtask e2e` and `cargo xtask measure`: our binary on a real control plane.
+//! `cargo xtask e2e` and `cargo xtask bench`: our binary on a real control plane.
 
 use anyhow::Result;
 
@@ -18,14 +18,14 @@ pub(crate) fn suite(args: &[&str]) -> Result<()> {
 }
 
 /// Builds both managers, then measures them beside each other.
-pub(crate) fn measure(args: &[&str]) -> Result<()> {
+pub(crate) fn bench(args: &[&str]) -> Result<()> {
     if !args.contains(&"--help") {
         control_plane::build()?;
         if !args.contains(&"--only=peer") {
             manager()?;
         }
     }
-    harness("measure", args)
+    harness("bench", args)
 }
 
 /// Runs a control plane until interrupted.

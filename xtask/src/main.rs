@@ -8,6 +8,8 @@
 mod ci;
 mod control_plane;
 mod e2e;
+mod go_types;
+mod sandbox_tables;
 mod step;
 
 use std::process::ExitCode;
@@ -20,9 +22,11 @@ usage: cargo xtask COMMAND
   ci                    everything that must hold before a change is merged
   control-plane         build the control plane that the e2e suite runs against
   e2e [FILTER] [FLAGS]  run the scenarios whose names contain FILTER, as in
-                        `ours/`, `peer/` or `replicaset/adopts`; `--list` names them
+                        `ours/`, `peer/` or `replicaset/adopts`; `--list` names them,
+                        `--sandbox` runs them on a sandbox instead of a control plane
   serve                 run a control plane with nodes until Ctrl-C, to try things by hand
-  measure [FLAGS]       measure memory, CPU and requests beside the peer; `--help` lists the flags
+  sandbox-tables        rewrite sandbox/data from Kubernetes' discovery and OpenAPI documents
+  bench [FLAGS]         measure ours beside the peer; `--help` lists flags and scenarios
 ";
 
 fn main() -> ExitCode {
@@ -42,13 +46,14 @@ fn run(args: &[String]) -> Result<()> {
         ["ci"] => ci::run(),
         ["control-plane"] => control_plane::build(),
         ["e2e", rest @ ..] => e2e::suite(rest),
+        ["sandbox-tables"] => sandbox_tables::write(),
         ["serve"] => e2e::serve(),
-        ["measure", rest @ ..] => e2e::measure(rest),
+        ["bench", rest @ ..] => e2e::bench(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())
         }
-        ["ci" | "control-plane" | "serve", extra, ..] => {
+        ["ci" | "control-plane" | "sandbox-tables" | "serve", extra, ..] => {
             bail!("`{extra}` was not expected: this command takes no arguments")
         }
         [unknown, ..] => bail!("there is no command `{unknown}`\n\n{USAGE}"),

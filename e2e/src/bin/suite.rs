@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use kcm_e2e::suite::{self, Outcome};
+use kcm_e2e::suite::{self, On, Outcome};
 use kcm_e2e::{interrupt, scenarios};
 
 #[tokio::main(flavor = "current_thread")]
@@ -30,13 +30,14 @@ async fn run() -> Result<Option<Outcome>> {
         bail!("no scenario's name contains any of {filters:?}: `cargo xtask e2e --list` names them all");
     }
     match flags.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => interrupt::or(suite::run(&selected, &|line| println!("{line}"))).await.map(Some),
+        [] => interrupt::or(suite::run(On::ControlPlane, &selected, &|line| println!("{line}"))).await.map(Some),
+        ["--sandbox"] => interrupt::or(suite::run(On::Sandbox, &selected, &|line| println!("{line}"))).await.map(Some),
         ["--list"] => {
             for it in &selected {
                 println!("{}", it.name());
             }
             Ok(None)
         }
-        unknown => bail!("unknown flags {unknown:?}: there is only `--list`"),
+        unknown => bail!("unknown flags {unknown:?}: there are only `--list` and `--sandbox`"),
     }
 }

@@ -1,12 +1,19 @@
-//! All scenarios, by controller.
+//! All scenarios, by controller; and those of the API itself.
 
+mod api;
 mod deployments;
 mod host;
+mod kubectl;
 mod replica_sets;
 
 use crate::suite::Scenario;
 
 /// Every scenario there is.
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
-    host::SCENARIOS.iter().chain(&replica_sets::SCENARIOS).chain(&deployments::SCENARIOS)
+    api::SCENARIOS
+        .iter()
+        .chain(&host::SCENARIOS)
+        .chain(&kubectl::SCENARIOS)
+        .chain(&replica_sets::SCENARIOS)
+        .chain(&deployments::SCENARIOS)
 }

@@ -5,8 +5,8 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::kubectl::Kubectl;
 use super::{Objects, deployment, is_controlled_by, revision, uids};
+use crate::kubectl::Kubectl;
 use crate::suite::Case;
 use crate::wait::eventually;
 

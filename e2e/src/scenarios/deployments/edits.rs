@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::kubectl::Kubectl;
 use super::{Objects, deployment, image_of, revision};
+use crate::kubectl::Kubectl;
 use crate::suite::Case;
 
 /// A template changed in an editor rolls out; what is not of the template does not.

@@ -4,7 +4,6 @@
 mod deletion;
 mod edits;
 mod kills;
-mod kubectl;
 mod progress;
 mod recorded;
 mod rollouts;
@@ -152,7 +151,7 @@ impl Objects {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": { "name": name },
-            "target": { "apiVersion": "v1", "kind": "Node", "name": "node-0" },
+            "target": { "apiVersion": "v1", "kind": "Node", "name": "node-1" },
         });
         let request = http::Request::post(format!("/api/v1/namespaces/{namespace}/pods/{name}/binding"))
             .header("content-type", "application/json")

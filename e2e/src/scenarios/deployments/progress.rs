@@ -6,9 +6,9 @@ use k8s_openapi::api::core::v1 as corev1;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::kubectl::Kubectl;
 use super::state::State;
 use super::{Objects, condition, deployment, held, image, is_waiting, reports, uids};
+use crate::kubectl::Kubectl;
 use crate::suite::Case;
 use crate::wait::eventually;
 

@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::kubectl::{Kubectl, revisions};
 use super::{Objects, annotation, deployment, image_of, reports, revision, uids};
+use crate::kubectl::{Kubectl, revisions};
 use crate::suite::Case;
 use crate::wait::eventually;
 

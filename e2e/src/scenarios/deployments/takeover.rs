@@ -108,9 +108,10 @@ async fn begin(objects: &Objects) -> Result<()> {
         objects.complete_held(name).await?;
     }
 
-    let finalizers = |pods: Value| Patch::Merge(json!({ "metadata": { "finalizers": pods } }));
     let old = objects.pods_of("amid-old-pods-going").await?;
-    objects.pods.patch(&old[0].name_any(), &PatchParams::default(), &finalizers(json!([HOLD]))).await?;
+    // The nodes of a sandbox stop containers that nodes of kwok leave running while there is a finalizer.
+    let going = json!({ "metadata": { "finalizers": [HOLD], "annotations": { "sandbox/pod": "stop=stuck" } } });
+    objects.pods.patch(&old[0].name_any(), &PatchParams::default(), &Patch::Merge(going)).await?;
     objects.patch("rest-paused", &json!({ "spec": { "paused": true } })).await?;
     for name in ["rest-stuck", "amid-stuck"] {
         let hold = json!({ "spec": { "template": { "spec": { "schedulerName": "nobody" } } } });
@@ -182,7 +183,7 @@ async fn is_amid(objects: &Objects) -> Result<()> {
 async fn go_on(objects: &Objects) -> Result<()> {
     let held = objects.pods_of("amid-old-pods-going").await?;
     let going = held.iter().find(|pod| pod.metadata.deletion_timestamp.is_some()).context("no old pod is held")?;
-    let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    let free = Patch::Merge(json!({ "metadata": { "finalizers": null, "annotations": { "sandbox/pod": null } } }));
     objects.pods.patch(&going.name_any(), &PatchParams::default(), &free).await?;
     for name in AMID.iter().filter(|name| **name != "amid-paused") {
         objects.complete_held(name).await?;

@@ -73,10 +73,10 @@ async fn perform(objects: &Objects, heard: &RefCell<Vec<corev1::Event>>) -> Resu
     }
     let mut tracks = BTreeMap::new();
     let state = State::quiet(objects).await?;
-    // How the first pods came to run differs from time to time.
-    heard.borrow_mut().clear();
+    let first = std::mem::take(&mut *heard.borrow_mut());
     for (name, _) in &SCRIPT {
         let mut track = Track::default();
+        track.hear(state.deployment(name)?, &first);
         track.see(&state, name, &[])?;
         tracks.insert((*name).to_owned(), track);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::Result;
+use k8s_openapi::api::apps::v1 as appsv1;
 use k8s_openapi::api::core::v1 as corev1;
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -26,6 +27,13 @@ impl Track {
         self.lines.push(format!("change {:?}", step.change));
     }
 
+    /// Counts events that are not told: how the first pods came to run differs from time to time.
+    pub(super) fn hear(&mut self, deployment: &appsv1::Deployment, events: &[corev1::Event]) {
+        for event in about(deployment, events) {
+            self.combined.tell(event);
+        }
+    }
+
     /// Writes down how the deployment and its sets are now, and the events since the last time.
     pub(super) fn see(&mut self, state: &State, name: &str, events: &[corev1::Event]) -> Result<()> {
         let deployment = state.deployment(name)?;
@@ -38,7 +46,7 @@ impl Track {
         for set in sets {
             self.write(&set.name_any(), &json!(set));
         }
-        for event in events.iter().filter(|it| it.involved_object.uid == deployment.metadata.uid) {
+        for event in about(deployment, events) {
             let source = event.source.as_ref().and_then(|source| source.component.clone());
             let counted = self.combined.tell(event);
             self.tell(&format!(
@@ -85,6 +93,10 @@ impl Track {
         let change = self.lines[..at].iter().rev().find(|line| line.starts_with("change")).cloned();
         Some(format!("after {change:?}\n  theirs: {}\n  ours:   {}", line(self, at), line(other, at)))
     }
+}
+
+fn about<'a>(deployment: &appsv1::Deployment, events: &'a [corev1::Event]) -> impl Iterator<Item = &'a corev1::Event> {
+    events.iter().filter(|event| event.involved_object.uid == deployment.metadata.uid)
 }
 
 impl fmt::Display for Track {

@@ -11,38 +11,50 @@ use crate::process::Process;
 use crate::suite::Case;
 
 /// What a person sees after a command.
-pub(super) struct Answer {
-    pub(super) succeeded: bool,
+pub(crate) struct Answer {
+    pub(crate) succeeded: bool,
     /// What it printed, complaints last.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// kubectl in the namespace of a scenario.
-pub(super) struct Kubectl<'a> {
+pub(crate) struct Kubectl<'a> {
     case: &'a Case,
 }
 
 impl<'a> Kubectl<'a> {
-    pub(super) fn of(case: &'a Case) -> Self {
+    pub(crate) fn of(case: &'a Case) -> Self {
         Self { case }
     }
 
     /// Runs a command that is to succeed, and returns what it printed.
-    pub(super) async fn run(&self, line: &str) -> Result<String> {
+    pub(crate) async fn run(&self, line: &str) -> Result<String> {
         let answer = self.ask(line, None).await?;
         ensure!(answer.succeeded, "`kubectl {line}` failed:\n{}", answer.text);
         Ok(answer.text)
     }
 
+    /// As [`Kubectl::run`], for a command whose words hold spaces.
+    pub(crate) async fn run_words(&self, words: &[String]) -> Result<String> {
+        let answer = self.ask_words(words, None).await?;
+        ensure!(answer.succeeded, "`kubectl {}` failed:\n{}", words.join(" "), answer.text);
+        Ok(answer.text)
+    }
+
+    /// Runs a `diff`, which fails where there is a difference.
+    pub(crate) async fn diff(&self, line: &str) -> Result<String> {
+        Ok(self.ask(line, None).await?.text)
+    }
+
     /// Runs a command that is to fail, and returns its complaint.
-    pub(super) async fn refused(&self, line: &str) -> Result<String> {
+    pub(crate) async fn refused(&self, line: &str) -> Result<String> {
         let answer = self.ask(line, None).await?;
         ensure!(!answer.succeeded, "`kubectl {line}` was to fail:\n{}", answer.text);
         Ok(answer.text)
     }
 
     /// Opens an object in an editor.
-    pub(super) async fn edit(&self, object: &str, editor: &str) -> Result<String> {
+    pub(crate) async fn edit(&self, object: &str, editor: &str) -> Result<String> {
         let answer = self.ask(&format!("edit {object}"), Some(editor)).await?;
         ensure!(answer.succeeded, "editing {object} failed:\n{}", answer.text);
         Ok(answer.text)
@@ -50,9 +62,14 @@ impl<'a> Kubectl<'a> {
 
     /// Runs a command of words without spaces.
     async fn ask(&self, line: &str, editor: Option<&str>) -> Result<Answer> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        self.ask_words(&words, editor).await
+    }
+
+    async fn ask_words(&self, words: &[String], editor: Option<&str>) -> Result<Answer> {
         let output = Command::new(binaries::control_plane("kubectl")?)
             .args(self.flags())
-            .args(line.split_whitespace())
+            .args(words)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.case.plane().logs())
@@ -68,14 +85,14 @@ impl<'a> Kubectl<'a> {
     }
 
     /// Starts a command that goes on until dropped; its log is what it prints.
-    pub(super) fn start(&self, line: &str) -> Result<Process> {
+    pub(crate) fn start(&self, line: &str) -> Result<Process> {
         let program = binaries::control_plane("kubectl")?;
         let args: Vec<String> = self.flags().into_iter().chain(line.split_whitespace().map(str::to_owned)).collect();
         Process::start(&format!("{}-kubectl", self.case.namespace()), &program, &args, self.case.plane().logs())
     }
 
     /// Writes a manifest, and returns its path for `-f`.
-    pub(super) fn manifest(&self, object: &Value) -> Result<String> {
+    pub(crate) fn manifest(&self, object: &Value) -> Result<String> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let path = self.case.plane().logs().join(format!("{}-{name}.json", self.case.namespace()));
         std::fs::write(&path, object.to_string()).with_context(|| format!("cannot write {}", path.display()))?;
@@ -91,7 +108,7 @@ impl<'a> Kubectl<'a> {
 }
 
 /// The revisions that `rollout history` lists, with their causes.
-pub(super) fn revisions(history: &str) -> Vec<(u64, String)> {
+pub(crate) fn revisions(history: &str) -> Vec<(u64, String)> {
     let rows = history.lines().filter_map(|line| line.trim().split_once(char::is_whitespace));
     rows.filter_map(|(revision, cause)| Some((revision.parse().ok()?, cause.trim().to_owned()))).collect()
 }

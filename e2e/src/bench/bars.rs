@@ -1,0 +1,58 @@
+//! The bars: what must be reached, as the project set them before it measured.
+
+use super::figures::Figure;
+
+/// What a figure of ours must not exceed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Limit {
+    /// In the figure's unit.
+    Value(f64),
+    /// Of the peer's median in the same record.
+    OfPeer(f64),
+    /// Of ours in another phase of the scenario.
+    OfPhase(f64, &'static str),
+}
+
+/// A bar.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bar {
+    pub(super) scenario: &'static str,
+    pub(super) phase: &'static str,
+    pub(super) figure: Figure,
+    pub(super) limit: Limit,
+}
+
+const fn bar(scenario: &'static str, phase: &'static str, figure: Figure, limit: Limit) -> Bar {
+    Bar { scenario, phase, figure, limit }
+}
+
+const MB: f64 = 1e6;
+
+/// All bars, for full runs with the controllers of deployments and replica sets.
+pub(super) const BARS: [Bar; 14] = [
+    bar("idle", "idle", Figure::Resident, Limit::Value(16.0 * MB)),
+    bar("replica-sets", "made", Figure::Cpu, Limit::OfPeer(0.35)),
+    bar("replica-sets", "made", Figure::Wall, Limit::OfPeer(1.05)),
+    bar("replica-sets", "made", Figure::ServerCpu, Limit::OfPeer(1.05)),
+    bar("deployments", "available", Figure::Cpu, Limit::OfPeer(0.345)),
+    bar("deployments", "available", Figure::Wall, Limit::OfPeer(1.05)),
+    bar("deployments", "rolled", Figure::Cpu, Limit::OfPeer(0.325)),
+    bar("deployments", "rolled", Figure::Wall, Limit::OfPeer(1.05)),
+    bar("deployments", "rolled", Figure::Resident, Limit::Value(35.0 * MB)),
+    bar("deployments", "rolled", Figure::ServerCpu, Limit::OfPeer(1.05)),
+    bar("deployments", "rested", Figure::Resident, Limit::OfPhase(1.2, "restarted")),
+    bar("restart", "with 5,000 pods", Figure::Resident, Limit::Value(30.0 * MB)),
+    bar("restart", "with 20,000 pods", Figure::PerPod, Limit::Value(3000.0)),
+    bar("cut", "rolled", Figure::Wall, Limit::OfPeer(1.05)),
+];
+
+impl Limit {
+    /// The limit in the figure's unit; `None` where what it is a part of was not measured.
+    pub(super) fn value(self, peer: Option<f64>, of_phase: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::OfPeer(part) => peer.map(|peer| peer * part),
+            Self::OfPhase(part, phase) => of_phase(phase).map(|value| value * part),
+        }
+    }
+}

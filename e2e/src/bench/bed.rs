@@ -1,0 +1,292 @@
+//! A control plane with one manager, measured phase by phase.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::process::Command;
+use tokio::time::Instant;
+
+use super::cutter::Cutter;
+use super::figures::{Figure, Phase};
+use super::telling::{self, Page};
+use super::workload::Workload;
+use crate::control_plane::{ControlPlane, Options, free_ports};
+use crate::manager::{Manager, Subject};
+use crate::nodes;
+use crate::requests::Requests;
+use crate::wait::eventually_within;
+
+/// Nodes that pods run on.
+const NODES: usize = 50;
+const LIMITS: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
+/// How long a manager may take until it rests.
+const LIMIT: Duration = Duration::from_mins(10);
+/// How long it may take to end.
+const END: Duration = Duration::from_secs(30);
+
+/// How a scenario is set up.
+#[derive(Debug, Clone)]
+pub(super) struct Setup {
+    pub(super) subject: Subject,
+    pub(super) controllers: String,
+    /// Run upstream's garbage collector beside the manager: what is deleted takes its dependents along.
+    pub(super) collector: bool,
+    /// Break the manager's connections so often.
+    pub(super) cut_every: Option<Duration>,
+    /// Memory is read once nothing was done for so long: a garbage collector has had its turn.
+    pub(super) rest: Duration,
+}
+
+/// A manager on a control plane of its own.
+pub(super) struct Bed {
+    // Dropped in this order: whoever uses the API server goes before it.
+    manager: Manager,
+    collector: Option<Manager>,
+    cutter: Option<Cutter>,
+    /// Where the peer tells of itself.
+    page: Option<Page>,
+    plane: ControlPlane,
+    setup: Setup,
+    phases: Vec<Phase>,
+}
+
+impl Bed {
+    /// Starts it all, and waits until the manager works and rests again.
+    pub(super) async fn start(setup: Setup) -> Result<Self> {
+        let plane = ControlPlane::start(Options { scheduler: true, kwok: true, ..Options::default() }).await?;
+        nodes::create(&plane.client(), "node", NODES).await?;
+        let collector = if setup.collector {
+            let controllers = "--controllers=garbage-collector-controller";
+            Some(Manager::start(Subject::Peer, &plane, "collector", &[&[controllers], LIMITS.as_slice()].concat())?)
+        } else {
+            None
+        };
+        let cutter = match setup.cut_every {
+            Some(every) => Some(Cutter::start(&plane, every).await?),
+            None => None,
+        };
+        let page = match setup.subject {
+            Subject::Ours => None,
+            Subject::Peer => {
+                let [port] = free_ports()?;
+                Some(Page::at(port)?)
+            }
+        };
+        let manager = start_manager(&setup, &plane, cutter.as_ref(), page.as_ref())?;
+        let mut bed = Self { manager, collector, cutter, page, plane, setup, phases: Vec::new() };
+        bed.probe("started").await?;
+        bed.rest().await?;
+        Ok(bed)
+    }
+
+    /// Does `work` and measures what it costs until the manager is at rest again.
+    pub(super) async fn phase(&mut self, name: &str, work: impl AsyncFnOnce(&Workload) -> Result<()>) -> Result<()> {
+        let workload = self.workload();
+        let before = Requests::read(&workload.client).await?;
+        let (cpu, server_cpu) = (self.manager.cpu_time()?, self.plane.api_server_cpu()?);
+        let received = self.received().await;
+        self.manager.forget_peak()?;
+        let start = Instant::now();
+        work(&workload).await.with_context(|| format!("phase {name}"))?;
+        let wall = start.elapsed();
+        let resident = self.rest().await?;
+        let requests = Requests::read(&workload.client).await?.since(&before);
+        let cpu = self.manager.cpu_time()?.saturating_sub(cpu);
+        let server_cpu = self.plane.api_server_cpu()?.saturating_sub(server_cpu);
+        let mut figures = BTreeMap::from([
+            (Figure::Wall, wall.as_secs_f64()),
+            (Figure::Cpu, cpu.as_secs_f64()),
+            (Figure::Resident, as_f64(resident)),
+            (Figure::Peak, as_f64(self.manager.peak_bytes()?)),
+            (Figure::ServerCpu, server_cpu.as_secs_f64()),
+        ]);
+        // A cut connection takes its count along.
+        if let (Some(before), Some(after), None) = (received, self.received().await, &self.cutter) {
+            figures.insert(Figure::Received, as_f64(after.saturating_sub(before)));
+        }
+        let changes = requests.changes();
+        if changes > 0 && !cpu.is_zero() {
+            figures.insert(Figure::ChangesPerCpu, as_f64(changes) / cpu.as_secs_f64());
+        }
+        self.add_heap(&mut figures).await?;
+        let requests = requests.iter().map(|(kind, count)| (format!("{} {}", kind.verb, kind.resource), count));
+        self.phases.push(Phase { name: name.to_owned(), figures, requests: requests.collect() });
+        Ok(())
+    }
+
+    /// Ends the manager, starts it again, and measures until it has reconciled something.
+    pub(super) async fn restart(&mut self, name: &str) -> Result<()> {
+        self.manager.kill9()?;
+        let server_cpu = self.plane.api_server_cpu()?;
+        let probe = self.workload().begin_probe(name).await?;
+        let start = Instant::now();
+        self.manager = start_manager(&self.setup, &self.plane, self.cutter.as_ref(), self.page.as_ref())?;
+        self.workload().end_probe(&probe).await?;
+        let wall = start.elapsed();
+        let resident = self.rest().await?;
+        let server_cpu = self.plane.api_server_cpu()?.saturating_sub(server_cpu);
+        let mut figures = BTreeMap::from([
+            (Figure::Wall, wall.as_secs_f64()),
+            (Figure::Cpu, self.manager.cpu_time()?.as_secs_f64()),
+            (Figure::Resident, as_f64(resident)),
+            (Figure::Peak, as_f64(self.manager.peak_bytes()?)),
+            (Figure::ServerCpu, server_cpu.as_secs_f64()),
+        ]);
+        if let (Some(received), None) = (self.received().await, &self.cutter) {
+            figures.insert(Figure::Received, as_f64(received));
+        }
+        self.add_heap(&mut figures).await?;
+        self.phases.push(Phase { name: name.to_owned(), figures, requests: BTreeMap::new() });
+        Ok(())
+    }
+
+    /// Adds to the later of two phases what each of the pods that came between them costs.
+    pub(super) fn per_pod(&mut self, (earlier, later): (&str, &str), pods: u32) {
+        let resident = |name| self.phases.iter().find(|it| it.name == name)?.figures.get(&Figure::Resident).copied();
+        let (Some(before), Some(after)) = (resident(earlier), resident(later)) else { return };
+        if let Some(phase) = self.phases.iter_mut().find(|it| it.name == later) {
+            phase.figures.insert(Figure::PerPod, (after - before) / f64::from(pods));
+        }
+    }
+
+    /// Shows that the manager works.
+    async fn probe(&mut self, name: &str) -> Result<()> {
+        let workload = self.workload();
+        let probe = workload.begin_probe(name).await?;
+        workload.end_probe(&probe).await
+    }
+
+    fn workload(&self) -> Workload {
+        Workload { client: self.plane.client() }
+    }
+
+    /// Asks for the allocator's view, once everything else is measured: the answer costs something itself.
+    async fn add_heap(&self, figures: &mut BTreeMap<Figure, f64>) -> Result<()> {
+        let heap = match &self.page {
+            None => telling::heap_of(&self.manager).await,
+            Some(page) => telling::heap_in_metrics(&page.read().await?),
+        };
+        if let Some(heap) = heap {
+            figures.extend([(Figure::Live, heap.live), (Figure::Held, heap.held)]);
+        }
+        Ok(())
+    }
+
+    /// The longest that a key waited; ends ours, which tells it then.
+    async fn longest_wait(&mut self) -> Result<Option<f64>> {
+        if let Some(page) = &self.page {
+            return Ok(telling::longest_wait_in_metrics(&page.read().await?));
+        }
+        self.manager.terminate()?;
+        eventually_within("the manager to end", END, async || {
+            ensure!(self.manager.exited()?.is_some(), "it runs");
+            Ok(())
+        })
+        .await?;
+        let log = std::fs::read_to_string(self.manager.log()).context("cannot read the manager's log")?;
+        telling::longest_wait_in_log(&log).context("the manager's log tells no waits").map(Some)
+    }
+
+    /// The phases, once everything still runs.
+    pub(super) async fn finish(mut self) -> Result<Vec<Phase>> {
+        self.manager.must_run()?;
+        if let Some(collector) = &mut self.collector {
+            collector.must_run()?;
+        }
+        self.plane.must_run()?;
+        let longest_wait = self.longest_wait().await?;
+        let mut phases = std::mem::take(&mut self.phases);
+        if let (Some(last), Some(longest_wait)) = (phases.last_mut(), longest_wait) {
+            last.figures.insert(Figure::LongestWait, longest_wait);
+        }
+        Ok(phases)
+    }
+
+    /// Keeps the logs, and says where they are.
+    pub(super) fn keep_logs(&mut self) -> String {
+        self.plane.keep_logs();
+        self.plane.logs().display().to_string()
+    }
+
+    /// Waits until the manager rests, and returns what is resident then: the median of readings.
+    async fn rest(&mut self) -> Result<u64> {
+        let start = Instant::now();
+        let mut quiet_since = (Instant::now(), self.manager.cpu_time()?);
+        while quiet_since.0.elapsed() < self.setup.rest {
+            ensure!(start.elapsed() < LIMIT, "{} did not come to rest", self.manager.name());
+            self.manager.must_run()?;
+            tokio::time::sleep(Duration::from_millis(250)).await;
+            let cpu = self.manager.cpu_time()?;
+            // Upkeep (timers, garbage collection) is rest; work is not.
+            let spent = cpu.saturating_sub(quiet_since.1);
+            if spent > quiet_since.0.elapsed().mul_f64(0.05) + Duration::from_millis(50) {
+                quiet_since = (Instant::now(), cpu);
+            }
+        }
+        let mut readings = Vec::new();
+        for _ in 0..9 {
+            readings.push(self.manager.rss_bytes()?);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        readings.sort_unstable();
+        Ok(readings[readings.len() / 2])
+    }
+
+    /// Bytes that the manager's open connections have received; `None` where the system has no `ss`.
+    async fn received(&self) -> Option<u64> {
+        let output = Command::new("ss").args(["-tinpH", "state", "established"]).output().await.ok()?;
+        Some(received_by(&String::from_utf8_lossy(&output.stdout), self.manager.id()))
+    }
+}
+
+fn start_manager(setup: &Setup, plane: &ControlPlane, cutter: Option<&Cutter>, page: Option<&Page>) -> Result<Manager> {
+    let controllers = format!("--controllers={}", setup.controllers);
+    let mut args: Vec<String> = [controllers.as_str()].iter().chain(&LIMITS).map(|&arg| arg.to_owned()).collect();
+    // The last of two flags counts.
+    args.extend(cutter.map(|cutter| format!("--kubeconfig={}", cutter.kubeconfig().display())));
+    args.extend(page.into_iter().flat_map(Page::args));
+    if setup.subject == Subject::Ours {
+        args.push("--leader-elect=false".to_owned());
+    }
+    Manager::start(setup.subject, plane, &setup.subject.to_string(), &args)
+}
+
+/// Sums what `ss` says of the connections of a process: a line for the connection, then one with its counts.
+fn received_by(text: &str, process: u32) -> u64 {
+    let mark = format!("pid={process},");
+    let mut theirs = false;
+    let mut sum = 0;
+    for line in text.lines() {
+        if line.starts_with(char::is_whitespace) {
+            let count = line.split_whitespace().find_map(|word| word.strip_prefix("bytes_received:"));
+            sum += count.filter(|_| theirs).and_then(|count| count.parse().ok()).unwrap_or(0);
+        } else {
+            theirs = line.contains(&mark);
+        }
+    }
+    sum
+}
+
+#[expect(clippy::cast_precision_loss, reason = "bytes and counts stay far below 2^53")]
+fn as_f64(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::received_by;
+
+    #[test]
+    fn only_the_connections_of_the_process_count() {
+        let text = "\
+0 0 127.0.0.1:1 127.0.0.1:2 users:((\"kcm\",pid=7,fd=3))
+\t cubic bytes_sent:5 bytes_received:100 segs_out:3
+0 0 127.0.0.1:2 127.0.0.1:1 users:((\"api\",pid=70,fd=3))
+\t cubic bytes_received:1000
+0 0 127.0.0.1:3 127.0.0.1:2 users:((\"kcm\",pid=7,fd=4))
+\t cubic bytes_received:11
+";
+        assert_eq!(received_by(text, 7), 111);
+    }
+}

@@ -1,0 +1,131 @@
+//! What is measured of a phase.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A figure of a phase. Less is better, but for [`Figure::ChangesPerCpu`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Figure {
+    /// From the first request to what is waited for, in seconds.
+    Wall,
+    /// CPU of the manager until it is at rest again, in seconds.
+    Cpu,
+    /// Resident memory of the manager at rest, in bytes.
+    Resident,
+    /// The most that was resident since the phase began, in bytes.
+    Peak,
+    /// Bytes that came over the manager's connections.
+    Received,
+    /// CPU of the API server, in seconds.
+    ServerCpu,
+    /// Writes to the API, each a change that the manager hears of, for each second of its CPU.
+    ChangesPerCpu,
+    /// The longest that a key has waited for a worker since the manager was started, in seconds.
+    ///
+    /// Of the peer the bound of a bucket, a power of ten: it tells no more.
+    LongestWait,
+    /// Bytes that the manager has allocated and not freed yet, by its allocator.
+    Live,
+    /// Bytes that its allocator holds beside those.
+    Held,
+    /// How much more is resident for each further pod, in bytes.
+    PerPod,
+}
+
+impl Figure {
+    /// All of them, as they are printed.
+    pub(super) const ALL: [Self; 11] = [
+        Self::Wall,
+        Self::Cpu,
+        Self::Resident,
+        Self::Peak,
+        Self::Live,
+        Self::Held,
+        Self::PerPod,
+        Self::Received,
+        Self::ServerCpu,
+        Self::ChangesPerCpu,
+        Self::LongestWait,
+    ];
+
+    /// Its name in tables.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Wall => "wall",
+            Self::Cpu => "CPU",
+            Self::Resident => "resident",
+            Self::Peak => "peak",
+            Self::Received => "received",
+            Self::ServerCpu => "API server's CPU",
+            Self::ChangesPerCpu => "changes per CPU second",
+            Self::LongestWait => "longest wait of a key",
+            Self::Live => "live",
+            Self::Held => "held beside it",
+            Self::PerPod => "resident per further pod",
+        }
+    }
+
+    /// A value with its unit.
+    pub(super) fn text(self, value: f64) -> String {
+        match self {
+            Self::Wall => format!("{value:.1} s"),
+            Self::LongestWait => format!("{value:.3} s"),
+            Self::Cpu | Self::ServerCpu => format!("{value:.2} s"),
+            Self::Resident | Self::Peak | Self::Received | Self::Live | Self::Held => format!("{:.1} MB", value / 1e6),
+            Self::PerPod => format!("{:.1} KB", value / 1e3),
+            Self::ChangesPerCpu => format!("{value:.0}"),
+        }
+    }
+}
+
+/// The figures of one phase of one run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Phase {
+    /// What was done, as in `rolled`.
+    pub(super) name: String,
+    /// Those figures that could be had.
+    pub(super) figures: BTreeMap<Figure, f64>,
+    /// Writes and reads of the API, by verb and resource.
+    pub(super) requests: BTreeMap<String, u64>,
+}
+
+/// A figure over several runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Spread {
+    /// The middle one; of an even number the higher of the two.
+    pub(super) median: f64,
+    /// The least.
+    pub(super) least: f64,
+    /// The most.
+    pub(super) most: f64,
+}
+
+impl Spread {
+    /// The spread of values; `None` of none.
+    pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_unstable_by(f64::total_cmp);
+        Some(Self { median: *values.get(values.len() / 2)?, least: *values.first()?, most: *values.last()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_the_middle_and_the_ends() {
+        let spread = Spread::of([3.0, 1.0, 2.0].into_iter());
+        assert_eq!(spread, Some(Spread { median: 2.0, least: 1.0, most: 3.0 }));
+        assert_eq!(Spread::of(std::iter::empty()), None);
+    }
+
+    #[test]
+    fn values_carry_their_unit() {
+        assert_eq!(Figure::Resident.text(12_340_000.0), "12.3 MB");
+        assert_eq!(Figure::Cpu.text(0.456), "0.46 s");
+        assert_eq!(Figure::ChangesPerCpu.text(1234.5), "1234");
+    }
+}

@@ -1,0 +1,169 @@
+//! Ours beside upstream's: memory, CPU, time and requests, scenario by scenario.
+//!
+//! Each run of each scenario has a control plane of its own, with nodes on which pods run, and one manager; the managers
+//! take turns, so that what the machine does meanwhile hits both. `bed` measures, `workload` makes the work,
+//! `scenarios` says what is played, `telling` reads what a manager says of itself, `bars` what must be reached, `report`
+//! and `chart` make the page.
+
+mod bars;
+mod bed;
+mod chart;
+mod cutter;
+mod figures;
+mod report;
+mod scenarios;
+mod telling;
+mod workload;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+pub use report::Record;
+pub use scenarios::{SCENARIOS, Scenario, Size};
+
+use crate::binaries;
+use crate::manager::Subject;
+use bed::{Bed, Setup};
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// How much is played.
+    pub size: Size,
+    /// Whose managers, in this order.
+    pub subjects: Vec<Subject>,
+    /// How often.
+    pub runs: usize,
+    /// Names of scenarios; all of the size where there is none.
+    pub scenarios: Vec<String>,
+    /// What the managers run, as `--controllers` takes it.
+    pub controllers: String,
+}
+
+impl Plan {
+    /// A plan of a size, with everything else as usual.
+    #[must_use]
+    pub fn of(size: Size) -> Self {
+        Self {
+            size,
+            subjects: Subject::ALL.to_vec(),
+            runs: match size {
+                Size::Quick => 1,
+                Size::Full => 5,
+            },
+            scenarios: Vec::new(),
+            controllers: "deployment,replicaset".to_owned(),
+        }
+    }
+
+    /// The scenarios that are played.
+    ///
+    /// # Errors
+    ///
+    /// If one is not known, or nothing would be measured.
+    pub fn selected(&self) -> Result<Vec<&'static Scenario>> {
+        if self.runs == 0 {
+            bail!("`--runs` must be at least 1");
+        }
+        for name in &self.scenarios {
+            if !SCENARIOS.iter().any(|it| it.name == name) {
+                let known: Vec<&str> = SCENARIOS.iter().map(|it| it.name).collect();
+                bail!("there is no scenario `{name}`: there are {}", known.join(", "));
+            }
+        }
+        let is_meant = |it: &&Scenario| {
+            if self.scenarios.is_empty() {
+                self.size == Size::Full || it.quick
+            } else {
+                self.scenarios.iter().any(|name| name == it.name)
+            }
+        };
+        Ok(SCENARIOS.iter().filter(is_meant).collect())
+    }
+}
+
+/// Measures as planned and tells `progress` what is being done.
+///
+/// # Errors
+///
+/// If a program is missing or ends, or a phase takes too long.
+pub async fn run(plan: &Plan, progress: &dyn Fn(&str)) -> Result<Record> {
+    let selected = plan.selected()?;
+    for subject in &plan.subjects {
+        subject.program()?;
+    }
+    let mut record = Record::of(circumstances(plan)?);
+    let measured = measured(plan)?;
+    for scenario in selected {
+        for run in 1..=plan.runs {
+            for &subject in &plan.subjects {
+                progress(&format!("{}, run {run} of {}: {subject}", scenario.name, plan.runs));
+                let setup = Setup {
+                    subject,
+                    controllers: plan.controllers.clone(),
+                    collector: scenario.collector,
+                    cut_every: scenario.cut_every,
+                    rest: Duration::from_secs(match plan.size {
+                        Size::Quick => 3,
+                        Size::Full => 10,
+                    }),
+                };
+                let mut bed = Bed::start(setup).await?;
+                if let Err(error) = (scenario.play)(&mut bed, plan.size).await {
+                    let logs = bed.keep_logs();
+                    return Err(error).with_context(|| format!("{} of {subject} (logs: {logs})", scenario.name));
+                }
+                record.add(scenario.name, &measured, subject, bed.finish().await?);
+            }
+        }
+    }
+    Ok(record)
+}
+
+fn circumstances(plan: &Plan) -> Result<Vec<(String, String)>> {
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap_or("unknown").trim();
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
+    let version = output_of(&binaries::control_plane("kube-controller-manager")?, &["--version"])?;
+    Ok(vec![
+        ("machine".to_owned(), format!("{cores} cores, {memory}, {}", model.trim_start_matches([' ', '\t', ':']))),
+        ("peer".to_owned(), version),
+        ("controllers".to_owned(), plan.controllers.clone()),
+        ("limits".to_owned(), "1000 requests a second, bursts of 2000".to_owned()),
+    ])
+}
+
+/// When it was measured, how often, and what.
+fn measured(plan: &Plan) -> Result<String> {
+    let date = output_of(Path::new("date"), &["+%Y-%m-%d"])?;
+    let commit = output_of(Path::new("git"), &["describe", "--always", "--dirty"])?;
+    let times = if plan.runs == 1 { "once".to_owned() } else { format!("{} times", plan.runs) };
+    Ok(format!("{times} each on {date}, version {} ({commit})", env!("CARGO_PKG_VERSION")))
+}
+
+fn output_of(program: &Path, args: &[&str]) -> Result<String> {
+    let output = Command::new(program).args(args).output();
+    let output = output.with_context(|| format!("cannot run {}", program.display()))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_run_plays_the_quick_scenarios_unless_others_are_named() {
+        let names = |plan: &Plan| plan.selected().map(|all| all.iter().map(|it| it.name).collect::<Vec<_>>());
+        let mut plan = Plan::of(Size::Quick);
+        assert_eq!(names(&plan).expect("the plan is sound"), ["idle", "replica-sets", "deployments"]);
+        plan.scenarios = vec!["cut".to_owned()];
+        assert_eq!(names(&plan).expect("the plan is sound"), ["cut"]);
+        plan.scenarios = vec!["cat".to_owned()];
+        assert!(names(&plan).is_err_and(|error| error.to_string().contains("cut")));
+    }
+}

@@ -1,0 +1,273 @@
+//! The record of a benchmark, and its page.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::bars::{BARS, Limit};
+use super::chart;
+use super::figures::{Figure, Phase, Spread};
+use super::scenarios::SCENARIOS;
+use crate::manager::Subject;
+
+/// Every run of every manager, as it is kept in a file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Record {
+    /// Machine, versions and limits, as pairs of a name and a text.
+    circumstances: Vec<(String, String)>,
+    scenarios: BTreeMap<String, Played>,
+}
+
+/// A scenario, played in one go.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Played {
+    /// When, and what of ours.
+    measured: String,
+    /// The phases of each run, by whose manager.
+    runs: BTreeMap<String, Vec<Vec<Phase>>>,
+}
+
+/// The figures of both managers for one phase of a scenario.
+struct Row {
+    scenario: &'static str,
+    phase: String,
+    figure: Figure,
+    ours: Option<Spread>,
+    peer: Option<Spread>,
+}
+
+impl Row {
+    fn ratio(&self) -> Option<f64> {
+        let (ours, peer) = (self.ours?.median, self.peer?.median);
+        (peer > 0.0).then(|| ours / peer)
+    }
+}
+
+impl Record {
+    /// An empty record, and what it is measured on.
+    pub(super) fn of(circumstances: Vec<(String, String)>) -> Self {
+        Self { circumstances, ..Self::default() }
+    }
+
+    /// Takes in one run.
+    pub(super) fn add(&mut self, scenario: &str, measured: &str, subject: Subject, phases: Vec<Phase>) {
+        let played = self.scenarios.entry(scenario.to_owned()).or_default();
+        measured.clone_into(&mut played.measured);
+        played.runs.entry(subject.to_string()).or_default().push(phases);
+    }
+
+    /// Puts the scenarios of a later record in the place of those of the same name.
+    ///
+    /// What was measured under other circumstances cannot be compared, and is dropped.
+    pub fn renew(&mut self, later: Self) {
+        if self.circumstances != later.circumstances {
+            self.scenarios.clear();
+            self.circumstances = later.circumstances;
+        }
+        self.scenarios.extend(later.scenarios);
+    }
+
+    fn spread(&self, scenario: &str, subject: &str, phase: &str, figure: Figure) -> Option<Spread> {
+        let runs = self.scenarios.get(scenario)?.runs.get(subject)?;
+        let phases = runs.iter().filter_map(|run| run.iter().find(|it| it.name == phase));
+        Spread::of(phases.filter_map(|phase| phase.figures.get(&figure).copied()))
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for scenario in &SCENARIOS {
+            let Some(run) = self.scenarios.get(scenario.name).and_then(|it| it.runs.values().next()?.first()) else {
+                continue;
+            };
+            for phase in run {
+                for figure in Figure::ALL {
+                    let spread = |subject| self.spread(scenario.name, subject, &phase.name, figure);
+                    let (ours, peer) = (spread("ours"), spread("peer"));
+                    if ours.is_some() || peer.is_some() {
+                        rows.push(Row { scenario: scenario.name, phase: phase.name.clone(), figure, ours, peer });
+                    }
+                }
+            }
+        }
+        rows
+    }
+
+    /// All figures as plain lines.
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        let mut place = String::new();
+        for row in self.rows() {
+            let here = format!("{}, {}", row.scenario, row.phase);
+            if here != place {
+                line(&mut text, &format!("\n{here}"));
+                place = here;
+            }
+            let cell = |spread: Option<Spread>| spread.map_or("–".to_owned(), |it| row.figure.text(it.median));
+            let ratio = row.ratio().map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
+            line(
+                &mut text,
+                &format!("  {:<24}{:>12}{:>12}{ratio:>8}", row.figure.label(), cell(row.ours), cell(row.peer)),
+            );
+        }
+        text
+    }
+
+    /// The bars, and whether they were reached.
+    fn bars(&self) -> String {
+        let mut text =
+            String::from("| scenario | figure | ours | peer | bar | |\n| --- | --- | --- | --- | --- | --- |\n");
+        for bar in BARS {
+            let spread = |subject| self.spread(bar.scenario, subject, bar.phase, bar.figure).map(|it| it.median);
+            let (ours, peer) = (spread("ours"), spread("peer"));
+            let of_phase = |phase: &str| self.spread(bar.scenario, "ours", phase, bar.figure).map(|it| it.median);
+            let (Some(ours), Some(limit)) = (ours, bar.limit.value(peer, of_phase)) else { continue };
+            let peer = peer.map_or("–".to_owned(), |peer| bar.figure.text(peer));
+            let how = match bar.limit {
+                Limit::Value(_) => bar.figure.text(limit),
+                Limit::OfPeer(part) => format!("{part} of the peer's: {}", bar.figure.text(limit)),
+                Limit::OfPhase(part, phase) => format!("{part} of ours, {phase}: {}", bar.figure.text(limit)),
+            };
+            let verdict = if ours <= limit { "reached" } else { "**missed**" };
+            line(
+                &mut text,
+                &format!(
+                    "| {}, {} | {} | {} | {peer} | {how} | {verdict} |",
+                    bar.scenario,
+                    bar.phase,
+                    bar.figure.label(),
+                    bar.figure.text(ours)
+                ),
+            );
+        }
+        text
+    }
+
+    /// The page, in Markdown, and the charts that it shows, by file name.
+    pub fn page(&self) -> (String, BTreeMap<String, String>) {
+        let mut page = String::from("# Benchmark\n\n");
+        page.push_str(
+            "Ours beside upstream's kube-controller-manager, with the same controllers and limits. Each run has a \
+             control plane of its own with 50 simulated nodes, and the managers take turns. Figures are medians, with \
+             the least and the most in brackets; less is better, except for changes per CPU second. The peer serves \
+             its metrics meanwhile, and tells of the longest wait no more than a power of ten. The allocator's view \
+             (live, held beside it) is glibc's and the Go runtime's. `cargo xtask bench --full` writes this page; with \
+             `--scenario` it renews a part.\n\n",
+        );
+        for (name, value) in &self.circumstances {
+            line(&mut page, &format!("- {name}: {value}"));
+        }
+        page.push_str("\n## Bars\n\n");
+        page.push_str(&self.bars());
+        let mut charts = BTreeMap::new();
+        for (file, title, figure) in
+            [("memory.svg", "Resident memory at rest", Figure::Resident), ("cpu.svg", "CPU time", Figure::Cpu)]
+        {
+            let bars = self.rows().into_iter().filter(|row| row.figure == figure).filter_map(|row| {
+                let place = format!("{}, {}", row.scenario, row.phase);
+                Some(chart::Pair { label: place, ours: row.ours?.median, peer: row.peer?.median })
+            });
+            let bars: Vec<chart::Pair> = bars.collect();
+            if !bars.is_empty() {
+                charts.insert(file.to_owned(), chart::bars(title, &bars, |value| figure.text(value)));
+                line(&mut page, &format!("\n![{title}](benchmark/{file})"));
+            }
+        }
+        self.write_scenarios(&mut page);
+        (page, charts)
+    }
+
+    fn write_scenarios(&self, page: &mut String) {
+        let mut place = "";
+        let mut phase = String::new();
+        for row in self.rows() {
+            if row.scenario != place {
+                place = row.scenario;
+                phase.clear();
+                let about = SCENARIOS.iter().find(|it| it.name == place).map_or("", |it| it.about);
+                let measured = self.scenarios.get(place).map_or("", |it| &it.measured);
+                line(page, &format!("\n## {place}\n\nPlayed: {about}. Measured: {measured}."));
+            }
+            if row.phase != phase {
+                phase.clone_from(&row.phase);
+                line(
+                    page,
+                    &format!("\n### {place}: {phase}\n\n| | ours | peer | ours/peer |\n| --- | --- | --- | --- |"),
+                );
+            }
+            let cell = |spread: Option<Spread>| {
+                spread.map_or("–".to_owned(), |it| {
+                    let text = |value| row.figure.text(value);
+                    format!("{} ({} to {})", text(it.median), text(it.least), text(it.most))
+                })
+            };
+            let ratio = row.ratio().map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
+            line(page, &format!("| {} | {} | {} | {ratio} |", row.figure.label(), cell(row.ours), cell(row.peer)));
+        }
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase(name: &str, figures: &[(Figure, f64)]) -> Vec<Phase> {
+        vec![Phase { name: name.to_owned(), figures: figures.iter().copied().collect(), ..Phase::default() }]
+    }
+
+    fn record(ours: f64, peer: f64) -> Record {
+        let mut record = Record::default();
+        record.add("replica-sets", "today", Subject::Ours, phase("made", &[(Figure::Cpu, ours)]));
+        record.add("replica-sets", "today", Subject::Peer, phase("made", &[(Figure::Cpu, peer)]));
+        record
+    }
+
+    #[test]
+    fn a_bar_is_held_against_the_peer_of_the_same_record() {
+        let reached = record(0.3, 1.0).bars();
+        assert!(
+            reached
+                .ends_with("| replica-sets, made | CPU | 0.30 s | 1.00 s | 0.35 of the peer's: 0.35 s | reached |\n")
+        );
+        assert!(record(0.4, 1.0).bars().ends_with("| **missed** |\n"));
+    }
+
+    #[test]
+    fn a_bar_may_be_held_against_another_phase() {
+        let mut record = Record::default();
+        let resident = |name: &str, bytes| phase(name, &[(Figure::Resident, bytes)]).remove(0);
+        let phases = vec![resident("rested", 25e6), resident("restarted", 20e6)];
+        record.add("deployments", "today", Subject::Ours, phases);
+        let bars = record.bars();
+        assert!(bars.ends_with("| 25.0 MB | – | 1.2 of ours, restarted: 24.0 MB | **missed** |\n"), "{bars}");
+    }
+
+    #[test]
+    fn a_later_record_renews_what_it_has_and_drops_what_cannot_be_compared() {
+        let on = |machine: &str, scenario, cpu| {
+            let mut record = Record::of(vec![("machine".to_owned(), machine.to_owned())]);
+            record.add(scenario, "today", Subject::Ours, phase("made", &[(Figure::Cpu, cpu)]));
+            record
+        };
+        let cpu = |record: &Record, scenario| record.spread(scenario, "ours", "made", Figure::Cpu).map(|it| it.median);
+        let mut record = on("this", "restart", 1.0);
+        record.renew(on("this", "replica-sets", 2.0));
+        record.renew(on("this", "replica-sets", 3.0));
+        assert_eq!((cpu(&record, "restart"), cpu(&record, "replica-sets")), (Some(1.0), Some(3.0)));
+        record.renew(on("that", "replica-sets", 4.0));
+        assert_eq!((cpu(&record, "restart"), cpu(&record, "replica-sets")), (None, Some(4.0)));
+    }
+
+    #[test]
+    fn the_page_gives_spreads_and_ratios() {
+        let mut record = record(0.4, 1.0);
+        record.add("replica-sets", "today", Subject::Ours, phase("made", &[(Figure::Cpu, 0.6)]));
+        let (page, charts) = record.page();
+        assert!(page.contains("| CPU | 0.60 s (0.40 s to 0.60 s) | 1.00 s (1.00 s to 1.00 s) | 0.60 |"), "{page}");
+        assert!(charts.contains_key("cpu.svg") && !charts.contains_key("memory.svg"));
+    }
+}

@@ -1,0 +1,166 @@
+//! What a manager tells of itself: the peer on its page of metrics, ours in its log.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kube::Client;
+use tokio::process::Command;
+
+use crate::manager::Manager;
+
+/// What an allocator says of a process, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Heap {
+    /// Allocated and not freed, or, of the peer, not collected yet.
+    pub(super) live: f64,
+    /// Taken from the system beside that and not given back.
+    pub(super) held: f64,
+}
+
+/// The peer's page of metrics.
+#[derive(Clone)]
+pub(super) struct Page {
+    client: Client,
+    port: u16,
+}
+
+impl Page {
+    /// The page that a peer serves which was started with [`Self::args`].
+    pub(super) fn at(port: u16) -> Result<Self> {
+        let url = format!("https://127.0.0.1:{port}").parse().context("the address of the peer is none")?;
+        let mut config = kube::Config::new(url);
+        // Its certificate is one that it made for itself.
+        config.accept_invalid_certs = true;
+        config.read_timeout = Some(Duration::from_secs(10));
+        Ok(Self { client: Client::try_from(config).context("cannot make a client of the peer")?, port })
+    }
+
+    /// Has the peer serve the page to everybody on this machine.
+    pub(super) fn args(&self) -> [String; 3] {
+        [
+            format!("--secure-port={}", self.port),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--authorization-always-allow-paths=/metrics".to_owned(),
+        ]
+    }
+
+    pub(super) async fn read(&self) -> Result<String> {
+        let request = http::Request::get("/metrics").body(Vec::new()).context("no request")?;
+        self.client.request_text(request).await.context("cannot read the metrics of the peer")
+    }
+}
+
+/// The memory of the Go runtime.
+pub(super) fn heap_in_metrics(page: &str) -> Option<Heap> {
+    let value = |name: &str| -> Option<f64> {
+        page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+    };
+    let live = value("go_memstats_heap_alloc_bytes")?;
+    let taken = value("go_memstats_heap_sys_bytes")? - value("go_memstats_heap_released_bytes")?;
+    Some(Heap { live, held: taken - live })
+}
+
+/// The bound of the highest bucket into which a key has fallen, in seconds; absent where that one has none.
+pub(super) fn longest_wait_in_metrics(page: &str) -> Option<f64> {
+    let buckets = page.lines().filter_map(|line| {
+        let (labels, count) = line.strip_prefix("workqueue_queue_duration_seconds_bucket{")?.split_once("} ")?;
+        let label =
+            |name: &str| labels.split(',').find_map(|it| it.strip_prefix(name)?.strip_prefix("=\"")?.strip_suffix('"'));
+        let bound = if label("le")? == "+Inf" { f64::INFINITY } else { label("le")?.parse().ok()? };
+        Some((label("name")?, bound, count.parse::<f64>().ok()?))
+    });
+    // Counts include those of lower buckets, and buckets come in order.
+    let (mut longest, mut of, mut below) = (None, "", 0.0);
+    for (queue, bound, count) in buckets {
+        if queue != of {
+            (of, below) = (queue, 0.0);
+        }
+        if count > below {
+            longest = Some(longest.map_or(bound, |longest: f64| longest.max(bound)));
+            below = count;
+        }
+    }
+    longest.filter(|bound| bound.is_finite())
+}
+
+/// Asks the allocator of ours, through a debugger: it prints into the log. `None` where the system has no `gdb`, or does
+/// not let it look into other processes.
+pub(super) async fn heap_of(manager: &Manager) -> Option<Heap> {
+    let before = std::fs::read_to_string(manager.log()).ok()?.len();
+    let process = manager.id().to_string();
+    let ask = ["-nx", "-batch", "-p", &process, "-ex", "call (void)malloc_stats()"];
+    Command::new("gdb").args(ask).output().await.ok()?;
+    heap_in_log(std::fs::read_to_string(manager.log()).ok()?.get(before..)?)
+}
+
+/// Reads what glibc's `malloc_stats` prints: its last lines are the sums.
+fn heap_in_log(log: &str) -> Option<Heap> {
+    let value = |name: &str| -> Option<f64> {
+        let line = log.lines().rev().find_map(|line| line.strip_prefix(name))?;
+        line.trim_start_matches([' ', '=']).parse().ok()
+    };
+    let live = value("in use bytes")?;
+    Some(Heap { live, held: value("system bytes")? - live })
+}
+
+/// The longest wait that ours writes into its log when it ends, in seconds.
+pub(super) fn longest_wait_in_log(log: &str) -> Option<f64> {
+    let waits = log.lines().filter_map(|line| {
+        let (_, rest) = line.split_once("longest_wait_seconds=")?;
+        rest.split_whitespace().next()?.parse::<f64>().ok()
+    });
+    waits.reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_bucket_that_holds_something_bounds_the_wait() {
+        let page = "\
+# TYPE workqueue_queue_duration_seconds histogram
+workqueue_queue_duration_seconds_bucket{name=\"a\",le=\"0.1\"} 3
+workqueue_queue_duration_seconds_bucket{name=\"a\",le=\"1\"} 5
+workqueue_queue_duration_seconds_bucket{name=\"a\",le=\"10\"} 5
+workqueue_queue_duration_seconds_bucket{name=\"a\",le=\"+Inf\"} 5
+workqueue_queue_duration_seconds_bucket{name=\"b\",le=\"0.1\"} 4
+workqueue_queue_duration_seconds_bucket{name=\"b\",le=\"+Inf\"} 4
+";
+        assert_eq!(longest_wait_in_metrics(page), Some(1.0));
+        let beyond = "workqueue_queue_duration_seconds_bucket{name=\"b\",le=\"+Inf\"} 5\n";
+        assert_eq!(longest_wait_in_metrics(&format!("{page}{beyond}")), None, "JSON has no infinity");
+        assert_eq!(longest_wait_in_metrics(""), None);
+    }
+
+    #[test]
+    fn the_longest_wait_of_all_queues_is_found_in_a_log() {
+        let log = "\
+INFO kcm_framework::metrics: The longest that a key waited queue=\"deployment\" longest_wait_seconds=0.25
+INFO kcm_framework::metrics: The longest that a key waited queue=\"replicaset\" longest_wait_seconds=1.5
+INFO Stopped
+";
+        assert_eq!(longest_wait_in_log(log), Some(1.5));
+        assert_eq!(longest_wait_in_log("INFO Stopped\n"), None);
+    }
+
+    #[test]
+    fn allocators_tell_what_is_live_and_what_they_hold_beside() {
+        let page = "\
+go_memstats_heap_alloc_bytes 1e+07
+go_memstats_heap_released_bytes 5e+06
+go_memstats_heap_sys_bytes 3e+07
+";
+        assert_eq!(heap_in_metrics(page), Some(Heap { live: 1e7, held: 1.5e7 }));
+        let log = "\
+Arena 0:
+system bytes     =     135168
+in use bytes     =       7344
+Total (incl. mmap):
+system bytes     =     270336
+in use bytes     =      10000
+max mmap regions =          0
+";
+        assert_eq!(heap_in_log(log), Some(Heap { live: 10_000.0, held: 260_336.0 }));
+    }
+}

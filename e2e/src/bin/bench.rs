@@ -1,0 +1,108 @@
+//! Measures ours beside the peer; `cargo xtask bench` builds what is needed and starts this.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use kcm_e2e::bench::{self, Plan, Record, SCENARIOS, Size};
+use kcm_e2e::interrupt;
+use kcm_e2e::manager::Subject;
+
+const USAGE: &str = "\
+usage: cargo xtask bench [FLAGS]
+
+  --quick              a tenth of the work, once: for a development loop (the default)
+  --full               all of it, five times, for the record: docs/benchmark.md and its folder
+  --scenario=NAME,...  only these
+  --controllers=LIST   what both managers run (default deployment,replicaset)
+  --only=ours|peer     measure one manager only
+  --runs=N             repeat each scenario so often; figures are medians
+  --json=FILE          write every figure of every run as JSON too
+";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let size = if args.iter().any(|arg| arg == "--full") { Size::Full } else { Size::Quick };
+    let mut plan = Plan::of(size);
+    let mut file = None;
+    for arg in &args {
+        match arg.split_once('=').unwrap_or((arg, "")) {
+            ("--help", _) => {
+                print!("{USAGE}\nscenarios:\n");
+                for scenario in &SCENARIOS {
+                    println!("  {:<15} {}", scenario.name, scenario.about);
+                }
+                return Ok(());
+            }
+            ("--quick" | "--full", "") => {}
+            ("--only", "ours") => plan.subjects = vec![Subject::Ours],
+            ("--only", "peer") => plan.subjects = vec![Subject::Peer],
+            ("--runs", number) => plan.runs = number.parse().with_context(|| format!("`{arg}` needs a number"))?,
+            ("--scenario", names) => plan.scenarios = names.split(',').map(str::to_owned).collect(),
+            ("--controllers", list) if !list.is_empty() => list.clone_into(&mut plan.controllers),
+            ("--json", path) if !path.is_empty() => file = Some(path.to_owned()),
+            _ => bail!("`{arg}` was not expected\n\n{USAGE}"),
+        }
+    }
+    let is_for_the_record = size == Size::Full && plan.subjects.len() == Subject::ALL.len();
+    let mut record = if is_for_the_record { read_record()? } else { Record::default() };
+    for scenario in plan.selected()? {
+        let plan = Plan { scenarios: vec![scenario.name.to_owned()], ..plan.clone() };
+        let played = interrupt::or(bench::run(&plan, &|line| println!("{line}"))).await?;
+        println!("{}", played.table());
+        record.renew(played);
+        // After each scenario: what comes next may take an hour and fail.
+        if is_for_the_record {
+            write_record(&record)?;
+        }
+    }
+    if let Some(file) = file {
+        write_json(&record, Path::new(&file))?;
+    }
+    Ok(())
+}
+
+/// The folder of the record, from which its page is made.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmark")
+}
+
+fn read_record() -> Result<Record> {
+    let file = folder().join("record.json");
+    match std::fs::read_to_string(&file) {
+        Ok(text) => serde_json::from_str(&text).with_context(|| format!("{} is no record", file.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Record::default()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
+    }
+}
+
+fn write_json(record: &Record, file: &Path) -> Result<()> {
+    let text = serde_json::to_string_pretty(record).context("cannot print the figures as JSON")?;
+    std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// Writes the record, its page and its charts.
+fn write_record(record: &Record) -> Result<()> {
+    let (page, charts) = record.page();
+    std::fs::create_dir_all(folder()).context("cannot make docs/benchmark")?;
+    write_json(record, &folder().join("record.json"))?;
+    for (name, svg) in charts {
+        std::fs::write(folder().join(&name), svg).with_context(|| format!("cannot write {name}"))?;
+    }
+    std::fs::write(folder().with_extension("md"), page).context("cannot write docs/benchmark.md")?;
+    println!("the page: docs/benchmark.md");
+    Ok(())
+}
