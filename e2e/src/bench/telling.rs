@@ -8,6 +8,9 @@ use tokio::process::Command;
 
 use crate::manager::Manager;
 
+/// How long a debugger may take.
+const DEBUGGER: Duration = Duration::from_secs(20);
+
 /// What an allocator says of a process, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Heap {
@@ -88,19 +91,23 @@ pub(super) fn longest_wait_in_metrics(page: &str) -> Option<f64> {
 pub(super) async fn heap_of(manager: &Manager) -> Option<Heap> {
     let before = std::fs::read_to_string(manager.log()).ok()?.len();
     let process = manager.id().to_string();
-    let ask = ["-nx", "-batch", "-p", &process, "-ex", "call (void)malloc_stats()"];
-    Command::new("gdb").args(ask).output().await.ok()?;
+    // The letters leave out all but the sums.
+    let call = "call (void)malloc_stats_print((void*)0, (void*)0, \"gmdablxe\")";
+    let asked = Command::new("gdb").args(["-nx", "-batch", "-p", &process, "-ex", call]).kill_on_drop(true).output();
+    tokio::time::timeout(DEBUGGER, asked).await.ok()?.ok()?;
     heap_in_log(std::fs::read_to_string(manager.log()).ok()?.get(before..)?)
 }
 
-/// Reads what glibc's `malloc_stats` prints: its last lines are the sums.
+/// Reads what jemalloc prints: one line of sums, as in `Allocated: 10, active: 20, resident: 30`.
 fn heap_in_log(log: &str) -> Option<Heap> {
+    let line = log.lines().rev().find(|line| line.starts_with("Allocated: "))?;
     let value = |name: &str| -> Option<f64> {
-        let line = log.lines().rev().find_map(|line| line.strip_prefix(name))?;
-        line.trim_start_matches([' ', '=']).parse().ok()
+        let text = line.split(", ").find_map(|part| part.strip_prefix(name))?;
+        text.split(' ').next()?.parse().ok()
     };
-    let live = value("in use bytes")?;
-    Some(Heap { live, held: value("system bytes")? - live })
+    let live = value("Allocated: ")?;
+    // Its own tables count as resident there also where they were never touched.
+    Some(Heap { live, held: value("resident: ")? - value("metadata: ")? - live })
 }
 
 /// The longest wait that ours writes into its log when it ends, in seconds.
@@ -153,14 +160,10 @@ go_memstats_heap_sys_bytes 3e+07
 ";
         assert_eq!(heap_in_metrics(page), Some(Heap { live: 1e7, held: 1.5e7 }));
         let log = "\
-Arena 0:
-system bytes     =     135168
-in use bytes     =       7344
-Total (incl. mmap):
-system bytes     =     270336
-in use bytes     =      10000
-max mmap regions =          0
+___ Begin jemalloc statistics ___
+Allocated: 10000, active: 20480, metadata: 4096 (n_thp 0, edata 1, rtree 2), resident: 40000, mapped: 65536, retained: 7
+Background threads: 1, num_runs: 5, run_interval: 0 ns
 ";
-        assert_eq!(heap_in_log(log), Some(Heap { live: 10_000.0, held: 260_336.0 }));
+        assert_eq!(heap_in_log(log), Some(Heap { live: 10_000.0, held: 25_904.0 }));
     }
 }
