@@ -100,9 +100,9 @@ pub(super) async fn heap_of(manager: &Manager) -> Option<Heap> {
 
 /// Reads what jemalloc prints: one line of sums, as in `Allocated: 10, active: 20, resident: 30`.
 fn heap_in_log(log: &str) -> Option<Heap> {
-    let line = log.lines().rev().find(|line| line.starts_with("Allocated: "))?;
+    let sums = log.lines().rev().find(|line| line.starts_with("Allocated: "))?;
     let value = |name: &str| -> Option<f64> {
-        let text = line.split(", ").find_map(|part| part.strip_prefix(name))?;
+        let text = sums.split(", ").find_map(|part| part.strip_prefix(name))?;
         text.split(' ').next()?.parse().ok()
     };
     let live = value("Allocated: ")?;
