@@ -11,6 +11,11 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
+/// Reads a text that may be absent, borrowed where it can be: `#[serde(borrow)]` alone copies within an option.
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
+    Ok(Option::<Text<'de>>::deserialize(deserializer)?.map(|Text(text)| text))
+}
+
 /// Reads `null` as the default; Go serves it for empty lists, maps and times.
 pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::decode::null_as_default;
+use crate::decode::{null_as_default, text};
 use crate::protobuf::{Field, Message};
 use crate::{Istr, Labels, ObjectKey, OwnerReference, ResourceVersion, Uid};
 
@@ -90,7 +90,7 @@ impl Meta {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawMeta<'a> {
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "text")]
     name: Option<Cow<'a, str>>,
     namespace: Option<Istr>,
     #[serde(default, deserialize_with = "null_as_default")]

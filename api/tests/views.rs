@@ -113,6 +113,11 @@ fn the_first_ready_condition_decides() {
         ),
         (json!([{"type": "Ready", "status": "True", "lastTransitionTime": null}]), Readiness::Ready { since: None }),
         (
+            // The API server takes it; our calendar ends a day earlier.
+            json!([{"type": "Ready", "status": "True", "lastTransitionTime": "9999-12-31T23:59:59Z"}]),
+            Readiness::Ready { since: None },
+        ),
+        (
             json!([{"type": "Ready", "status": "True", "lastTransitionTime": since}]),
             Readiness::Ready { since: Some(at(since)) },
         ),
@@ -316,7 +321,7 @@ fn a_wrong_type_is_an_error() {
         r#"{"metadata":{"ownerReferences":{}}}"#,
         r#"{"metadata":{},"status":{"phase":1}}"#,
         r#"{"metadata":{},"status":{"phase":{"Running":1}}}"#,
-        r#"{"metadata":{},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"x"}]}}"#,
+        r#"{"metadata":{},"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":1}]}}"#,
         r#"{"metadata":{},"status":{"containerStatuses":[{"restartCount":1e99}]}}"#,
     ] {
         assert!(Pod::decode(json).is_err(), "{json}");

@@ -1,5 +1,6 @@
 //! kubectl, as a person at a terminal uses it.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
@@ -17,14 +18,19 @@ pub(crate) struct Answer {
     pub(crate) text: String,
 }
 
-/// kubectl in the namespace of a scenario.
+/// kubectl in one namespace of a cluster.
 pub(crate) struct Kubectl<'a> {
-    case: &'a Case,
+    pub(crate) kubeconfig: &'a Path,
+    pub(crate) namespace: &'a str,
+    /// Where it keeps what it caches, and what it prints.
+    pub(crate) folder: &'a Path,
 }
 
 impl<'a> Kubectl<'a> {
+    /// In the namespace of a scenario.
     pub(crate) fn of(case: &'a Case) -> Self {
-        Self { case }
+        let plane = case.plane();
+        Self { kubeconfig: plane.kubeconfig(), namespace: case.namespace(), folder: plane.logs() }
     }
 
     /// Runs a command that is to succeed, and returns what it printed.
@@ -72,7 +78,7 @@ impl<'a> Kubectl<'a> {
             .args(words)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", self.case.plane().logs())
+            .env("HOME", self.folder)
             .envs(editor.map(|editor| ("KUBE_EDITOR", editor)))
             .stdin(Stdio::null())
             .kill_on_drop(true)
@@ -88,22 +94,19 @@ impl<'a> Kubectl<'a> {
     pub(crate) fn start(&self, line: &str) -> Result<Process> {
         let program = binaries::control_plane("kubectl")?;
         let args: Vec<String> = self.flags().into_iter().chain(line.split_whitespace().map(str::to_owned)).collect();
-        Process::start(&format!("{}-kubectl", self.case.namespace()), &program, &args, self.case.plane().logs())
+        Process::start(&format!("{}-kubectl", self.namespace), &program, &args, self.folder)
     }
 
     /// Writes a manifest, and returns its path for `-f`.
     pub(crate) fn manifest(&self, object: &Value) -> Result<String> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let path = self.case.plane().logs().join(format!("{}-{name}.json", self.case.namespace()));
+        let path = self.folder.join(format!("{}-{name}.json", self.namespace));
         std::fs::write(&path, object.to_string()).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path.display().to_string())
     }
 
     fn flags(&self) -> [String; 2] {
-        [
-            format!("--kubeconfig={}", self.case.plane().kubeconfig().display()),
-            format!("--namespace={}", self.case.namespace()),
-        ]
+        [format!("--kubeconfig={}", self.kubeconfig.display()), format!("--namespace={}", self.namespace)]
     }
 }
 

@@ -83,6 +83,16 @@ async fn a_version_that_is_no_decimal_blocks_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_look_that_is_answered_without_a_decimal_version_blocks_nothing() {
+    for (list, live) in [("", None), ("abc", None), ("50", seen("u", "abc"))] {
+        let now = Instant::now();
+        let mut state = waiting([lost(now)], now);
+        assert_eq!(state.looked(&check(), now, &answer(list, live, seen("v", "5"))), ["k"], "{list}");
+        assert!(state.observed(PODS, &rv("100")).is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_event_that_settles_the_last_mark_wakes() {
     let marks = [version(PODS, "5"), version(PODS, "9"), version(PODS, "7"), version(SETS, "3"), deletion("u")];
     let mut state = waiting(marks, Instant::now());

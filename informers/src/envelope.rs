@@ -219,18 +219,23 @@ impl<'a> Page<'a> {
             #[serde(default = "Option::default")]
             items: Option<Vec<T>>,
         }
-        match Object::of(body)? {
+        let page = match Object::of(body)? {
             Object::Json(json) => {
                 let List::<&RawValue> { metadata, items } = serde_json::from_str(json)?;
                 let items = items.unwrap_or_default().into_iter().map(|item| Object::Json(item.get())).collect();
-                Ok(Self { metadata, items })
+                Self { metadata, items }
             }
             list @ Object::Protobuf(_) => {
                 let List::<&[u8]> { metadata, items } = list.read(LIST)?;
                 let items = items.unwrap_or_default().into_iter().map(Object::Protobuf).collect();
-                Ok(Self { metadata, items })
+                Self { metadata, items }
             }
+        };
+        // Anything else that has metadata would read as a cluster in which nothing exists.
+        if page.metadata.resource_version.is_unset() {
+            return Err(serde::de::Error::custom("the answer is no list: it has no resourceVersion"));
         }
+        Ok(page)
     }
 }
 
@@ -327,6 +332,8 @@ mod tests {
         let page = Page::read(br#"{"metadata":{"resourceVersion":"5","continue":"c"},"items":[{"a":1}]}"#).unwrap();
         assert_eq!(page.metadata.continue_token.as_deref(), Some("c"));
         assert_eq!(page.items, [Object::Json(r#"{"a":1}"#)]);
+        let status = br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}"#;
+        assert!(Page::read(status).unwrap_err().to_string().contains("no list"));
         let empty = Page::read(br#"{"metadata":{"resourceVersion":"5"},"items":null}"#).unwrap();
         assert!(empty.items.is_empty());
     }

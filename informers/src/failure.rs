@@ -70,6 +70,9 @@ impl Cause {
     }
 }
 
+/// For longer no caller stays away: whoever asks for more, as a load balancer under maintenance does, may be gone sooner.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
+
 fn class_of(status: &Status) -> Failure {
     let too_large = |status: &Status| {
         let causes = status.details.iter().flat_map(|details| details.causes.iter().flatten());
@@ -82,7 +85,8 @@ fn class_of(status: &Status) -> Failure {
         _ if status.message.contains("sendInitialEvents") => Failure::Unsupported,
         429 | 503 => {
             let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-            Failure::Busy { retry_after: (seconds > 0).then(|| Duration::from_secs(seconds)) }
+            let wait = Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER);
+            Failure::Busy { retry_after: (seconds > 0).then_some(wait) }
         }
         _other => Failure::Refused,
     }
@@ -142,6 +146,7 @@ mod tests {
     #[test]
     fn refusals_have_classes() {
         let busy = StatusDetails { causes: None, retry_after_seconds: 3 };
+        let out_for_the_day = StatusDetails { causes: None, retry_after_seconds: u64::MAX };
         let too_large = StatusDetails {
             causes: Some(vec![StatusCause { reason: "ResourceVersionTooLarge".to_owned() }]),
             retry_after_seconds: 0,
@@ -161,6 +166,10 @@ mod tests {
             (
                 Status { details: Some(busy), ..refused(429, "TooManyRequests", "") },
                 Failure::Busy { retry_after: Some(Duration::from_secs(3)) },
+            ),
+            (
+                Status { details: Some(out_for_the_day), ..refused(503, "ServiceUnavailable", "") },
+                Failure::Busy { retry_after: Some(LONGEST_RETRY_AFTER) },
             ),
             (refused(503, "ServiceUnavailable", ""), Failure::Busy { retry_after: None }),
         ];

@@ -20,6 +20,10 @@ pub(crate) fn run() -> Result<()> {
         step::run(step::cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny=warnings"))
     })?;
     timed("each crate alone", each_crate_alone)?;
+    timed("the controllers without the sandbox", || {
+        let lean = ["check", "--package=kcm-controller-manager", "--no-default-features", "--features=builtin"];
+        step::run(&mut step::cargo(lean))
+    })?;
     timed("tests", || step::run(&mut step::cargo(["test"])))?;
     timed("hosts with a plugin, without and beside the built-in controllers", || {
         let package = "--package=kcm-example-hello-host";

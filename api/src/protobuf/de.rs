@@ -65,21 +65,24 @@ struct Value<'a, 'de> {
     kind: Kind,
 }
 
-/// A time as text; absent where it is not set.
+/// A time as text, of whole seconds; absent where it is not set.
+///
+/// One too far away to be told is the nearest that is not: whoever may write a time must not be able to make an object
+/// that nobody can read.
 fn time(mut message: Input<'_>) -> Result<Option<String>, Malformed> {
     if message.0.is_empty() {
         return Ok(None);
     }
-    let (mut seconds, mut nanoseconds) = (0, 0);
+    let mut seconds = 0;
     while let Some(tag) = message.tag()? {
         match tag.field {
             1 => seconds = message.number(tag)?.cast_signed(),
-            2 => nanoseconds = i32::try_from(message.number(tag)?.cast_signed()).map_err(|_| Malformed::Time)?,
+            // Upstream leaves the nanoseconds out too, as JSON does.
             _ => message.skip(tag)?,
         }
     }
-    let time = Timestamp::new(seconds, nanoseconds).map_err(|_| Malformed::Time)?;
-    Ok(Some(time.to_string()))
+    let nearest = if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    Ok(Some(Timestamp::from_second(seconds).unwrap_or(nearest).to_string()))
 }
 
 impl<'de> Deserializer<'de> for Value<'_, 'de> {

@@ -112,9 +112,19 @@ fn every_kind_of_field_is_read() {
 fn a_time_that_is_not_set_is_none() {
     let time = |time: &[u8]| read(&[field(1, b""), number(2, 0), field(4, time)].concat()).map(|read| read.time);
     assert_eq!(time(b""), Ok(None));
-    assert_eq!(time(&number(2, 5)), Ok(Some(jiff::Timestamp::new(0, 5).unwrap())));
-    assert_eq!(time(&number(1, i64::MAX)), Err(Malformed::Time));
-    assert_eq!(time(&number(2, i64::MAX)), Err(Malformed::Time));
+    assert_eq!(time(&number(2, 5)), Ok(Some(jiff::Timestamp::UNIX_EPOCH)));
+}
+
+#[test]
+fn a_time_that_cannot_be_told_is_the_nearest_that_can() {
+    let time = |seconds: i64| {
+        let bytes = [field(1, b""), number(2, 0), field(4, &number(1, seconds))].concat();
+        read(&bytes).map(|read| read.time)
+    };
+    // The last second of the year 9999, which the API server takes.
+    assert_eq!(time(253_402_300_799), Ok(Some(jiff::Timestamp::MAX)));
+    assert_eq!(time(i64::MAX), Ok(Some(jiff::Timestamp::MAX)));
+    assert_eq!(time(i64::MIN), Ok(Some(jiff::Timestamp::MIN)));
 }
 
 #[test]

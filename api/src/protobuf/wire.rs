@@ -31,9 +31,6 @@ pub enum Malformed {
         /// The wire type.
         wire: u8,
     },
-    /// A time that no calendar has.
-    #[error("a time of the message is out of range")]
-    Time,
     /// What the type that is read has to say.
     #[error("{0}")]
     Refused(String),

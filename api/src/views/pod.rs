@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer};
 
-use crate::decode::{fold, null_as_default};
+use crate::decode::{fold, null_as_default, text};
 use crate::protobuf::{Field, Message, Reader};
 use crate::{DecodeError, Istr, KnownView, Meta, Resource, View};
 
@@ -148,9 +148,9 @@ struct RawSpec<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawInitContainer<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "text")]
     name: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "text")]
     restart_policy: Option<Cow<'a, str>>,
 }
 
@@ -170,7 +170,7 @@ struct RawStatus<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawContainerStatus<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "text")]
     name: Option<Cow<'a, str>>,
     #[serde(default, deserialize_with = "null_as_default")]
     restart_count: i32,
@@ -179,9 +179,9 @@ struct RawContainerStatus<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawCondition<'a> {
-    #[serde(rename = "type", borrow, default)]
+    #[serde(rename = "type", borrow, default, deserialize_with = "text")]
     type_: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "text")]
     status: Option<Cow<'a, str>>,
     // Parsed for the one condition that is kept.
     #[serde(borrow, default)]
@@ -196,7 +196,8 @@ fn readiness<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Readiness, D:
         }
     })?;
     let Some(RawCondition { status, last_transition_time, .. }) = ready else { return Ok(Readiness::NotReady) };
-    let since = last_transition_time.map(|time| time.parse()).transpose().map_err(serde::de::Error::custom)?;
+    // A time that cannot be told must not hide the pod: it counts as none.
+    let since = last_transition_time.and_then(|time| time.parse().ok());
     Ok(if status.as_deref() == Some("True") { Readiness::Ready { since } } else { Readiness::NotReady })
 }
 

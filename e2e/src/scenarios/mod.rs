@@ -5,6 +5,7 @@ mod deployments;
 mod host;
 mod kubectl;
 mod replica_sets;
+mod tour;
 
 use crate::suite::Scenario;
 
@@ -14,6 +15,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .iter()
         .chain(&host::SCENARIOS)
         .chain(&kubectl::SCENARIOS)
+        .chain(&tour::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)
         .chain(&deployments::SCENARIOS)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::uri::InvalidUri;
 use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use kcm_api::{ObjectKey, Resource, View};
@@ -215,7 +216,9 @@ impl ApiClient {
     ) -> Result<Bytes, ApiError> {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = method.clone();
-        *request.uri_mut() = path.parse().expect("a path made of encoded parts is one");
+        // Names of groups come from the server.
+        *request.uri_mut() =
+            path.parse().map_err(|error: InvalidUri| ApiError::new(describe(), Cause::NotSent(error.into())))?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
         self.caller.sign(request.headers_mut());
         if let Some((content_type, Payload(body))) = body {

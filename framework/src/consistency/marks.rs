@@ -134,6 +134,14 @@ fn is_decimal(version: &ResourceVersion) -> bool {
     version.compare(version).is_some()
 }
 
+/// Whether there is an end to waiting for it: with a version that is no decimal no other compares.
+fn can_be_settled(mark: &Mark) -> bool {
+    match mark {
+        Mark::Version { version, .. } => is_decimal(version),
+        Mark::Deletion { .. } | Mark::Unsettled { .. } => true,
+    }
+}
+
 impl<K: Clone + Ord + Eq + Hash> Marks<K> {
     /// No marks yet, for a loop with that many caches.
     #[must_use]
@@ -168,11 +176,7 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
     /// Returns whether the key waits now. After this, and after [`looked`](Self::looked), the caller must report what
     /// its caches have already observed, as an event may have come before the answer.
     pub fn add(&mut self, key: &K, owner: Option<&Uid>, marks: Vec<Mark>, now: Instant) -> bool {
-        for mark in marks {
-            match &mark {
-                Mark::Version { version, .. } if !is_decimal(version) => continue,
-                Mark::Version { .. } | Mark::Deletion { .. } | Mark::Unsettled { .. } => {}
-            }
+        for mark in marks.into_iter().filter(can_be_settled) {
             let pending = self.pending.entry(key.clone()).or_insert_with(|| Pending {
                 owner: owner.cloned(),
                 marks: Vec::new(),
@@ -352,7 +356,7 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
                 }
                 Mark::Unsettled { .. } => {}
             }
-            if let Some(mark) = after_look(mark, begun, answer) {
+            if let Some(mark) = after_look(mark, begun, answer).filter(can_be_settled) {
                 Self::insert(&mut self.versions, &mut self.deletions, &check.key, pending, mark);
             }
         }

@@ -168,11 +168,13 @@ async fn look(
         Err(error) if error.is_connection_failure() => list().await?,
         answer => answer?,
     };
-    // At most one object has that name. One that cannot be read must not pass for one that is not there.
+    // At most one object has that name. What cannot be read must not pass for an object that is not there.
+    let unreadable = |error| ApiError::new(format!("read {} \"{object}\"", cache.resource()), Cause::Decode(error));
+    if list.resource_version.is_unset() {
+        return Err(unreadable(serde::de::Error::custom("the answer is no list: it has no resourceVersion")));
+    }
     let live = list.items.first().map(|item| PartialObjectMeta::decode(item.get())).transpose();
-    let live = live.map_err(|error| {
-        ApiError::new(format!("read {} \"{object}\"", cache.resource()), Cause::Decode(error.into()))
-    })?;
+    let live = live.map_err(|error| unreadable(error.into()))?;
     let live = live.map(|PartialObjectMeta { metadata }| Sighting {
         terminating: metadata.is_terminating(),
         uid: metadata.uid,

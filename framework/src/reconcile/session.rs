@@ -199,10 +199,15 @@ impl Write<'_> {
     {
         let mut answer = request().await;
         let mut fate = Fate::Known.after(&answer, Instant::now());
+        // Of the first attempt: a repeat has a time of its own, and is not to prolong the whole.
+        let until = match fate {
+            Fate::Known => None,
+            Fate::Unknown { deadline } => deadline,
+        };
         for pause in PAUSES {
             self.fate = fate;
-            let (Err(error), Fate::Unknown { deadline: Some(deadline) }) = (&answer, fate) else { break };
-            if !may_repeat || !error.is_connection_failure() || Instant::now() + pause >= deadline {
+            let (Err(error), Some(until)) = (&answer, until) else { break };
+            if !may_repeat || !error.is_connection_failure() || Instant::now() + pause >= until {
                 break;
             }
             tracing::debug!(resource = %self.resource, object = %self.object, error = error as &dyn std::error::Error,

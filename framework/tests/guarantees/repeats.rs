@@ -124,6 +124,17 @@ async fn repeats_come_at_once_and_then_after_pauses_that_grow() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn connections_that_break_slowly_do_not_prolong_a_write() {
+    let world = World::start(|turn| create_missing(turn).boxed()).await;
+    let slow = Fault::on(Verb::Create).resource(PARTS).times(4).delay(seconds(20));
+    world.sandbox.faults().inject(slow.disconnect());
+    world.create_set("a", 1);
+    tokio::time::sleep(seconds(53)).await;
+    // The second broke when the time of the first, 34 s, was over.
+    assert_eq!((times(&world, "POST").len(), world.parked().len()), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_repeat_that_is_refused_because_of_the_attempt_before_is_looked_up_at_once() {
     for kind in [Change::Put, Change::Patch, Change::Delete] {
         let (world, answers) = changing(kind).await;

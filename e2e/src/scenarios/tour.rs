@@ -1,0 +1,100 @@
+//! The sandbox as a newcomer meets it: one process with its controllers, and kubectl beside it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::FutureExt;
+
+use crate::kubectl::Kubectl;
+use crate::manager::Subject;
+use crate::process::Process;
+use crate::suite::{Case, ManagedBy, Scenario};
+use crate::wait::eventually;
+
+pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
+    name: "host/sandbox_is_toured",
+    controllers: "",
+    subjects: &[Subject::Ours],
+    manager: ManagedBy::Scenario,
+    run: |case| is_toured(case).boxed_local(),
+}];
+
+/// How long the sandbox may take to end.
+const END: Duration = Duration::from_secs(30);
+const ROLLED: &str = "rollout status deployment/web --timeout=90s";
+
+async fn is_toured(case: Case) -> Result<()> {
+    let folder = case.plane().logs();
+    let kubeconfig = folder.join("sandbox.kubeconfig");
+    // No flags: what the first command of the README starts.
+    let mut sandbox = Process::start("tour", &Subject::Ours.program()?, &["sandbox"], folder)?;
+    let told = eventually("the sandbox to tell what runs", async || {
+        sandbox.must_run()?;
+        let told = log(&sandbox)?;
+        ensure!(told.contains("Ctrl-C ends it all."), "{told}");
+        Ok(told)
+    })
+    .await?;
+    let kubectl = Kubectl { kubeconfig: &kubeconfig, namespace: "default", folder };
+
+    let commands: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("  kubectl ")).collect();
+    let [create, set_image, watch] = commands.as_slice() else {
+        anyhow::bail!("not the three commands that are run here: {commands:?}")
+    };
+    kubectl.run(create).await?;
+    kubectl.run(ROLLED).await?;
+    let watch = kubectl.start(watch)?;
+    is_printed(&watch, "Running").await?;
+    kubectl.run(set_image).await?;
+    kubectl.run(ROLLED).await?;
+    is_printed(&watch, "Terminating").await?;
+
+    // As docs/sandbox.md goes on.
+    kubectl.run("set image deployment/web shop=shop:missing").await?;
+    eventually("the image to be missed", async || {
+        let pods = kubectl.run("get pods").await?;
+        ensure!(pods.contains("ImagePullBackOff"), "{pods}");
+        Ok(())
+    })
+    .await?;
+    kubectl.run("rollout undo deployment/web").await?;
+    kubectl.run(ROLLED).await?;
+    let image = kubectl.run("get deployment web -o jsonpath={.spec.template.spec.containers[0].image}").await?;
+    ensure!(image == "shop:2.0", "{image}");
+
+    kubectl.run("drain node-1 --timeout=90s").await?;
+    kubectl.run(ROLLED).await?;
+    let pods = kubectl.run("get pods -o wide").await?;
+    ensure!(!pods.contains("node-1"), "{pods}");
+    let node = kubectl.run("get node node-1").await?;
+    ensure!(node.contains("Ready,SchedulingDisabled"), "{node}");
+
+    kubectl.run("delete deployment web --timeout=90s").await?;
+    eventually("the pods to go", async || {
+        let pods = kubectl.run("get pods").await?;
+        ensure!(pods.contains("No resources found"), "{pods}");
+        Ok(())
+    })
+    .await?;
+    drop(watch);
+
+    sandbox.must_run()?;
+    sandbox.terminate()?;
+    let status = sandbox.wait(END).await?;
+    ensure!(status.success(), "it ended with {status}:\n{}", log(&sandbox)?);
+    ensure!(!kubeconfig.exists(), "its kubeconfig was left behind");
+    Ok(())
+}
+
+fn log(process: &Process) -> Result<String> {
+    std::fs::read_to_string(process.log()).with_context(|| format!("cannot read {}", process.log().display()))
+}
+
+async fn is_printed(process: &Process, text: &str) -> Result<()> {
+    eventually(&format!("{} to print {text}", process.name()), async || {
+        let printed = log(process)?;
+        ensure!(printed.contains(text), "{printed}");
+        Ok(())
+    })
+    .await
+}
