@@ -150,7 +150,7 @@ impl Record {
              control plane of its own with 50 simulated nodes, and the managers take turns. Figures are medians, with \
              the least and the most in brackets; less is better, except for changes per CPU second. The peer serves \
              its metrics meanwhile, and tells of the longest wait no more than a power of ten. The allocator's view \
-             (live, held beside it) is glibc's and the Go runtime's. `cargo xtask bench --full` writes this page; with \
+             (live, held beside it) is jemalloc's and the Go runtime's. `cargo xtask bench --full` writes this page; with \
              `--scenario` it renews a part.\n\n",
         );
         for (name, value) in &self.circumstances {
