@@ -27,6 +27,7 @@
 mod command;
 mod exit;
 mod logs;
+mod moderation;
 mod run;
 #[cfg(feature = "sandbox")]
 mod sandbox;

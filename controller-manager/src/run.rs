@@ -10,6 +10,7 @@ use kcm_framework::client::{ClientBuilder, Limits, UserAgent, connect, load_conf
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{Extensions, Manager, Metrics, Registry, Selection, Stop};
 
+use crate::moderation::moderated;
 use crate::signals::Signals;
 use crate::{Exit, UPSTREAM, command, logs};
 
@@ -114,7 +115,7 @@ pub(crate) fn run(config: Config, extensions: Extensions) -> Exit {
     if config.settings.origin("leader-elect") == Some(&Origin::Default) {
         tracing::warn!("There is no leader election yet: run a single replica; --leader-elect=false silences this");
     }
-    on_runtime(manage(config, extensions))
+    on_runtime(one_thread().on_thread_park(moderated()), manage(config, extensions))
 }
 
 fn warn_of_notices(settings: &Effective) {
@@ -123,11 +124,18 @@ fn warn_of_notices(settings: &Effective) {
     }
 }
 
+/// The runtime of everything that the binary does.
+pub(crate) fn one_thread() -> tokio::runtime::Builder {
+    // A second one costs a sixth more CPU in wake-ups between the two, and one core carries more writes than an API server
+    // takes (docs/adr/0004-one-thread.md).
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all();
+    builder
+}
+
 /// Runs the program until it ends.
-pub(crate) fn on_runtime(program: impl Future<Output = Exit>) -> Exit {
-    // One worker thread: a second one costs a sixth more CPU in wake-ups between threads, and one core carries more
-    // writes than an API server takes (docs/adr/0004-one-worker-thread.md).
-    match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
+pub(crate) fn on_runtime(builder: &mut tokio::runtime::Builder, program: impl Future<Output = Exit>) -> Exit {
+    match builder.build() {
         Ok(runtime) => {
             let exit = runtime.block_on(program);
             // A thread that waits for a name to be resolved must not hold up the end.

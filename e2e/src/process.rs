@@ -64,9 +64,13 @@ impl Process {
         self.child.id()
     }
 
-    /// Where its output goes.
-    pub fn log(&self) -> &Path {
-        &self.log
+    /// All that it has printed.
+    ///
+    /// # Errors
+    ///
+    /// If its log cannot be read.
+    pub fn printed(&self) -> Result<String> {
+        std::fs::read_to_string(&self.log).with_context(|| format!("cannot read {}", self.log.display()))
     }
 
     /// How it ended, if it did.
@@ -170,7 +174,7 @@ impl Process {
     }
 
     fn log_tail(&self) -> String {
-        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let text = self.printed().unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(15)..].join("\n")
     }
@@ -213,7 +217,7 @@ mod tests {
         let mut process = shell("speaks", "echo out; echo err >&2; exit 3", logs.path());
         let status = process.wait(Duration::from_secs(10)).await.expect("it ends");
         assert_eq!(status.code(), Some(3));
-        let log = std::fs::read_to_string(process.log()).expect("the log exists");
+        let log = process.printed().expect("the log exists");
         assert_eq!(log, "out\nerr\n");
         let error = process.must_run().expect_err("it has ended").to_string();
         assert!(error.contains("speaks") && error.contains("err"), "{error}");

@@ -115,7 +115,7 @@ pub(crate) fn start(registry: Registry, settings: Effective, extensions: Extensi
         logs::print(plan.config.verbosity());
     }
     plan.config.warn_of_what_is_ignored();
-    run::on_runtime(until_signals(plan, extensions))
+    run::on_runtime(&mut run::one_thread(), until_signals(plan, extensions))
 }
 
 async fn until_signals(plan: Plan, extensions: Extensions) -> Exit {

@@ -46,14 +46,10 @@ fn start(case: &Case, program: &Path, kubeconfig: &Path, args: &[&str]) -> Resul
     Process::start(case.namespace(), program, &args, case.plane().logs())
 }
 
-fn log(process: &Process) -> Result<String> {
-    std::fs::read_to_string(process.log()).with_context(|| format!("cannot read {}", process.log().display()))
-}
-
 /// Waits for the program to end by itself with `code`, and returns the only error that it told.
 async fn refusal(mut process: Process, code: i32) -> Result<String> {
     let status = process.wait(END).await?;
-    let log = log(&process)?;
+    let log = process.printed()?;
     ensure!(status.code() == Some(code), "it ended with {status}:\n{log}");
     let mut errors = log.lines().filter_map(|line| line.strip_prefix("error: "));
     match (errors.next(), errors.next()) {
@@ -67,7 +63,7 @@ async fn stop(mut process: Process) -> Result<()> {
     process.must_run()?;
     process.terminate()?;
     let status = process.wait(END).await?;
-    ensure!(status.code() == Some(0), "it ended with {status}:\n{}", log(&process)?);
+    ensure!(status.code() == Some(0), "it ended with {status}:\n{}", process.printed()?);
     Ok(())
 }
 
@@ -144,7 +140,7 @@ async fn waits_for_rights(case: Case) -> Result<()> {
         let refused = format!("was refused with 403 Forbidden: {name} is forbidden: User \"{user}\" cannot ");
         let remedy = format!("; grant the user list and watch of {name}");
         eventually(&format!("the log to say that {name} are forbidden"), async || {
-            let log = log(&process)?;
+            let log = process.printed()?;
             let told = log.lines().any(|line| line.contains(&refused) && line.ends_with(&remedy));
             ensure!(told, "the log is:\n{log}");
             Ok(())

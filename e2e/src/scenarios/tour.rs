@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use futures::FutureExt;
 
 use crate::kubectl::Kubectl;
@@ -30,7 +30,7 @@ async fn is_toured(case: Case) -> Result<()> {
     let mut sandbox = Process::start("tour", &Subject::Ours.program()?, &["sandbox"], folder)?;
     let told = eventually("the sandbox to tell what runs", async || {
         sandbox.must_run()?;
-        let told = log(&sandbox)?;
+        let told = sandbox.printed()?;
         ensure!(told.contains("Ctrl-C ends it all."), "{told}");
         Ok(told)
     })
@@ -81,18 +81,14 @@ async fn is_toured(case: Case) -> Result<()> {
     sandbox.must_run()?;
     sandbox.terminate()?;
     let status = sandbox.wait(END).await?;
-    ensure!(status.success(), "it ended with {status}:\n{}", log(&sandbox)?);
+    ensure!(status.success(), "it ended with {status}:\n{}", sandbox.printed()?);
     ensure!(!kubeconfig.exists(), "its kubeconfig was left behind");
     Ok(())
 }
 
-fn log(process: &Process) -> Result<String> {
-    std::fs::read_to_string(process.log()).with_context(|| format!("cannot read {}", process.log().display()))
-}
-
 async fn is_printed(process: &Process, text: &str) -> Result<()> {
     eventually(&format!("{} to print {text}", process.name()), async || {
-        let printed = log(process)?;
+        let printed = process.printed()?;
         ensure!(printed.contains(text), "{printed}");
         Ok(())
     })

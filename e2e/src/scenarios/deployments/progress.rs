@@ -21,7 +21,7 @@ pub(super) async fn is_watched(case: Case) -> Result<()> {
     objects.complete_held("web").await?;
     let watch = kubectl.start("get deploy web -w")?;
     let lines = || -> Result<Vec<String>> {
-        let log = std::fs::read_to_string(watch.log()).context("kubectl's output cannot be read")?;
+        let log = watch.printed()?;
         Ok(log.lines().map(str::to_owned).collect())
     };
     let shows = async |row: Row| {

@@ -1,0 +1,104 @@
+//! Fewer wake-ups of a busy manager.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A thread that is woken without end is woken so often.
+const INTERVAL: Duration = Duration::from_millis(4);
+
+/// Wake-ups that come without delay, however close together, once the thread has slept for as many intervals.
+const AT_ONCE: u32 = 50;
+
+/// How long a thread that has nothing to do stays asleep, before it listens for what comes.
+///
+/// A busy cluster sends events and answers one by one, and each would wake the thread. It is left asleep for a moment
+/// instead, and takes what came meanwhile together, as a network card moderates its interrupts. The first
+/// [`AT_ONCE`] wake-ups pass at once, so that a manager with little to do is not slower.
+///
+/// Knows neither clock nor sleep; times are durations since any fixed moment.
+#[derive(Debug, Default)]
+struct Moderation {
+    /// When all wake-ups so far would be over, had each come an interval after the one before.
+    over: Duration,
+}
+
+impl Moderation {
+    /// Counts a wake-up, and returns how long the thread is to sleep before.
+    fn pause(&mut self, now: Duration) -> Duration {
+        self.over = self.over.max(now) + INTERVAL;
+        self.over.saturating_sub(now + AT_ONCE * INTERVAL)
+    }
+}
+
+/// What the thread of a runtime does before it waits for events.
+pub(crate) fn moderated() -> impl Fn() + Send + Sync + 'static {
+    let start = Instant::now();
+    let moderation = Mutex::new(Moderation::default());
+    move || {
+        let pause = moderation.lock().unwrap_or_else(PoisonError::into_inner).pause(start.elapsed());
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Wake-ups until `end` of a thread for which something new has always come, and pauses that it took.
+    fn busy(moderation: &mut Moderation, mut now: Duration, end: Duration) -> (u32, u32) {
+        let (mut wake_ups, mut pauses) = (0, 0);
+        loop {
+            let pause = moderation.pause(now);
+            now += pause;
+            if now >= end {
+                return (wake_ups, pauses);
+            }
+            wake_ups += 1;
+            pauses += u32::from(!pause.is_zero());
+        }
+    }
+
+    #[test]
+    fn a_busy_thread_wakes_once_in_an_interval_after_the_first() {
+        for (end, pauses) in [(SECOND, 249), (2 * SECOND, 499), (60 * SECOND, 14_999)] {
+            let wake_ups = busy(&mut Moderation::default(), Duration::ZERO, end);
+            assert_eq!(wake_ups, (AT_ONCE + pauses, pauses), "until {end:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_with_little_to_do_never_pauses() {
+        let mut moderation = Moderation::default();
+        for wake_up in 0..10_000 {
+            assert_eq!(moderation.pause(wake_up * INTERVAL), Duration::ZERO, "wake-up {wake_up}");
+        }
+    }
+
+    #[test]
+    fn after_a_rest_the_first_ones_pass_at_once_again() {
+        let mut moderation = Moderation::default();
+        busy(&mut moderation, Duration::ZERO, SECOND);
+        let rested = 2 * SECOND;
+        for wake_up in 0..AT_ONCE {
+            assert_eq!(moderation.pause(rested), Duration::ZERO, "wake-up {wake_up}");
+        }
+        assert_eq!(moderation.pause(rested), INTERVAL);
+    }
+
+    #[test]
+    fn no_pause_is_longer_than_an_interval() {
+        let mut moderation = Moderation::default();
+        let mut now = Duration::ZERO;
+        for _ in 0..1000 {
+            let pause = moderation.pause(now);
+            assert!(pause <= INTERVAL, "{pause:?}");
+            now += pause;
+        }
+    }
+}
