@@ -19,7 +19,8 @@ use crate::wait::eventually_within;
 
 /// Nodes that pods run on.
 const NODES: usize = 50;
-const LIMITS: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
+/// What every manager is allowed.
+pub(super) const LIMITS: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
 /// How long a manager may take until it rests.
 const LIMIT: Duration = Duration::from_mins(10);
 /// How long it may take to end.
@@ -184,8 +185,7 @@ impl Bed {
             Ok(())
         })
         .await?;
-        let log = std::fs::read_to_string(self.manager.log()).context("cannot read the manager's log")?;
-        telling::longest_wait_in_log(&log).context("the manager's log tells no waits").map(Some)
+        telling::longest_wait_in_log(&self.manager.printed()?).context("the manager's log tells no waits").map(Some)
     }
 
     /// The phases, once everything still runs.

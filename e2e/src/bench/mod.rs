@@ -95,7 +95,7 @@ pub async fn run(plan: &Plan, progress: &dyn Fn(&str)) -> Result<Record> {
     for subject in &plan.subjects {
         subject.program()?;
     }
-    let mut record = Record::of(circumstances(plan)?);
+    let mut record = Record::default();
     let measured = measured(plan)?;
     for scenario in selected {
         for run in 1..=plan.runs {
@@ -123,27 +123,25 @@ pub async fn run(plan: &Plan, progress: &dyn Fn(&str)) -> Result<Record> {
     Ok(record)
 }
 
-fn circumstances(plan: &Plan) -> Result<Vec<(String, String)>> {
+/// When it was measured, how often, what and on what.
+fn measured(plan: &Plan) -> Result<String> {
+    let times = if plan.runs == 1 { "once".to_owned() } else { format!("{} times", plan.runs) };
+    let date = output_of(Path::new("date"), &["+%Y-%m-%d"])?;
+    let ours = env!("CARGO_PKG_VERSION");
+    // The record itself changes while it is written.
+    let changed = output_of(Path::new("git"), &["status", "--porcelain", "--", ".", ":!docs"])?;
+    let commit = output_of(Path::new("git"), &["describe", "--always"])?;
+    let changed = if changed.is_empty() { "" } else { ", changed" };
+    let peer = output_of(&binaries::control_plane("kube-controller-manager")?, &["--version"])?;
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let memory = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap_or("unknown").trim();
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
-    let version = output_of(&binaries::control_plane("kube-controller-manager")?, &["--version"])?;
-    Ok(vec![
-        ("machine".to_owned(), format!("{cores} cores, {memory}, {}", model.trim_start_matches([' ', '\t', ':']))),
-        ("peer".to_owned(), version),
-        ("controllers".to_owned(), plan.controllers.clone()),
-        ("limits".to_owned(), "1000 requests a second, bursts of 2000".to_owned()),
-    ])
-}
-
-/// When it was measured, how often, and what.
-fn measured(plan: &Plan) -> Result<String> {
-    let date = output_of(Path::new("date"), &["+%Y-%m-%d"])?;
-    let commit = output_of(Path::new("git"), &["describe", "--always", "--dirty"])?;
-    let times = if plan.runs == 1 { "once".to_owned() } else { format!("{} times", plan.runs) };
-    Ok(format!("{times} each on {date}, version {} ({commit})", env!("CARGO_PKG_VERSION")))
+    let model = model.trim_start_matches([' ', '\t', ':']);
+    let flags = format!("--controllers={} {}", plan.controllers, bed::LIMITS.join(" "));
+    Ok(format!(
+        "{times} each on {date}, version {ours} ({commit}{changed}) beside {peer}, both with `{flags}`, on {cores} cores \
+         of {model}"
+    ))
 }
 
 fn output_of(program: &Path, args: &[&str]) -> Result<String> {

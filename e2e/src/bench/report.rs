@@ -13,15 +13,13 @@ use crate::manager::Subject;
 /// Every run of every manager, as it is kept in a file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Record {
-    /// Machine, versions and limits, as pairs of a name and a text.
-    circumstances: Vec<(String, String)>,
     scenarios: BTreeMap<String, Played>,
 }
 
-/// A scenario, played in one go.
+/// A scenario, played in one go by both managers on one machine.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Played {
-    /// When, and what of ours.
+    /// When, how often, what and on what.
     measured: String,
     /// The phases of each run, by whose manager.
     runs: BTreeMap<String, Vec<Vec<Phase>>>,
@@ -44,11 +42,6 @@ impl Row {
 }
 
 impl Record {
-    /// An empty record, and what it is measured on.
-    pub(super) fn of(circumstances: Vec<(String, String)>) -> Self {
-        Self { circumstances, ..Self::default() }
-    }
-
     /// Takes in one run.
     pub(super) fn add(&mut self, scenario: &str, measured: &str, subject: Subject, phases: Vec<Phase>) {
         let played = self.scenarios.entry(scenario.to_owned()).or_default();
@@ -57,13 +50,7 @@ impl Record {
     }
 
     /// Puts the scenarios of a later record in the place of those of the same name.
-    ///
-    /// What was measured under other circumstances cannot be compared, and is dropped.
     pub fn renew(&mut self, later: Self) {
-        if self.circumstances != later.circumstances {
-            self.scenarios.clear();
-            self.circumstances = later.circumstances;
-        }
         self.scenarios.extend(later.scenarios);
     }
 
@@ -150,13 +137,11 @@ impl Record {
              control plane of its own with 50 simulated nodes, and the managers take turns. Figures are medians, with \
              the least and the most in brackets; less is better, except for changes per CPU second. The peer serves \
              its metrics meanwhile, and tells of the longest wait no more than a power of ten. The allocator's view \
-             (live, held beside it) is jemalloc's and the Go runtime's. `cargo xtask bench --full` writes this page; with \
-             `--scenario` it renews a part.\n\n",
+             (live, held beside it) is jemalloc's and the Go runtime's. Requests are those of the scheduler and the \
+             simulated nodes too. `cargo xtask bench --full` writes this page; with `--scenario` it renews a part. \
+             Compare within a scenario: each says on what machine it was played.\n\n",
         );
-        for (name, value) in &self.circumstances {
-            line(&mut page, &format!("- {name}: {value}"));
-        }
-        page.push_str("\n## Bars\n\n");
+        page.push_str("## Bars\n\n");
         page.push_str(&self.bars());
         let mut charts = BTreeMap::new();
         for (file, title, figure) in
@@ -177,23 +162,21 @@ impl Record {
     }
 
     fn write_scenarios(&self, page: &mut String) {
-        let mut place = "";
-        let mut phase = String::new();
-        for row in self.rows() {
-            if row.scenario != place {
-                place = row.scenario;
-                phase.clear();
-                let about = SCENARIOS.iter().find(|it| it.name == place).map_or("", |it| it.about);
-                let measured = self.scenarios.get(place).map_or("", |it| &it.measured);
-                line(page, &format!("\n## {place}\n\nPlayed: {about}. Measured: {measured}."));
+        let rows = self.rows();
+        for phases in rows.chunk_by(|one, next| one.scenario == next.scenario) {
+            let name = phases[0].scenario;
+            let about = SCENARIOS.iter().find(|it| it.name == name).map_or("", |it| it.about);
+            let measured = self.scenarios.get(name).map_or("", |it| &it.measured);
+            line(page, &format!("\n## {name}\n\nPlayed: {about}. Measured: {measured}."));
+            for figures in phases.chunk_by(|one, next| one.phase == next.phase) {
+                self.write_phase(page, name, &figures[0].phase, figures);
             }
-            if row.phase != phase {
-                phase.clone_from(&row.phase);
-                line(
-                    page,
-                    &format!("\n### {place}: {phase}\n\n| | ours | peer | ours/peer |\n| --- | --- | --- | --- |"),
-                );
-            }
+        }
+    }
+
+    fn write_phase(&self, page: &mut String, scenario: &str, phase: &str, figures: &[Row]) {
+        line(page, &format!("\n### {scenario}: {phase}\n\n| | ours | peer | ours/peer |\n| --- | --- | --- | --- |"));
+        for row in figures {
             let cell = |spread: Option<Spread>| {
                 spread.map_or("–".to_owned(), |it| {
                     let text = |value| row.figure.text(value);
@@ -203,6 +186,31 @@ impl Record {
             let ratio = row.ratio().map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
             line(page, &format!("| {} | {} | {} | {ratio} |", row.figure.label(), cell(row.ours), cell(row.peer)));
         }
+        let requests = self.requests(scenario, phase);
+        if !requests.is_empty() {
+            line(page, "\n| requests | ours | peer |\n| --- | --- | --- |");
+        }
+        for (kind, [ours, peer]) in requests {
+            line(page, &format!("| {kind} | {ours} | {peer} |"));
+        }
+    }
+
+    /// The requests of a phase by kind, of ours and of the peer, medians: those of which there are many.
+    fn requests(&self, scenario: &str, phase: &str) -> BTreeMap<&str, [u64; 2]> {
+        const MANY: u64 = 50;
+        let runs = |subject: Subject| {
+            let runs = self.scenarios.get(scenario).and_then(|it| it.runs.get(&subject.to_string()));
+            runs.into_iter().flatten().filter_map(|run| run.iter().find(|it| it.name == phase))
+        };
+        let median = |subject, kind: &str| {
+            let mut counts: Vec<u64> =
+                runs(subject).map(|it| it.requests.get(kind).copied().unwrap_or_default()).collect();
+            counts.sort_unstable();
+            counts.get(counts.len() / 2).copied().unwrap_or_default()
+        };
+        let kinds = Subject::ALL.iter().flat_map(|&subject| runs(subject)).flat_map(|it| it.requests.keys());
+        let counts = kinds.map(|kind| (kind.as_str(), Subject::ALL.map(|subject| median(subject, kind))));
+        counts.filter(|(_, counts)| counts.iter().any(|&count| count >= MANY)).collect()
     }
 }
 
@@ -247,19 +255,30 @@ mod tests {
     }
 
     #[test]
-    fn a_later_record_renews_what_it_has_and_drops_what_cannot_be_compared() {
-        let on = |machine: &str, scenario, cpu| {
-            let mut record = Record::of(vec![("machine".to_owned(), machine.to_owned())]);
+    fn a_later_record_renews_what_it_has_and_keeps_the_rest() {
+        let of = |scenario, cpu| {
+            let mut record = Record::default();
             record.add(scenario, "today", Subject::Ours, phase("made", &[(Figure::Cpu, cpu)]));
             record
         };
         let cpu = |record: &Record, scenario| record.spread(scenario, "ours", "made", Figure::Cpu).map(|it| it.median);
-        let mut record = on("this", "restart", 1.0);
-        record.renew(on("this", "replica-sets", 2.0));
-        record.renew(on("this", "replica-sets", 3.0));
+        let mut record = of("restart", 1.0);
+        record.renew(of("replica-sets", 2.0));
+        record.renew(of("replica-sets", 3.0));
         assert_eq!((cpu(&record, "restart"), cpu(&record, "replica-sets")), (Some(1.0), Some(3.0)));
-        record.renew(on("that", "replica-sets", 4.0));
-        assert_eq!((cpu(&record, "restart"), cpu(&record, "replica-sets")), (None, Some(4.0)));
+    }
+
+    #[test]
+    fn the_page_counts_the_requests_of_which_there_are_many() {
+        let mut record = Record::default();
+        for (subject, pods) in [(Subject::Ours, 100), (Subject::Ours, 104), (Subject::Peer, 99)] {
+            let requests = BTreeMap::from([("POST pods".to_owned(), pods), ("GET /api".to_owned(), 1)]);
+            let figures = BTreeMap::from([(Figure::Cpu, 1.0)]);
+            record.add("replica-sets", "today", subject, vec![Phase { name: "made".to_owned(), figures, requests }]);
+        }
+        let (page, _) = record.page();
+        assert!(page.contains("| POST pods | 104 | 99 |"), "{page}");
+        assert!(!page.contains("GET /api"), "{page}");
     }
 
     #[test]

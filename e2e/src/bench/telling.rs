@@ -89,13 +89,13 @@ pub(super) fn longest_wait_in_metrics(page: &str) -> Option<f64> {
 /// Asks the allocator of ours, through a debugger: it prints into the log. `None` where the system has no `gdb`, or does
 /// not let it look into other processes.
 pub(super) async fn heap_of(manager: &Manager) -> Option<Heap> {
-    let before = std::fs::read_to_string(manager.log()).ok()?.len();
+    let before = manager.printed().ok()?.len();
     let process = manager.id().to_string();
     // The letters leave out all but the sums.
     let call = "call (void)malloc_stats_print((void*)0, (void*)0, \"gmdablxe\")";
     let asked = Command::new("gdb").args(["-nx", "-batch", "-p", &process, "-ex", call]).kill_on_drop(true).output();
     tokio::time::timeout(DEBUGGER, asked).await.ok()?.ok()?;
-    heap_in_log(std::fs::read_to_string(manager.log()).ok()?.get(before..)?)
+    heap_in_log(manager.printed().ok()?.get(before..)?)
 }
 
 /// Reads what jemalloc prints: one line of sums, as in `Allocated: 10, active: 20, resident: 30`.
