@@ -187,6 +187,7 @@ impl Process {
             if self.exited()?.is_some() {
                 return Ok(());
             }
+            #[expect(clippy::disallowed_methods, reason = "what is dropped cannot await")]
             std::thread::sleep(PAUSE);
         }
         self.kill9()

@@ -2,15 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::BodyExt;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, ResourceVersion, Uid};
 use kcm_framework::client::{
-    ApiClient, Cause, ClientBuilder, DeleteOptions, Deleted, ErrorClass, Limits, ListOptions, Part, Patch, Payload,
-    Propagation, UserAgent,
+    ApiClient, Cause, ClientBuilder, ClientMetrics, DeleteOptions, Deleted, ErrorClass, Limits, ListOptions, Part,
+    Patch, Payload, Propagation, UserAgent,
 };
 use kube::client::Body;
 use serde_json::json;
@@ -214,6 +217,31 @@ async fn a_write_without_an_answer_is_lost_and_its_deadline_is_past_the_servers(
     assert!(error.is_timeout() && error.answer_lost());
     let waited = error.deadline().unwrap() - start;
     assert!(waited >= Duration::from_secs(30) && start.elapsed() >= waited, "{waited:?}");
+}
+
+/// Every request that was counted, by its code.
+#[derive(Default)]
+struct Counts(Mutex<Vec<Option<u16>>>);
+
+impl ClientMetrics for Counts {
+    fn request(&self, _: &str, code: Option<u16>, _: Duration) {
+        self.0.lock().unwrap().push(code);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_stops_half_way_is_given_up_and_counted_once() {
+    let stops = tower::service_fn(async |_: Request<Body>| {
+        let body = StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, Infallible>>());
+        Ok::<_, kube::Error>(Response::new(body))
+    });
+    let counts = Arc::new(Counts::default());
+    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "abc");
+    let client = kube::Client::new(stops, "default");
+    let builder = ClientBuilder::with_metrics(client, agent, Limits::UNLIMITED, counts.clone());
+    let error = builder.client_for("a").get_raw(&PODS, &web(), Part::Whole).await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+    assert_eq!(*counts.0.lock().unwrap(), [Some(200)]);
 }
 
 #[tokio::test]

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use futures::future::Either;
 use http::{Method, Request, Response};
 use kcm_api::Resource;
 use kcm_framework::client::{
@@ -19,7 +21,8 @@ use tokio_rustls::TlsAcceptor;
 
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
-/// Answers requests with an empty list, keeps watches open, and hangs up on a POST.
+/// Answers requests with an empty list, keeps watches open, and hangs up on a POST; of what says so in its query, it
+/// resets the stream, or never answers.
 struct Server {
     config: kube::Config,
     connections: Arc<AtomicUsize>,
@@ -76,12 +79,21 @@ fn api(client: kube::Client) -> ApiClient {
 async fn serve(acceptor: TlsAcceptor, stream: TcpStream) {
     let stream = acceptor.accept(stream).await.unwrap();
     let mut connection = h2::server::handshake(stream).await.unwrap();
-    let mut open = Vec::new();
+    let (mut open, mut hanging) = (Vec::new(), Vec::new());
     while let Some(Ok((request, mut respond))) = connection.accept().await {
         if request.method() == Method::POST {
             return;
         }
-        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let asks_for = |what| request.uri().query().is_some_and(|query| query.contains(what));
+        if asks_for("reset") {
+            respond.send_reset(h2::Reason::INTERNAL_ERROR);
+            continue;
+        }
+        if asks_for("hang") {
+            hanging.push(respond);
+            continue;
+        }
+        let is_watch = asks_for("watch=true");
         let mut body = respond.send_response(Response::new(()), false).unwrap();
         if is_watch {
             open.push(body);
@@ -113,6 +125,36 @@ async fn requests_share_a_connection_and_so_do_fifty_watches() {
     watches.truncate(10);
     watches.extend(futures::future::join_all((0..40).map(|_| watch(&client))).await);
     assert_eq!(server.connections(), 3, "ended watches make room");
+}
+
+#[tokio::test]
+async fn where_the_connection_broke_those_who_waited_for_it_share_the_next() {
+    let server = Server::start().await;
+    let api = api(connect(&server.config).unwrap());
+    api.list(&PODS, None, &ListOptions::default()).await.unwrap();
+    api.create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
+    let lists: Vec<_> =
+        futures::future::join_all((0..20).map(|_| async { api.list(&PODS, None, &ListOptions::default()).await }))
+            .await;
+    assert!(lists.iter().all(Result::is_ok));
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_makes_nobody_wait_for_the_request_after_it() {
+    let server = Server::start().await;
+    let client = connect(&server.config).unwrap();
+    let get = |query| client.send(Request::get(format!("/api/v1/pods?{query}")).body(Body::empty()).unwrap());
+    get("first").await.unwrap();
+    get("reset").await.unwrap_err();
+    let hanging = get("hang");
+    tokio::pin!(hanging);
+    assert!(futures::poll!(&mut hanging).is_pending());
+    let next = get("next");
+    // Far below the ten seconds for which a request would wait for the one that connects.
+    let answered = tokio::time::timeout(Duration::from_secs(8), futures::future::select(hanging, Box::pin(next))).await;
+    assert!(matches!(answered, Ok(Either::Right((Ok(_), _)))));
+    assert_eq!(server.connections(), 1);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use kcm_api::{ObjectKey, Resource, View};
 use kube::client::Body;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::answer::{Deleted, Page, Written};
 use super::error::{ApiError, Cause, transport};
@@ -25,6 +25,9 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much longer we wait: the way there and back, so that a server that gives up can still say so, and a request
 /// that was long under way is given up by the server before a reader trusts that it is.
 const ANSWER_GRACE: Duration = Duration::from_secs(4);
+
+/// How long an answer may take, to its last byte.
+const ALLOWED: Duration = REQUEST_TIMEOUT.saturating_add(ANSWER_GRACE);
 
 const JSON: &str = "application/json";
 // A server that cannot reduce objects to their metadata sends them whole, which is read just as well.
@@ -228,32 +231,34 @@ impl ApiClient {
         }
 
         self.caller.admit(method.as_str()).await;
-        let allowed = REQUEST_TIMEOUT + ANSWER_GRACE;
-        let deadline = Instant::now() + allowed;
-        let answer = tokio::time::timeout_at(deadline, self.send(request)).await;
-        let cause = match answer {
-            Ok(Ok((code, _, body))) if code.is_success() => return Ok(body),
-            Ok(Ok((code, retry_after, body))) => {
-                Cause::Status(Box::new(Status::read(code, retry_after.as_deref(), &body)))
-            }
-            Ok(Err(cause)) => cause,
-            Err(_) => {
-                self.caller.observe::<Body>(method.as_str(), deadline - allowed, None);
-                Cause::Timeout(allowed)
-            }
+        let deadline = Instant::now() + ALLOWED;
+        let cause = match self.send(request, deadline).await {
+            Ok((code, _, body)) if code.is_success() => return Ok(body),
+            Ok((code, retry_after, body)) => Cause::Status(Box::new(Status::read(code, retry_after.as_deref(), &body))),
+            Err(cause) => cause,
         };
         let deadline = (method != Method::GET).then_some(deadline);
         Err(ApiError::new(describe(), cause).with_deadline(deadline))
     }
 
-    async fn send(&self, request: Request<Body>) -> Result<(StatusCode, Option<String>, Bytes), Cause> {
+    async fn send(
+        &self,
+        request: Request<Body>,
+        deadline: Instant,
+    ) -> Result<(StatusCode, Option<String>, Bytes), Cause> {
         let method = request.method().clone();
         let started = Instant::now();
-        let answer = self.client.send(request).await;
+        let answer = match timeout_at(deadline, self.client.send(request)).await {
+            Ok(answer) => answer.map_err(transport),
+            Err(_) => Err(Cause::Timeout(ALLOWED)),
+        };
         self.caller.observe(method.as_str(), started, answer.as_ref().ok());
-        let (head, body) = answer.map_err(transport)?.into_parts();
+        let (head, body) = answer?.into_parts();
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let body = body.collect().await.map_err(|error| Cause::Transport(Box::new(error)))?.to_bytes();
+        let body = match timeout_at(deadline, body.collect()).await {
+            Ok(body) => body.map_err(|error| Cause::Transport(Box::new(error)))?.to_bytes(),
+            Err(_) => return Err(Cause::Timeout(ALLOWED)),
+        };
         Ok((head.status, retry_after, body))
     }
 }

@@ -104,7 +104,7 @@ impl Bucket {
         Self { start: Instant::now(), state }
     }
 
-    /// Waits for a token and takes it; returns how long that took.
+    /// Waits for a token and takes it; returns how far off it was.
     ///
     /// # Cancellation
     /// Dropping the future gives the token back when nobody has queued up behind it.
@@ -116,7 +116,11 @@ impl Bucket {
             return Duration::ZERO;
         }
         let mut waiting = Waiting { bucket: self, state, due, over: false };
-        tokio::time::sleep_until(self.start + due).await;
+        match self.start.checked_add(due) {
+            Some(due) => tokio::time::sleep_until(due).await,
+            // Further off than any clock goes.
+            None => std::future::pending().await,
+        }
         waiting.over = true;
         due.saturating_sub(now)
     }
@@ -218,6 +222,14 @@ mod tests {
     async fn a_negative_rate_limits_nothing_and_zeros_mean_client_gos_defaults() {
         assert_eq!(passed_after(Limits::UNLIMITED, 1000, Duration::ZERO).await, 1000);
         assert_eq!(passed_after(Limits { qps: 0.0, burst: 0 }, 1000, SECOND).await, 15);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_comes_after_the_end_of_all_clocks_is_waited_for() {
+        let bucket = Bucket::new(Limits { qps: 1e-30, burst: 1 });
+        bucket.acquire().await;
+        let a_year = 365 * 24 * 3600 * SECOND;
+        assert!(tokio::time::timeout(a_year, bucket.acquire()).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

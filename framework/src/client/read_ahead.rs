@@ -1,4 +1,4 @@
-//! Takes from a socket all that is there.
+//! Takes from a socket what is there, 16 KB at a time.
 //!
 //! rustls asks for 4 KB at a time, whatever has come in. Reading ahead beneath it, while 5,000 pods were made and
 //! deleted: 11,100 `recv` instead of 16,800, 34,600 system calls in all instead of 40,400.

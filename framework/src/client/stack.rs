@@ -9,7 +9,6 @@
 //! HTTP/1.1 gets that, from the same pools.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -138,7 +137,6 @@ struct Pools {
 struct Lane {
     pool: Pool,
     open: Open,
-    connected: AtomicBool,
     first: tokio::sync::Mutex<()>,
 }
 
@@ -183,24 +181,27 @@ impl Lane {
             .http2_keep_alive_interval(PING_AFTER)
             .http2_keep_alive_timeout(PING_TIMEOUT)
             .http2_keep_alive_while_idle(true);
-        Self {
-            pool: builder.build(connector),
-            open: Open::default(),
-            connected: AtomicBool::new(false),
-            first: tokio::sync::Mutex::default(),
-        }
+        Self { pool: builder.build(connector), open: Open::default(), first: tokio::sync::Mutex::default() }
     }
 
     async fn send(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
-        // Until ALPN has chosen HTTP/2, hyper opens a connection for each request; all but one would be thrown away.
-        if !self.connected.load(Ordering::Relaxed) {
+        // Until ALPN has chosen HTTP/2, hyper opens a connection for each request; all but one would be thrown away. So
+        // one goes ahead, at the start and where the connection broke: a server that has just come up gets no crowd.
+        if !self.open.is_connected() {
             let _first = tokio::time::timeout(CONNECT_TIMEOUT, self.first.lock()).await.ok();
-            if !self.connected.load(Ordering::Relaxed) {
-                let answer = self.pool.request(request).await?;
-                self.connected.store(true, Ordering::Relaxed);
-                return Ok(answer);
+            if !self.open.is_connected() {
+                return self.request(request).await;
             }
         }
-        Ok(self.pool.request(request).await?)
+        self.request(request).await
+    }
+
+    async fn request(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
+        let answer = self.pool.request(request).await;
+        match &answer {
+            Ok(_) => self.open.answered(),
+            Err(error) => self.open.broke(error),
+        }
+        Ok(answer?)
     }
 }
