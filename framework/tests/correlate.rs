@@ -170,4 +170,8 @@ fn names_are_unique_and_valid_whatever_the_object_is_called() {
     let event = decide(&mut correlator, &role);
     assert!(event.metadata.name.chars().all(|c| c.is_ascii_hexdigit() || c == '.'), "{}", event.metadata.name);
     assert_eq!(event.metadata.namespace, "default");
+
+    role.regarding.resource_version = ResourceVersion::from("6");
+    let repeated = decide(&mut correlator, &role);
+    assert_eq!((repeated.count, repeated.metadata), (2, event.metadata), "the object has changed, the event has not");
 }

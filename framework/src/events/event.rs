@@ -152,7 +152,7 @@ pub struct EventSource {
 }
 
 impl Event {
-    pub(super) fn of(occurrence: &Occurrence, nanos: i128) -> Self {
+    pub(super) fn of(occurrence: &Occurrence, nanos: i64) -> Self {
         let object = &occurrence.regarding;
         let namespace = if object.namespace.is_empty() { "default" } else { &object.namespace };
         Self {
@@ -187,10 +187,15 @@ impl Event {
     }
 }
 
-/// `<object>.<nanoseconds>`, or, where that is no name for an event, one made of the object's hash.
-fn name(object: &ObjectReference, nanos: i128) -> String {
+/// `<object>.<nanoseconds>`, or, where that is no name for an event, one made of the object's hash. The same for every
+/// version of the object.
+pub(super) fn name(object: &ObjectReference, nanos: i64) -> String {
     let name = format!("{}.{nanos:x}", object.name);
-    if is_dns_subdomain(&name) { name } else { format!("{:016x}.{nanos:x}", hash(object)) }
+    if is_dns_subdomain(&name) {
+        return name;
+    }
+    let ObjectReference { api_version, kind, namespace, name, uid, .. } = object;
+    format!("{:016x}.{nanos:x}", hash(&(api_version, kind, namespace, name, uid)))
 }
 
 fn is_dns_subdomain(name: &str) -> bool {
