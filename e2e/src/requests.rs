@@ -17,7 +17,10 @@ pub struct Kind {
 
 /// Requests by kind, since the API server started or between two readings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Requests(BTreeMap<Kind, u64>);
+pub struct Requests {
+    by_kind: BTreeMap<Kind, u64>,
+    changes: u64,
+}
 
 impl Requests {
     /// Reads the API server's metrics.
@@ -34,47 +37,51 @@ impl Requests {
     /// What came since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let counts =
-            self.0.iter().map(|(kind, count)| (kind.clone(), count - earlier.0.get(kind).unwrap_or(&0).min(count)));
-        Self(counts.filter(|(_, count)| *count > 0).collect())
+        let earlier_of = |kind| earlier.by_kind.get(kind).copied().unwrap_or(0);
+        let counts = self.by_kind.iter().map(|(kind, count)| (kind.clone(), count.saturating_sub(earlier_of(kind))));
+        Self {
+            by_kind: counts.filter(|(_, count)| *count > 0).collect(),
+            changes: self.changes.saturating_sub(earlier.changes),
+        }
     }
 
     /// Requests with this verb on this resource.
     pub fn of(&self, verb: &str, resource: &str) -> u64 {
         let kind = Kind { verb: verb.to_owned(), resource: resource.to_owned() };
-        self.0.get(&kind).copied().unwrap_or(0)
+        self.by_kind.get(&kind).copied().unwrap_or(0)
     }
 
-    /// Writes to objects that controllers watch: each is a change that they hear of.
+    /// Writes that were accepted to objects that controllers watch: each is a change that they hear of.
     pub fn changes(&self) -> u64 {
-        const WATCHED: [&str; 3] = ["pods", "replicasets", "deployments"];
-        let is_change = |kind: &Kind| {
-            let resource = kind.resource.split('/').next().unwrap_or_default();
-            WATCHED.contains(&resource) && ["POST", "PUT", "PATCH", "APPLY", "DELETE"].contains(&kind.verb.as_str())
-        };
-        self.iter().filter(|(kind, _)| is_change(kind)).map(|(_, count)| count).sum()
+        self.changes
     }
 
     /// Every kind and its count.
     pub fn iter(&self) -> impl Iterator<Item = (&Kind, u64)> {
-        self.0.iter().map(|(kind, count)| (kind, *count))
+        self.by_kind.iter().map(|(kind, count)| (kind, *count))
     }
 
     fn parse(text: &str) -> Self {
-        let mut counts = BTreeMap::new();
+        const WATCHED: [&str; 3] = ["pods", "replicasets", "deployments"];
+        const WRITES: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
+        let mut requests = Self::default();
         for line in text.lines() {
             let Some(sample) = line.strip_prefix("apiserver_request_total{") else { continue };
             let Some((labels, value)) = sample.rsplit_once("} ") else { continue };
             let (Some(verb), Some(resource)) = (label(labels, "verb"), label(labels, "resource")) else { continue };
             // Counters are printed as floating point, as in `1.2e+06`.
             let Some(count) = value.trim().parse::<f64>().ok().and_then(whole) else { continue };
+            let is_accepted = label(labels, "code").is_some_and(|code| code.starts_with('2'));
+            if is_accepted && WATCHED.contains(&resource) && WRITES.contains(&verb) {
+                requests.changes += count;
+            }
             let resource = match label(labels, "subresource") {
                 Some(part) if !part.is_empty() => format!("{resource}/{part}"),
                 _ => resource.to_owned(),
             };
-            *counts.entry(Kind { verb: verb.to_owned(), resource }).or_insert(0) += count;
+            *requests.by_kind.entry(Kind { verb: verb.to_owned(), resource }).or_insert(0) += count;
         }
-        Self(counts)
+        requests
     }
 }
 
@@ -123,6 +130,6 @@ apiserver_request_duration_seconds_count{resource="pods",verb="POST"} 99
     fn what_came_between_is_told_and_its_changes_are_counted() {
         let since = Requests::parse(LATER).since(&Requests::parse(EARLIER));
         assert_eq!(since.of("POST", "pods"), 1242);
-        assert_eq!(since.changes(), 1249);
+        assert_eq!(since.changes(), 1247, "what was refused is no change");
     }
 }

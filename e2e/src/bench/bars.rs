@@ -56,3 +56,16 @@ impl Limit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::scenarios::SCENARIOS;
+
+    #[test]
+    fn every_bar_is_of_a_scenario() {
+        for bar in BARS {
+            assert!(SCENARIOS.iter().any(|scenario| scenario.name == bar.scenario), "{bar:?}");
+        }
+    }
+}

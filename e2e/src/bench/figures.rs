@@ -20,7 +20,8 @@ pub(super) enum Figure {
     Received,
     /// CPU of the API server, in seconds.
     ServerCpu,
-    /// Writes to the API, each a change that the manager hears of, for each second of its CPU.
+    /// Accepted writes to pods, replica sets and deployments, each a change that the manager hears of, for each second
+    /// of its CPU.
     ChangesPerCpu,
     /// The longest that a key has waited for a worker since the manager was started, in seconds.
     ///

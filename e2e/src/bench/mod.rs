@@ -16,10 +16,10 @@ mod telling;
 mod workload;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 pub use report::Record;
 pub use scenarios::{SCENARIOS, Scenario, Size};
@@ -85,18 +85,17 @@ impl Plan {
     }
 }
 
-/// Measures as planned and tells `progress` what is being done.
+/// Measures as planned and tells `progress` what is being done; `measured` is what the record says of it.
 ///
 /// # Errors
 ///
 /// If a program is missing or ends, or a phase takes too long.
-pub async fn run(plan: &Plan, progress: &dyn Fn(&str)) -> Result<Record> {
+pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result<Record> {
     let selected = plan.selected()?;
     for subject in &plan.subjects {
         subject.program()?;
     }
     let mut record = Record::default();
-    let measured = measured(plan)?;
     for scenario in selected {
         for run in 1..=plan.runs {
             for &subject in &plan.subjects {
@@ -116,22 +115,23 @@ pub async fn run(plan: &Plan, progress: &dyn Fn(&str)) -> Result<Record> {
                     let logs = bed.keep_logs();
                     return Err(error).with_context(|| format!("{} of {subject} (logs: {logs})", scenario.name));
                 }
-                record.add(scenario.name, &measured, subject, bed.finish().await?);
+                record.add(scenario.name, measured, subject, bed.finish().await?);
             }
         }
     }
     Ok(record)
 }
 
-/// When it was measured, how often, what and on what.
-fn measured(plan: &Plan) -> Result<String> {
+/// What is measured: how often, when, which commit, and on what. To be asked when the programs have just been built.
+///
+/// # Errors
+///
+/// If the peer or the system does not say.
+pub fn measured(plan: &Plan) -> Result<String> {
     let times = if plan.runs == 1 { "once".to_owned() } else { format!("{} times", plan.runs) };
     let date = output_of(Path::new("date"), &["+%Y-%m-%d"])?;
     let ours = env!("CARGO_PKG_VERSION");
-    // The record itself changes while it is written.
-    let changed = output_of(Path::new("git"), &["status", "--porcelain", "--", ".", ":!docs"])?;
-    let commit = output_of(Path::new("git"), &["describe", "--always"])?;
-    let changed = if changed.is_empty() { "" } else { ", changed" };
+    let commit = commit().unwrap_or_else(|_| "commit unknown".to_owned());
     let peer = output_of(&binaries::control_plane("kube-controller-manager")?, &["--version"])?;
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -139,14 +139,23 @@ fn measured(plan: &Plan) -> Result<String> {
     let model = model.trim_start_matches([' ', '\t', ':']);
     let flags = format!("--controllers={} {}", plan.controllers, bed::LIMITS.join(" "));
     Ok(format!(
-        "{times} each on {date}, version {ours} ({commit}{changed}) beside {peer}, both with `{flags}`, on {cores} cores \
+        "{times} each on {date}, version {ours} ({commit}) beside {peer}, both with `{flags}`, on {cores} cores \
          of {model}"
     ))
 }
 
+fn commit() -> Result<String> {
+    let git = |args: &[&str]| output_of(Path::new("git"), args);
+    let commit = git(&["describe", "--always"])?;
+    // The pages, the record among them, are no part of what is measured.
+    let changed = git(&["status", "--porcelain", "--", ".", ":!docs"])?;
+    Ok(if changed.is_empty() { commit } else { format!("{commit}, changed") })
+}
+
 fn output_of(program: &Path, args: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(args).output();
+    let output = Command::new(program).args(args).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot run {}", program.display()))?;
+    ensure!(output.status.success(), "{} {} ended with {}", program.display(), args.join(" "), output.status);
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 

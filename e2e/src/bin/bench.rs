@@ -14,7 +14,8 @@ const USAGE: &str = "\
 usage: cargo xtask bench [FLAGS]
 
   --quick              a tenth of the work, once: for a development loop (the default)
-  --full               all of it, five times, for the record: docs/benchmark.md and its folder
+  --full               all of it, five times; of both managers with the usual controllers it is for the record:
+                       docs/benchmark.md and its folder
   --scenario=NAME,...  only these
   --controllers=LIST   what both managers run (default deployment,replicaset)
   --only=ours|peer     measure one manager only
@@ -57,20 +58,25 @@ async fn run() -> Result<()> {
             _ => bail!("`{arg}` was not expected\n\n{USAGE}"),
         }
     }
-    let is_for_the_record = size == Size::Full && plan.subjects.len() == Subject::ALL.len();
-    let mut record = if is_for_the_record { read_record()? } else { Record::default() };
+    let usual = Plan::of(Size::Full);
+    let is_for_the_record =
+        size == Size::Full && plan.subjects == usual.subjects && plan.controllers == usual.controllers;
+    let measured = bench::measured(&plan)?;
+    let mut all = Record::default();
     for scenario in plan.selected()? {
         let plan = Plan { scenarios: vec![scenario.name.to_owned()], ..plan.clone() };
-        let played = interrupt::or(bench::run(&plan, &|line| println!("{line}"))).await?;
+        let played = interrupt::or(bench::run(&plan, &measured, &|line| println!("{line}"))).await?;
         println!("{}", played.table());
-        record.renew(played);
         // After each scenario: what comes next may take an hour and fail.
         if is_for_the_record {
+            let mut record = read_record()?;
+            record.renew(played.clone());
             write_record(&record)?;
         }
-    }
-    if let Some(file) = file {
-        write_json(&record, Path::new(&file))?;
+        all.renew(played);
+        if let Some(file) = &file {
+            write_json(&all, Path::new(file))?;
+        }
     }
     Ok(())
 }
