@@ -5,19 +5,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A thread that is woken without end is woken so often.
+/// The time between two wake-ups of a busy thread, in the long run.
 const INTERVAL: Duration = Duration::from_millis(4);
 
-/// Wake-ups that come without delay, however close together, once the thread has slept for as many intervals.
+/// Wake-ups that pass without a pause, however close together. They are allowed again as time goes by, one an interval.
 const AT_ONCE: u32 = 50;
 
-/// How long a thread that has nothing to do stays asleep, before it listens for what comes.
+/// How long a thread whose tasks all wait is to sleep before it asks for events.
 ///
-/// A busy cluster sends events and answers one by one, and each would wake the thread. It is left asleep for a moment
-/// instead, and takes what came meanwhile together, as a network card moderates its interrupts. The first
-/// [`AT_ONCE`] wake-ups pass at once, so that a manager with little to do is not slower.
+/// A busy cluster sends events and answers one by one, and each would wake the thread. It sleeps for a moment instead, and
+/// takes what came meanwhile together, as a network card moderates its interrupts. The first [`AT_ONCE`] wake-ups pass
+/// without a pause, so that a manager with little to do is not slower.
 ///
-/// Knows neither clock nor sleep; times are durations since any fixed moment.
+/// Knows neither clock nor sleep; times are durations since any fixed moment. Made for one thread: several that shared
+/// an allowance would wait for each other.
 #[derive(Debug, Default)]
 struct Moderation {
     /// When all wake-ups so far would be over, had each come an interval after the one before.
@@ -25,20 +26,22 @@ struct Moderation {
 }
 
 impl Moderation {
-    /// Counts a wake-up, and returns how long the thread is to sleep before.
+    /// Counts a wake-up, and returns how long the thread is to sleep before it asks for events: at most an interval, as
+    /// long as it does sleep.
     fn pause(&mut self, now: Duration) -> Duration {
         self.over = self.over.max(now) + INTERVAL;
         self.over.saturating_sub(now + AT_ONCE * INTERVAL)
     }
 }
 
-/// What the thread of a runtime does before it waits for events.
-pub(crate) fn moderated() -> impl Fn() + Send + Sync + 'static {
+/// What the thread of a runtime is to do before it asks for events: it sleeps a moment while it is woken too often.
+pub(crate) fn pause_while_busy() -> impl Fn() + Send + Sync + 'static {
     let start = Instant::now();
     let moderation = Mutex::new(Moderation::default());
     move || {
         let pause = moderation.lock().unwrap_or_else(PoisonError::into_inner).pause(start.elapsed());
         if !pause.is_zero() {
+            #[expect(clippy::disallowed_methods, reason = "no task is ready; that is when this is called")]
             std::thread::sleep(pause);
         }
     }

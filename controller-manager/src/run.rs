@@ -10,7 +10,7 @@ use kcm_framework::client::{ClientBuilder, Limits, UserAgent, connect, load_conf
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{Extensions, Manager, Metrics, Registry, Selection, Stop};
 
-use crate::moderation::moderated;
+use crate::moderation::pause_while_busy;
 use crate::signals::Signals;
 use crate::{Exit, UPSTREAM, command, logs};
 
@@ -115,7 +115,7 @@ pub(crate) fn run(config: Config, extensions: Extensions) -> Exit {
     if config.settings.origin("leader-elect") == Some(&Origin::Default) {
         tracing::warn!("There is no leader election yet: run a single replica; --leader-elect=false silences this");
     }
-    on_runtime(one_thread().on_thread_park(moderated()), manage(config, extensions))
+    on_runtime(one_thread().on_thread_park(pause_while_busy()), manage(config, extensions))
 }
 
 fn warn_of_notices(settings: &Effective) {
@@ -127,7 +127,7 @@ fn warn_of_notices(settings: &Effective) {
 /// The runtime of everything that the binary does.
 pub(crate) fn one_thread() -> tokio::runtime::Builder {
     // A second one costs a sixth more CPU in wake-ups between the two, and one core carries more writes than an API server
-    // takes (docs/adr/0004-one-thread.md).
+    // takes (docs/adr/0004-one-thread.md). The moderation of wake-ups is made for one thread too.
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all();
     builder
@@ -142,7 +142,7 @@ pub(crate) fn on_runtime(builder: &mut tokio::runtime::Builder, program: impl Fu
             runtime.shutdown_background();
             exit
         }
-        Err(error) => command::refuse(&[format!("cannot start threads: {error}")]),
+        Err(error) => command::refuse(&[format!("cannot start the runtime: {error}")]),
     }
 }
 
@@ -189,9 +189,9 @@ pub(crate) struct Connection {
 impl Connection {
     /// As a kubeconfig says, or the cluster that this process runs in.
     async fn of_kubeconfig(path: Option<&Path>) -> Result<Self, String> {
-        let cluster = load_config(path).await.map_err(|error| error.to_string())?;
+        let cluster = load_config(path).await.map_err(|error| sentence(&error))?;
         Ok(Self {
-            client: connect(&cluster).map_err(|error| error.to_string())?,
+            client: connect(&cluster).map_err(|error| sentence(&error))?,
             server: cluster.cluster_url.to_string(),
             host: cluster.cluster_url.authority().map(ToString::to_string).unwrap_or_default(),
             metrics: Metrics::new(),
