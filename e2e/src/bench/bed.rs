@@ -269,7 +269,7 @@ fn received_by(text: &str, process: u32) -> u64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bytes and counts stay far below 2^53")]
-fn as_f64(value: u64) -> f64 {
+pub(super) fn as_f64(value: u64) -> f64 {
     value as f64
 }
 

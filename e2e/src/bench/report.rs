@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::bars::{BARS, Bar, Limit};
+use super::bed::as_f64;
 use super::chart;
 use super::figures::{Figure, Phase, Spread};
 use super::scenarios::SCENARIOS;
@@ -203,17 +204,15 @@ impl Record {
     }
 
     /// The requests of a phase by kind, of ours and of the peer, medians: those of which there are many.
-    fn requests(&self, scenario: &str, phase: &str) -> BTreeMap<&str, [u64; 2]> {
-        const MANY: u64 = 50;
+    fn requests(&self, scenario: &str, phase: &str) -> BTreeMap<&str, [f64; 2]> {
+        const MANY: f64 = 50.0;
         let runs = |subject: Subject| {
             let runs = self.scenarios.get(scenario).and_then(|it| it.runs.get(&subject.to_string()));
             runs.into_iter().flatten().filter_map(|run| run.iter().find(|it| it.name == phase))
         };
         let median = |subject, kind: &str| {
-            let mut counts: Vec<u64> =
-                runs(subject).map(|it| it.requests.get(kind).copied().unwrap_or_default()).collect();
-            counts.sort_unstable();
-            counts.get(counts.len() / 2).copied().unwrap_or_default()
+            let counts = runs(subject).map(|it| it.requests.get(kind).map_or(0.0, |&count| as_f64(count)));
+            Spread::of(counts).map_or(0.0, |it| it.median)
         };
         let kinds = Subject::ALL.iter().flat_map(|&subject| runs(subject)).flat_map(|it| it.requests.keys());
         let counts = kinds.map(|kind| (kind.as_str(), Subject::ALL.map(|subject| median(subject, kind))));

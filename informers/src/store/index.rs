@@ -42,7 +42,7 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
         Q: Eq + Hash + ?Sized,
     {
         self.store.read_index(self.slot, |index: &IndexMap<V, K>| {
-            index.buckets.get(key).map_or_else(Vec::new, |bucket| bucket.objects().to_vec())
+            index.buckets.get(key).map_or_else(Vec::new, Bucket::objects)
         })
     }
 
@@ -53,9 +53,7 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.store.read_index(self.slot, |index: &IndexMap<V, K>| {
-            index.buckets.get(key).map_or(0, |bucket| bucket.objects().len())
-        })
+        self.store.read_index(self.slot, |index: &IndexMap<V, K>| index.buckets.get(key).map_or(0, Bucket::len))
     }
 }
 
@@ -88,13 +86,29 @@ impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> IndexMap<V, K> {
 
     /// A function that panics indexes its object under no key: it must cost neither the cache nor its neighbours.
     fn keys_of(&self, object: &Arc<V>) -> SmallVec<[K; 2]> {
-        let mut found = SmallVec::new();
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.keys)(object, &mut |key| found.push(key))));
+        let mut found = SmallVec::<[K; 2]>::new();
+        let mut keep = |key| {
+            if !found.contains(&key) {
+                found.push(key);
+            }
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.keys)(object, &mut keep)));
         if outcome.is_err() {
             tracing::error!(index = self.name, key = %object.meta().key, "Index function panicked");
             found.clear();
         }
         found
+    }
+
+    fn remove(&mut self, key: &K, object: &Arc<V>) {
+        let Some(bucket) = self.buckets.get_mut(key) else { return };
+        bucket.remove(object);
+        if bucket.is_empty() {
+            self.buckets.remove(key);
+            if self.buckets.capacity() > 64 && self.buckets.len() < self.buckets.capacity() / 4 {
+                self.buckets.shrink_to(self.buckets.len() * 2);
+            }
+        }
     }
 }
 
@@ -104,17 +118,16 @@ impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> AnyIndex<V> for Inde
         let new_keys = new.map(|object| self.keys_of(object)).unwrap_or_default();
         if let Some(old) = old {
             for key in old_keys.iter().filter(|key| !new_keys.contains(key)) {
-                if self.buckets.get_mut(key).is_some_and(|bucket| bucket.remove(&old.meta().key)) {
-                    self.buckets.remove(key);
-                }
-            }
-            if self.buckets.capacity() > 64 && self.buckets.len() < self.buckets.capacity() / 4 {
-                self.buckets.shrink_to(self.buckets.len() * 2);
+                self.remove(key, old);
             }
         }
-        if let Some(new) = new {
-            for key in new_keys {
-                self.buckets.entry(key).or_insert_with(Bucket::new).put(new);
+        let Some(new) = new else { return };
+        for key in new_keys {
+            let old = old.filter(|_| old_keys.contains(&key));
+            let bucket = self.buckets.entry(key).or_insert_with(Bucket::new);
+            match old {
+                Some(old) => bucket.replace(old, new),
+                None => bucket.insert(new),
             }
         }
     }

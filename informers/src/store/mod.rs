@@ -5,7 +5,7 @@
 //!
 //! # Memory
 //! Beside the object itself (an `Arc` adds 16 bytes to it) the store keeps 10 to 20 bytes per object: the set is keyed
-//! by the key inside the object, not by a copy. Each index adds 8 bytes per object and entry, and 24 bytes and the
+//! by the key inside the object, not by a copy. Each index adds 8 bytes per object and entry, and 32 bytes and the
 //! index key per distinct key; up to two objects of one index key need no allocation. What shrinks gives memory back.
 
 mod bucket;
