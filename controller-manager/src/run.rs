@@ -111,6 +111,7 @@ impl Config {
 /// Runs the manager until it is told to stop.
 pub(crate) fn run(config: Config, extensions: Extensions) -> Exit {
     logs::print(config.verbosity);
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "Starting");
     warn_of_notices(&config.settings);
     if config.settings.origin("leader-elect") == Some(&Origin::Default) {
         tracing::warn!("There is no leader election yet: run a single replica; --leader-elect=false silences this");

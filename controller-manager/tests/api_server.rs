@@ -118,6 +118,8 @@ async fn with_a_server_it_runs_its_controllers_and_names_them() {
     let folder = Folder::new();
     let mut manager = start(&folder, &format!("{{server: {:?}}}", server.address));
     manager.says("Started controller controller=\"replicaset-controller\"").await;
+    manager.says("Waiting for caches to sync controller=\"replicaset-controller\"").await;
+    manager.says("Caches are synced controller=\"replicaset-controller\"").await;
     made_pods(&server.sandbox, 2).await;
     let creates: Vec<_> = server.sandbox.requests().into_iter().filter(|request| request.method == "POST").collect();
     assert!(creates.iter().all(|request| {

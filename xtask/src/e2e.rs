@@ -1,6 +1,6 @@
-//! `cargo xtask e2e` and `cargo xtask bench`: our binary on a real control plane.
+//! `cargo xtask e2e` and `cargo xtask bench`: our binary on a real control plane, and what one step of it takes.
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 
 use crate::{control_plane, step};
 
@@ -17,15 +17,32 @@ pub(crate) fn suite(args: &[&str]) -> Result<()> {
     harness("suite", args)
 }
 
-/// Builds both managers, then measures them beside each other.
+/// Builds both managers, then measures them beside each other; with `--micro` runs the benchmarks of criterion instead.
 pub(crate) fn bench(args: &[&str]) -> Result<()> {
-    if !args.contains(&"--help") {
+    if args.contains(&"--micro") {
+        ensure!(args.len() == 1, "`--micro` stands alone");
+        micro()?;
+    } else if !args.contains(&"--help") {
         control_plane::build()?;
         if !args.contains(&"--only=peer") {
             manager()?;
         }
     }
     harness("bench", args)
+}
+
+/// Runs the benchmarks of criterion, in a folder of their own: beside nobody's figures of another day.
+fn micro() -> Result<()> {
+    // What keeps the figures must not fail to build once they are there.
+    step::run(&mut step::cargo(["build", "--package=kcm-e2e", "--bin=bench"]))?;
+    let folder = step::root().join("target/criterion-record");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| format!("cannot clear {}", folder.display()))?;
+    }
+    for package in ["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-controllers"] {
+        step::run(step::cargo(["bench", "--package", package]).env("CRITERION_HOME", &folder))?;
+    }
+    Ok(())
 }
 
 /// Runs a control plane until interrupted.

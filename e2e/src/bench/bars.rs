@@ -46,6 +46,21 @@ pub(super) const BARS: [Bar; 14] = [
     bar("cut", "rolled", Figure::Wall, Limit::OfPeer(1.05)),
 ];
 
+/// How much longer an event may take beside many cached pods than beside few.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Growth {
+    /// The micro benchmark, less the number of pods that ends its name.
+    pub(super) event: &'static str,
+    pub(super) few: u32,
+    pub(super) many: u32,
+    /// So many times as long.
+    pub(super) limit: f64,
+}
+
+/// Flat, but for the caches of the processor.
+pub(super) const GROWTH: Growth =
+    Growth { event: "growth/cut, decode, update and select by owner", few: 1_000, many: 50_000, limit: 1.3 };
+
 impl Limit {
     /// The limit in the figure's unit; `None` where what it is a part of was not measured.
     pub(super) fn value(self, peer: Option<f64>, of_phase: impl Fn(&str) -> Option<f64>) -> Option<f64> {

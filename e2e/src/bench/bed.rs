@@ -119,6 +119,7 @@ impl Bed {
     /// Ends the manager, starts it again, and measures until it has reconciled something.
     pub(super) async fn restart(&mut self, name: &str) -> Result<()> {
         self.manager.kill9()?;
+        let logged = self.manager.printed()?.len();
         let server_cpu = self.plane.api_server_cpu()?;
         let probe = self.workload().begin_probe(name).await?;
         let start = Instant::now();
@@ -137,6 +138,8 @@ impl Bed {
         if let (Some(received), None) = (self.received().await, &self.cutter) {
             figures.insert(Figure::Received, as_f64(received));
         }
+        let log = self.manager.printed()?;
+        figures.extend(log.get(logged..).and_then(telling::caches_full_in_log).map(|full| (Figure::CachesFull, full)));
         self.add_heap(&mut figures).await?;
         self.phases.push(Phase { name: name.to_owned(), figures, requests: BTreeMap::new() });
         Ok(())

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub(super) enum Figure {
     /// From the first request to what is waited for, in seconds.
     Wall,
+    /// From the first line of the manager's log to the one that says that the last of its caches is full, in seconds.
+    CachesFull,
     /// CPU of the manager until it is at rest again, in seconds.
     Cpu,
     /// Resident memory of the manager at rest, in bytes.
@@ -37,8 +39,9 @@ pub(super) enum Figure {
 
 impl Figure {
     /// All of them, as they are printed.
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Wall,
+        Self::CachesFull,
         Self::Cpu,
         Self::Resident,
         Self::Peak,
@@ -55,6 +58,7 @@ impl Figure {
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Wall => "wall",
+            Self::CachesFull => "until caches are full",
             Self::Cpu => "CPU",
             Self::Resident => "resident",
             Self::Peak => "peak",
@@ -72,7 +76,7 @@ impl Figure {
     pub(super) fn text(self, value: f64) -> String {
         match self {
             Self::Wall => format!("{value:.1} s"),
-            Self::LongestWait => format!("{value:.3} s"),
+            Self::LongestWait | Self::CachesFull => format!("{value:.3} s"),
             Self::Cpu | Self::ServerCpu => format!("{value:.2} s"),
             Self::Resident | Self::Peak | Self::Received | Self::Live | Self::Held => format!("{:.1} MB", value / 1e6),
             Self::PerPod => format!("{:.1} KB", value / 1e3),

@@ -1,15 +1,16 @@
 //! Ours beside upstream's: memory, CPU, time and requests, scenario by scenario.
 //!
-//! Each run of each scenario has a control plane of its own, with nodes on which pods run, and one manager; the managers
-//! take turns, so that what the machine does meanwhile hits both. `bed` measures, `workload` makes the work,
-//! `scenarios` says what is played, `telling` reads what a manager says of itself, `bars` what must be reached, `report`
-//! and `chart` make the page.
+//! Each run of each scenario has a control plane of its own, with nodes on which pods run, and one manager; the
+//! managers take turns, so that what the machine does meanwhile hits both. `bed` measures, `workload` makes the work,
+//! `scenarios` says what is played, `telling` reads what a manager says of itself, `micro` what criterion measured of
+//! one step, `bars` what must be reached, `report` and `chart` make the page.
 
 mod bars;
 mod bed;
 mod chart;
 mod cutter;
 mod figures;
+mod micro;
 mod report;
 mod scenarios;
 mod telling;
@@ -27,6 +28,7 @@ pub use scenarios::{SCENARIOS, Scenario, Size};
 use crate::binaries;
 use crate::manager::Subject;
 use bed::{Bed, Setup};
+use micro::Micro;
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -129,19 +131,32 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
 /// If the peer or the system does not say.
 pub fn measured(plan: &Plan) -> Result<String> {
     let times = if plan.runs == 1 { "once".to_owned() } else { format!("{} times", plan.runs) };
-    let date = output_of(Path::new("date"), &["+%Y-%m-%d"])?;
-    let ours = env!("CARGO_PKG_VERSION");
-    let commit = commit().unwrap_or_else(|_| "commit unknown".to_owned());
     let peer = output_of(&binaries::control_plane("kube-controller-manager")?, &["--version"])?;
+    let flags = format!("--controllers={} {}", plan.controllers, bed::LIMITS.join(" "));
+    Ok(format!("{times} each on {} beside {peer}, both with `{flags}`, on {}", version_today()?, machine()))
+}
+
+/// The record of what one step takes, from the folder where criterion has just left its figures.
+///
+/// # Errors
+///
+/// If there are none, or the system does not say the date.
+pub fn micro(folder: &Path) -> Result<Record> {
+    let measured = format!("on {}, on {}", version_today()?, machine());
+    Ok(Record::of_micro(Micro::read(folder, measured)?))
+}
+
+fn version_today() -> Result<String> {
+    let date = output_of(Path::new("date"), &["+%Y-%m-%d"])?;
+    let commit = commit().unwrap_or_else(|_| "commit unknown".to_owned());
+    Ok(format!("{date}, version {} ({commit})", env!("CARGO_PKG_VERSION")))
+}
+
+fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
-    let model = model.trim_start_matches([' ', '\t', ':']);
-    let flags = format!("--controllers={} {}", plan.controllers, bed::LIMITS.join(" "));
-    Ok(format!(
-        "{times} each on {date}, version {ours} ({commit}) beside {peer}, both with `{flags}`, on {cores} cores \
-         of {model}"
-    ))
+    format!("{cores} cores of {}", model.trim_start_matches([' ', '\t', ':']))
 }
 
 fn commit() -> Result<String> {

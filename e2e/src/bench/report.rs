@@ -8,6 +8,7 @@ use super::bars::{BARS, Bar, Limit};
 use super::bed::as_f64;
 use super::chart;
 use super::figures::{Figure, Phase, Spread};
+use super::micro::{self, Micro};
 use super::scenarios::SCENARIOS;
 use crate::manager::Subject;
 
@@ -15,6 +16,8 @@ use crate::manager::Subject;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Record {
     scenarios: BTreeMap<String, Played>,
+    #[serde(default)]
+    micro: Option<Micro>,
 }
 
 /// A scenario, played in one go by both managers on one machine.
@@ -46,6 +49,11 @@ impl Row {
 }
 
 impl Record {
+    /// A record of what one step takes.
+    pub(super) fn of_micro(micro: Micro) -> Self {
+        Self { micro: Some(micro), ..Self::default() }
+    }
+
     /// Takes in one run.
     pub(super) fn add(&mut self, scenario: &str, measured: &str, subject: Subject, phases: Vec<Phase>) {
         let played = self.scenarios.entry(scenario.to_owned()).or_default();
@@ -53,9 +61,10 @@ impl Record {
         played.runs.entry(subject.to_string()).or_default().push(phases);
     }
 
-    /// Puts the scenarios of a later record in the place of those of the same name.
+    /// Puts what a later record has in the place of the same here.
     pub fn renew(&mut self, later: Self) {
         self.scenarios.extend(later.scenarios);
+        self.micro = later.micro.or_else(|| self.micro.take());
     }
 
     fn spread(&self, scenario: &str, subject: &str, phase: &str, figure: Figure) -> Option<Spread> {
@@ -100,6 +109,7 @@ impl Record {
                 &format!("  {:<24}{:>12}{:>12}{ratio:>8}", row.figure.label(), cell(row.ours), cell(row.peer)),
             );
         }
+        text.push_str(&self.micro.as_ref().map(Micro::table).unwrap_or_default());
         text
     }
 
@@ -134,6 +144,7 @@ impl Record {
                 ),
             );
         }
+        text.push_str(&micro::bar(self.micro.as_ref()));
         text
     }
 
@@ -145,9 +156,11 @@ impl Record {
              control plane of its own with 50 simulated nodes, and the managers take turns. Figures are medians, with \
              the least and the most in brackets; less is better, except for changes per CPU second. The peer serves \
              its metrics meanwhile, and tells of the longest wait no more than a power of ten. The allocator's view \
-             (live, held beside it) is jemalloc's and the Go runtime's. Requests are those of \
-             everybody: the scheduler, the simulated nodes, and the benchmark, which waits by listing. `cargo xtask bench --full` writes this page; with `--scenario` it renews a part. \
-             Compare within a scenario: each says on what machine it was played.\n\n",
+             (live, held beside it) is jemalloc's and the Go runtime's. Requests are those of everybody: the \
+             scheduler, the simulated nodes, and the benchmark, which waits by listing. `cargo xtask bench --full` \
+             writes this page; with `--scenario` it renews a part, with `--micro` the last. Compare within a \
+             scenario: each says on what machine it was played. Until caches are full is from the first line of a \
+             manager's log to the last that says so; the peer looks every 0.1 s.\n\n",
         );
         page.push_str("## Bars\n\n");
         page.push_str(&self.bars());
@@ -166,6 +179,7 @@ impl Record {
             }
         }
         self.write_scenarios(&mut page);
+        page.push_str(&self.micro.as_ref().map(Micro::section).unwrap_or_default());
         (page, charts)
     }
 
@@ -227,6 +241,8 @@ fn line(text: &mut String, line: &str) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn phase(name: &str, figures: &[(Figure, f64)]) -> Vec<Phase> {
@@ -261,7 +277,7 @@ mod tests {
     #[test]
     fn a_bar_that_was_not_measured_is_not_forgotten() {
         let bars = Record::default().bars();
-        assert_eq!(bars.matches("not measured").count(), BARS.len());
+        assert_eq!(bars.matches("not measured").count(), BARS.len() + 1, "{bars}");
         assert!(bars.contains("| cut, rolled | wall | – | – | – | not measured |"), "{bars}");
     }
 
@@ -288,6 +304,21 @@ mod tests {
         record.renew(of("replica-sets", 2.0));
         record.renew(of("replica-sets", 3.0));
         assert_eq!((cpu(&record, "restart"), cpu(&record, "replica-sets")), (Some(1.0), Some(3.0)));
+    }
+
+    #[test]
+    fn what_one_step_takes_is_kept_until_it_is_measured_again() {
+        let of = |nanos: f64| -> Record {
+            let record =
+                json!({ "scenarios": {}, "micro": { "measured": "today", "medians": { "queue/add": nanos } } });
+            serde_json::from_value(record).expect("the record must be sound")
+        };
+        let mut record: Record = serde_json::from_str(r#"{"scenarios":{}}"#).expect("the record must be sound");
+        assert!(!record.page().0.contains("What one step takes"));
+        for later in [of(1.0), of(2.0), Record::default()] {
+            record.renew(later);
+        }
+        assert!(record.page().0.ends_with("| queue/add | 2.00 ns |\n"), "{}", record.page().0);
     }
 
     #[test]

@@ -119,6 +119,27 @@ pub(super) fn longest_wait_in_log(log: &str) -> Option<f64> {
     waits.reduce(f64::max)
 }
 
+/// The time between the first line of a log and the last one that says that caches are full, in seconds; both managers
+/// say so in the same words.
+pub(super) fn caches_full_in_log(log: &str) -> Option<f64> {
+    const DAY: f64 = 24.0 * 60.0 * 60.0;
+    let first = log.lines().find_map(time_of_day)?;
+    let last = log.lines().rev().find(|line| line.contains("Caches are synced"))?;
+    Some((time_of_day(last)? - first).rem_euclid(DAY))
+}
+
+/// The time of a line, in seconds since midnight: the peer's begin as in `I0102 15:04:05.6`, ours as in
+/// `2030-01-02T15:04:05.6Z`.
+fn time_of_day(line: &str) -> Option<f64> {
+    let time = line.split([' ', 'T', 'Z']).nth(1)?;
+    let mut parts = time.split(':').map(|part| part.parse::<f64>().ok());
+    let (Some(hours), Some(minutes), Some(seconds), None) = (parts.next()?, parts.next()?, parts.next()?, parts.next())
+    else {
+        return None;
+    };
+    Some((hours * 60.0 + minutes) * 60.0 + seconds)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,6 +170,23 @@ INFO Stopped
 ";
         assert_eq!(longest_wait_in_log(log), Some(1.5));
         assert_eq!(longest_wait_in_log("INFO Stopped\n"), None);
+    }
+
+    #[test]
+    fn both_managers_tell_when_the_last_cache_was_full() {
+        let peer = "\
+I1122 23:59:59.500000   17 serving.go:1] Generated self-signed cert
+I1122 23:59:59.800000   17 shared_informer.go:1] \"Caches are synced\" controller=\"deployment\"
+I1122 00:00:01.000000   17 shared_informer.go:1] \"Caches are synced\" controller=\"ReplicaSet\"
+I1122 00:00:02.000000   17 something.go:1] Went on
+";
+        assert_eq!(caches_full_in_log(peer), Some(1.5));
+        let ours = "\
+2030-01-02T03:04:05.250000Z  INFO kcm: Starting controller
+2030-01-02T03:04:06.500000Z  INFO kcm: Caches are synced controller=\"replicaset-controller\"
+";
+        assert_eq!(caches_full_in_log(ours), Some(1.25));
+        assert_eq!(caches_full_in_log("I1122 23:59:59.500000   17 serving.go:1] Serving\n"), None);
     }
 
     #[test]

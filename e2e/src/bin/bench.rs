@@ -1,4 +1,5 @@
-//! Measures ours beside the peer; `cargo xtask bench` builds what is needed and starts this.
+//! Measures ours beside the peer, or keeps what criterion measured; `cargo xtask bench` builds and runs what is needed
+//! before, and starts this.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
@@ -21,6 +22,7 @@ usage: cargo xtask bench [FLAGS]
   --only=ours|peer     measure one manager only
   --runs=N             repeat each scenario so often; figures are medians
   --json=FILE          write every figure of every run as JSON too
+  --micro              what one step takes instead: the benchmarks of criterion, for the record
 ";
 
 #[tokio::main(flavor = "current_thread")]
@@ -39,6 +41,7 @@ async fn run() -> Result<()> {
     let size = if args.iter().any(|arg| arg == "--full") { Size::Full } else { Size::Quick };
     let mut plan = Plan::of(size);
     let mut file = None;
+    let mut is_micro = false;
     for arg in &args {
         match arg.split_once('=').unwrap_or((arg, "")) {
             ("--help", _) => {
@@ -49,6 +52,7 @@ async fn run() -> Result<()> {
                 return Ok(());
             }
             ("--quick" | "--full", "") => {}
+            ("--micro", "") => is_micro = true,
             ("--only", "ours") => plan.subjects = vec![Subject::Ours],
             ("--only", "peer") => plan.subjects = vec![Subject::Peer],
             ("--runs", number) => plan.runs = number.parse().with_context(|| format!("`{arg}` needs a number"))?,
@@ -57,6 +61,14 @@ async fn run() -> Result<()> {
             ("--json", path) if !path.is_empty() => file = Some(path.to_owned()),
             _ => bail!("`{arg}` was not expected\n\n{USAGE}"),
         }
+    }
+    if is_micro {
+        if args.len() > 1 {
+            bail!("`--micro` stands alone");
+        }
+        let micro = bench::micro(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/criterion-record"))?;
+        print!("{}", micro.table());
+        return keep(micro);
     }
     let usual = Plan::of(Size::Full);
     let is_for_the_record =
@@ -69,9 +81,7 @@ async fn run() -> Result<()> {
         println!("{}", played.table());
         // After each scenario: what comes next may take an hour and fail.
         if is_for_the_record {
-            let mut record = read_record()?;
-            record.renew(played.clone());
-            write_record(&record)?;
+            keep(played.clone())?;
         }
         all.renew(played);
         if let Some(file) = &file {
@@ -84,6 +94,13 @@ async fn run() -> Result<()> {
 /// The folder of the record, from which its page is made.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmark")
+}
+
+/// Takes new figures into the record.
+fn keep(figures: Record) -> Result<()> {
+    let mut record = read_record()?;
+    record.renew(figures);
+    write_record(&record)
 }
 
 fn read_record() -> Result<Record> {

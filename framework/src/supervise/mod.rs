@@ -85,9 +85,16 @@ async fn try_initialize(
 
 async fn keep_running(controller: &str, one: &Loop, context: &ControllerContext, cancel: CancellationToken) {
     let synced = join_all(one.reads.iter().map(|cache| Arc::clone(cache).wait_synced()));
+    let reads_caches = !one.reads.is_empty();
+    if reads_caches {
+        tracing::info!(controller, what = one.name, "Waiting for caches to sync");
+    }
     tokio::select! {
         () = cancel.cancelled() => return,
         _ = synced => {}
+    }
+    if reads_caches {
+        tracing::info!(controller, what = one.name, "Caches are synced");
     }
     let mut backoff = Backoff::new();
     loop {

@@ -84,6 +84,8 @@ impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> IndexMap<V, K> {
         Self { name, keys, buckets: HashMap::new() }
     }
 
+    /// The keys of an object, each once, as a bucket holds an object once.
+    ///
     /// A function that panics indexes its object under no key: it must cost neither the cache nor its neighbours.
     fn keys_of(&self, object: &Arc<V>) -> SmallVec<[K; 2]> {
         let mut found = SmallVec::<[K; 2]>::new();
