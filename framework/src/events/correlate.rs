@@ -2,8 +2,8 @@
 //!
 //! # Upstream
 //! client-go's `EventCorrelator`, in its order: similar events are gathered into one, equal ones are counted, and
-//! each source may report only so much about each object. Its caches hold 4096 entries each, as here. Not taken
-//! over: refreshing the count from the server's answer, which only repeats what was sent.
+//! each source may report only so much about each object. Its caches hold 4096 entries each, as here; ours make room
+//! for many at once. Not taken over: refreshing the count from the server's answer, which only repeats what was sent.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -50,9 +50,9 @@ struct Group {
 /// after a rollout of 5,000 pods.
 #[derive(Debug)]
 struct Told {
+    /// When it was first told, in nanoseconds since 1970.
     named_at: i64,
     count: u32,
-    first: Timestamp,
 }
 
 impl Default for Correlator {
@@ -103,14 +103,14 @@ impl Correlator {
 
     /// Whether an event of that key has been told; if so, `event` becomes its repetition.
     fn count(&mut self, key: u64, event: &mut Event, regarding: &ObjectReference) -> bool {
-        let unheard = || Told { named_at: self.named_at, count: 0, first: event.first_timestamp };
+        let unheard = || Told { named_at: self.named_at, count: 0 };
         let told = self.told.get_or_insert_with(key, unheard);
         told.count = told.count.saturating_add(1);
         let is_repeated = told.count > 1;
         if is_repeated {
             event.count = told.count;
             event.metadata.name = name(regarding, told.named_at);
-            event.first_timestamp = told.first;
+            event.first_timestamp = Timestamp::from_nanosecond(told.named_at.into()).unwrap_or(event.first_timestamp);
         }
         is_repeated
     }
