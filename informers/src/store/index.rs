@@ -84,17 +84,10 @@ impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> IndexMap<V, K> {
         Self { name, keys, buckets: HashMap::new() }
     }
 
-    /// The keys of an object, each once, as a bucket holds an object once.
-    ///
     /// A function that panics indexes its object under no key: it must cost neither the cache nor its neighbours.
     fn keys_of(&self, object: &Arc<V>) -> SmallVec<[K; 2]> {
-        let mut found = SmallVec::<[K; 2]>::new();
-        let mut keep = |key| {
-            if !found.contains(&key) {
-                found.push(key);
-            }
-        };
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.keys)(object, &mut keep)));
+        let mut found = SmallVec::new();
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.keys)(object, &mut |key| found.push(key))));
         if outcome.is_err() {
             tracing::error!(index = self.name, key = %object.meta().key, "Index function panicked");
             found.clear();
