@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 /// At most `capacity` values by hashed key; when that is reached, the sixteenth that was not used for the longest time
 /// is forgotten.
 ///
-/// One map, in which an entry costs what it holds and half as much again. With a hash map beside one by use, those of
-/// the events of a rollout of 5,000 pods took a third of a megabyte more, for as long as the process lived.
+/// One map, in which an entry costs what it holds and half as much again. With a hash map beside one by use, 0.2 MB more
+/// was resident after a rollout of 5,000 pods, for as long as the process lived.
 #[derive(Debug)]
 pub(crate) struct Lru<V> {
     capacity: usize,
