@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::decode::null_as_default;
-use crate::{Document, EditError, Istr, time};
+use crate::{Document, EditError, InternedStr, time};
 
 /// One condition of a status.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ use crate::{Document, EditError, Istr, time};
 pub struct Condition {
     /// What the condition is about, for example `ReplicaFailure`.
     #[serde(rename = "type", default, deserialize_with = "null_as_default")]
-    pub type_: Istr,
+    pub type_: InternedStr,
     /// Whether it holds.
     #[serde(default, deserialize_with = "null_as_default")]
     pub status: ConditionStatus,
@@ -24,7 +24,7 @@ pub struct Condition {
     pub last_transition_time: Option<Timestamp>,
     /// Why, in one word for programs.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "str::is_empty")]
-    pub reason: Istr,
+    pub reason: InternedStr,
     /// Why, for people.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "str::is_empty")]
     pub message: Box<str>,
@@ -76,7 +76,7 @@ impl Document {
         #[derive(Deserialize)]
         struct Typed {
             #[serde(rename = "type", default)]
-            type_: Option<Istr>,
+            type_: Option<InternedStr>,
         }
         let mut conditions = self.items(&CONDITIONS)?;
         // What is no condition at all is not ours to drop.

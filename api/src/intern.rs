@@ -20,9 +20,9 @@ thread_local! {
 ///
 /// Costs two words where it is used. Equality, order and hash are those of the text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Istr(Arc<str>);
+pub struct InternedStr(Arc<str>);
 
-impl Istr {
+impl InternedStr {
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -36,13 +36,13 @@ impl Istr {
     }
 }
 
-impl Default for Istr {
+impl Default for InternedStr {
     fn default() -> Self {
         Self::from("")
     }
 }
 
-impl From<&str> for Istr {
+impl From<&str> for InternedStr {
     /// Takes the copy of the current [`Interner::scope`], or makes one of its own outside of any.
     fn from(text: &str) -> Self {
         SCOPE.with_borrow(|scope| match scope {
@@ -52,71 +52,71 @@ impl From<&str> for Istr {
     }
 }
 
-impl From<String> for Istr {
+impl From<String> for InternedStr {
     fn from(text: String) -> Self {
         Self::from(text.as_str())
     }
 }
 
-impl Deref for Istr {
+impl Deref for InternedStr {
     type Target = str;
     fn deref(&self) -> &str {
         &self.0
     }
 }
 
-impl Borrow<str> for Istr {
+impl Borrow<str> for InternedStr {
     fn borrow(&self) -> &str {
         &self.0
     }
 }
 
-impl AsRef<str> for Istr {
+impl AsRef<str> for InternedStr {
     fn as_ref(&self) -> &str {
         &self.0
     }
 }
 
-impl PartialEq<str> for Istr {
+impl PartialEq<str> for InternedStr {
     fn eq(&self, other: &str) -> bool {
         &*self.0 == other
     }
 }
 
-impl PartialEq<&str> for Istr {
+impl PartialEq<&str> for InternedStr {
     fn eq(&self, other: &&str) -> bool {
         &*self.0 == *other
     }
 }
 
-impl fmt::Debug for Istr {
+impl fmt::Debug for InternedStr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&*self.0, f)
     }
 }
 
-impl fmt::Display for Istr {
+impl fmt::Display for InternedStr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Serialize for Istr {
+impl Serialize for InternedStr {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for Istr {
+impl<'de> Deserialize<'de> for InternedStr {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
         impl Visitor<'_> for Text {
-            type Value = Istr;
+            type Value = InternedStr;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Istr, E> {
-                Ok(Istr::from(text))
+            fn visit_str<E: Error>(self, text: &str) -> Result<InternedStr, E> {
+                Ok(InternedStr::from(text))
             }
         }
         deserializer.deserialize_str(Text)
@@ -134,14 +134,14 @@ pub struct Interner {
 
 #[derive(Default)]
 struct Texts {
-    set: HashSet<Istr>,
+    set: HashSet<InternedStr>,
     sweep_at: usize,
 }
 
 impl Interner {
     const SMALLEST_SWEEP: usize = 1024;
 
-    /// Runs `decode` with every [`Istr`] made on this thread taken from this interner.
+    /// Runs `decode` with every [`InternedStr`] made on this thread taken from this interner.
     pub fn scope<R>(self: &Arc<Self>, decode: impl FnOnce() -> R) -> R {
         struct Restore(Option<Arc<Interner>>);
         impl Drop for Restore {
@@ -155,7 +155,7 @@ impl Interner {
 
     /// The shared copy of `text`.
     #[must_use]
-    pub fn intern(&self, text: &str) -> Istr {
+    pub fn intern(&self, text: &str) -> InternedStr {
         let mut texts = self.texts.lock();
         if let Some(known) = texts.set.get(text) {
             return known.clone();
@@ -165,7 +165,7 @@ impl Interner {
             texts.set.shrink_to_fit();
             texts.sweep_at = texts.set.len() * 2;
         }
-        let made = Istr(Arc::from(text));
+        let made = InternedStr(Arc::from(text));
         texts.set.insert(made.clone());
         made
     }
@@ -191,10 +191,11 @@ mod tests {
     #[test]
     fn within_a_scope_equal_texts_share_one_allocation() {
         let interner = Arc::new(Interner::default());
-        let (a, b) = interner.scope(|| (Istr::from("web"), serde_json::from_str::<Istr>("\"web\"").unwrap()));
+        let (a, b) =
+            interner.scope(|| (InternedStr::from("web"), serde_json::from_str::<InternedStr>("\"web\"").unwrap()));
         assert!(a.shares_with(&b));
         assert!(a.shares_with(&interner.intern("web")));
-        assert!(!a.shares_with(&Istr::from("web")));
+        assert!(!a.shares_with(&InternedStr::from("web")));
         assert_eq!(interner.len(), 1);
     }
 
@@ -202,10 +203,10 @@ mod tests {
     fn a_scope_ends_with_its_closure_and_gives_way_to_an_inner_one() {
         let (outer, inner) = (Arc::new(Interner::default()), Arc::new(Interner::default()));
         outer.scope(|| {
-            inner.scope(|| Istr::from("inner"));
-            Istr::from("outer")
+            inner.scope(|| InternedStr::from("inner"));
+            InternedStr::from("outer")
         });
-        drop(Istr::from("none"));
+        drop(InternedStr::from("none"));
         assert_eq!((outer.len(), inner.len()), (1, 1));
     }
 
@@ -214,7 +215,7 @@ mod tests {
         let interner = Arc::new(Interner::default());
         let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| interner.scope(|| panic!("as a test"))));
         assert!(panicked.is_err());
-        drop(Istr::from("after"));
+        drop(InternedStr::from("after"));
         assert!(interner.is_empty());
     }
 

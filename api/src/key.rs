@@ -7,21 +7,21 @@ use std::sync::Arc;
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::Istr;
+use crate::InternedStr;
 
 /// Namespace and name of an object within one resource; the namespace is absent for cluster-scoped ones.
 ///
 /// Cheap to clone. Ordered by namespace, then name. Displays as `namespace/name`, or `name`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    namespace: Option<Istr>,
+    namespace: Option<InternedStr>,
     name: Arc<str>,
 }
 
 impl ObjectKey {
     /// The key of an object in a namespace.
     #[must_use]
-    pub fn namespaced(namespace: impl Into<Istr>, name: impl Into<Arc<str>>) -> Self {
+    pub fn namespaced(namespace: impl Into<InternedStr>, name: impl Into<Arc<str>>) -> Self {
         Self { namespace: Some(namespace.into()), name: name.into() }
     }
 
@@ -39,7 +39,7 @@ impl ObjectKey {
 
     /// The namespace, to be kept: a clone costs no memory.
     #[must_use]
-    pub const fn shared_namespace(&self) -> Option<&Istr> {
+    pub const fn shared_namespace(&self) -> Option<&InternedStr> {
         self.namespace.as_ref()
     }
 

@@ -5,23 +5,23 @@ use std::fmt;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::Istr;
+use crate::InternedStr;
 use crate::decode::Text;
 
 /// A small map of strings, sorted by key; labels, or the annotations that are kept.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct Labels(Box<[(Istr, Istr)]>);
+pub struct Labels(Box<[(InternedStr, InternedStr)]>);
 
 impl Labels {
     /// The value of `key`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.get_shared(key).map(Istr::as_str)
+        self.get_shared(key).map(InternedStr::as_str)
     }
 
     /// The value of `key`, to be kept: a clone costs no memory.
     #[must_use]
-    pub fn get_shared(&self, key: &str) -> Option<&Istr> {
+    pub fn get_shared(&self, key: &str) -> Option<&InternedStr> {
         let at = self.0.binary_search_by(|(known, _)| known.as_str().cmp(key)).ok()?;
         Some(&self.0[at].1)
     }
@@ -38,7 +38,7 @@ impl Labels {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    pub(crate) fn pairs(&self) -> impl ExactSizeIterator<Item = &(Istr, Istr)> {
+    pub(crate) fn pairs(&self) -> impl ExactSizeIterator<Item = &(InternedStr, InternedStr)> {
         self.0.iter()
     }
 
@@ -74,7 +74,10 @@ impl Labels {
                 let mut pairs = Vec::new();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
                     if (self.0)(&key.0) {
-                        pairs.push((Istr::from(&*key.0), map.next_value::<Option<Istr>>()?.unwrap_or_default()));
+                        pairs.push((
+                            InternedStr::from(&*key.0),
+                            map.next_value::<Option<InternedStr>>()?.unwrap_or_default(),
+                        ));
                     } else {
                         map.next_value::<serde::de::IgnoredAny>()?;
                     }
@@ -86,10 +89,11 @@ impl Labels {
     }
 }
 
-impl<K: Into<Istr>, V: Into<Istr>> FromIterator<(K, V)> for Labels {
+impl<K: Into<InternedStr>, V: Into<InternedStr>> FromIterator<(K, V)> for Labels {
     /// Collects pairs; of two with the same key the last one stays.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        let mut pairs: Vec<(Istr, Istr)> = pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        let mut pairs: Vec<(InternedStr, InternedStr)> =
+            pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
         pairs.dedup_by(|later, kept| {
             let same = later.0 == kept.0;

@@ -16,7 +16,7 @@
 //!   wrong type is a [`DecodeError`].
 //! - A [`Document`] is what the API server sent, byte for byte, without `metadata.managedFields` and whitespace
 //!   between tokens. An edit changes the value at its path and nothing else.
-//! - Repeated strings ([`Istr`]) decoded within one [`Interner::scope`] are held once.
+//! - Repeated strings ([`InternedStr`]) decoded within one [`Interner::scope`] are held once.
 //! - A [`Selector`] is checked once, and matching allocates nothing.
 //! - A pod template is carried as raw JSON; [`same_template`] compares two as the API server would serve them, and
 //!   [`template_hash`] agrees with it.
@@ -51,7 +51,7 @@ pub use condition::{Condition, ConditionStatus};
 pub use document::{Document, EditError};
 pub use documented::Documented;
 pub use int_or_percent::{IntOrPercent, InvalidPercent, Rounding};
-pub use intern::{Interner, Istr};
+pub use intern::{InternedStr, Interner};
 pub use key::{ObjectKey, Uid};
 pub use labels::Labels;
 pub use meta::{KEPT_ANNOTATIONS, Meta};

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::decode::{null_as_default, text};
 use crate::protobuf::{Field, Message};
-use crate::{Istr, Labels, ObjectKey, OwnerReference, ResourceVersion, Uid};
+use crate::{InternedStr, Labels, ObjectKey, OwnerReference, ResourceVersion, Uid};
 
 /// Metadata of an object, without what no controller reads.
 ///
@@ -35,7 +35,7 @@ pub struct Meta {
     /// Owners, in the order served.
     pub owner_references: Box<[OwnerReference]>,
     /// Finalizers, in the order served.
-    pub finalizers: Box<[Istr]>,
+    pub finalizers: Box<[InternedStr]>,
 }
 
 /// The annotations that views keep; a controller that needs one more adds its row here.
@@ -92,7 +92,7 @@ impl Meta {
 struct RawMeta<'a> {
     #[serde(default, borrow, deserialize_with = "text")]
     name: Option<Cow<'a, str>>,
-    namespace: Option<Istr>,
+    namespace: Option<InternedStr>,
     #[serde(default, deserialize_with = "null_as_default")]
     uid: Uid,
     #[serde(default, deserialize_with = "null_as_default")]
@@ -108,7 +108,7 @@ struct RawMeta<'a> {
     #[serde(default, deserialize_with = "null_as_default")]
     owner_references: Box<[OwnerReference]>,
     #[serde(default, deserialize_with = "null_as_default")]
-    finalizers: Box<[Istr]>,
+    finalizers: Box<[InternedStr]>,
 }
 
 fn kept_annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decode::null_as_default;
 use crate::protobuf::{Field, Message};
-use crate::{Istr, Meta, Resource, Uid};
+use crate::{InternedStr, Meta, Resource, Uid};
 
 /// A reference from an object to one of its owners.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,13 +14,13 @@ use crate::{Istr, Meta, Resource, Uid};
 pub struct OwnerReference {
     /// `apiVersion` of the owner.
     #[serde(default, deserialize_with = "null_as_default")]
-    pub api_version: Istr,
+    pub api_version: InternedStr,
     /// Kind of the owner.
     #[serde(default, deserialize_with = "null_as_default")]
-    pub kind: Istr,
+    pub kind: InternedStr,
     /// Name of the owner.
     #[serde(default, deserialize_with = "null_as_default")]
-    pub name: Istr,
+    pub name: InternedStr,
     /// Identity of the owner: the only thing that decides who owns.
     #[serde(default, deserialize_with = "null_as_default")]
     pub uid: Uid,
@@ -49,9 +49,9 @@ impl OwnerReference {
     #[must_use]
     pub fn controller_of(resource: &Resource, owner: &Meta) -> Self {
         Self {
-            api_version: Istr::from(resource.api_version()),
-            kind: Istr::from(&*resource.kind),
-            name: Istr::from(owner.key.name()),
+            api_version: InternedStr::from(resource.api_version()),
+            kind: InternedStr::from(&*resource.kind),
+            name: InternedStr::from(owner.key.name()),
             uid: owner.uid.clone(),
             controller: true,
             block_owner_deletion: true,

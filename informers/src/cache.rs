@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 use kcm_api::{Meta, ObjectKey, Resource, ResourceVersion, Uid};
 
-use crate::scope::Scope;
+use crate::list_options::ListOptions;
 use crate::status::InformerStatus;
 
 /// An informer of any view: what reading one's own writes, health and debugging need.
@@ -12,7 +12,7 @@ pub trait Cache: Send + Sync {
     fn resource(&self) -> &Resource;
 
     /// Which objects of that.
-    fn scope(&self) -> &Scope;
+    fn list_options(&self) -> &ListOptions;
 
     /// Whether the cache has once held everything.
     fn has_synced(&self) -> bool;
@@ -21,7 +21,7 @@ pub trait Cache: Send + Sync {
     fn status(&self) -> InformerStatus;
 
     /// The version up to which the cache has seen everything; unset until the first list is complete.
-    fn observed(&self) -> ResourceVersion;
+    fn last_sync_resource_version(&self) -> ResourceVersion;
 
     /// Which object, in which version, the cache holds under a key.
     fn identity(&self, key: &ObjectKey) -> Option<Identity>;

@@ -13,7 +13,7 @@ use crate::failure::{Cause, status_of};
 use crate::request::PROTOBUF;
 
 /// An exchange, or none.
-pub(crate) enum Exchange {
+pub(crate) enum HttpExchange {
     Idle,
     Asking(BoxFuture<'static, Result<Answer, Cause>>),
     Reading(Body),
@@ -25,7 +25,7 @@ pub(crate) struct Answer {
     pub(crate) is_protobuf: bool,
 }
 
-pub(crate) enum Heard {
+pub(crate) enum ResponseEvent {
     Answered(Answer),
     Chunk(Bytes),
     Ended,
@@ -35,7 +35,7 @@ pub(crate) enum Heard {
 /// How much of the body of a refusal is read.
 const REFUSAL: usize = 64 << 10;
 
-impl Exchange {
+impl HttpExchange {
     pub(crate) fn ask(client: Client, request: Request<Body>) -> Self {
         Self::Asking(answer(client, request).boxed())
     }
@@ -45,18 +45,18 @@ impl Exchange {
     }
 
     /// The next thing heard; for ever, if there is no exchange. Nothing is lost if the future is dropped.
-    pub(crate) async fn next(&mut self) -> Heard {
+    pub(crate) async fn next(&mut self) -> ResponseEvent {
         match self {
             Self::Idle => std::future::pending().await,
             Self::Asking(answer) => match answer.await {
-                Ok(answer) => Heard::Answered(answer),
-                Err(cause) => Heard::Failed(cause),
+                Ok(answer) => ResponseEvent::Answered(answer),
+                Err(cause) => ResponseEvent::Failed(cause),
             },
             Self::Reading(body) => match body.frame().await {
-                None => Heard::Ended,
+                None => ResponseEvent::Ended,
                 // Trailers are nothing to us.
-                Some(Ok(frame)) => Heard::Chunk(frame.into_data().unwrap_or_default()),
-                Some(Err(error)) => Heard::Failed(Cause::Broken(error)),
+                Some(Ok(frame)) => ResponseEvent::Chunk(frame.into_data().unwrap_or_default()),
+                Some(Err(error)) => ResponseEvent::Failed(Cause::Broken(error)),
             },
         }
     }

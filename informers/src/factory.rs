@@ -14,9 +14,9 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::cache::Cache;
 use crate::informer::Informer;
 use crate::jitter::Jitter;
+use crate::list_options::ListOptions;
 use crate::metrics::{MetricsOf, NoMetrics};
 use crate::reflector;
-use crate::scope::Scope;
 use crate::shared::Shared;
 use crate::status::InformerStatus;
 use crate::subscriptions::Subscriptions;
@@ -41,7 +41,7 @@ impl FactoryOptions {
     }
 }
 
-/// Hands out informers, one for each resource, view and scope, and owns their tasks.
+/// Hands out informers, one for each resource, view and list options, and owns their tasks.
 ///
 /// Cheap to clone; all clones are one factory.
 #[derive(Clone)]
@@ -71,7 +71,7 @@ enum Run {
 
 struct Entry {
     resource: Resource,
-    scope: Scope,
+    list_options: ListOptions,
     view: TypeId,
     view_name: &'static str,
     /// An `Informer` of that view.
@@ -106,30 +106,33 @@ impl Factory {
 
     /// The informer of a resource that is known when compiled.
     #[must_use]
-    pub fn informer<V: KnownView>(&self, scope: Scope) -> Informer<V> {
-        self.informer_for(V::RESOURCE, scope)
+    pub fn informer<V: KnownView>(&self, list_options: ListOptions) -> Informer<V> {
+        self.informer_for(V::RESOURCE, list_options)
     }
 
-    /// The informer of any resource. The same resource, view and scope give the same informer.
+    /// The informer of any resource. The same resource, view and list options give the same informer.
     #[must_use]
-    pub fn informer_for<V: View>(&self, resource: Resource, scope: Scope) -> Informer<V> {
+    pub fn informer_for<V: View>(&self, resource: Resource, list_options: ListOptions) -> Informer<V> {
         let state = &mut *self.inner.state.lock();
-        let known = state
-            .informers
-            .iter()
-            .find(|entry| entry.view == TypeId::of::<V>() && entry.resource == resource && entry.scope == scope);
+        let known = state.informers.iter().find(|entry| {
+            entry.view == TypeId::of::<V>() && entry.resource == resource && entry.list_options == list_options
+        });
         if let Some(entry) = known {
             let informer: &Informer<V> = entry.informer.downcast_ref().expect("an entry must hold what its type says");
             return informer.noting_in(self.noted_in.as_ref());
         }
         let FactoryOptions { client, metrics, interner, .. } = &self.inner.options;
-        let shared =
-            Arc::new(Shared::<V>::new(resource.clone(), scope.clone(), Arc::clone(interner), metrics(&resource)));
+        let shared = Arc::new(Shared::<V>::new(
+            resource.clone(),
+            list_options.clone(),
+            Arc::clone(interner),
+            metrics(&resource),
+        ));
         let informer = Informer::new(Arc::clone(&shared));
         let task = reflector::run(shared, client.clone(), state.seeds.next()).boxed();
         state.informers.push(Entry {
             resource,
-            scope,
+            list_options,
             view: TypeId::of::<V>(),
             view_name: std::any::type_name::<V>(),
             informer: Box::new(informer.clone()),
@@ -209,22 +212,21 @@ impl State {
                 entry.task = Task::Started(self.tasks.spawn_on(task, handle));
                 let others = self.others(&self.informers[at]);
                 if !others.is_empty() {
-                    let Entry { resource, scope, view_name, .. } = &self.informers[at];
+                    let Entry { resource, list_options, view_name, .. } = &self.informers[at];
                     tracing::warn!(
-                        %resource, view = view_name, %scope, ?others,
-                        "Resource is watched more than once: another view or scope of it is another watch and cache"
+                        %resource, view = view_name, %list_options, ?others,
+                        "Resource is watched more than once: another view or list options of it is another watch and cache"
                     );
                 }
             }
         }
     }
 
-    /// Other views and scopes of the resource of an entry.
+    /// Other views and list options of the resource of an entry.
     fn others(&self, of: &Entry) -> Vec<String> {
-        let others = self
-            .informers
-            .iter()
-            .filter(|entry| entry.resource == of.resource && (entry.view != of.view || entry.scope != of.scope));
-        others.map(|entry| format!("{} of {}", entry.view_name, entry.scope)).collect()
+        let others = self.informers.iter().filter(|entry| {
+            entry.resource == of.resource && (entry.view != of.view || entry.list_options != of.list_options)
+        });
+        others.map(|entry| format!("{} of {}", entry.view_name, entry.list_options)).collect()
     }
 }

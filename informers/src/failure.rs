@@ -9,13 +9,13 @@ use kcm_api::Resource;
 
 use crate::envelope::Status;
 use crate::frames::TooLong;
-use crate::protocol::{Ask, Failure, Trouble};
+use crate::protocol::{Failure, ListWatchRequest, Trouble};
 
 /// An exchange with the API server that failed: what was asked, of which resource, and why it failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{ask} of {resource} {cause}{}", remedy(.resource, .cause))]
 pub(crate) struct ExchangeError {
-    pub(crate) ask: Ask,
+    pub(crate) ask: ListWatchRequest,
     pub(crate) resource: Resource,
     #[source]
     pub(crate) cause: Cause,
@@ -182,7 +182,7 @@ mod tests {
     fn a_refusal_reads_as_one_sentence() {
         let status = refused(403, "Forbidden", r#"replicasets.apps is forbidden: User "a" cannot list"#);
         let error = ExchangeError {
-            ask: Ask::Page { continue_token: None },
+            ask: ListWatchRequest::Page { continue_token: None },
             resource: Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet"),
             cause: Cause::Refused(status),
         };

@@ -7,7 +7,7 @@ use kcm_api::{Meta, ObjectKey, Resource, ResourceVersion, View};
 
 use crate::cache::Cache;
 use crate::change::{Change, Origin};
-use crate::scope::Scope;
+use crate::list_options::ListOptions;
 use crate::shared::Shared;
 use crate::status::InformerStatus;
 use crate::store::Index;
@@ -125,15 +125,15 @@ impl<V: View> Informer<V> {
 
     /// The version up to which the cache has seen everything; unset until the first list is complete.
     #[must_use]
-    pub fn observed(&self) -> ResourceVersion {
-        self.shared.observed()
+    pub fn last_sync_resource_version(&self) -> ResourceVersion {
+        self.shared.last_sync_resource_version()
     }
 
     /// Waits until the cache has seen everything up to `version`; for ever, if the informer is stopped before.
     ///
     /// A version that does not compare with what was observed does not block.
-    pub async fn wait_observed(&self, version: &ResourceVersion) {
-        self.shared.wait_observed(version).await;
+    pub async fn wait_for_resource_version(&self, version: &ResourceVersion) {
+        self.shared.wait_for_resource_version(version).await;
     }
 
     /// What is listed and watched.
@@ -144,8 +144,8 @@ impl<V: View> Informer<V> {
 
     /// Which objects of that.
     #[must_use]
-    pub fn scope(&self) -> &Scope {
-        &self.shared.scope
+    pub fn list_options(&self) -> &ListOptions {
+        &self.shared.list_options
     }
 
     /// Whether the cache holds an object with that metadata when there is one.

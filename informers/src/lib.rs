@@ -12,10 +12,10 @@
 //!
 //! ```
 //! use kcm_api::{KnownView, Uid, View};
-//! use kcm_informers::{Change, Factory, Origin, Scope, Subscription};
+//! use kcm_informers::{Change, Factory, Origin, ListOptions, Subscription};
 //!
 //! fn wire<Pod: KnownView>(factory: &Factory, add: impl Fn(Uid) + Send + 'static) {
-//!     let pods = factory.informer::<Pod>(Scope::default());
+//!     let pods = factory.informer::<Pod>(ListOptions::default());
 //!     let by_owner = pods.index("owner", |pod| pod.meta().controller().map(|owner| owner.uid.clone()));
 //!     let subscription = Subscription { name: "replicaset-controller", resync: None };
 //!     pods.subscribe(subscription, move |change: &Change<Pod>, _origin: Origin| {
@@ -80,8 +80,8 @@
 //! - *a panic in the informer costs a new list*.
 //!
 //! A **factory**
-//! - *shares one watch among those who ask for the same* resource, view and scope;
-//! - *watches another view or scope again, and says so*;
+//! - *shares one watch among those who ask for the same* resource, view and list options;
+//! - *watches another view or list options again, and says so*;
 //! - *starts once, and starts late informers at once*;
 //! - *stops and forgets a resource*, for kinds that come and go;
 //! - *shuts down every informer*, and returns when none runs.
@@ -109,11 +109,11 @@ mod failure;
 pub mod frames;
 mod informer;
 mod jitter;
+mod list_options;
 mod metrics;
 pub mod protocol;
 mod reflector;
 mod request;
-mod scope;
 mod shared;
 mod status;
 mod store;
@@ -125,8 +125,8 @@ pub use change::{Change, Origin};
 pub use envelope::{Event, EventKind, Object};
 pub use factory::{Factory, FactoryOptions};
 pub use informer::Informer;
+pub use list_options::ListOptions;
 pub use metrics::{Metrics, MetricsOf, NoMetrics};
-pub use scope::Scope;
 pub use status::{InformerStatus, Phase};
 pub use store::{Index, Put, Store};
 pub use subscribers::{SubscriberId, Subscription};

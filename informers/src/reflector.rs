@@ -13,10 +13,10 @@ use kube::Client;
 use tokio::time::{Instant, sleep_until};
 
 use crate::envelope::{Bookmark, Event, EventKind, Object, Page, Status};
-use crate::exchange::{Answer, Exchange, Heard};
+use crate::exchange::{Answer, HttpExchange, ResponseEvent};
 use crate::failure::{Cause, ExchangeError, chain, panic_text};
 use crate::frames::{Frame, Frames};
-use crate::protocol::{Ask, Effect, Failure, Input, Protocol};
+use crate::protocol::{Effect, Failure, Input, ListWatchRequest, Protocol};
 use crate::request::{Form, request};
 use crate::shared::{Shared, Staged, Undecodable};
 use crate::status::Phase;
@@ -46,8 +46,8 @@ struct Reflector<V> {
     started: Instant,
     protocol: Protocol,
     /// The question of the open exchange, or of the last one.
-    ask: Ask,
-    exchange: Exchange,
+    ask: ListWatchRequest,
+    exchange: HttpExchange,
     frames: Frames,
     page: Vec<u8>,
     staged: Staged<V>,
@@ -60,8 +60,8 @@ impl<V: View> Reflector<V> {
             client,
             started: Instant::now(),
             protocol: Protocol::new(seed),
-            ask: Ask::Page { continue_token: None },
-            exchange: Exchange::Idle,
+            ask: ListWatchRequest::Page { continue_token: None },
+            exchange: HttpExchange::Idle,
             frames: Frames::default(),
             page: Vec::new(),
             staged: Staged::default(),
@@ -118,20 +118,20 @@ impl<V: View> Reflector<V> {
         }
     }
 
-    fn open(&mut self, ask: Ask) {
+    fn open(&mut self, ask: ListWatchRequest) {
         if ask.begins_a_list() {
             self.staged = Staged::default();
         }
         let phase = if self.protocol.must_list() { Phase::Listing } else { Phase::Watching };
         self.shared.record.lock().enter(phase);
-        let request = request(&self.shared.resource, &self.shared.scope, Form::of::<V>(), &ask);
+        let request = request(&self.shared.resource, &self.shared.list_options, Form::of::<V>(), &ask);
         tracing::debug!(resource = %self.shared.resource, %ask, uri = %request.uri(), "Asking");
-        self.exchange = Exchange::ask(self.client.clone(), request);
+        self.exchange = HttpExchange::ask(self.client.clone(), request);
         self.ask = ask;
     }
 
     fn close(&mut self) {
-        self.exchange = Exchange::Idle;
+        self.exchange = HttpExchange::Idle;
         self.frames = Frames::default();
         self.page = Vec::new();
         self.staged = Staged::default();
@@ -140,28 +140,28 @@ impl<V: View> Reflector<V> {
         }
     }
 
-    fn on_heard(&mut self, heard: Heard) {
+    fn on_heard(&mut self, heard: ResponseEvent) {
         match heard {
-            Heard::Answered(Answer { body, is_protobuf }) => {
-                self.exchange = Exchange::Reading(body);
+            ResponseEvent::Answered(Answer { body, is_protobuf }) => {
+                self.exchange = HttpExchange::Reading(body);
                 self.frames = Frames::of(is_protobuf);
                 self.step(Input::Answered);
-                if matches!(self.ask, Ask::Watch { .. }) {
+                if matches!(self.ask, ListWatchRequest::Watch { .. }) {
                     self.shared.record.lock().all_is_well();
                 }
             }
-            Heard::Chunk(chunk) => {
-                self.step(Input::Heard);
+            ResponseEvent::Chunk(chunk) => {
+                self.step(Input::ResponseEvent);
                 match &self.ask {
-                    Ask::Page { .. } => self.page.extend_from_slice(&chunk),
-                    Ask::StreamingList { .. } | Ask::Watch { .. } => self.on_chunk(&chunk),
+                    ListWatchRequest::Page { .. } => self.page.extend_from_slice(&chunk),
+                    ListWatchRequest::StreamingList { .. } | ListWatchRequest::Watch { .. } => self.on_chunk(&chunk),
                 }
             }
-            Heard::Ended => match &self.ask {
-                Ask::Page { .. } => self.on_page(),
-                Ask::StreamingList { .. } | Ask::Watch { .. } => self.step(Input::Ended),
+            ResponseEvent::Ended => match &self.ask {
+                ListWatchRequest::Page { .. } => self.on_page(),
+                ListWatchRequest::StreamingList { .. } | ListWatchRequest::Watch { .. } => self.step(Input::Ended),
             },
-            Heard::Failed(cause) => self.fail(cause),
+            ResponseEvent::Failed(cause) => self.fail(cause),
         }
     }
 
@@ -263,7 +263,7 @@ impl<V: View> Reflector<V> {
     }
 
     fn on_page(&mut self) {
-        self.exchange = Exchange::Idle;
+        self.exchange = HttpExchange::Idle;
         let body = std::mem::take(&mut self.page);
         let page = match Page::read(&body) {
             Ok(page) => page,

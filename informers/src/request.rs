@@ -5,8 +5,8 @@ use http::{HeaderValue, Request};
 use kcm_api::{Resource, View};
 use kube::client::Body;
 
-use crate::protocol::{Ask, Protocol};
-use crate::scope::Scope;
+use crate::list_options::ListOptions;
+use crate::protocol::{ListWatchRequest, Protocol};
 
 /// How answers in protobuf begin to say so; those of watches go on with parameters.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -38,37 +38,42 @@ impl Form {
     }
 }
 
-pub(crate) fn request(resource: &Resource, scope: &Scope, form: Form, ask: &Ask) -> Request<Body> {
+pub(crate) fn request(
+    resource: &Resource,
+    list_options: &ListOptions,
+    form: Form,
+    ask: &ListWatchRequest,
+) -> Request<Body> {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    if let Some(selector) = &scope.label_selector {
+    if let Some(selector) = &list_options.label_selector {
         query.append_pair("labelSelector", &selector.to_string());
     }
-    if let Some(selector) = &scope.field_selector {
+    if let Some(selector) = &list_options.field_selector {
         query.append_pair("fieldSelector", selector);
     }
     match ask {
-        Ask::Page { continue_token } => {
+        ListWatchRequest::Page { continue_token } => {
             query.append_pair("limit", &Protocol::PAGE_SIZE.to_string());
             if let Some(token) = continue_token {
                 query.append_pair("continue", token);
             }
         }
-        Ask::StreamingList { timeout } => {
+        ListWatchRequest::StreamingList { timeout } => {
             query.append_pair("watch", "1");
             query.append_pair("sendInitialEvents", "true");
             query.append_pair("resourceVersionMatch", "NotOlderThan");
             query.append_pair("allowWatchBookmarks", "true");
             query.append_pair("timeoutSeconds", &timeout.as_secs().to_string());
         }
-        Ask::Watch { from, timeout } => {
+        ListWatchRequest::Watch { from, timeout } => {
             query.append_pair("watch", "1");
             query.append_pair("resourceVersion", &from.to_string());
             query.append_pair("allowWatchBookmarks", "true");
             query.append_pair("timeoutSeconds", &timeout.as_secs().to_string());
         }
     }
-    let uri = format!("{}?{}", resource.collection_path(scope.namespace.as_deref()), query.finish());
-    let is_watch = !matches!(ask, Ask::Page { .. });
+    let uri = format!("{}?{}", resource.collection_path(list_options.namespace.as_deref()), query.finish());
+    let is_watch = !matches!(ask, ListWatchRequest::Page { .. });
     let accept = match (form, is_watch) {
         (Form::Json, _) => WHOLE_OBJECTS,
         (Form::Protobuf, _) => IN_PROTOBUF,
@@ -91,9 +96,9 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_mins(5);
 
-    fn asked(scope: &Scope, form: Form, ask: &Ask) -> (String, String) {
+    fn asked(list_options: &ListOptions, form: Form, ask: &ListWatchRequest) -> (String, String) {
         let replica_sets = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
-        let request = request(&replica_sets, scope, form, ask);
+        let request = request(&replica_sets, list_options, form, ask);
         let accept = request.headers()[ACCEPT].to_str().unwrap().to_owned();
         (request.uri().to_string(), accept)
     }
@@ -104,18 +109,18 @@ mod tests {
         let token = Some("a/b=".to_owned());
         let rows = [
             (
-                Ask::StreamingList { timeout: TIMEOUT },
+                ListWatchRequest::StreamingList { timeout: TIMEOUT },
                 "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=300",
             ),
             (
-                Ask::Watch { from, timeout: TIMEOUT },
+                ListWatchRequest::Watch { from, timeout: TIMEOUT },
                 "watch=1&resourceVersion=7&allowWatchBookmarks=true&timeoutSeconds=300",
             ),
-            (Ask::Page { continue_token: None }, "limit=500"),
-            (Ask::Page { continue_token: token }, "limit=500&continue=a%2Fb%3D"),
+            (ListWatchRequest::Page { continue_token: None }, "limit=500"),
+            (ListWatchRequest::Page { continue_token: token }, "limit=500&continue=a%2Fb%3D"),
         ];
         for (ask, query) in rows {
-            let (uri, accept) = asked(&Scope::default(), Form::Json, &ask);
+            let (uri, accept) = asked(&ListOptions::default(), Form::Json, &ask);
             assert_eq!(uri, format!("/apis/apps/v1/replicasets?{query}"));
             assert_eq!(accept, "application/json");
         }
@@ -123,12 +128,12 @@ mod tests {
 
     #[test]
     fn narrows_to_the_scope() {
-        let scope = Scope {
+        let list_options = ListOptions {
             namespace: Some("a".to_owned()),
             label_selector: Some("app in (x,y)".parse().unwrap()),
             field_selector: Some("metadata.name=b".to_owned()),
         };
-        let (uri, _) = asked(&scope, Form::Json, &Ask::Page { continue_token: None });
+        let (uri, _) = asked(&list_options, Form::Json, &ListWatchRequest::Page { continue_token: None });
         assert_eq!(
             uri,
             "/apis/apps/v1/namespaces/a/replicasets?labelSelector=app+in+%28x%2Cy%29&fieldSelector=metadata.name%3Db&limit=500"
@@ -137,14 +142,17 @@ mod tests {
 
     #[test]
     fn whoever_reads_protobuf_takes_json_too() {
-        let (_, accept) = asked(&Scope::default(), Form::Protobuf, &Ask::Page { continue_token: None });
+        let (_, accept) =
+            asked(&ListOptions::default(), Form::Protobuf, &ListWatchRequest::Page { continue_token: None });
         assert_eq!(accept, "application/vnd.kubernetes.protobuf,application/json");
     }
 
     #[test]
     fn asks_for_metadata_alone() {
-        let (_, listed) = asked(&Scope::default(), Form::Metadata, &Ask::Page { continue_token: None });
-        let (_, watched) = asked(&Scope::default(), Form::Metadata, &Ask::StreamingList { timeout: TIMEOUT });
+        let (_, listed) =
+            asked(&ListOptions::default(), Form::Metadata, &ListWatchRequest::Page { continue_token: None });
+        let (_, watched) =
+            asked(&ListOptions::default(), Form::Metadata, &ListWatchRequest::StreamingList { timeout: TIMEOUT });
         assert_eq!(listed, LISTED_METADATA);
         assert_eq!(watched, WATCHED_METADATA);
     }

@@ -17,15 +17,15 @@ use tokio::time::Instant;
 use crate::cache::{Cache, Identity, Progress, ProgressHook};
 use crate::change::{Change, Origin};
 use crate::failure::panic_text;
+use crate::list_options::ListOptions;
 use crate::metrics::Metrics;
-use crate::scope::Scope;
-use crate::status::{InformerStatus, Record, Unread};
+use crate::status::{InformerStatus, Record, UndecodableObjects};
 use crate::store::Store;
 use crate::subscribers::{Handler, Report, SubscriberId, Subscribers, Subscription};
 
 pub(crate) struct Shared<V> {
     pub(crate) resource: Resource,
-    pub(crate) scope: Scope,
+    pub(crate) list_options: ListOptions,
     pub(crate) interner: Arc<Interner>,
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) store: Arc<Store<V>>,
@@ -51,20 +51,25 @@ pub(crate) struct Undecodable {
 /// Everything there is, laid aside until it is complete.
 pub(crate) struct Staged<V> {
     pub(crate) objects: Vec<Arc<V>>,
-    pub(crate) unread: Unread,
+    pub(crate) unread: UndecodableObjects,
 }
 
 impl<V> Default for Staged<V> {
     fn default() -> Self {
-        Self { objects: Vec::new(), unread: Unread::default() }
+        Self { objects: Vec::new(), unread: UndecodableObjects::default() }
     }
 }
 
 impl<V: View> Shared<V> {
-    pub(crate) fn new(resource: Resource, scope: Scope, interner: Arc<Interner>, metrics: Arc<dyn Metrics>) -> Self {
+    pub(crate) fn new(
+        resource: Resource,
+        list_options: ListOptions,
+        interner: Arc<Interner>,
+        metrics: Arc<dyn Metrics>,
+    ) -> Self {
         Self {
             resource,
-            scope,
+            list_options,
             interner,
             metrics,
             store: Arc::new(Store::new()),
@@ -177,7 +182,7 @@ impl<V: View> Shared<V> {
         if hooks.is_empty() {
             return;
         }
-        let observed = self.observed();
+        let observed = self.last_sync_resource_version();
         let uids = ended.iter().map(Some).chain(ended.is_empty().then_some(None));
         for ended in uids {
             let progress = Progress { observed: &observed, ended };
@@ -223,7 +228,7 @@ impl<V: View> Shared<V> {
         act(&mut subscribers, &Report { resource: &self.resource, metrics: &*self.metrics })
     }
 
-    pub(crate) async fn wait_observed(&self, version: &ResourceVersion) {
+    pub(crate) async fn wait_for_resource_version(&self, version: &ResourceVersion) {
         // A version that does not compare must not block; before the first list nothing has been observed.
         let reached =
             |observed: &ResourceVersion| !observed.is_unset() && observed.is_at_least(version).unwrap_or(true);
@@ -247,8 +252,8 @@ impl<V: View> Cache for Shared<V> {
         &self.resource
     }
 
-    fn scope(&self) -> &Scope {
-        &self.scope
+    fn list_options(&self) -> &ListOptions {
+        &self.list_options
     }
 
     fn has_synced(&self) -> bool {
@@ -257,11 +262,11 @@ impl<V: View> Cache for Shared<V> {
 
     fn status(&self) -> InformerStatus {
         let synced = self.has_synced();
-        let (objects, observed) = (self.store.len(), self.observed());
+        let (objects, observed) = (self.store.len(), self.last_sync_resource_version());
         let record = self.record.lock();
         InformerStatus {
             resource: self.resource.clone(),
-            scope: self.scope.clone(),
+            list_options: self.list_options.clone(),
             view: std::any::type_name::<V>(),
             also_watched_as: Vec::new(),
             phase: record.phase(),
@@ -276,7 +281,7 @@ impl<V: View> Cache for Shared<V> {
         }
     }
 
-    fn observed(&self) -> ResourceVersion {
+    fn last_sync_resource_version(&self) -> ResourceVersion {
         self.observed.borrow().clone()
     }
 
@@ -285,7 +290,7 @@ impl<V: View> Cache for Shared<V> {
     }
 
     fn covers(&self, meta: &Meta) -> bool {
-        self.scope.covers(meta)
+        self.list_options.covers(meta)
     }
 
     fn on_progress(&self, hook: ProgressHook) {

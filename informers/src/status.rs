@@ -6,7 +6,7 @@ use std::time::Duration;
 use kcm_api::{ObjectKey, Resource, ResourceVersion};
 use tokio::time::Instant;
 
-use crate::scope::Scope;
+use crate::list_options::ListOptions;
 
 /// What an informer is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,10 +30,10 @@ pub struct InformerStatus {
     /// What it lists and watches.
     pub resource: Resource,
     /// Which objects of that.
-    pub scope: Scope,
+    pub list_options: ListOptions,
     /// Type that objects are kept as.
     pub view: &'static str,
-    /// Other views and scopes of the same resource, each of which is a watch of its own.
+    /// Other views and list options of the same resource, each of which is a watch of its own.
     pub also_watched_as: Vec<String>,
     /// What it is about.
     pub phase: Phase,
@@ -63,18 +63,18 @@ pub(crate) struct Record {
     trouble: Option<String>,
     pub(crate) last_error: Option<String>,
     pub(crate) lists: u64,
-    pub(crate) unread: Unread,
+    pub(crate) unread: UndecodableObjects,
 }
 
 /// Objects that the server has and we cannot decode.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Unread {
+pub(crate) struct UndecodableObjects {
     by_key: BTreeMap<ObjectKey, String>,
     /// Those whose very key cannot be read; only a new list forgets them.
     nameless: BTreeMap<String, usize>,
 }
 
-impl Unread {
+impl UndecodableObjects {
     pub(crate) fn note(&mut self, key: Option<&ObjectKey>, error: String) {
         match key {
             Some(key) => {
@@ -119,7 +119,7 @@ impl Record {
             trouble: None,
             last_error: None,
             lists: 0,
-            unread: Unread::default(),
+            unread: UndecodableObjects::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use kcm_api::{DecodeError, KnownView, Meta, PartialObjectMeta, Resource, Uid, View};
-use kcm_informers::{Factory, FactoryOptions, Informer, Scope, Subscription};
+use kcm_informers::{Factory, FactoryOptions, Informer, ListOptions, Subscription};
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -105,7 +105,7 @@ async fn cost_of(lines: String, version: usize, chunks: &Chunks, pods: &Informer
     let region = Region::new(ALLOCATOR);
     let looked = LOOKS.load(Relaxed);
     send(chunks, lines);
-    pods.wait_observed(&version).await;
+    pods.wait_for_resource_version(&version).await;
     let change = region.change();
     [change.allocations + change.reallocations, change.bytes_allocated, LOOKS.load(Relaxed) - looked]
 }
@@ -117,7 +117,7 @@ async fn cost_of(lines: String, version: usize, chunks: &Chunks, pods: &Informer
 async fn costs_beside(size: usize) -> [Cost; 2] {
     let (client, chunks) = streaming_list();
     let factory = Factory::new(FactoryOptions::new(client, 7));
-    let pods = factory.informer::<Pod>(Scope::default());
+    let pods = factory.informer::<Pod>(ListOptions::default());
     let by_owner = pods.index("owner", owner);
     assert!(pods.in_namespace("default").is_empty(), "which makes the index");
     let selected = Arc::new(AtomicUsize::new(0));

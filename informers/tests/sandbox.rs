@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::Request;
 use kcm_api::{ObjectKey, PartialObjectMeta, Typed, View};
-use kcm_informers::{Change, Factory, FactoryOptions, Informer, Scope, Subscription};
+use kcm_informers::{Change, Factory, FactoryOptions, Informer, ListOptions, Subscription};
 use kcm_sandbox::{CONFIG_MAPS, Cut, Fault, Sandbox, SandboxOptions, Status, Verb};
 use kube::Client;
 use kube::client::Body;
@@ -109,8 +109,8 @@ async fn survives(seed: u64, has_streaming_lists: bool) -> u64 {
     let sandbox = Sandbox::new(SandboxOptions { seed, watch_window: 20, ..SandboxOptions::default() });
     let client = if has_streaming_lists { sandbox.client() } else { client_of_an_older_server(&sandbox) };
     let factory = Factory::new(FactoryOptions::new(client, seed));
-    let metadata = factory.informer_for::<PartialObjectMeta>(CONFIG_MAPS, Scope::default());
-    let whole = factory.informer_for::<Typed<Value>>(CONFIG_MAPS, Scope::default());
+    let metadata = factory.informer_for::<PartialObjectMeta>(CONFIG_MAPS, ListOptions::default());
+    let whole = factory.informer_for::<Typed<Value>>(CONFIG_MAPS, ListOptions::default());
     let mirrors = [mirror(&metadata), mirror(&whole)];
     factory.start();
     let mut dice = Dice(seed);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::decode::null_as_default;
 use crate::name::{is_label_key, is_label_value};
-use crate::{Istr, Labels};
+use crate::{InternedStr, Labels};
 
 /// A condition on labels.
 ///
@@ -41,18 +41,18 @@ enum Repr {
 /// One condition on one label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Requirement {
-    key: Istr,
+    key: InternedStr,
     test: Test,
 }
 
 /// What is asked of a label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Test {
-    Equals(Istr),
-    NotEquals(Istr),
+    Equals(InternedStr),
+    NotEquals(InternedStr),
     // Sorted, without repetition.
-    In(Box<[Istr]>),
-    NotIn(Box<[Istr]>),
+    In(Box<[InternedStr]>),
+    NotIn(Box<[InternedStr]>),
     Exists,
     DoesNotExist,
     Greater(i64),
@@ -141,13 +141,13 @@ pub struct LabelSelector {
 pub struct LabelSelectorRequirement {
     /// Key of the label.
     #[serde(default, deserialize_with = "null_as_default")]
-    pub key: Istr,
+    pub key: InternedStr,
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
     #[serde(default, deserialize_with = "null_as_default")]
-    pub operator: Istr,
+    pub operator: InternedStr,
     /// Values for `In` and `NotIn`.
     #[serde(default, deserialize_with = "null_as_default")]
-    pub values: Vec<Istr>,
+    pub values: Vec<InternedStr>,
 }
 
 impl Selector {
@@ -199,7 +199,7 @@ impl Selector {
     ///
     /// Whoever has an index by that label need not look at what has another value.
     #[must_use]
-    pub fn required_value(&self, key: &str) -> Option<&Istr> {
+    pub fn required_value(&self, key: &str) -> Option<&InternedStr> {
         let Repr::All(requirements) = &self.0 else { return None };
         requirements.iter().find_map(|it| match &it.test {
             Test::Equals(value) if it.key == *key => Some(value),
@@ -241,7 +241,7 @@ impl TryFrom<Option<&LabelSelector>> for Selector {
 }
 
 impl Requirement {
-    fn equals(key: &Istr, value: &Istr) -> Result<Self, InvalidSelector> {
+    fn equals(key: &InternedStr, value: &InternedStr) -> Result<Self, InvalidSelector> {
         Ok(Self { key: checked_key(key)?, test: Test::Equals(checked_value(key, value)?) })
     }
 
@@ -275,7 +275,7 @@ impl TryFrom<&LabelSelectorRequirement> for Requirement {
     }
 }
 
-fn contains(sorted: &[Istr], value: &str) -> bool {
+fn contains(sorted: &[InternedStr], value: &str) -> bool {
     sorted.binary_search_by(|known| known.as_str().cmp(value)).is_ok()
 }
 
@@ -283,11 +283,11 @@ fn integer(value: Option<&str>) -> Option<i64> {
     value?.parse().ok()
 }
 
-fn checked_key(key: &Istr) -> Result<Istr, InvalidSelector> {
+fn checked_key(key: &InternedStr) -> Result<InternedStr, InvalidSelector> {
     if is_label_key(key) { Ok(key.clone()) } else { Err(InvalidSelector::Key { key: key.to_string() }) }
 }
 
-fn checked_value(key: &Istr, value: &Istr) -> Result<Istr, InvalidSelector> {
+fn checked_value(key: &InternedStr, value: &InternedStr) -> Result<InternedStr, InvalidSelector> {
     if is_label_value(value) {
         Ok(value.clone())
     } else {
@@ -295,7 +295,11 @@ fn checked_value(key: &Istr, value: &Istr) -> Result<Istr, InvalidSelector> {
     }
 }
 
-fn checked_values(key: &Istr, values: &[Istr], operator: &'static str) -> Result<Box<[Istr]>, InvalidSelector> {
+fn checked_values(
+    key: &InternedStr,
+    values: &[InternedStr],
+    operator: &'static str,
+) -> Result<Box<[InternedStr]>, InvalidSelector> {
     if values.is_empty() {
         return Err(InvalidSelector::NoValues { key: key.to_string(), operator });
     }
@@ -338,7 +342,7 @@ impl fmt::Display for Requirement {
     }
 }
 
-fn set(f: &mut fmt::Formatter<'_>, key: &str, operator: &str, values: &[Istr]) -> fmt::Result {
+fn set(f: &mut fmt::Formatter<'_>, key: &str, operator: &str, values: &[InternedStr]) -> fmt::Result {
     write!(f, "{key} {operator} (")?;
     separated(f, values)?;
     f.write_str(")")

@@ -1,7 +1,7 @@
 //! The text of `labelSelector=`: `a=b,c!=d,e in (x,y),f notin (z),g,!h,i>5`.
 
 use super::{InvalidSelector, Requirement, Selector, Test, checked_key, checked_value, checked_values};
-use crate::Istr;
+use crate::InternedStr;
 
 impl std::str::FromStr for Selector {
     type Err = InvalidSelector;
@@ -53,12 +53,12 @@ impl<'a> Parser<'a> {
         let Some(key) = self.accept_word() else {
             return Err(self.unexpected(if negated { "a key" } else { "a key or '!'" }));
         };
-        let key = checked_key(&Istr::from(key))?;
+        let key = checked_key(&InternedStr::from(key))?;
         let test = if negated { Test::DoesNotExist } else { self.test(&key)? };
         Ok(Requirement { key, test })
     }
 
-    fn test(&mut self, key: &Istr) -> Result<Test, InvalidSelector> {
+    fn test(&mut self, key: &InternedStr) -> Result<Test, InvalidSelector> {
         if matches!(self.peek(), Token::End | Token::Comma) {
             Ok(Test::Exists)
         } else if self.accept(Token::Equals) {
@@ -78,26 +78,26 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn value(&mut self, key: &Istr) -> Result<Istr, InvalidSelector> {
+    fn value(&mut self, key: &InternedStr) -> Result<InternedStr, InvalidSelector> {
         match self.accept_word() {
-            Some(value) => checked_value(key, &Istr::from(value)),
-            None if matches!(self.peek(), Token::End | Token::Comma) => Ok(Istr::default()),
+            Some(value) => checked_value(key, &InternedStr::from(value)),
+            None if matches!(self.peek(), Token::End | Token::Comma) => Ok(InternedStr::default()),
             None => Err(self.unexpected("a value")),
         }
     }
 
-    fn integer(&mut self, key: &Istr) -> Result<i64, InvalidSelector> {
+    fn integer(&mut self, key: &InternedStr) -> Result<i64, InvalidSelector> {
         let value = self.value(key)?;
         value.parse().map_err(|_| InvalidSelector::NotAnInteger { key: key.to_string(), value: value.to_string() })
     }
 
-    fn values(&mut self, key: &Istr, operator: &'static str) -> Result<Box<[Istr]>, InvalidSelector> {
+    fn values(&mut self, key: &InternedStr, operator: &'static str) -> Result<Box<[InternedStr]>, InvalidSelector> {
         if !self.accept(Token::Open) {
             return Err(self.unexpected("'('"));
         }
         let mut values = Vec::new();
         loop {
-            values.push(Istr::from(self.accept_word().unwrap_or_default()));
+            values.push(InternedStr::from(self.accept_word().unwrap_or_default()));
             if self.accept(Token::Close) {
                 return checked_values(key, &values, operator);
             }

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::decode::null_as_default;
 use crate::{
-    Condition, DecodeError, Documented, IntOrPercent, InvalidSelector, Istr, KnownView, LabelSelector, Labels, Meta,
-    Resource, Selector, View,
+    Condition, DecodeError, Documented, IntOrPercent, InternedStr, InvalidSelector, KnownView, LabelSelector, Labels,
+    Meta, Resource, Selector, View,
 };
 
 /// A deployment, whole: it is put with its status and its annotations, and its template becomes that of replica sets.
@@ -50,7 +50,7 @@ pub enum DeploymentStrategy {
     /// All old pods go before the first new one comes.
     Recreate,
     /// Anything else, the empty text where none is named; the API server fills in a default, so nobody means this.
-    Other(Istr),
+    Other(InternedStr),
 }
 
 /// The status of a deployment.
@@ -115,7 +115,7 @@ struct RawSpec {
 #[serde(rename_all = "camelCase")]
 struct RawStrategy {
     #[serde(rename = "type", default, deserialize_with = "null_as_default")]
-    type_: Istr,
+    type_: InternedStr,
     #[serde(default, deserialize_with = "null_as_default")]
     rolling_update: RawRollingUpdate,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::decode::{fold, null_as_default, text};
 use crate::protobuf::{Field, Message, Reader};
-use crate::{DecodeError, Istr, KnownView, Meta, Resource, View};
+use crate::{DecodeError, InternedStr, KnownView, Meta, Resource, View};
 
 /// A pod.
 ///
@@ -19,7 +19,7 @@ pub struct Pod {
     /// Metadata of the pod.
     pub metadata: Meta,
     /// `spec.nodeName`: the node that the pod is assigned to.
-    pub node_name: Option<Istr>,
+    pub node_name: Option<InternedStr>,
     /// `status.phase`.
     pub phase: PodPhase,
     /// The condition `Ready`.
@@ -140,7 +140,7 @@ struct RawPod<'a> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawSpec<'a> {
-    node_name: Option<Istr>,
+    node_name: Option<InternedStr>,
     #[serde(borrow, default, deserialize_with = "null_as_default")]
     init_containers: Vec<RawInitContainer<'a>>,
 }

@@ -89,7 +89,7 @@ use kcm_api::ObjectKey;
 use kcm_api::views::{Deployment, Pod, ReplicaSet};
 use kcm_framework::workqueue::Queue;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, priority};
-use kcm_informers::{Origin, Scope, Subscription};
+use kcm_informers::{ListOptions, Origin, Subscription};
 
 use apply::Reconciler;
 use observe::Caches;
@@ -104,9 +104,9 @@ pub const DESCRIPTOR: ControllerDescriptor =
 
 fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let section: Section = context.settings(SECTION)?;
-    let deployments = context.informers().informer::<Deployment>(Scope::default());
-    let replica_sets = context.informers().informer::<ReplicaSet>(Scope::default());
-    let pods = context.informers().informer::<Pod>(Scope::default());
+    let deployments = context.informers().informer::<Deployment>(ListOptions::default());
+    let replica_sets = context.informers().informer::<ReplicaSet>(ListOptions::default());
+    let pods = context.informers().informer::<Pod>(ListOptions::default());
     let caches = Caches::new(deployments.clone(), replica_sets.clone(), pods.clone());
     let queue = context.queue::<ObjectKey>("deployment");
     subscribe(context, &caches, &queue);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kcm_api::views::{Deployment, DeploymentStrategy, ReplicaSet};
-use kcm_api::{EditError, Istr, Selector};
+use kcm_api::{EditError, InternedStr, Selector};
 
 use super::annotations::{Annotations, Changes, REVISION, of_new_set, rollback_to, sizes};
 use super::notice::Notice;
@@ -73,7 +73,7 @@ pub(super) enum Step {
 pub(super) enum Refusal {
     /// A strategy that nobody knows.
     #[error("unexpected deployment strategy type: {0}")]
-    Strategy(Istr),
+    Strategy(InternedStr),
     /// A limit of the strategy that is no count.
     #[error("cannot tell the limits of the rolling update")]
     Limit(#[from] InvalidLimit),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kcm_api::views::{Pod, PodPhase};
-use kcm_api::{Istr, ObjectKey, Uid};
+use kcm_api::{InternedStr, ObjectKey, Uid};
 
 use super::settings::Settings;
 
@@ -15,7 +15,7 @@ const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// How many active pods of related replica sets each node has; those without a node count together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Occupancy(BTreeMap<Option<Istr>, usize>);
+pub(super) struct Occupancy(BTreeMap<Option<InternedStr>, usize>);
 
 impl Occupancy {
     /// Counts the active ones among `pods`, each of which is to be given once.

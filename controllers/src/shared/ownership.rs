@@ -1,6 +1,6 @@
 //! Controller references: who has an object.
 
-use kcm_api::{Istr, KnownView, Meta, OwnerReference, Resource, Uid, View};
+use kcm_api::{InternedStr, KnownView, Meta, OwnerReference, Resource, Uid, View};
 use kcm_informers::{Index, Informer};
 
 /// An object that others belong to.
@@ -42,7 +42,7 @@ pub(crate) enum Holder {
     /// The controller with that uid.
     Controller(Uid),
     /// Nobody, in that namespace.
-    Nobody(Istr),
+    Nobody(InternedStr),
 }
 
 /// The index of a cache by who has its objects: one for all controllers.

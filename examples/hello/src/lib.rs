@@ -6,7 +6,7 @@
 use kcm_framework::api::{KnownView as _, ObjectKey, views::Namespace};
 use kcm_framework::client::{Part, Patch, Payload};
 use kcm_framework::config::{Initial, Row};
-use kcm_framework::informers::{Informer, Scope, Subscription};
+use kcm_framework::informers::{Informer, ListOptions, Subscription};
 use kcm_framework::{BoxError, BoxFuture, ControllerContext, ControllerDescriptor, Running, async_trait, priority};
 use kcm_framework::{Outcome, Reconcile, ReconcileError, Session};
 use serde_json::json;
@@ -31,7 +31,7 @@ struct Settings {
 fn init(context: &ControllerContext) -> BoxFuture<'_, Result<Option<Running>, BoxError>> {
     Box::pin(async move {
         let Settings { greeting } = context.settings("HelloController")?;
-        let namespaces = context.informers().informer::<Namespace>(Scope::default());
+        let namespaces = context.informers().informer::<Namespace>(ListOptions::default());
         let queue = context.queue("hello");
         let keys = queue.clone();
         namespaces.subscribe(Subscription { name: "hello", resync: None }, move |change, origin| {

@@ -1,7 +1,7 @@
 //! Answers of the API server, decoded no further than every caller needs.
 
 use bytes::Bytes;
-use kcm_api::{Istr, ObjectKey, ResourceVersion, Uid};
+use kcm_api::{InternedStr, ObjectKey, ResourceVersion, Uid};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -26,7 +26,7 @@ impl Written {
     pub(crate) fn read(body: Bytes, namespace: Option<&str>, name: Option<&str>) -> Result<Self, serde_json::Error> {
         let metadata = Head::of(&body)?;
         let name = if metadata.name.is_empty() { name.unwrap_or_default().into() } else { metadata.name };
-        let key = match metadata.namespace.or_else(|| namespace.map(Istr::from)) {
+        let key = match metadata.namespace.or_else(|| namespace.map(InternedStr::from)) {
             Some(namespace) => ObjectKey::namespaced(namespace, name),
             None => ObjectKey::cluster_scoped(name),
         };

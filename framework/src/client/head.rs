@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use kcm_api::{Istr, ResourceVersion, Uid};
+use kcm_api::{InternedStr, ResourceVersion, Uid};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 /// What tells an object from all others.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Head {
     pub(super) name: Box<str>,
-    pub(super) namespace: Option<Istr>,
+    pub(super) namespace: Option<InternedStr>,
     pub(super) uid: Uid,
     pub(super) resource_version: ResourceVersion,
 }

@@ -77,7 +77,7 @@ impl<K: QueueKey> Tracker<K> {
             for mark in marks {
                 match mark {
                     Mark::Version { cache, .. } => {
-                        woken.extend(state.observed(*cache, &self.caches[*cache].observed()));
+                        woken.extend(state.observed(*cache, &self.caches[*cache].last_sync_resource_version()));
                     }
                     Mark::Deletion { cache, object, uid } => {
                         let still_there = self.caches[*cache]
@@ -139,7 +139,7 @@ impl<K: QueueKey> Tracker<K> {
                     terminating: identity.terminating,
                 });
                 let mut woken = marks.looked(check, begun, &LiveAnswer { list_version, live, cached });
-                woken.extend(marks.observed(check.cache, &cache.observed()));
+                woken.extend(marks.observed(check.cache, &cache.last_sync_resource_version()));
                 drop(marks);
                 self.wake(woken);
             }

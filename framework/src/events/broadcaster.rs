@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kcm_api::{Istr, ObjectKey, Resource};
+use kcm_api::{InternedStr, ObjectKey, Resource};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ const BETWEEN_TRIES: Duration = Duration::from_secs(10);
 /// Events of one recorder are sent in order. When 1,000 wait to be sent, further ones are dropped, counted and logged.
 #[derive(Clone)]
 pub struct Recorder {
-    component: Istr,
+    component: InternedStr,
     queue: mpsc::Sender<Occurrence>,
     clock: Arc<dyn Clock>,
     dropped: Arc<AtomicU64>,

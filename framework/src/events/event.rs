@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
-use kcm_api::{Istr, Meta, Resource, ResourceVersion, Uid};
+use kcm_api::{InternedStr, Meta, Resource, ResourceVersion, Uid};
 use serde::{Serialize, Serializer};
 
 /// The object that an event is about.
@@ -58,7 +58,7 @@ pub enum EventType {
 #[derive(Debug, Clone)]
 pub struct Occurrence {
     /// Who reports it, for example `replicaset-controller`.
-    pub component: Istr,
+    pub component: InternedStr,
     /// The object that it is about.
     pub regarding: ObjectReference,
     /// Whether it is as expected.
@@ -130,7 +130,7 @@ pub struct Event {
     /// Whether it is as expected.
     pub r#type: EventType,
     /// Who reported it, once more; empty for events that stand for several.
-    pub reporting_component: Istr,
+    pub reporting_component: InternedStr,
     /// Always empty: controllers report as one.
     pub reporting_instance: &'static str,
 }
@@ -148,7 +148,7 @@ pub struct EventMeta {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventSource {
     /// The component.
-    pub component: Istr,
+    pub component: InternedStr,
 }
 
 impl Event {

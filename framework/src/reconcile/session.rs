@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
-use kcm_informers::{Cache, Scope};
+use kcm_informers::{Cache, ListOptions};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -247,7 +247,7 @@ impl Write<'_> {
         answer
     }
 
-    /// All caches of the resource: a loop may read it through several views or scopes.
+    /// All caches of the resource: a loop may read it through several views or list options.
     fn caches(&self) -> impl Iterator<Item = (CacheIndex, &dyn Cache)> {
         let caches = self.session.caches.iter().enumerate().map(|(index, cache)| (index, cache.as_ref()));
         caches.filter(|(_, cache)| cache.resource() == self.resource)
@@ -272,7 +272,7 @@ impl Drop for Write<'_> {
 
 fn covers(cache: &dyn Cache, written: &Written) -> bool {
     // Nearly every cache holds everything; only for others the answer is read once more.
-    *cache.scope() == Scope::default()
+    *cache.list_options() == ListOptions::default()
         || std::str::from_utf8(&written.body)
             .ok()
             .and_then(|json| PartialObjectMeta::decode(json).ok())

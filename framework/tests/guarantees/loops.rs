@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use kcm_api::{ObjectKey, PartialObjectMeta};
 use kcm_framework::client::Payload;
 use kcm_framework::{BoxError, Class, Outcome, QueueKey, Reconcile, ReconcileError, Running, Session, async_trait};
-use kcm_informers::Scope;
+use kcm_informers::ListOptions;
 use kcm_sandbox::{Fault, Verb};
 use kcm_workqueue::Priority;
 use parking_lot::Mutex;
@@ -297,7 +297,7 @@ async fn a_loop_that_dies_loses_neither_its_keys_nor_what_they_wait_for() {
     let known = Arc::clone(&log);
     let _manager = Setup::on(&sandbox)
         .controller(descriptor("fragile-controller"), move |context| {
-            let parts = context.informers().informer_for::<PartialObjectMeta>(PARTS, Scope::default());
+            let parts = context.informers().informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
             let queue = context.queue("fragile");
             queue.add(Fragile(key("p"), false), Priority::Live);
             queue.add_after(Fragile(key("broken"), true), seconds(1), Priority::Live);

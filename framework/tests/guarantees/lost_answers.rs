@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use kcm_api::Selector;
 use kcm_framework::client::{Part, Patch, Payload};
 use kcm_framework::{Outcome, ReconcileError};
-use kcm_informers::Scope;
+use kcm_informers::ListOptions;
 use kcm_sandbox::{Fault, Request, Status, Verb};
 use serde_json::{Value, json};
 
@@ -75,8 +75,9 @@ async fn a_creation_that_took_effect_is_waited_for_where_the_cache_is_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_does_not_wait_for_what_its_cache_has_observed_before_the_look() {
-    let scope = Scope { label_selector: Some(Selector::of_labels([("set", "other")])), ..Scope::default() };
-    let options = Options { parts: vec![scope], ..Options::default() };
+    let list_options =
+        ListOptions { label_selector: Some(Selector::of_labels([("set", "other")])), ..ListOptions::default() };
+    let options = Options { parts: vec![list_options], ..Options::default() };
     let world = World::with(options, &sandbox(), |turn| {
         async move {
             if turn.number == 0 && turn.key.name() == "a" {

@@ -11,7 +11,7 @@ use kcm_framework::client::Unreachable;
 use kcm_framework::events::{EventType, ObjectReference};
 use kcm_framework::workqueue::Priority;
 use kcm_framework::{ManagerError, Outcome, Running, StartGroup};
-use kcm_informers::{Scope, Subscription};
+use kcm_informers::{ListOptions, Subscription};
 use kcm_sandbox::{EVENTS, Fault, PODS, Sandbox, Status, Verb};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -78,7 +78,8 @@ async fn informers_start_after_every_init_func_has_run() {
         let (log, sandbox) = (Arc::clone(&log), sandbox.clone());
         setup = setup.controller(descriptor(name), move |context| {
             let (log, sandbox) = (Arc::clone(&log), sandbox.clone());
-            let informer = context.informers().informer_for::<PartialObjectMeta>(resource.clone(), Scope::default());
+            let informer =
+                context.informers().informer_for::<PartialObjectMeta>(resource.clone(), ListOptions::default());
             let started = context.informers_started().now_or_never().is_some();
             note(&log, &format!("{name}: {} reads, informers started: {started}", reads(&sandbox)));
             async move {
@@ -124,7 +125,7 @@ async fn a_kind_that_does_not_sync_holds_up_only_the_loops_that_read_it() {
             let informers = context.informers();
             let caches: Vec<_> = reads
                 .iter()
-                .map(|kind| informers.informer_for::<PartialObjectMeta>(kind.clone(), Scope::default()).cache())
+                .map(|kind| informers.informer_for::<PartialObjectMeta>(kind.clone(), ListOptions::default()).cache())
                 .collect();
             let log = Arc::clone(&log);
             let running = Running::new().task("runs", move |_| {
@@ -186,7 +187,7 @@ async fn an_init_func_that_fails_leaves_no_subscriber_behind() {
         .controller(descriptor("a-controller"), move |context| {
             note(&tries, "try");
             let (number, changes) = (tries.lock().len(), Arc::clone(&changes));
-            let parts = context.informers().informer_for::<PartialObjectMeta>(PARTS, Scope::default());
+            let parts = context.informers().informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
             let queue = context.queue::<ObjectKey>("parts");
             parts.subscribe(Subscription { name: "a-controller", resync: None }, move |change, _| {
                 note(&changes, change.key().name());
@@ -333,7 +334,7 @@ async fn loops_stop_first_and_what_they_use_outlives_them() {
     let known = Arc::clone(&log);
     let mut manager = Setup::on(&sandbox)
         .controller(descriptor("a-controller"), move |context| {
-            let pods = context.informers().informer_for::<PartialObjectMeta>(PARTS, Scope::default());
+            let pods = context.informers().informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
             let (log, context) = (Arc::clone(&log), context.clone());
             async move {
                 Ok(Some(Running::new().task("drains", move |cancel| {

@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use kcm_api::Selector;
 use kcm_framework::client::{Part, Patch, Payload};
 use kcm_framework::{Outcome, ReconcileError};
-use kcm_informers::Scope;
+use kcm_informers::ListOptions;
 use kcm_sandbox::{CONFIG_MAPS, Sandbox};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -251,8 +251,8 @@ async fn a_write_to_a_resource_without_a_cache_holds_nothing_back() {
 }
 
 /// The cache of the parts with label `set=a`.
-fn only_of_a() -> Scope {
-    Scope { label_selector: Some(Selector::of_labels([("set", "a")])), ..Scope::default() }
+fn only_of_a() -> ListOptions {
+    ListOptions { label_selector: Some(Selector::of_labels([("set", "a")])), ..ListOptions::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,7 +269,7 @@ async fn a_write_outside_the_selector_of_the_cache_holds_nothing_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_comes_back_through_every_cache_of_its_resource() {
-    let options = Options { parts: vec![only_of_a(), Scope::default()], ..Options::default() };
+    let options = Options { parts: vec![only_of_a(), ListOptions::default()], ..Options::default() };
     let world = World::with(options, &sandbox(), |turn| create_one(turn).boxed()).await;
     world.sandbox.faults().hold_watches(&PARTS);
     world.create_set("b", 1);

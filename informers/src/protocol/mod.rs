@@ -24,7 +24,7 @@ use kcm_api::ResourceVersion;
 use crate::backoff::Backoff;
 use crate::jitter::Jitter;
 
-pub use vocabulary::{Ask, Effect, Failure, Input, Trouble};
+pub use vocabulary::{Effect, Failure, Input, ListWatchRequest, Trouble};
 
 /// State of the list/watch of one resource.
 #[derive(Debug)]
@@ -45,11 +45,11 @@ pub struct Protocol {
 #[derive(Debug)]
 enum State {
     Waiting { until: Duration, continue_token: Option<String> },
-    Exchanging(Exchange),
+    Exchanging(HttpExchange),
 }
 
 #[derive(Debug)]
-struct Exchange {
+struct HttpExchange {
     kind: ExchangeKind,
     asked: Duration,
     answered: bool,
@@ -128,7 +128,7 @@ impl Protocol {
                 self.backoff.healthy(now);
                 Effect::Nothing
             }
-            Input::Heard => {
+            Input::ResponseEvent => {
                 exchange.heard = now;
                 Effect::Nothing
             }
@@ -164,7 +164,7 @@ impl Protocol {
             // Late words of an exchange that is over.
             Input::Deadline
             | Input::Answered
-            | Input::Heard
+            | Input::ResponseEvent
             | Input::Object(_)
             | Input::Bookmark { .. }
             | Input::Page { .. }
@@ -180,15 +180,15 @@ impl Protocol {
         let (kind, ask) = match &self.version {
             Some(from) => {
                 let timeout = self.jitter.stretch(Self::LEAST_TIMEOUT);
-                (ExchangeKind::Watch, Ask::Watch { from: from.clone(), timeout })
+                (ExchangeKind::Watch, ListWatchRequest::Watch { from: from.clone(), timeout })
             }
             None if self.streaming => {
                 let timeout = self.jitter.stretch(Self::LEAST_TIMEOUT);
-                (ExchangeKind::StreamingList, Ask::StreamingList { timeout })
+                (ExchangeKind::StreamingList, ListWatchRequest::StreamingList { timeout })
             }
-            None => (ExchangeKind::Page, Ask::Page { continue_token }),
+            None => (ExchangeKind::Page, ListWatchRequest::Page { continue_token }),
         };
-        self.state = State::Exchanging(Exchange { kind, asked: now, answered: false, heard: now, told: false });
+        self.state = State::Exchanging(HttpExchange { kind, asked: now, answered: false, heard: now, told: false });
         Effect::Open(ask)
     }
 

@@ -118,12 +118,12 @@ enum Next {
 
 const FIRST: Duration = Backoff::LEAST;
 
-fn words(ask: &Ask) -> String {
+fn words(ask: &ListWatchRequest) -> String {
     match ask {
-        Ask::StreamingList { .. } => "streaming list".to_owned(),
-        Ask::Page { continue_token: None } => "list".to_owned(),
-        Ask::Page { continue_token: Some(token) } => format!("list from {token}"),
-        Ask::Watch { from, .. } => format!("watch from {from}"),
+        ListWatchRequest::StreamingList { .. } => "streaming list".to_owned(),
+        ListWatchRequest::Page { continue_token: None } => "list".to_owned(),
+        ListWatchRequest::Page { continue_token: Some(token) } => format!("list from {token}"),
+        ListWatchRequest::Watch { from, .. } => format!("watch from {from}"),
     }
 }
 
@@ -171,7 +171,7 @@ const fn given_up(trouble: Trouble) -> Effect {
 #[test]
 fn a_streaming_list() {
     use Effect::{Apply, Commit, Nothing, Stage};
-    use Input::{Answered, Deadline, Ended, Failed, Heard, Object};
+    use Input::{Answered, Deadline, Ended, Failed, Object, ResponseEvent};
     let object = || Object(Some(version(9)));
     check(vec![
         ("is accepted", asking, 0, Answered, Nothing, Next::Open),
@@ -181,7 +181,7 @@ fn a_streaming_list() {
         ("is refused for now", asking, 0, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "streaming list")),
         ("comes at a bad time", asking, 0, busy(None), CLOSED, Next::After(FIRST, "streaming list")),
         ("is told when to come again", asking, 0, busy(Some(9)), CLOSED, Next::After(seconds(9), "streaming list")),
-        ("brings bytes", streaming, 1, Heard, Nothing, Next::Open),
+        ("brings bytes", streaming, 1, ResponseEvent, Nothing, Next::Open),
         ("brings an object", streaming, 1, object(), Stage, Next::Open),
         ("brings a bookmark before its end", streaming, 1, bookmark(7, false), Nothing, Next::Open),
         ("is complete", streaming, 1, bookmark(7, true), Commit(version(7)), Next::Open),
@@ -198,9 +198,9 @@ fn a_streaming_list() {
 #[test]
 fn a_paged_list() {
     use Effect::{Commit, Nothing, Stage};
-    use Input::{Deadline, Failed, Heard, Object};
+    use Input::{Deadline, Failed, Object, ResponseEvent};
     check(vec![
-        ("brings bytes", paging, 1, Heard, Nothing, Next::Open),
+        ("brings bytes", paging, 1, ResponseEvent, Nothing, Next::Open),
         ("brings an object", paging, 1, Object(None), Stage, Next::Open),
         ("has more pages", paging, 1, page(5, Some("t")), Nothing, Next::AtOnce("list from t")),
         ("has one page", paging, 1, page(5, None), Commit(version(5)), Next::AtOnce("watch from 5")),
@@ -216,11 +216,11 @@ fn a_paged_list() {
 #[test]
 fn a_watch() {
     use Effect::{Advance, Apply, Nothing};
-    use Input::{Answered, Deadline, Ended, Failed, Heard, Object};
+    use Input::{Answered, Deadline, Ended, Failed, Object, ResponseEvent};
     let object = || Object(Some(version(9)));
     check(vec![
         ("is accepted", asking_to_watch, 0, Answered, Nothing, Next::Open),
-        ("brings bytes", watching, 1, Heard, Nothing, Next::Open),
+        ("brings bytes", watching, 1, ResponseEvent, Nothing, Next::Open),
         ("brings an object", watching_again, 1, object(), Apply, Next::Open),
         ("brings an unreadable object", watching_again, 1, Object(None), Apply, Next::Open),
         ("brings a bookmark", watching_again, 1, bookmark(9, false), Advance(version(9)), Next::Open),
@@ -251,7 +251,7 @@ fn a_watch() {
 fn silence_counts_from_the_last_bytes() {
     let mut protocol = watching();
     assert_eq!(protocol.deadline(), Protocol::SILENCE);
-    assert_eq!(protocol.step(Input::Heard, seconds(100)), Effect::Nothing);
+    assert_eq!(protocol.step(Input::ResponseEvent, seconds(100)), Effect::Nothing);
     assert_eq!(protocol.deadline(), seconds(100) + Protocol::SILENCE);
     assert_eq!(protocol.step(Input::Deadline, seconds(200)), Effect::Nothing);
 }
@@ -303,7 +303,9 @@ fn watches_are_asked_to_last_five_to_ten_minutes() {
     let timeouts: Vec<Duration> = (0..100)
         .map(|seed| {
             let effect = Protocol::new(seed).step(Input::Deadline, Duration::ZERO);
-            let Effect::Open(Ask::StreamingList { timeout }) = effect else { panic!("must list, not {effect:?}") };
+            let Effect::Open(ListWatchRequest::StreamingList { timeout }) = effect else {
+                panic!("must list, not {effect:?}")
+            };
             timeout
         })
         .collect();
@@ -316,7 +318,7 @@ fn any_input() -> impl Strategy<Value = Input> {
     prop_oneof![
         3 => Just(Input::Deadline),
         3 => Just(Input::Answered),
-        1 => Just(Input::Heard),
+        1 => Just(Input::ResponseEvent),
         1 => number.clone().prop_map(|number| Input::Object(Some(version(number)))),
         1 => (number.clone(), any::<bool>()).prop_map(|(number, ends)| bookmark(number, ends)),
         1 => (number, any::<bool>()).prop_map(|(number, more)| page(number, more.then_some("t"))),
@@ -345,7 +347,7 @@ proptest! {
             let input = if now >= protocol.deadline() { Input::Deadline } else { input };
             match protocol.step(input, now) {
                 Effect::Commit(_) => committed = true,
-                Effect::Open(Ask::Watch { .. }) | Effect::Apply | Effect::Advance(_) => {
+                Effect::Open(ListWatchRequest::Watch { .. }) | Effect::Apply | Effect::Advance(_) => {
                     prop_assert!(committed, "nothing live before a complete list");
                 }
                 Effect::Nothing | Effect::Open(_) | Effect::Close(_) | Effect::Stage => {}

@@ -9,7 +9,7 @@ use super::Protocol;
 
 /// A question to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
+pub enum ListWatchRequest {
     /// Everything there is as initial events, then what changes, on one stream.
     StreamingList {
         /// How long the server is to keep the stream.
@@ -29,7 +29,7 @@ pub enum Ask {
     },
 }
 
-impl Ask {
+impl ListWatchRequest {
     /// Whether what was listed before is void.
     #[must_use]
     pub const fn begins_a_list(&self) -> bool {
@@ -37,7 +37,7 @@ impl Ask {
     }
 }
 
-impl fmt::Display for Ask {
+impl fmt::Display for ListWatchRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::StreamingList { .. } => "streaming list",
@@ -55,7 +55,7 @@ pub enum Input {
     /// The server has accepted the question; its body follows.
     Answered,
     /// Some bytes of the body have come.
-    Heard,
+    ResponseEvent,
     /// An object came, with its version where that can be read.
     Object(Option<ResourceVersion>),
     /// A bookmark came.
@@ -101,8 +101,8 @@ pub enum Failure {
 pub enum Effect {
     /// Nothing.
     Nothing,
-    /// Ask, dropping any exchange that is still open.
-    Open(Ask),
+    /// ListWatchRequest, dropping any exchange that is still open.
+    Open(ListWatchRequest),
     /// Drop the open exchange, and what was staged.
     Close(Option<Trouble>),
     /// Lay the object aside until the list is complete.

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use kcm_api::{Istr, Meta, ObjectKey, View};
+use kcm_api::{InternedStr, Meta, ObjectKey, View};
 use parking_lot::RwLock;
 
 use crate::change::Change;
@@ -201,7 +201,7 @@ impl<V: View> Store<V> {
     /// The objects of a namespace, sorted by key; the first call makes the index for it.
     #[must_use]
     pub fn in_namespace(self: &Arc<Self>, namespace: &str) -> Vec<Arc<V>> {
-        self.index("namespace", |object: &V| object.meta().key.namespace().map(Istr::from)).get(namespace)
+        self.index("namespace", |object: &V| object.meta().key.namespace().map(InternedStr::from)).get(namespace)
     }
 
     /// Makes all indexes anew, after a panic may have left them half done.

@@ -11,7 +11,7 @@ async fn ends_up_with_what_the_server_holds() {
     stream.event("ADDED", &widget("z", 6));
     stream.event("MODIFIED", &widget("x", 7));
     stream.event("DELETED", &widget("y", 8));
-    informer.wait_observed(&8.into()).await;
+    informer.wait_for_resource_version(&8.into()).await;
     assert_eq!(contents(&informer), "x@7 z@6");
 }
 
@@ -48,7 +48,7 @@ async fn is_in_step_with_its_indexes() {
     let stream = peer.serves(5, &[sized("x", 1, "1"), sized("y", 2, "1")]).await;
     stream.event("MODIFIED", &sized("x", 6, "2"));
     stream.event("DELETED", &sized("y", 7, "1"));
-    informer.wait_observed(&7.into()).await;
+    informer.wait_for_resource_version(&7.into()).await;
     assert_eq!(seen.take(), ["2 0", "2 0", "1 1", "0 1"]);
     assert_eq!(by_size.get(&2)[0].metadata.key, key("x"));
 }
@@ -60,7 +60,7 @@ async fn gives_readers_what_does_not_change_under_them() {
     informer.wait_synced().await;
     let (read, all) = (informer.get(&key("x")).unwrap(), informer.list());
     stream.event("MODIFIED", &widget("x", 6));
-    informer.wait_observed(&6.into()).await;
+    informer.wait_for_resource_version(&6.into()).await;
     assert_eq!((label(&read), all.len()), ("x@1".to_owned(), 1));
     assert_eq!(contents(&informer), "x@6");
 }

@@ -6,8 +6,8 @@ use super::*;
 async fn shares_one_watch_among_those_who_ask_for_the_same() {
     let (client, mut peer) = peer();
     let factory = factory(client);
-    let one = factory.informer::<Widget>(Scope::default());
-    let two = factory.informer_for::<Widget>(one.resource().clone(), Scope::default());
+    let one = factory.informer::<Widget>(ListOptions::default());
+    let two = factory.informer_for::<Widget>(one.resource().clone(), ListOptions::default());
     factory.start();
     let _stream = peer.serves(5, &[widget("x", 1)]).await;
     one.wait_synced().await;
@@ -20,9 +20,9 @@ async fn shares_one_watch_among_those_who_ask_for_the_same() {
 async fn watches_another_view_or_scope_again_and_says_so() {
     let (client, mut peer) = peer();
     let factory = factory(client);
-    let whole = factory.informer::<Widget>(Scope::default());
-    let _metadata = factory.informer_for::<PartialObjectMeta>(whole.resource().clone(), Scope::default());
-    let _narrow = factory.informer::<Widget>(Scope::namespace("b"));
+    let whole = factory.informer::<Widget>(ListOptions::default());
+    let _metadata = factory.informer_for::<PartialObjectMeta>(whole.resource().clone(), ListOptions::default());
+    let _narrow = factory.informer::<Widget>(ListOptions::namespace("b"));
     factory.start();
     let asked = [peer.asked().await, peer.asked().await, peer.asked().await];
     let accepted = |at: usize| asked[at].headers["accept"].to_str().unwrap();
@@ -38,13 +38,13 @@ async fn watches_another_view_or_scope_again_and_says_so() {
 async fn starts_once_and_starts_late_informers_at_once() {
     let (client, mut peer) = peer();
     let factory = factory(client);
-    let _early = factory.informer::<Widget>(Scope::default());
+    let _early = factory.informer::<Widget>(ListOptions::default());
     assert!(peer.is_quiet_for(seconds(60)).await, "nothing runs before the start");
     factory.start();
     factory.start();
     let _early = peer.serves(5, &[]).await;
     assert!(peer.is_quiet_for(seconds(60)).await);
-    let late = factory.informer::<Widget>(Scope::namespace("b"));
+    let late = factory.informer::<Widget>(ListOptions::namespace("b"));
     let _late = peer.serves(5, &[]).await;
     late.wait_synced().await;
 }
@@ -61,7 +61,7 @@ async fn stops_and_forgets_a_resource() {
     assert_eq!(informer.status().phase, Phase::Stopped);
     assert_eq!(contents(&informer), "x@1", "a cache in other hands stays as it was");
     factory.stop(informer.resource());
-    let again = factory.informer::<Widget>(Scope::default());
+    let again = factory.informer::<Widget>(ListOptions::default());
     let _stream = peer.serves(9, &[]).await;
     again.wait_synced().await;
     assert!(again.is_empty());
@@ -75,7 +75,7 @@ async fn shuts_down_every_informer() {
     factory.shut_down().await;
     assert!(!stream.is_open());
     assert_eq!(informer.status().phase, Phase::Stopped);
-    let _late = factory.informer::<Widget>(Scope::namespace("b"));
+    let _late = factory.informer::<Widget>(ListOptions::namespace("b"));
     factory.start();
     assert!(peer.is_quiet_for(seconds(600)).await);
 }

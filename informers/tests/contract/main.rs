@@ -12,7 +12,7 @@ mod trouble;
 use std::time::Duration;
 
 use kcm_api::{KnownView, PartialObjectMeta, Resource, ResourceVersion, View as _};
-use kcm_informers::{Change, Informer, Phase, Scope, Subscription};
+use kcm_informers::{Change, Informer, ListOptions, Phase, Subscription};
 use support::*;
 use tokio::time::Instant;
 
@@ -24,7 +24,7 @@ const fn seconds(seconds: u64) -> Duration {
 fn started<V: KnownView>() -> (Peer, kcm_informers::Factory, Informer<V>) {
     let (client, peer) = peer();
     let factory = factory(client);
-    let informer = factory.informer::<V>(Scope::default());
+    let informer = factory.informer::<V>(ListOptions::default());
     factory.start();
     (peer, factory, informer)
 }
@@ -45,7 +45,7 @@ async fn a_cache_of_any_view_tells_identities_and_what_it_covers() {
     assert_eq!(cache.identity(&key("y")), None);
     let meta = Widget::decode(&widget("y", 9)).unwrap().metadata;
     assert!(cache.covers(&meta));
-    assert_eq!(cache.observed(), 5.into());
+    assert_eq!(cache.last_sync_resource_version(), 5.into());
 }
 
 #[test]

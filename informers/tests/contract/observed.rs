@@ -9,11 +9,11 @@ async fn moves_after_subscribers_were_told_and_before_hooks_and_waiters_hear_of_
     let (notes, cache) = (order.clone(), informer.clone());
     informer.subscribe(Subscription { name: "test", resync: None }, move |change, _| {
         let in_cache = cache.get(change.key()).map_or("gone".to_owned(), |widget| label(&widget));
-        notes.note(format!("told {in_cache} observed {}", cache.observed()));
+        notes.note(format!("told {in_cache} observed {}", cache.last_sync_resource_version()));
     });
     let (notes, cache) = (order.clone(), informer.clone());
     informer.cache().on_progress(Box::new(move |progress| {
-        assert_eq!(*progress.observed, cache.observed());
+        assert_eq!(*progress.observed, cache.last_sync_resource_version());
         notes.note(format!("hook {} {:?}", progress.observed, progress.ended));
     }));
     let stream = peer.serves(5, &[widget("x", 1)]).await;
@@ -23,7 +23,7 @@ async fn moves_after_subscribers_were_told_and_before_hooks_and_waiters_hear_of_
     stream.event("MODIFIED", &terminating("x", 7));
     stream.event("DELETED", &terminating("x", 8));
     stream.bookmark(9);
-    informer.wait_observed(&9.into()).await;
+    informer.wait_for_resource_version(&9.into()).await;
     assert_eq!(
         order.take(),
         [
@@ -45,37 +45,37 @@ async fn is_unset_before_the_first_list_then_follows_list_events_and_bookmarks()
     stream.event("ADDED", &widget("x", 3));
     stream.bookmark(4);
     settle().await;
-    assert!(informer.observed().is_unset());
+    assert!(informer.last_sync_resource_version().is_unset());
     stream.end_of_initial_events(5);
     settle().await;
-    assert_eq!(informer.observed(), 5.into());
+    assert_eq!(informer.last_sync_resource_version(), 5.into());
     stream.event("MODIFIED", &widget("x", 8));
     settle().await;
-    assert_eq!(informer.observed(), 8.into());
+    assert_eq!(informer.last_sync_resource_version(), 8.into());
     stream.bookmark(12);
     settle().await;
-    assert_eq!(informer.observed(), 12.into());
+    assert_eq!(informer.last_sync_resource_version(), 12.into());
 }
 
 #[tokio::test(start_paused = true)]
 async fn wakes_a_waiter_with_the_event_that_gets_there() {
     let (mut peer, _factory, informer) = widgets();
     let eight = ResourceVersion::from(8);
-    let mut waiter = Box::pin(informer.wait_observed(&eight));
+    let mut waiter = Box::pin(informer.wait_for_resource_version(&eight));
     let stream = peer.serves(5, &[widget("x", 1)]).await;
     stream.event("MODIFIED", &widget("x", 7));
     assert!(tokio::time::timeout(seconds(1), &mut waiter).await.is_err(), "7 is not yet 8");
     stream.event("MODIFIED", &widget("x", 10));
     waiter.await;
     assert_eq!(contents(&informer), "x@10");
-    informer.wait_observed(&3.into()).await;
+    informer.wait_for_resource_version(&3.into()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn does_not_block_on_a_version_that_does_not_compare() {
     let (mut peer, _factory, informer) = widgets();
     let _stream = peer.serves(5, &[]).await;
-    informer.wait_observed(&ResourceVersion::from("not a number")).await;
+    informer.wait_for_resource_version(&ResourceVersion::from("not a number")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,13 +87,13 @@ async fn does_not_pass_an_object_that_cannot_be_decoded() {
     stream.event("MODIFIED", &widget("y", 7));
     settle().await;
     assert_eq!(contents(&informer), "x@1 y@7", "the old state stays, others go on");
-    assert_eq!(informer.observed(), 5.into());
+    assert_eq!(informer.last_sync_resource_version(), 5.into());
     let status = informer.status();
     assert_eq!(status.undecodable, 1);
     let reason = status.reason.unwrap();
     assert!(reason.starts_with("an object cannot be decoded: a/x: "), "{reason}");
     stream.event("MODIFIED", &widget("x", 8));
     settle().await;
-    assert_eq!((contents(&informer).as_str(), informer.observed()), ("x@8 y@7", 8.into()));
+    assert_eq!((contents(&informer).as_str(), informer.last_sync_resource_version()), ("x@8 y@7", 8.into()));
     assert_eq!(informer.status().reason, None);
 }

@@ -64,11 +64,11 @@ async fn pages_and_refusals_are_read_in_the_form_in_which_they_come() {
     informer.wait_synced().await;
     assert_eq!(names(&informer), ["default/one", "default/two"]);
     let watch = peer.asked().await;
-    assert_eq!(watch.question(), format!("watch from {}", informer.observed()));
+    assert_eq!(watch.question(), format!("watch from {}", informer.last_sync_resource_version()));
     watch.accept_protobuf().send_bytes(EXPIRED);
     // A version that is gone, and not a stream that cannot be read.
     peer.asked_for("list").await.page(1_000_000, "", &[]);
-    informer.wait_observed(&1_000_000.into()).await;
+    informer.wait_for_resource_version(&1_000_000.into()).await;
     assert!(names(&informer).is_empty());
 }
 

@@ -10,7 +10,7 @@ async fn are_told_of_each_change_in_order() {
     stream.event("ADDED", &widget("z", 6));
     stream.event("MODIFIED", &widget("z", 7));
     stream.event("DELETED", &widget("z", 8));
-    informer.wait_observed(&8.into()).await;
+    informer.wait_for_resource_version(&8.into()).await;
     assert_eq!(
         told.take(),
         ["added x@1 (initial)", "added y@2 (initial)", "added z@6", "updated z@6 to z@7", "removed z@8"]
@@ -40,7 +40,7 @@ async fn that_come_late_first_get_what_the_cache_holds() {
     let told = subscribe(&informer, "late");
     assert_eq!(told.take(), ["added x@1 (initial)", "added y@2 (initial)"]);
     stream.event("MODIFIED", &widget("x", 6));
-    informer.wait_observed(&6.into()).await;
+    informer.wait_for_resource_version(&6.into()).await;
     assert_eq!(told.take(), ["updated x@1 to x@6"]);
 }
 
@@ -55,7 +55,7 @@ async fn that_come_late_miss_nothing_and_hear_nothing_twice() {
         let informer = informer.clone();
         std::thread::spawn(move || {
             let begin = |at: u64| {
-                while informer.observed().is_at_least(&at.into()) != Some(true) {
+                while informer.last_sync_resource_version().is_at_least(&at.into()) != Some(true) {
                     std::thread::yield_now();
                 }
                 subscribe(&informer, "late")
@@ -67,7 +67,7 @@ async fn that_come_late_miss_nothing_and_hear_nothing_twice() {
         stream.event("MODIFIED", &widget("x", version));
         tokio::task::yield_now().await;
     }
-    informer.wait_observed(&CHANGES.into()).await;
+    informer.wait_for_resource_version(&CHANGES.into()).await;
     for told in subscriber.join().unwrap() {
         let told = told.take();
         let first: u64 = told[0].trim_start_matches("added x@").trim_end_matches(" (initial)").parse().unwrap();
@@ -85,7 +85,7 @@ async fn see_an_object_made_again_under_its_name_as_a_removal_and_an_addition() 
     let told = subscribe(&informer, "test");
     told.take();
     stream.event("ADDED", &widget_with("x", 7, "another", "", "1"));
-    informer.wait_observed(&7.into()).await;
+    informer.wait_for_resource_version(&7.into()).await;
     assert_eq!(told.take(), ["removed perhaps x@1", "added x@7"]);
 }
 
@@ -98,7 +98,7 @@ async fn are_not_told_of_a_version_that_the_cache_holds() {
     told.take();
     stream.event("MODIFIED", &widget("x", 1));
     stream.event("DELETED", &widget("never-seen", 6));
-    informer.wait_observed(&6.into()).await;
+    informer.wait_for_resource_version(&6.into()).await;
     assert!(told.take().is_empty());
 }
 
@@ -112,7 +112,7 @@ async fn are_told_of_a_new_list_only_where_it_differs_and_what_vanished_is_uncer
     let before = informer.get(&key("same")).unwrap();
     stream.error(410, "Expired", "too old");
     let _stream = peer.serves(9, &[widget("added", 7), widget("newer", 8), widget("same", 2)]).await;
-    informer.wait_observed(&9.into()).await;
+    informer.wait_for_resource_version(&9.into()).await;
     assert_eq!(told.take(), ["removed perhaps gone@1", "added added@7", "updated newer@3 to newer@8"]);
     assert!(std::sync::Arc::ptr_eq(&before, &informer.get(&key("same")).unwrap()), "what is the same is kept");
 }
@@ -153,7 +153,7 @@ async fn that_panic_lose_that_change_and_nobody_else_loses_anything() {
     let other = subscribe(&informer, "other");
     let stream = peer.serves(5, &[widget("bad", 1), widget("good", 2)]).await;
     stream.event("MODIFIED", &widget("good", 6));
-    informer.wait_observed(&6.into()).await;
+    informer.wait_for_resource_version(&6.into()).await;
     assert_eq!(told.take(), ["good@2", "good@6"]);
     assert_eq!(other.take().len(), 3);
     assert_eq!(contents(&informer), "bad@1 good@6");
@@ -173,6 +173,6 @@ async fn that_unsubscribe_hear_nothing_more() {
     informer.unsubscribe(id);
     informer.unsubscribe(id);
     stream.event("MODIFIED", &widget("x", 6));
-    informer.wait_observed(&6.into()).await;
+    informer.wait_for_resource_version(&6.into()).await;
     assert!(told.take().is_empty());
 }

@@ -12,7 +12,7 @@ async fn waits_for_objects_of_the_first_list_that_cannot_be_decoded() {
     assert!(!informer.has_synced());
     stream.event("DELETED", &undecodable("x", 6));
     informer.wait_synced().await;
-    assert_eq!(informer.observed(), 6.into());
+    assert_eq!(informer.last_sync_resource_version(), 6.into());
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,9 +48,9 @@ async fn of_one_kind_does_not_hold_up_another() {
     let factory = factory(client);
     let held_up = factory.informer_for::<PartialObjectMeta>(
         Resource::namespaced("example.com", "v1", "others", "Other"),
-        Scope::default(),
+        ListOptions::default(),
     );
-    let informer = factory.informer::<Widget>(Scope::default());
+    let informer = factory.informer::<Widget>(ListOptions::default());
     factory.start();
     let _never_answered = peer.asked().await;
     let _stream = peer.serves(5, &[]).await;

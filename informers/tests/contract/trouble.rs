@@ -11,10 +11,10 @@ async fn a_server_without_streaming_lists_is_listed_by_page() {
     asked.page(5, "next", &[widget("x", 1)]);
     peer.asked_for("list from next").await.page(5, "", &[widget("y", 2)]);
     informer.wait_synced().await;
-    assert_eq!((contents(&informer).as_str(), informer.observed()), ("x@1 y@2", 5.into()));
+    assert_eq!((contents(&informer).as_str(), informer.last_sync_resource_version()), ("x@1 y@2", 5.into()));
     let stream = peer.asked_for("watch from 5").await.accept();
     stream.event("ADDED", &widget("z", 6));
-    informer.wait_observed(&6.into()).await;
+    informer.wait_for_resource_version(&6.into()).await;
     assert_eq!(informer.status().last_error, None, "a server may be old");
 }
 
@@ -26,7 +26,7 @@ async fn a_page_that_has_expired_restarts_the_list() {
     peer.asked_for("list from next").await.refuse(410, "Expired", "the token is too old");
     peer.asked_for("list").await.page(9, "", &[widget("y", 8)]);
     informer.wait_synced().await;
-    assert_eq!((contents(&informer).as_str(), informer.observed()), ("y@8", 9.into()));
+    assert_eq!((contents(&informer).as_str(), informer.last_sync_resource_version()), ("y@8", 9.into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,7 +44,7 @@ async fn a_watch_that_ends_or_breaks_goes_on_where_it_was() {
     let stream = peer.asked_for("watch from 8").await.accept();
     assert_eq!(before.elapsed(), Duration::ZERO, "at once");
     stream.event("MODIFIED", &widget("x", 9));
-    informer.wait_observed(&9.into()).await;
+    informer.wait_for_resource_version(&9.into()).await;
     assert_eq!(informer.status().lists, 1);
 }
 
@@ -56,7 +56,7 @@ async fn a_version_that_is_gone_leads_to_a_new_list() {
     stream.end();
     peer.asked_for("watch from 5").await.refuse(410, "Expired", "too old");
     let _stream = peer.serves(9, &[widget("y", 8)]).await;
-    informer.wait_observed(&9.into()).await;
+    informer.wait_for_resource_version(&9.into()).await;
     assert_eq!(contents(&informer), "y@8");
 }
 
@@ -69,7 +69,7 @@ async fn a_silent_watch_is_replaced() {
     let stream = peer.asked_for("watch from 5").await.accept();
     assert!(!silent.is_open());
     stream.event("ADDED", &widget("x", 6));
-    informer.wait_observed(&6.into()).await;
+    informer.wait_for_resource_version(&6.into()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,13 +109,13 @@ async fn a_panic_in_the_informer_costs_a_new_list() {
     let mut options = kcm_informers::FactoryOptions::new(client, 7);
     options.metrics = std::sync::Arc::new(|_| std::sync::Arc::new(Panics));
     let factory = kcm_informers::Factory::new(options);
-    let informer = factory.informer::<Widget>(Scope::default());
+    let informer = factory.informer::<Widget>(ListOptions::default());
     factory.start();
     let stream = peer.serves(5, &[widget("x", 1)]).await;
     informer.wait_synced().await;
     stream.event("MODIFIED", &widget("x", 6));
     let _stream = peer.serves(9, &[widget("x", 6)]).await;
-    informer.wait_observed(&9.into()).await;
+    informer.wait_for_resource_version(&9.into()).await;
     assert_eq!(contents(&informer), "x@6");
     assert!(informer.status().last_error.unwrap().contains("ended in a panic"));
 }

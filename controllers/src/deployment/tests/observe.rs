@@ -1,7 +1,7 @@
 //! From caches to a snapshot.
 
 use kcm_api::views::{Deployment, Pod, PodPhase, ReplicaSet};
-use kcm_informers::{Factory, FactoryOptions, Scope};
+use kcm_informers::{Factory, FactoryOptions, ListOptions};
 use kcm_sandbox::{PODS, REPLICA_SETS, Sandbox};
 use serde_json::json;
 
@@ -24,9 +24,9 @@ async fn with_caches<T>(
     prepare(&sandbox, owner["metadata"]["uid"].as_str().unwrap());
     let factory = Factory::new(FactoryOptions::new(sandbox.client(), 1));
     let caches = Caches::new(
-        factory.informer::<Deployment>(Scope::default()),
-        factory.informer::<ReplicaSet>(Scope::default()),
-        factory.informer::<Pod>(Scope::default()),
+        factory.informer::<Deployment>(ListOptions::default()),
+        factory.informer::<ReplicaSet>(ListOptions::default()),
+        factory.informer::<Pod>(ListOptions::default()),
     );
     factory.start();
     caches.deployments.wait_synced().await;

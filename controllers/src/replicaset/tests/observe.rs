@@ -1,7 +1,7 @@
 //! From caches to a snapshot.
 
 use kcm_api::views::{Pod, ReplicaSet};
-use kcm_informers::{Factory, FactoryOptions, Scope};
+use kcm_informers::{Factory, FactoryOptions, ListOptions};
 use kcm_sandbox::Sandbox;
 use serde_json::json;
 
@@ -25,8 +25,10 @@ async fn observe_web(prepare: impl FnOnce(&Sandbox)) -> Observed {
     }
     prepare(&sandbox);
     let factory = Factory::new(FactoryOptions::new(sandbox.client(), 1));
-    let caches =
-        Caches::new(factory.informer::<ReplicaSet>(Scope::default()), factory.informer::<Pod>(Scope::default()));
+    let caches = Caches::new(
+        factory.informer::<ReplicaSet>(ListOptions::default()),
+        factory.informer::<Pod>(ListOptions::default()),
+    );
     factory.start();
     caches.replica_sets.wait_synced().await;
     caches.pods.wait_synced().await;

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid};
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Written};
 use kcm_framework::{ControllerContext, Outcome, Reconcile, ReconcileError, Running, Session, async_trait, priority};
-use kcm_informers::{Informer, Scope, Subscription};
+use kcm_informers::{Informer, ListOptions, Subscription};
 use kcm_sandbox::Sandbox;
 use kcm_workqueue::Queue;
 use parking_lot::Mutex;
@@ -25,14 +25,14 @@ pub(crate) const CONTROLLER: &str = "sets-controller";
 /// What differs between tests before anything runs.
 pub(crate) struct Options {
     pub(crate) workers: usize,
-    /// The scopes of the caches of parts; the reconciler sees the first.
-    pub(crate) parts: Vec<Scope>,
+    /// The list_options of the caches of parts; the reconciler sees the first.
+    pub(crate) parts: Vec<ListOptions>,
     pub(crate) client: Option<kube::Client>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { workers: 4, parts: vec![Scope::default()], client: None }
+        Self { workers: 4, parts: vec![ListOptions::default()], client: None }
     }
 }
 
@@ -170,9 +170,9 @@ impl World {
         if let Some(client) = options.client {
             setup = setup.client(client);
         }
-        let (known, workers, scopes) = (Arc::clone(&shared), options.workers, options.parts);
+        let (known, workers, list_options) = (Arc::clone(&shared), options.workers, options.parts);
         let setup = setup.controller(descriptor(CONTROLLER), move |context| {
-            let running = init(&context, &known, workers, &scopes);
+            let running = init(&context, &known, workers, &list_options);
             async move { Ok(Some(running)) }
         });
         let manager = setup.start();
@@ -237,11 +237,13 @@ pub(crate) fn sandbox() -> Sandbox {
     sandbox
 }
 
-fn init(context: &ControllerContext, shared: &Arc<Shared>, workers: usize, scopes: &[Scope]) -> Running {
+fn init(context: &ControllerContext, shared: &Arc<Shared>, workers: usize, list_options: &[ListOptions]) -> Running {
     let informers = context.informers();
-    let sets = informers.informer_for::<PartialObjectMeta>(SETS, Scope::default());
-    let caches: Vec<_> =
-        scopes.iter().map(|scope| informers.informer_for::<PartialObjectMeta>(PARTS, scope.clone())).collect();
+    let sets = informers.informer_for::<PartialObjectMeta>(SETS, ListOptions::default());
+    let caches: Vec<_> = list_options
+        .iter()
+        .map(|list_options| informers.informer_for::<PartialObjectMeta>(PARTS, list_options.clone()))
+        .collect();
     let queue = context.queue("sets");
     let keys = queue.clone();
     sets.subscribe(Subscription { name: CONTROLLER, resync: None }, move |change, origin| {

@@ -6,7 +6,7 @@ use kcm_api::{Meta, Selector};
 
 /// The objects of a resource that are listed and watched; the default is all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Scope {
+pub struct ListOptions {
     /// Only those in this namespace.
     pub namespace: Option<String>,
     /// Only those with such labels.
@@ -15,14 +15,14 @@ pub struct Scope {
     pub field_selector: Option<String>,
 }
 
-impl Scope {
+impl ListOptions {
     /// The objects of one namespace.
     #[must_use]
     pub fn namespace(namespace: impl Into<String>) -> Self {
         Self { namespace: Some(namespace.into()), ..Self::default() }
     }
 
-    /// Whether an object with that metadata is surely within the scope.
+    /// Whether an object with that metadata surely matches these options.
     ///
     /// Fields other than name and namespace cannot be told from metadata: with such a selector nothing is sure.
     #[must_use]
@@ -52,7 +52,7 @@ fn fields_match(fields: &str, meta: &Meta) -> bool {
     })
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for ListOptions {
     /// `everything`, or what narrows it: `namespace a, labels app=b, fields metadata.name=c`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
@@ -74,20 +74,20 @@ mod tests {
         PartialObjectMeta::decode(&json).unwrap().metadata
     }
 
-    fn fields(text: &str) -> Scope {
-        Scope { field_selector: Some(text.to_owned()), ..Scope::default() }
+    fn fields(text: &str) -> ListOptions {
+        ListOptions { field_selector: Some(text.to_owned()), ..ListOptions::default() }
     }
 
-    fn labels(text: &str) -> Scope {
-        Scope { label_selector: Some(text.parse().unwrap()), ..Scope::default() }
+    fn labels(text: &str) -> ListOptions {
+        ListOptions { label_selector: Some(text.parse().unwrap()), ..ListOptions::default() }
     }
 
     #[test]
     fn covers_what_its_parts_admit() {
         let cases = [
-            ("everything", Scope::default(), true),
-            ("its namespace", Scope::namespace("a"), true),
-            ("another namespace", Scope::namespace("b"), false),
+            ("everything", ListOptions::default(), true),
+            ("its namespace", ListOptions::namespace("a"), true),
+            ("another namespace", ListOptions::namespace("b"), false),
             ("matching labels", labels("app=web"), true),
             ("other labels", labels("app=db"), false),
             ("its name", fields("metadata.name=x"), true),
@@ -96,8 +96,8 @@ mod tests {
             ("not another name", fields("metadata.name!=y,metadata.namespace=a"), true),
             ("a field outside metadata is never sure", fields("spec.nodeName=n"), false),
         ];
-        for (name, scope, expected) in cases {
-            assert_eq!(scope.covers(&meta("a", "x")), expected, "{name}: {scope}");
+        for (name, list_options, expected) in cases {
+            assert_eq!(list_options.covers(&meta("a", "x")), expected, "{name}: {list_options}");
         }
     }
 }
