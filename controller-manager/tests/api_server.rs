@@ -4,7 +4,7 @@
 
 mod support;
 
-use kcm_sandbox::{Fault, PODS, REPLICA_SETS, Sandbox, Status};
+use kcm_sandbox_apiserver::{Fault, PODS, REPLICA_SETS, Sandbox, Status};
 use serde_json::json;
 use support::program::{Ended, Folder, Process};
 use support::server::Server;

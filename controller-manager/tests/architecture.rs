@@ -14,9 +14,23 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-controllers", &["kcm-framework", "kcm-api", "kcm-informers", "kcm-config"]),
     (
         "kcm-controller-manager",
-        &["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-config", "kcm-framework", "kcm-controllers", "kcm-sandbox"],
+        &[
+            "kcm-workqueue",
+            "kcm-api",
+            "kcm-informers",
+            "kcm-config",
+            "kcm-framework",
+            "kcm-controllers",
+            "kcm-sandbox-apiserver",
+            "kcm-sandbox-listener",
+            "kcm-sandbox-cluster",
+            "kcm-sandbox-conformance",
+        ],
     ),
-    ("kcm-sandbox", &["kcm-api"]),
+    ("kcm-sandbox-apiserver", &["kcm-api"]),
+    ("kcm-sandbox-listener", &["kcm-sandbox-apiserver"]),
+    ("kcm-sandbox-cluster", &["kcm-api", "kcm-sandbox-apiserver"]),
+    ("kcm-sandbox-conformance", &[]),
     ("kcm-example-hello", &["kcm-framework"]),
     ("kcm-example-hello-host", &["kcm-controller-manager", "kcm-example-hello"]),
 ];
@@ -27,6 +41,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("kcm-api", &["tokio", "kube", "hyper", "k8s-openapi"]),
     ("kcm-config", &["kube", "hyper", "tokio", "k8s-openapi"]),
     ("kcm-controllers", &["kube", "hyper"]),
+    ("kcm-sandbox-apiserver", &["hyper", "hyper-util", "rcgen", "rustls", "tokio-rustls"]),
 ];
 
 /// Not published: they may use everything, and nobody may use them.

@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use kcm_sandbox::{Fault, InjectedFault, PODS, REPLICA_SETS, Sandbox, Verb};
+use kcm_sandbox_apiserver::{Fault, InjectedFault, PODS, REPLICA_SETS, Sandbox, Verb};
 use serde_json::json;
 use support::program::{Folder, Process};
 use support::server::Server;

@@ -9,7 +9,7 @@ use kcm_config::{Outcome, Sources, Table};
 use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
 use kcm_framework::clock::SimulatedClock;
 use kcm_framework::{ControllerDescriptor, Manager, Metrics, Registry, Selection, Stop};
-use kcm_sandbox::{EVENTS, PODS, Request, Sandbox, SandboxOptions};
+use kcm_sandbox_apiserver::{EVENTS, PODS, Request, Sandbox, SandboxOptions};
 use serde_json::Value;
 use tokio::task::JoinSet;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::Request;
 use kcm_api::{ObjectKey, PartialObjectMeta, Typed, View};
 use kcm_informers::{Change, Factory, FactoryOptions, Informer, ListOptions, Subscription};
-use kcm_sandbox::{CONFIG_MAPS, Cut, Fault, Sandbox, SandboxOptions, Status, Verb};
+use kcm_sandbox_apiserver::{CONFIG_MAPS, Cut, Fault, Sandbox, SandboxOptions, Status, Verb};
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;

@@ -25,7 +25,7 @@ usage: cargo xtask COMMAND
                         `ours/`, `peer/` or `replicaset/adopts`; `--list` names them,
                         `--sandbox` runs them on a sandbox instead of a control plane
   serve                 run a control plane with nodes until Ctrl-C, to try things by hand
-  sandbox-tables        rewrite sandbox/data from Kubernetes' discovery and OpenAPI documents
+  sandbox-tables        rewrite sandbox/apiserver/data from Kubernetes' discovery and OpenAPI documents
   bench [FLAGS]         measure ours beside the peer; `--help` lists flags and scenarios
 ";
 

@@ -23,7 +23,7 @@ const MORE_ROOTS: [&str; 8] = [
     "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
 ];
 
-/// Rewrites `sandbox/data`.
+/// Rewrites `sandbox/apiserver/data`.
 ///
 /// # Errors
 ///
@@ -33,7 +33,7 @@ pub(crate) fn write() -> Result<()> {
     let api = kubernetes.join("api");
     let resources = resources(&api.join("discovery"))?;
     let schemas = schemas(&api.join("openapi-spec/v3"))?;
-    let folder = step::root().join("sandbox/data");
+    let folder = step::root().join("sandbox/apiserver/data");
     save(&folder.join("resources.tsv"), &resources)?;
     let types = schemas.keys().map(String::as_str).filter(|name| scalar(name).is_none());
     let known = go_types::marks(&kubernetes, types)?;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{Extensions, Metrics, Stop};
-use kcm_sandbox::cluster::{Cluster, ClusterOptions};
-use kcm_sandbox::{ListenOptions, Listener, Sandbox, SandboxOptions};
+use kcm_sandbox_apiserver::{Sandbox, SandboxOptions};
+use kcm_sandbox_cluster::{Cluster, ClusterOptions};
+use kcm_sandbox_listener::{ListenOptions, Listener};
 
 use super::parts::Parts;
 use super::plan::Plan;

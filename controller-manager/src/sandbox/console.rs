@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 
-use kcm_sandbox::cluster::Cluster;
+use kcm_sandbox_cluster::Cluster;
 use rustix::process::getpgrp;
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};

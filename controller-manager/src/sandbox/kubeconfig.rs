@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kcm_sandbox::Listener;
+use kcm_sandbox_listener::Listener;
 use kube::config::Kubeconfig;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -65,7 +65,8 @@ fn server(config: &Kubeconfig) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
-    use kcm_sandbox::{ListenOptions, Sandbox};
+    use kcm_sandbox_apiserver::Sandbox;
+    use kcm_sandbox_listener::ListenOptions;
 
     use super::*;
 

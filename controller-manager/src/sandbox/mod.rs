@@ -37,7 +37,7 @@ use std::ffi::OsString;
 
 use kcm_config::{Effective, Initial, Origin};
 use kcm_framework::{Extensions, Registry, Stop};
-use kcm_sandbox::scenarios;
+use kcm_sandbox_conformance as scenarios;
 
 use crate::command::{print, refuse};
 use crate::signals::Signals;

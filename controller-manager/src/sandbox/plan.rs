@@ -5,7 +5,7 @@ use std::path::Path;
 
 use kcm_config::{Effective, Origin};
 use kcm_framework::Registry;
-use kcm_sandbox::cluster::PodRules;
+use kcm_sandbox_cluster::PodRules;
 
 use super::demo;
 use super::rows::Options;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kcm_sandbox::scenarios::Difference;
+use kcm_sandbox_conformance::Difference;
 
 use super::rows;
 use super::screen::WIDTH;

@@ -1,6 +1,6 @@
 //! Kinds whose controllers do not run: a newcomer who makes such an object would wait for something to happen.
 
-use kcm_sandbox::Resource;
+use kcm_sandbox_apiserver::Resource;
 
 /// Kinds that do nothing by themselves, and the controllers that would do it.
 const KINDS: [(&str, Resource); 10] = [

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use futures::future::LocalBoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use kcm_sandbox::scenarios::{self, Side};
+use kcm_sandbox_conformance::{self as scenarios, Side};
 
 use crate::control_plane::{ControlPlane, Options};
 use crate::manager::Subject;

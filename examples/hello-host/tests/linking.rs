@@ -7,7 +7,7 @@
 #[path = "../../../controller-manager/tests/support/mod.rs"]
 mod support;
 
-use kcm_sandbox::{NAMESPACES, Sandbox};
+use kcm_sandbox_apiserver::{NAMESPACES, Sandbox};
 use support::program::{Ended, Folder, Process, run};
 use support::server::Server;
 

@@ -9,7 +9,7 @@ use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
 use kcm_framework::clock::SystemClock;
 use kcm_framework::config::{Effective, Initial, Outcome, Row, Sources, Table};
 use kcm_framework::{Extensions, Manager, Metrics, Registry, Selection, Stop};
-use kcm_sandbox::{NAMESPACES, Request, Sandbox};
+use kcm_sandbox_apiserver::{NAMESPACES, Request, Sandbox};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kcm_framework::events::{EventType, ObjectReference};
 use kcm_framework::{ControllerContext, Recorder, Running};
-use kcm_sandbox::{EVENTS, Fault, Verb};
+use kcm_sandbox_apiserver::{EVENTS, Fault, Verb};
 use tokio::time::Instant;
 
 use crate::support::{Setup, descriptor, sandbox, seconds, until};

@@ -10,7 +10,7 @@ use kcm_api::{ObjectKey, PartialObjectMeta};
 use kcm_framework::client::Payload;
 use kcm_framework::{BoxError, Class, Outcome, QueueKey, Reconcile, ReconcileError, Running, Session, async_trait};
 use kcm_informers::ListOptions;
-use kcm_sandbox::{Fault, Verb};
+use kcm_sandbox_apiserver::{Fault, Verb};
 use kcm_workqueue::Priority;
 use parking_lot::Mutex;
 use tokio::time::Instant;

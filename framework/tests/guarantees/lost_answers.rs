@@ -7,7 +7,7 @@ use kcm_api::Selector;
 use kcm_framework::client::{Part, Patch, Payload};
 use kcm_framework::{Outcome, ReconcileError};
 use kcm_informers::ListOptions;
-use kcm_sandbox::{Fault, Request, Status, Verb};
+use kcm_sandbox_apiserver::{Fault, Request, Status, Verb};
 use serde_json::{Value, json};
 
 use crate::support::{Options, PARTS, Turn, World, key, part, sandbox, seconds, settle};

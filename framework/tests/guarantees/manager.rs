@@ -12,7 +12,7 @@ use kcm_framework::events::{EventType, ObjectReference};
 use kcm_framework::workqueue::Priority;
 use kcm_framework::{ManagerError, Outcome, Running, StartGroup};
 use kcm_informers::{ListOptions, Subscription};
-use kcm_sandbox::{EVENTS, Fault, PODS, Sandbox, Status, Verb};
+use kcm_sandbox_apiserver::{EVENTS, Fault, PODS, Sandbox, Status, Verb};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -271,7 +271,7 @@ async fn only_what_is_selected_and_gated_on_is_initialized_and_what_has_nothing_
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_does_not_answer_within_ten_seconds_ends_the_start() {
     let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
-        std::future::pending::<Result<http::Response<kube::client::Body>, kcm_sandbox::ConnectionLost>>()
+        std::future::pending::<Result<http::Response<kube::client::Body>, kcm_sandbox_apiserver::ConnectionLost>>()
     });
     let log = Log::default();
     let initialized = Arc::clone(&log);

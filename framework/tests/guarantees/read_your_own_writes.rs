@@ -8,7 +8,7 @@ use kcm_api::Selector;
 use kcm_framework::client::{Part, Patch, Payload};
 use kcm_framework::{Outcome, ReconcileError};
 use kcm_informers::ListOptions;
-use kcm_sandbox::{CONFIG_MAPS, Sandbox};
+use kcm_sandbox_apiserver::{CONFIG_MAPS, Sandbox};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -405,7 +405,7 @@ fn answering(sandbox: &Sandbox, version: &'static str) -> kube::Client {
         async move {
             let (head, body) = service.oneshot(request).await?.into_parts();
             if !is_creation {
-                return Ok::<_, kcm_sandbox::ConnectionLost>(http::Response::from_parts(head, body));
+                return Ok::<_, kcm_sandbox_apiserver::ConnectionLost>(http::Response::from_parts(head, body));
             }
             let mut object: Value = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap();
             object["metadata"]["resourceVersion"] = version.into();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Part, Patch, Payload};
 use kcm_framework::{Outcome, ReconcileError};
-use kcm_sandbox::{ConnectionLost, Cut, Fault, Sandbox, Status, Verb};
+use kcm_sandbox_apiserver::{ConnectionLost, Cut, Fault, Sandbox, Status, Verb};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;

@@ -17,7 +17,7 @@ type Predicate = Box<dyn Fn(&Target) -> bool + Send + Sync>;
 /// up, and the first of them that does more than delaying decides.
 ///
 /// ```
-/// use kcm_sandbox::{Fault, PODS, Verb};
+/// use kcm_sandbox_apiserver::{Fault, PODS, Verb};
 ///
 /// let third_create_is_lost = Fault::on(Verb::Create).resource(PODS).skip(2).times(1).lose_answer();
 /// # drop(third_create_is_lost);

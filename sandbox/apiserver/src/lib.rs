@@ -1,30 +1,31 @@
-//! A Kubernetes API server in this process, with simulated nodes: for tests, and for people who want a cluster to try
-//! things in.
+//! A Kubernetes API server in the test's own process.
 //!
-//! Everything that talks to a cluster is tried against it: an ordinary client, kubectl among them, sees the semantics of
-//! the real API server, in milliseconds, on a clock that tests pause, and with faults where a test wants them.
+//! An ordinary client sees the semantics of kube-apiserver: validation, defaults, patches, server-side apply, lists,
+//! watches, tables, discovery. It answers in milliseconds, on a clock that tests pause, and with faults where a test
+//! injects them.
 //!
 //! ```text
-//! kubectl ──HTTPS──▶ listener (token)
-//!                       │
-//! kube::Client ──▶ service ──▶ request ──▶ faults ──▶ server ──▶ storage     one lock, one version
+//! kube::Client ──▶ service ──▶ request ──▶ faults ──▶ server ──▶ storage     one lock, one resource version
 //!        ▲        (tower)     (parsed)    (rules)    (pure)    ▲   │
 //!        └─────────────────── stream ◀── watch (a cursor) ◀────┼── window of events
-//!                                                              │   │
-//!                     cluster: nodes, scheduler, kubelets, collector, namespaces
+//!                                                              │
+//!                                   direct: a client without HTTP, for simulated components
 //! ```
+//!
+//! Three crates build on it: `kcm-sandbox-listener` serves it over HTTPS, `kcm-sandbox-cluster` adds nodes, a
+//! scheduler and kubelets, and `kcm-sandbox-conformance` compares it with kube-apiserver.
 //!
 //! # What is served
 //!
-//! Every built-in resource in its preferred version, whatever a definition of a custom resource defines, and whatever a
-//! test registers ([`Sandbox::register`]). The namespaces `default`, `kube-system`, `kube-public` and `kube-node-lease`
-//! are there from the start; nothing is created in a namespace that is not.
+//! Every built-in resource in its preferred version, the resources of custom resource definitions, and the resources
+//! that a test registers ([`Sandbox::register`]). The namespaces `default`, `kube-system`, `kube-public` and
+//! `kube-node-lease` exist from the start; an object cannot be created in a namespace that does not exist.
 //!
 //! # Guarantees
 //!
 //! - One resource version counts all writes; each write takes the next one, and a write that changes nothing takes
 //!   none. Lists show one version, pages of a list the same one.
-//! - A list at a version and the watch from there lead to the state of any later list, whatever is selected. A
+//! - A list at a version and the watch from there lead to the state of any later list, with any selector. A
 //!   version that has left the window is answered with 410: for a list as the answer, for a watch as an `ERROR` event
 //!   within a stream of code 200, both as upstream does.
 //! - Memory is bounded by the objects, the window of events ([`SandboxOptions::watch_window`], and 256 MB of objects at
@@ -32,15 +33,15 @@
 //!   as the JSON that lists and watches send, written once: a running pod with its managed fields is 4 kB, and so is
 //!   an event of it in the window. 10,000 of both and 100 watches take less than 250 MB, controllers included (208 MB
 //!   were measured), and a pod's whole start less than 2 ms of one processor.
-//! - A watch holds a position in the window and a small batch, and sleeps until something happens to its resource. One
-//!   that has missed an event that left the window is cut off, and nobody waits for it. A list and the first events
-//!   of a watch hold the versions that they show until they are sent.
-//! - Nothing happens by itself until a [`cluster::Cluster`] is started, but that events expire an hour after they were
-//!   last written: no node, no garbage collection. Finalizers, grace periods and terminating namespaces wait for whoever
-//!   ends them. Controllers are never part of it; whoever wants them runs them as its clients.
+//! - A watch holds a position in the window and a small batch, and sleeps until its resource changes. A watch
+//!   that has missed an event that left the window is closed; a slow watch never blocks a write. A list and the first
+//!   events of a watch hold the versions that they show until they are sent.
+//! - Nothing changes without a request, except that events expire an hour after their last write. There are no nodes,
+//!   no controllers and no garbage collection; finalizers, grace periods and terminating namespaces wait for the
+//!   clients that end them.
 //! - The seed and the order of requests decide everything; times come from tokio's clock, on top of
 //!   [`SandboxOptions::start`].
-//! - A request whose future is dropped while a fault delays it takes no effect.
+//! - A request whose future is dropped while a fault delays it has no effect.
 //!
 //! # Faults
 //!
@@ -48,15 +49,14 @@
 //! cuts and silences watches, drops events and serves stale lists. A missing permission is a fault that answers
 //! [`Status::forbidden`]; an exhausted quota is a hook of [`Sandbox::admit`].
 //!
-//! # Where it knowingly differs from the real API server
+//! # Differences from kube-apiserver
 //!
-//! [`scenarios::differences`] lists it. What it does alike is a table of requests and answers, [`scenarios`], that holds
-//! on kube-apiserver too.
+//! `kcm_sandbox_conformance::differences` lists them, and its rows hold on the sandbox and on kube-apiserver alike.
 //!
 //! # Examples
 //!
 //! ```
-//! use kcm_sandbox::{Fault, PODS, Sandbox, Verb};
+//! use kcm_sandbox_apiserver::{Fault, PODS, Sandbox, Verb};
 //! use kube::api::{Api, ListParams};
 //! use k8s_openapi::api::core::v1::Pod;
 //!
@@ -71,18 +71,16 @@
 //! ```
 
 mod apply;
-mod chance;
-pub mod cluster;
+pub mod chance;
 mod decode;
 mod defaults;
 mod describe;
+pub mod direct;
 mod faults;
 mod kinds;
-mod listen;
-mod object;
+pub mod object;
 mod patch;
 mod sandbox;
-pub mod scenarios;
 mod schema;
 mod server;
 mod service;
@@ -95,13 +93,14 @@ mod validate;
 pub use kcm_api::{ObjectKey, Resource};
 
 pub use faults::{Cut, Fault};
-pub use kinds::{CONFIG_MAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, NODES, PODS, REPLICA_SETS, RESOURCE_QUOTAS};
-pub use listen::{KubeconfigError, ListenError, ListenOptions, Listener};
+pub use kinds::{
+    CONFIG_MAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, NODES, PODS, REPLICA_SETS, RESOURCE_QUOTAS, not_served,
+};
 pub use sandbox::manifests::{LoadErrors, SaveError};
 pub use sandbox::{FaultControls, InjectedFault, Sandbox, SandboxOptions};
 pub use server::admission::Attempt;
 pub use server::subresource::ScalePaths;
 pub use service::log::Request;
 pub use service::request::{Target, Verb};
-pub use service::{ConnectionLost, ResponseBody, SandboxService};
+pub use service::{ConnectionLost, ResponseBody, SandboxService, status_response};
 pub use status::{Cause, Details, FieldError, Status};

@@ -4,23 +4,26 @@ use kcm_api::{ObjectKey, Resource};
 use serde_json::{Map, Value};
 
 /// The text at `path`, where there is one.
-pub(crate) fn text<'a>(object: &'a Value, path: &[&str]) -> Option<&'a str> {
+#[must_use]
+pub fn text<'a>(object: &'a Value, path: &[&str]) -> Option<&'a str> {
     at(object, path)?.as_str()
 }
 
 /// The value at `path`; null counts as absent.
-pub(crate) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
+#[must_use]
+pub fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
     let found = path.iter().try_fold(object, |value, field| value.get(field))?;
     (!found.is_null()).then_some(found)
 }
 
 /// The list at `path`, empty where there is none.
-pub(crate) fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+#[must_use]
+pub fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Sets `path`, making the maps that lead there; `None` removes the last field and makes nothing.
-pub(crate) fn set(object: &mut Value, path: &[&str], value: Option<Value>) {
+pub fn set(object: &mut Value, path: &[&str], value: Option<Value>) {
     let Some((last, parents)) = path.split_last() else { return };
     let Some(value) = value else {
         let parent = parents.iter().try_fold(object, |value, field| value.get_mut(*field));
@@ -37,14 +40,14 @@ pub(crate) fn set(object: &mut Value, path: &[&str], value: Option<Value>) {
 }
 
 /// Sets `path` where it is absent.
-pub(crate) fn set_default(object: &mut Value, path: &[&str], value: impl Into<Value>) {
+pub fn set_default(object: &mut Value, path: &[&str], value: impl Into<Value>) {
     if at(object, path).is_none() {
         set(object, path, Some(value.into()));
     }
 }
 
 /// The value as a map, turned into an empty one where it is something else.
-pub(crate) fn map_of(value: &mut Value) -> &mut Map<String, Value> {
+pub fn map_of(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }
@@ -80,23 +83,33 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-pub(crate) fn name(object: &Value) -> &str {
+/// `metadata.name`, empty where there is none.
+#[must_use]
+pub fn name(object: &Value) -> &str {
     text(object, &["metadata", "name"]).unwrap_or_default()
 }
 
-pub(crate) fn uid(object: &Value) -> &str {
+/// `metadata.uid`, empty where there is none.
+#[must_use]
+pub fn uid(object: &Value) -> &str {
     text(object, &["metadata", "uid"]).unwrap_or_default()
 }
 
-pub(crate) fn version(object: &Value) -> &str {
+/// `metadata.resourceVersion`, empty where there is none.
+#[must_use]
+pub fn version(object: &Value) -> &str {
     text(object, &["metadata", "resourceVersion"]).unwrap_or_default()
 }
 
-pub(crate) fn is_terminating(object: &Value) -> bool {
+/// Whether the object has a `metadata.deletionTimestamp`.
+#[must_use]
+pub fn is_terminating(object: &Value) -> bool {
     at(object, &["metadata", "deletionTimestamp"]).is_some()
 }
 
-pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
+/// `metadata.finalizers`.
+#[must_use]
+pub fn finalizers(object: &Value) -> Vec<&str> {
     list(object, &["metadata", "finalizers"]).iter().filter_map(Value::as_str).collect()
 }
 

@@ -3,7 +3,7 @@
 use kcm_api::Quantity;
 use serde_json::Value;
 
-use crate::object;
+use kcm_sandbox_apiserver::object;
 
 /// How much of each resource, in thousandths; sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kcm_api::{ObjectKey, Resource};
 use serde_json::Value;
 
-use crate::store::stored::Stored;
+use kcm_sandbox_apiserver::direct::Stored;
 
 /// An object before and after; one of the two is there.
 #[derive(Debug, Clone, Copy)]

@@ -12,10 +12,10 @@ use std::time::Duration;
 use kcm_api::{ObjectKey, Resource};
 use serde_json::Value;
 
-use crate::cluster::api::Api;
-use crate::cluster::change::Change;
-use crate::object;
-use crate::server::delete::{DeleteOptions, Propagation};
+use crate::change::Change;
+use kcm_sandbox_apiserver::direct::DirectClient;
+use kcm_sandbox_apiserver::direct::{DeleteOptions, Propagation};
+use kcm_sandbox_apiserver::object;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -218,7 +218,7 @@ impl Collector {
         (!self.queue.is_empty()).then_some(Duration::ZERO)
     }
 
-    pub(crate) fn act(&mut self, api: &Api, budget: usize) {
+    pub(crate) fn act(&mut self, api: &DirectClient, budget: usize) {
         for _ in 0..budget {
             let Some(uid) = self.queue.pop_front() else { return };
             self.queued.remove(&uid);
@@ -233,7 +233,7 @@ impl Collector {
     }
 }
 
-fn apply(api: &Api, uid: &str, object: &Owned, action: Action) -> Result<(), crate::status::Status> {
+fn apply(api: &DirectClient, uid: &str, object: &Owned, action: Action) -> Result<(), kcm_sandbox_apiserver::Status> {
     let (resource, key) = (&object.resource, &object.key);
     let edit = |make: &dyn Fn(&mut Value)| {
         let edited = api.edit(resource, key, None, |old| {
@@ -268,7 +268,7 @@ fn apply(api: &Api, uid: &str, object: &Owned, action: Action) -> Result<(), cra
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::{CONFIG_MAPS, NODES};
+    use kcm_sandbox_apiserver::{CONFIG_MAPS, NODES};
 
     /// `name`, `name!` terminating in the foreground, `name?` terminating and orphaning, `name-` just terminating;
     /// owners behind `<`, with `!` where they are blocked.

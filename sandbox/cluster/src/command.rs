@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::cluster::engine::Engine;
-use crate::cluster::nodes::Nodes;
-use crate::cluster::nodes::object::condition;
-use crate::cluster::{amounts::Amounts, drain};
-use crate::kinds::{NODES, PODS};
-use crate::object;
-use crate::server::delete::DeleteOptions;
+use crate::engine::Engine;
+use crate::nodes::Nodes;
+use crate::nodes::object::condition;
+use crate::{amounts::Amounts, drain};
+use kcm_sandbox_apiserver::direct::DeleteOptions;
+use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::{NODES, PODS};
 
 /// How many pods a list shows.
 const SHOWN: usize = 200;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use kcm_api::ObjectKey;
 use serde_json::{Value, json};
 
-use crate::cluster::api::Api;
-use crate::cluster::nodes::Nodes;
-use crate::cluster::timers::Timers;
-use crate::kinds::{NODES, PODS};
-use crate::object;
-use crate::status::Status;
+use crate::nodes::Nodes;
+use crate::timers::Timers;
+use kcm_sandbox_apiserver::Status;
+use kcm_sandbox_apiserver::direct::DirectClient;
+use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::{NODES, PODS};
 
 /// How long a refused eviction waits, as `kubectl drain` has it.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ pub(crate) struct Drains {
 }
 
 /// Keeps new pods off a node, or lets them on again.
-pub(crate) fn cordon(api: &Api, node: &str, cordoned: bool) -> Result<(), Status> {
+pub(crate) fn cordon(api: &DirectClient, node: &str, cordoned: bool) -> Result<(), Status> {
     let unschedulable = if cordoned { json!(true) } else { Value::Null };
     api.merge(&NODES, &ObjectKey::cluster_scoped(node), None, &json!({ "spec": { "unschedulable": unschedulable } }))
 }
@@ -57,7 +57,7 @@ impl Drains {
         self.timers.next()
     }
 
-    pub(crate) fn act(&mut self, api: &Api, nodes: &Nodes) {
+    pub(crate) fn act(&mut self, api: &DirectClient, nodes: &Nodes) {
         let now = api.now().elapsed;
         while let Some(name) = self.timers.pop_due(now) {
             let pods = nodes.pods_of(&name).filter_map(|key| Some((key, api.get(&PODS, key)?)));

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use kcm_api::{ObjectKey, Resource};
 
-use crate::cluster::ClusterOptions;
-use crate::cluster::api::{Api, Objects};
-use crate::cluster::change::Change;
-use crate::cluster::collect::Collector;
-use crate::cluster::dice::Dice;
-use crate::cluster::drain::Drains;
-use crate::cluster::kubelet::Kubelets;
-use crate::cluster::namespaces::Namespaces;
-use crate::cluster::nodes::Nodes;
-use crate::cluster::record::Recorder;
-use crate::cluster::schedule::Scheduler;
-use crate::kinds::{EVENTS, NODES};
-use crate::store::storage::EventKind;
-use crate::store::stored::Stored;
+use crate::ClusterOptions;
+use crate::change::Change;
+use crate::collect::Collector;
+use crate::dice::Dice;
+use crate::drain::Drains;
+use crate::kubelet::Kubelets;
+use crate::namespaces::Namespaces;
+use crate::nodes::Nodes;
+use crate::record::Recorder;
+use crate::schedule::Scheduler;
+use kcm_sandbox_apiserver::direct::EventKind;
+use kcm_sandbox_apiserver::direct::Stored;
+use kcm_sandbox_apiserver::direct::{DirectClient, Objects};
+use kcm_sandbox_apiserver::{EVENTS, NODES};
 
 /// How many changes are taken in, and how many things each part does, before others get their turn.
 const BATCH: usize = 200;
@@ -34,9 +34,9 @@ pub(crate) enum Turn {
 #[derive(Debug)]
 pub(crate) struct Engine {
     /// As the stand-ins of controllers, and people at the terminal, use it.
-    pub(crate) api: Api,
-    scheduler_api: Api,
-    kubelet_api: Api,
+    pub(crate) api: DirectClient,
+    scheduler_api: DirectClient,
+    kubelet_api: DirectClient,
     cursor: u64,
     /// Everything there was at the cursor; shared with the store.
     pub(crate) objects: Objects,
@@ -50,7 +50,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(api: &Api, options: ClusterOptions) -> Self {
+    pub(crate) fn new(api: &DirectClient, options: ClusterOptions) -> Self {
         let dice = Dice::new(options.seed);
         Self {
             scheduler_api: api.by("kube-scheduler"),
@@ -115,7 +115,7 @@ impl Engine {
     }
 
     fn catch_up(&mut self) {
-        let (version, objects) = self.api.everything();
+        let (version, objects) = self.api.snapshot();
         self.cursor = version;
         let known = self.objects.iter().flat_map(|(resource, all)| all.keys().map(move |key| (resource, key)));
         let gone = known.filter(|(resource, key)| objects.get(resource).is_none_or(|all| !all.contains_key(key)));

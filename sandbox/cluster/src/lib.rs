@@ -1,23 +1,25 @@
-//! What moves by itself in a sandbox: nodes, a scheduler, kubelets, and stand-ins for controllers.
+//! The moving parts of a cluster, simulated on a sandbox: nodes, a scheduler, kubelets, and substitutes for controllers.
+//!
+//! [`Cluster::start`] runs them against a [`Sandbox`]; pods are then bound, started, restarted and stopped as their
+//! annotations, [`PodRules`] and images say.
 //!
 //! ```text
-//!             ┌── nodes ─────── register, are heard of, fall silent, come back
-//! store ─▶ changes ── scheduler ── binds pods, or says why not
-//!   ▲      (a cursor) ├─ kubelets ─── start, restart, fail, finish and stop what is bound
-//!   │         ├── collector ─── deletes what has lost its owners
-//!   │         └── namespaces ── emptied, then gone
+//!             ┌── nodes ─────── register, renew their leases, fail, come back
+//! store ─▶ changes ── scheduler ── binds pods, or reports why it cannot
+//!   ▲      (a cursor) ├─ kubelets ─── start, restart, fail, finish and stop bound pods
+//!   │         ├── collector ─── deletes objects without owners
+//!   │         └── namespaces ── empties and removes terminating ones
 //!   └───────────── writes with the semantics of requests, but for faults
 //! ```
 //!
-//! Each part is a value that takes in changes and does what is due; one task drives them all, in one order. So a
-//! sandbox with one seed and one series of requests, on a paused clock, goes the same way each time.
+//! Each part is a value that observes changes and acts when something is due; one task drives them all, in one order.
+//! So the same seed and the same requests, on a paused clock, give the same run.
 //!
 //! # Guarantees
 //!
-//! - Nothing is polled but namespaces that go away, whose rest is counted every five seconds: a change is taken in once,
-//!   and costs what concerns it. A pod's start costs the number of nodes,
-//!   not the number of pods.
-//! - Faults of the sandbox befall requests alone: the cluster goes on behind a broken API.
+//! - Only terminating namespaces are polled, every five seconds; every other part observes each change once. A pod's
+//!   start costs time by the number of nodes, not by the number of pods.
+//! - Faults of the sandbox apply to requests alone: the cluster continues behind a broken API.
 //! - A pod does what its annotations, the [`PodRules`], and the tag of its image say; see `docs/sandbox-pods.md`.
 //!
 //! # What it deliberately does not do
@@ -29,7 +31,6 @@
 //! - A node of this cluster is silent or not; it is never not ready for another reason.
 
 mod amounts;
-mod api;
 mod behaviour;
 mod change;
 mod collect;
@@ -52,12 +53,12 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use self::api::Api;
 pub use self::behaviour::{PhraseError, PodRules, RulesError};
 pub use self::command::CommandError;
 use self::engine::{Engine, Turn};
 use self::nodes::Nodes;
-use crate::sandbox::Sandbox;
+use kcm_sandbox_apiserver::Sandbox;
+use kcm_sandbox_apiserver::direct::DirectClient;
 
 const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
 
@@ -106,7 +107,7 @@ impl Default for ClusterOptions {
 /// A cluster at work in a sandbox; dropping it stops everything where it is.
 pub struct Cluster {
     engine: Arc<Mutex<Engine>>,
-    api: Api,
+    api: DirectClient,
     /// Closed when the task that drives the cluster ends.
     life: watch::Receiver<()>,
     /// Owns the task that drives the cluster.
@@ -125,7 +126,7 @@ impl Cluster {
     /// Nodes and pods that are there already are taken over: every node gets a kubelet, whoever created it.
     #[must_use]
     pub fn start(sandbox: &Sandbox, options: ClusterOptions) -> Self {
-        let api = Api::new(sandbox);
+        let api = DirectClient::new(sandbox);
         let (nodes, furniture) = (options.nodes, options.furniture);
         let engine = Engine::new(&api, options);
         for number in 1..=nodes {
@@ -162,23 +163,23 @@ impl Cluster {
     pub fn command(&self, text: &str) -> Result<String, CommandError> {
         let answer = command::run(&mut self.engine.lock(), text);
         // The task may be asleep until something that the command has brought forward.
-        self.api.ring();
+        self.api.notify();
         answer
     }
 }
 
-async fn drive(engine: Arc<Mutex<Engine>>, api: Api) {
-    let mut bell = api.bell();
+async fn drive(engine: Arc<Mutex<Engine>>, api: DirectClient) {
+    let mut changes = api.changes();
     loop {
         // Before the turn: what is written during it rings again.
-        bell.mark_unchanged();
+        changes.mark_unchanged();
         let turn = engine.lock().turn();
         match turn {
             Turn::More => tokio::task::yield_now().await,
-            Turn::Idle(None) => drop(bell.changed().await),
+            Turn::Idle(None) => drop(changes.changed().await),
             Turn::Idle(Some(at)) => {
                 // Either is a reason for the next turn.
-                drop(tokio::time::timeout_at(api.instant(at), bell.changed()).await);
+                drop(tokio::time::timeout_at(api.instant(at), changes.changed()).await);
             }
         }
     }

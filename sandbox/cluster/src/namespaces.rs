@@ -9,12 +9,12 @@ use std::time::Duration;
 use kcm_api::{ObjectKey, Resource};
 use serde_json::{Value, json};
 
-use crate::cluster::api::{Api, Objects};
-use crate::cluster::change::Change;
-use crate::cluster::timers::Timers;
-use crate::kinds::{CONFIG_MAPS, NAMESPACES};
-use crate::object;
-use crate::server::delete::{DeleteOptions, Propagation};
+use crate::change::Change;
+use crate::timers::Timers;
+use kcm_sandbox_apiserver::direct::{DeleteOptions, Propagation};
+use kcm_sandbox_apiserver::direct::{DirectClient, Objects};
+use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::{CONFIG_MAPS, NAMESPACES};
 
 const SERVICE_ACCOUNTS: Resource = Resource::namespaced("", "v1", "serviceaccounts", "ServiceAccount");
 /// How often what is left is counted again.
@@ -67,7 +67,7 @@ impl Namespaces {
         if self.new.is_empty() { self.timers.next() } else { Some(Duration::ZERO) }
     }
 
-    pub(crate) fn act(&mut self, api: &Api, objects: &Objects) {
+    pub(crate) fn act(&mut self, api: &DirectClient, objects: &Objects) {
         while let Some(name) = self.new.pop_first() {
             furnish(api, &name);
         }
@@ -81,7 +81,7 @@ impl Namespaces {
 }
 
 /// What the other controllers of a cluster put into every namespace; refused where it is there.
-fn furnish(api: &Api, namespace: &str) {
+fn furnish(api: &DirectClient, namespace: &str) {
     if api.serves(&SERVICE_ACCOUNTS) {
         let account = json!({ "metadata": { "name": "default", "namespace": namespace } });
         drop(api.create(&SERVICE_ACCOUNTS, account));
@@ -96,7 +96,7 @@ fn furnish(api: &Api, namespace: &str) {
 }
 
 /// Deletes what is in a namespace, or the namespace when nothing is; says whether something is left.
-fn empty(api: &Api, objects: &Objects, namespace: &str) -> bool {
+fn empty(api: &DirectClient, objects: &Objects, namespace: &str) -> bool {
     let mut remains = Remains::default();
     for (resource, all) in objects.iter().filter(|(resource, _)| resource.namespaced) {
         let here =
@@ -213,7 +213,7 @@ impl Remains {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::PODS;
+    use kcm_sandbox_apiserver::PODS;
 
     #[test]
     fn conditions_say_what_is_left() {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use kcm_api::ObjectKey;
 use serde_json::{Value, json};
 
-use crate::cluster::api::Api;
-use crate::cluster::dice::Dice;
-use crate::cluster::timers::Timers;
-use crate::kinds::EVENTS;
-use crate::object;
-use crate::server::Now;
-use crate::server::delete::DeleteOptions;
-use crate::server::expiry::EVENT_LIFE;
+use crate::dice::Dice;
+use crate::timers::Timers;
+use kcm_sandbox_apiserver::EVENTS;
+use kcm_sandbox_apiserver::direct::DeleteOptions;
+use kcm_sandbox_apiserver::direct::DirectClient;
+use kcm_sandbox_apiserver::direct::EVENT_LIFE;
+use kcm_sandbox_apiserver::direct::Now;
+use kcm_sandbox_apiserver::object;
 
 /// How many repeated events are known; older ones begin anew.
 const KNOWN: usize = 4096;
@@ -80,7 +80,7 @@ impl Recorder {
     /// Writes an event about an object; a repeated one is counted.
     ///
     /// An event that cannot be written, since its namespace goes away, is nobody's loss.
-    pub(crate) fn record(&mut self, api: &Api, reporter: Reporter<'_>, about: &Value, note: Note) {
+    pub(crate) fn record(&mut self, api: &DirectClient, reporter: Reporter<'_>, about: &Value, note: Note) {
         if self.limit == 0 {
             return;
         }
@@ -118,7 +118,7 @@ impl Recorder {
     }
 
     /// Deletes events that are too old or too many.
-    pub(crate) fn act(&mut self, api: &Api, budget: usize) {
+    pub(crate) fn act(&mut self, api: &DirectClient, budget: usize) {
         let now = api.now().elapsed;
         for _ in 0..budget {
             let oldest = if self.kept.len() > self.limit { self.kept.pop() } else { self.kept.pop_due(now) };

@@ -2,8 +2,8 @@
 
 use std::alloc::System;
 
-use kcm_sandbox::cluster::{Cluster, ClusterOptions};
-use kcm_sandbox::{CONFIG_MAPS, ObjectKey, PODS, Sandbox, SandboxOptions};
+use kcm_sandbox_apiserver::{CONFIG_MAPS, ObjectKey, PODS, Sandbox, SandboxOptions};
+use kcm_sandbox_cluster::{Cluster, ClusterOptions};
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 

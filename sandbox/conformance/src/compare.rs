@@ -26,7 +26,7 @@ impl fmt::Display for Mismatch {
 }
 
 /// The mismatches between what `expected` asks for and what was `got` at `path`.
-pub(super) fn compare(path: &str, expected: &Value, got: Option<&Value>) -> Vec<Mismatch> {
+pub(crate) fn compare(path: &str, expected: &Value, got: Option<&Value>) -> Vec<Mismatch> {
     let mut comparison = Comparison { exact: false, mismatches: Vec::new() };
     comparison.value(path, expected, got);
     comparison.mismatches

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scenarios::rows;
+use crate::rows;
 
 /// One known difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ struct Listed {
 /// Every difference that is known: first those of whole features, then those that rows of the table show.
 #[must_use]
 pub fn differences() -> Vec<Difference> {
-    let listed: Vec<Listed> = rows::yaml("differences", include_str!("../../scenarios/differences.yaml"));
+    let listed: Vec<Listed> = rows::yaml("differences", include_str!("../scenarios/differences.yaml"));
     let features = listed.into_iter().map(|Listed { what, why }| Difference { what, why });
     let mut differences: Vec<Difference> = features.collect();
     for scenario in rows::all() {

@@ -1,9 +1,9 @@
-//! The API's behaviour as a table: scenarios that hold on the real API server and on the sandbox.
+//! The behaviour of the API as a table: requests, and the answers that hold on kube-apiserver and on the sandbox.
 //!
-//! The rows are data, in `scenarios/*.yaml`, and were written from the answers of kube-apiserver. The same runner
-//! plays them against both over a [`kube::Client`]: this crate's tests against a fresh [`Sandbox`](crate::Sandbox)
-//! for each row, the e2e suite against kube-apiserver with nothing but etcd beside it, so that nothing moves by
-//! itself. Where the sandbox knowingly answers otherwise, the row says so, and that is checked too.
+//! The rows are data, in `scenarios/*.yaml`, and were written from the answers of kube-apiserver. One runner
+//! plays them against both over a [`kube::Client`]: this crate's tests against a fresh `kcm_sandbox_apiserver::Sandbox`
+//! for each row, the e2e suite against kube-apiserver with nothing but etcd beside it. Where the sandbox deliberately
+//! answers otherwise, the row states the difference, and the runner checks it; [`differences()`] lists them all.
 //!
 //! # The format
 //!

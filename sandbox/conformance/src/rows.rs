@@ -7,22 +7,22 @@ use serde_json::{Map, Value};
 
 /// The files of rows, by what they are about.
 const FILES: &[(&str, &str)] = &[
-    ("apply", include_str!("../../scenarios/apply.yaml")),
-    ("custom", include_str!("../../scenarios/custom.yaml")),
-    ("defaults", include_str!("../../scenarios/defaults.yaml")),
-    ("deletions", include_str!("../../scenarios/deletions.yaml")),
-    ("discovery", include_str!("../../scenarios/discovery.yaml")),
-    ("forms", include_str!("../../scenarios/forms.yaml")),
-    ("namespaces", include_str!("../../scenarios/namespaces.yaml")),
-    ("patches", include_str!("../../scenarios/patches.yaml")),
-    ("reads", include_str!("../../scenarios/reads.yaml")),
-    ("strictness", include_str!("../../scenarios/strictness.yaml")),
-    ("subresources", include_str!("../../scenarios/subresources.yaml")),
-    ("validation", include_str!("../../scenarios/validation.yaml")),
-    ("watches", include_str!("../../scenarios/watches.yaml")),
-    ("writes", include_str!("../../scenarios/writes.yaml")),
+    ("apply", include_str!("../scenarios/apply.yaml")),
+    ("custom", include_str!("../scenarios/custom.yaml")),
+    ("defaults", include_str!("../scenarios/defaults.yaml")),
+    ("deletions", include_str!("../scenarios/deletions.yaml")),
+    ("discovery", include_str!("../scenarios/discovery.yaml")),
+    ("forms", include_str!("../scenarios/forms.yaml")),
+    ("namespaces", include_str!("../scenarios/namespaces.yaml")),
+    ("patches", include_str!("../scenarios/patches.yaml")),
+    ("reads", include_str!("../scenarios/reads.yaml")),
+    ("strictness", include_str!("../scenarios/strictness.yaml")),
+    ("subresources", include_str!("../scenarios/subresources.yaml")),
+    ("validation", include_str!("../scenarios/validation.yaml")),
+    ("watches", include_str!("../scenarios/watches.yaml")),
+    ("writes", include_str!("../scenarios/writes.yaml")),
 ];
-const FIXTURES: &str = include_str!("../../scenarios/fixtures.yaml");
+const FIXTURES: &str = include_str!("../scenarios/fixtures.yaml");
 
 /// A claim about the API, and the requests that show it.
 #[derive(Debug, Clone)]
@@ -31,37 +31,37 @@ pub struct Scenario {
     pub name: String,
     /// The sandbox is not there yet: the row must fail on it, or lose its mark.
     pub pending: bool,
-    pub(super) steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// One step, and what is expected of it on either side.
 #[derive(Debug, Clone)]
-pub(super) struct Step {
-    pub(super) action: Action,
-    pub(super) save: BTreeMap<String, String>,
+pub(crate) struct Step {
+    pub(crate) action: Action,
+    pub(crate) save: BTreeMap<String, String>,
     /// Whether it is repeated until it goes as expected.
-    pub(super) eventually: bool,
-    pub(super) expected: Expected,
-    pub(super) differs: Option<Differs>,
+    pub(crate) eventually: bool,
+    pub(crate) expected: Expected,
+    pub(crate) differs: Option<Differs>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Action {
+pub(crate) enum Action {
     Send(Send),
     Watch { id: String, path: String, headers: BTreeMap<String, String> },
     Events { of: String },
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Send {
-    pub(super) line: String,
-    pub(super) content_type: String,
-    pub(super) headers: BTreeMap<String, String>,
-    pub(super) body: Option<Body>,
+pub(crate) struct Send {
+    pub(crate) line: String,
+    pub(crate) content_type: String,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Option<Body>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Body {
+pub(crate) enum Body {
     Json(Value),
     Text(String),
 }
@@ -69,21 +69,21 @@ pub(super) enum Body {
 /// What an answer must be; see the format.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Expected {
-    pub(super) code: Option<u16>,
-    pub(super) answer: Option<Value>,
-    pub(super) plain: Option<String>,
-    pub(super) answered: BTreeMap<String, String>,
-    pub(super) warnings: Vec<String>,
-    pub(super) events: Vec<Map<String, Value>>,
+pub(crate) struct Expected {
+    pub(crate) code: Option<u16>,
+    pub(crate) answer: Option<Value>,
+    pub(crate) plain: Option<String>,
+    pub(crate) answered: BTreeMap<String, String>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) events: Vec<Map<String, Value>>,
 }
 
 /// What the sandbox answers instead, and why.
 #[derive(Debug, Clone)]
-pub(super) struct Differs {
-    pub(super) why: String,
-    pub(super) skip: bool,
-    pub(super) expected: Expected,
+pub(crate) struct Differs {
+    pub(crate) why: String,
+    pub(crate) skip: bool,
+    pub(crate) expected: Expected,
 }
 
 /// The keys of a step that make its request; the others are what is expected.
@@ -135,7 +135,7 @@ struct RawRow {
     steps: Vec<Map<String, Value>>,
 }
 
-pub(super) fn yaml<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> T {
+pub(crate) fn yaml<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> T {
     // By way of JSON, so that the types of values are YAML's and not guessed from Rust's.
     let value: Value = serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("scenarios/{file}.yaml: {error}"));
     serde_json::from_value(value).unwrap_or_else(|error| panic!("scenarios/{file}.yaml: {error}"))

@@ -11,9 +11,9 @@ use kube::client::Body;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::compare::{Mismatch, compare};
-use super::rows::{self, Action, Expected, Scenario, Step};
-use super::values::Values;
+use crate::compare::{Mismatch, compare};
+use crate::rows::{self, Action, Expected, Scenario, Step};
+use crate::values::Values;
 
 /// The longest that an answer or an event may take.
 const PATIENCE: Duration = Duration::from_secs(30);

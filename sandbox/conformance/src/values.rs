@@ -6,10 +6,10 @@ use serde_json::Value;
 
 /// Named values of one run of a row.
 #[derive(Debug)]
-pub(super) struct Values(BTreeMap<String, String>);
+pub(crate) struct Values(BTreeMap<String, String>);
 
 impl Values {
-    pub(super) fn of_namespace(namespace: &str) -> Self {
+    pub(crate) fn of_namespace(namespace: &str) -> Self {
         let prefixes = [
             ("core", "/api/v1"),
             ("apps", "/apis/apps/v1"),
@@ -21,12 +21,12 @@ impl Values {
         Self([("ns".to_owned(), namespace.to_owned())].into_iter().chain(paths).collect())
     }
 
-    pub(super) fn save(&mut self, name: &str, value: String) {
+    pub(crate) fn save(&mut self, name: &str, value: String) {
         self.0.insert(name.to_owned(), value);
     }
 
     /// `text` with every `{{name}}` replaced; the first name that stands for nothing is the error.
-    pub(super) fn fill_text(&self, text: &str) -> Result<String, String> {
+    pub(crate) fn fill_text(&self, text: &str) -> Result<String, String> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
@@ -40,7 +40,7 @@ impl Values {
     }
 
     /// `value` with every `{{name}}` in its texts and keys replaced.
-    pub(super) fn fill(&self, value: &Value) -> Result<Value, String> {
+    pub(crate) fn fill(&self, value: &Value) -> Result<Value, String> {
         Ok(match value {
             Value::String(text) => Value::String(self.fill_text(text)?),
             Value::Array(items) => Value::Array(items.iter().map(|item| self.fill(item)).collect::<Result<_, _>>()?),

@@ -1,10 +1,10 @@
 //! The table of API scenarios against the sandbox; the e2e suite plays the same rows against the real API server.
 //!
-//! `SCENARIO=part-of-a-name cargo test -p kcm-sandbox --test scenarios` plays only the rows whose name has that part,
+//! `SCENARIO=part-of-a-name cargo test -p kcm-sandbox-conformance --test scenarios` plays only the rows whose name has that part,
 //! and tells of every failure, also of rows that are marked as pending.
 
-use kcm_sandbox::Sandbox;
-use kcm_sandbox::scenarios::{self, Scenario, Side};
+use kcm_sandbox_apiserver::Sandbox;
+use kcm_sandbox_conformance::{self as scenarios, Scenario, Side};
 
 #[tokio::test(start_paused = true)]
 async fn the_sandbox_answers_as_the_table_says() {
@@ -37,5 +37,14 @@ fn names_are_unique() {
 fn every_difference_says_why() {
     for difference in scenarios::differences() {
         assert!(difference.why.len() > 10, "{difference:?}");
+    }
+}
+
+#[test]
+fn what_is_not_served_is_named_among_the_differences() {
+    let known = scenarios::differences();
+    for name in kcm_sandbox_apiserver::not_served() {
+        let quoted = format!("`{name}`");
+        assert!(known.iter().any(|difference| difference.why.contains(&quoted)), "{name} must be named");
     }
 }

@@ -11,14 +11,14 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::service::{ConnectionLost, ResponseBody};
+use kcm_sandbox_apiserver::{ConnectionLost, ResponseBody};
 
 /// The most that is handed over at a time: what a client that reads nothing keeps in memory beyond the sockets.
-pub(super) const PIECE: usize = 32 * 1024;
+pub(crate) const PIECE: usize = 32 * 1024;
 
 /// How a connection is to end, in rising urgency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Order {
+pub(crate) enum Order {
     Stay,
     /// After the requests that it has.
     Leave,
@@ -27,7 +27,7 @@ pub(super) enum Order {
 }
 
 /// The requests of one connection, and whether its client takes what it is sent.
-pub(super) struct Activity {
+pub(crate) struct Activity {
     state: Mutex<State>,
     order: watch::Sender<Order>,
 }
@@ -47,13 +47,13 @@ struct Progress {
 }
 
 impl Activity {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let state = State { begun: 0, requests: BTreeMap::new(), quiet_since: Instant::now() };
         Arc::new(Self { state: Mutex::new(state), order: watch::Sender::new(Order::Stay) })
     }
 
     /// Notes a request; it lasts until what is returned is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> Exchange {
+    pub(crate) fn begin(self: &Arc<Self>) -> Exchange {
         let mut state = self.state.lock();
         state.begun += 1;
         let number = state.begun;
@@ -62,23 +62,23 @@ impl Activity {
     }
 
     /// Since when there is no request.
-    pub(super) fn idle_since(&self) -> Option<Instant> {
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
         let state = self.state.lock();
         state.requests.is_empty().then_some(state.quiet_since)
     }
 
     /// Since when a client has not taken what it was handed.
-    pub(super) fn stalled_since(&self) -> Option<Instant> {
+    pub(crate) fn stalled_since(&self) -> Option<Instant> {
         self.state.lock().requests.values().filter_map(|progress| progress.handed_at).min()
     }
 
     /// Whether there is a request that ends by itself soon.
-    pub(super) fn will_answer(&self) -> bool {
+    pub(crate) fn will_answer(&self) -> bool {
         self.state.lock().requests.values().any(|progress| !progress.watches)
     }
 
     /// Tells the connection to end; an order is never taken back.
-    pub(super) fn order(&self, order: Order) {
+    pub(crate) fn order(&self, order: Order) {
         self.order.send_if_modified(|given| {
             let rises = order > *given;
             *given = order.max(*given);
@@ -87,7 +87,7 @@ impl Activity {
     }
 
     /// Waits until the connection is told to end as urgently as that.
-    pub(super) async fn ordered(&self, order: Order) {
+    pub(crate) async fn ordered(&self, order: Order) {
         let mut orders = self.order.subscribe();
         // The sender lives as long as this borrow.
         drop(orders.wait_for(|given| *given >= order).await);
@@ -95,14 +95,14 @@ impl Activity {
 }
 
 /// One request and its answer.
-pub(super) struct Exchange {
+pub(crate) struct Exchange {
     activity: Arc<Activity>,
     number: u64,
 }
 
 impl Exchange {
     /// Follows the body of the answer on its way to the client.
-    pub(super) fn answer(self, body: ResponseBody) -> Answer {
+    pub(crate) fn answer(self, body: ResponseBody) -> Answer {
         // Of all answers only watches do not know their length.
         let watches = body.size_hint().exact().is_none();
         self.note(|progress| progress.watches = watches);
@@ -125,7 +125,7 @@ impl Drop for Exchange {
 }
 
 /// A body in pieces; being asked for the next one tells that the client has taken the one before.
-pub(super) struct Answer {
+pub(crate) struct Answer {
     body: ResponseBody,
     rest: Bytes,
     exchange: Exchange,

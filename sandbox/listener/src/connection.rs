@@ -16,23 +16,23 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::activity::{Activity, Order, PIECE};
-use super::gate::Gate;
-use super::seats::Seat;
-use super::upload::{Tasks, Upload};
+use crate::activity::{Activity, Order, PIECE};
+use crate::gate::Gate;
+use crate::seats::Seat;
+use crate::upload::{Tasks, Upload};
 
 /// How long a client may take for the TLS handshake, and on HTTP/1.1 for each header, the time before it included.
 ///
 /// # Upstream
 /// `ReadHeaderTimeout` in `apiserver/pkg/server/secure_serving.go`
-pub(super) const HEADERS: Duration = Duration::from_secs(32);
+pub(crate) const HEADERS: Duration = Duration::from_secs(32);
 /// How long a connection stays without a request.
 ///
 /// # Upstream
 /// `IdleTimeout` in the same place
-pub(super) const IDLE: Duration = Duration::from_secs(90);
+pub(crate) const IDLE: Duration = Duration::from_secs(90);
 /// How long a client may leave untaken what it was handed before its connection is cut.
-pub(super) const STALL: Duration = Duration::from_mins(1);
+pub(crate) const STALL: Duration = Duration::from_mins(1);
 /// How often idleness and stalls are looked for.
 const TICK: Duration = Duration::from_secs(5);
 /// How long a connection that is too many may take to be told so.
@@ -50,7 +50,7 @@ const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs
 const PLAIN_HTTP: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
 /// Serves a connection until it ends, or is told to.
-pub(super) async fn serve(stream: TcpStream, tls: TlsAcceptor, gate: Arc<Gate>, seat: Seat) {
+pub(crate) async fn serve(stream: TcpStream, tls: TlsAcceptor, gate: Arc<Gate>, seat: Seat) {
     let longest = if seat.refused { REFUSAL } else { Duration::MAX };
     let conversation = timeout(longest, async {
         let shaken = tokio::select! {

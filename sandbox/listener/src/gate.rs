@@ -7,11 +7,10 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body as _;
 use tower::ServiceExt as _;
 
-use super::activity::{Activity, Answer, Order};
-use super::token::{Credentials, Token};
-use super::upload::Upload;
-use crate::service::{ConnectionLost, SandboxService, failure};
-use crate::status::Status;
+use crate::activity::{Activity, Answer, Order};
+use crate::token::{Credentials, Token};
+use crate::upload::Upload;
+use kcm_sandbox_apiserver::{ConnectionLost, ResponseBody, SandboxService, Status, status_response};
 
 /// How long a request may take up to its answer; how long the answer takes is not limited.
 ///
@@ -26,14 +25,14 @@ const REQUEST: Duration = Duration::from_mins(1);
 const OPEN: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
 /// The way to the API.
-pub(super) struct Gate {
-    pub(super) service: SandboxService,
-    pub(super) token: Token,
+pub(crate) struct Gate {
+    pub(crate) service: SandboxService,
+    pub(crate) token: Token,
 }
 
 impl Gate {
     /// Answers a request of a connection; of one that is too many, with the request to come back later.
-    pub(super) async fn answer(
+    pub(crate) async fn answer(
         &self,
         request: Request<Upload>,
         activity: &Arc<Activity>,
@@ -43,7 +42,7 @@ impl Gate {
         let (version, has_body) = (request.version(), !request.body().is_end_stream());
         let response = if refused {
             activity.order(Order::Leave);
-            failure(&Status::too_many_requests(1))
+            status_response(&Status::too_many_requests(1))
         } else if self.admits(&request) {
             self.pass(request).await?
         } else {
@@ -51,7 +50,7 @@ impl Gate {
             if version == Version::HTTP_2 {
                 activity.order(Order::Leave);
             }
-            failure(&Status::unauthorized())
+            status_response(&Status::unauthorized())
         };
         let mut response = response.map(|body| exchange.answer(body));
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
@@ -70,11 +69,11 @@ impl Gate {
         }
     }
 
-    async fn pass(&self, mut request: Request<Upload>) -> Result<Response<crate::ResponseBody>, ConnectionLost> {
+    async fn pass(&self, mut request: Request<Upload>) -> Result<Response<ResponseBody>, ConnectionLost> {
         // The sandbox notes the headers of requests; the token is not for everybody who reads those notes.
         request.headers_mut().remove(header::AUTHORIZATION);
         let answered = tokio::time::timeout(REQUEST, self.service.clone().oneshot(request)).await;
-        answered.unwrap_or_else(|_| Ok(failure(&Status::timeout())))
+        answered.unwrap_or_else(|_| Ok(status_response(&Status::timeout())))
     }
 }
 

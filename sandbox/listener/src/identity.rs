@@ -12,18 +12,18 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// What the sandbox shows to clients, and what they check it with.
-pub(super) struct Identity {
+pub(crate) struct Identity {
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
     /// The authority's certificate, PEM. Its key is forgotten: nothing else is ever signed.
-    pub(super) authority: String,
+    pub(crate) authority: String,
 }
 
 impl Identity {
     /// Makes an authority and a certificate under it for this machine and `address`.
     ///
     /// The certificate is a leaf since rustls refuses an authority's own certificate from a server.
-    pub(super) fn new(address: IpAddr) -> Result<Self, rcgen::Error> {
+    pub(crate) fn new(address: IpAddr) -> Result<Self, rcgen::Error> {
         let mut params = named("sandbox authority", Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -48,7 +48,7 @@ impl Identity {
     }
 
     /// The TLS settings of a server with this identity, which speaks HTTP/2 and HTTP/1.1.
-    pub(super) fn server(&self, provider: Arc<CryptoProvider>) -> Result<ServerConfig, rustls::Error> {
+    pub(crate) fn server(&self, provider: Arc<CryptoProvider>) -> Result<ServerConfig, rustls::Error> {
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
@@ -59,7 +59,7 @@ impl Identity {
 }
 
 /// Where clients on this machine reach a server that is bound to `address`.
-pub(super) fn reachable(mut address: SocketAddr) -> SocketAddr {
+pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         let loopback: IpAddr = match address {
             SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),

@@ -37,7 +37,7 @@ pub enum KubeconfigError {
 }
 
 /// The kubeconfig by which a client reaches the server.
-pub(super) fn text(server: &str, authority: &str, token: &str) -> String {
+pub(crate) fn text(server: &str, authority: &str, token: &str) -> String {
     // A JSON string is a YAML string as well.
     let authority = json!(ByteString(authority.as_bytes().to_vec()));
     let (server, token) = (json!(server), json!(token));
@@ -66,7 +66,7 @@ pub(super) fn text(server: &str, authority: &str, token: &str) -> String {
 /// Puts a kubeconfig into a file that only its owner reads; readers see the old one or the new one whole.
 ///
 /// `suffix` makes the name of the temporary file beside it one that nobody else uses.
-pub(super) fn write(path: &Path, text: &str, suffix: &str) -> Result<(), KubeconfigError> {
+pub(crate) fn write(path: &Path, text: &str, suffix: &str) -> Result<(), KubeconfigError> {
     let failed = |source| KubeconfigError::Io { path: path.to_owned(), source };
     if !may_overwrite(path).map_err(failed)? {
         return Err(KubeconfigError::NotOurs { path: path.to_owned() });

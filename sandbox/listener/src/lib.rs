@@ -1,21 +1,24 @@
-//! The sandbox behind HTTPS, for kubectl and whatever else is not in this process.
+//! The sandbox's API over HTTPS: for kubectl and other processes.
+//!
+//! A [`Listener`] binds an address, makes a certificate and a token, serves a
+//! [`Sandbox`] there, and writes the kubeconfig of its only user.
 //!
 //! ```text
 //! socket ──▶ seats ──▶ connection ──▶ gate ──▶ service
-//!          (who stays)  (TLS, HTTP)  (token)   (the API)
+//!          (limit)     (TLS, HTTP)   (token)   (the API)
 //! ```
 //!
 //! # Guarantees
 //!
-//! - Everything but health and version takes the token, which is compared in constant time and appears in no log.
-//! - Whoever connects is answered or cut off in bounded time, whatever it sends or does not send: handshakes, headers,
-//!   idleness, requests, and clients that do not take their answers have deadlines, on tokio's clock.
-//! - Memory is bounded by the connections, their streams, and a small buffer for each; nobody waits for anybody.
+//! - Every path except health and version requires the token, which is compared in constant time and appears in no log.
+//! - Every connection is answered or closed in bounded time: handshakes, headers, idleness, requests, and clients that
+//!   do not read their responses have deadlines, on tokio's clock.
+//! - Memory is bounded by the connections, their streams, and a small buffer for each; no connection waits for another.
 //! - All tasks end with the future of [`Listener::serve`].
 //!
-//! # Where it knowingly differs from the real API server
+//! # Differences from kube-apiserver
 //!
-//! - There are no anonymous users: without a token the answer is 401, where upstream's anonymous one gets 403.
+//! - There are no anonymous users: a request without a token gets 401, not 403.
 //! - Idle connections of HTTP/1.1 end after 32 seconds, not 90: hyper has one deadline for both.
 
 mod activity;
@@ -44,7 +47,7 @@ use self::gate::Gate;
 use self::identity::{Identity, reachable};
 use self::seats::Seats;
 use self::token::{Token, random};
-use crate::Sandbox;
+use kcm_sandbox_apiserver::Sandbox;
 
 pub use self::kubeconfig::KubeconfigError;
 
@@ -129,10 +132,11 @@ pub enum ListenError {
 /// # Examples
 ///
 /// ```
-/// use kcm_sandbox::{ListenOptions, Listener, Sandbox};
+/// use kcm_sandbox_apiserver::Sandbox;
+/// use kcm_sandbox_listener::{ListenOptions, Listener};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), kcm_sandbox::ListenError> {
+/// # async fn main() -> Result<(), kcm_sandbox_listener::ListenError> {
 /// let listener = Listener::bind(&Sandbox::default(), ListenOptions::default()).await?;
 /// assert!(listener.address().ip().is_loopback());
 /// assert!(listener.kubeconfig().contains("current-context: sandbox"));

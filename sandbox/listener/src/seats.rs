@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::activity::{Activity, Order};
+use crate::activity::{Activity, Order};
 
 /// How many connections beyond the bound are told that there are too many.
 const REFUSALS: usize = 64;
@@ -16,7 +16,7 @@ const REFUSALS: usize = 64;
 /// something to ask, an idle client connects again without noticing, and connections that never say anything push
 /// out one another. When all are busy, the newcomer is told so. No request at work suffers for a new one.
 #[derive(Clone)]
-pub(super) struct Seats {
+pub(crate) struct Seats {
     limit: usize,
     taken: Arc<Mutex<Taken>>,
 }
@@ -29,21 +29,21 @@ struct Taken {
 }
 
 /// One connection's place; it is free again when this is dropped.
-pub(super) struct Seat {
+pub(crate) struct Seat {
     number: u64,
-    pub(super) activity: Arc<Activity>,
+    pub(crate) activity: Arc<Activity>,
     /// The connection is there to be told that there are too many.
-    pub(super) refused: bool,
+    pub(crate) refused: bool,
     taken: Arc<Mutex<Taken>>,
 }
 
 impl Seats {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, taken: Arc::default() }
     }
 
     /// A place for a new connection; `None` where there is not even one for being refused.
-    pub(super) fn take(&self) -> Option<Seat> {
+    pub(crate) fn take(&self) -> Option<Seat> {
         let mut taken = self.taken.lock();
         let refused = taken.served.len() >= self.limit && !taken.free_one();
         if refused && taken.refused.len() >= REFUSALS {
@@ -57,12 +57,12 @@ impl Seats {
     }
 
     /// Cuts the connection that has been idle the longest, where one is idle.
-    pub(super) fn free_one(&self) {
+    pub(crate) fn free_one(&self) {
         self.taken.lock().free_one();
     }
 
     /// Ends all connections, but those with a request that will be answered soon only after it.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let taken = self.taken.lock();
         for activity in taken.served.values().chain(taken.refused.values()) {
             activity.order(if activity.will_answer() { Order::Leave } else { Order::Cut });

@@ -5,11 +5,11 @@ use rustls::crypto::SecureRandom;
 use subtle::ConstantTimeEq as _;
 
 /// A bearer token. It has no `Debug`: it gets into no log.
-pub(super) struct Token(String);
+pub(crate) struct Token(String);
 
 /// What a request says about its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Credentials {
+pub(crate) enum Credentials {
     /// Nothing, as upstream takes whatever is not a bearer token.
     None,
     Right,
@@ -18,22 +18,22 @@ pub(super) enum Credentials {
 
 impl Token {
     /// A token that cannot be guessed; `None` without randomness.
-    pub(super) fn random(source: &dyn SecureRandom) -> Option<Self> {
+    pub(crate) fn random(source: &dyn SecureRandom) -> Option<Self> {
         random(source).map(Self)
     }
 
     /// A token of somebody's choice; `None` where a header, or a kubeconfig, cannot carry it.
-    pub(super) fn chosen(text: String) -> Option<Self> {
+    pub(crate) fn chosen(text: String) -> Option<Self> {
         let fits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         fits.then_some(Self(text))
     }
 
-    pub(super) fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
     /// Judges a request; how long it takes depends on the length of what is presented, not on where it differs.
-    pub(super) fn judge(&self, headers: &HeaderMap) -> Credentials {
+    pub(crate) fn judge(&self, headers: &HeaderMap) -> Credentials {
         let presented = headers.get(header::AUTHORIZATION).map_or(&[][..], |value| value.as_bytes());
         let mut parts = presented.splitn(2, |byte| *byte == b' ');
         let is_bearer = parts.next().is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"));
@@ -46,7 +46,7 @@ impl Token {
 }
 
 /// Text that cannot be guessed; `None` without randomness.
-pub(super) fn random(source: &dyn SecureRandom) -> Option<String> {
+pub(crate) fn random(source: &dyn SecureRandom) -> Option<String> {
     let mut bytes = [0; 16];
     source.fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_be_bytes(bytes)))

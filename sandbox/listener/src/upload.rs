@@ -19,20 +19,20 @@ const LEFT: usize = 16 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Tasks of one connection, which end with it.
-pub(super) type Tasks = Arc<Mutex<JoinSet<()>>>;
+pub(crate) type Tasks = Arc<Mutex<JoinSet<()>>>;
 
 /// The body of a request; what nobody has read of it when this is dropped is thrown away.
 ///
 /// On HTTP/1.1 a connection that is closed with something unread is reset, and the client may lose the answer that
 /// tells what was wrong. HTTP/2 ends single streams, so nothing needs to be read there.
-pub(super) struct Upload {
+pub(crate) struct Upload {
     body: Option<Incoming>,
     leftovers: Option<Tasks>,
 }
 
 impl Upload {
     /// A body, and where its rest is read, if at all.
-    pub(super) const fn new(body: Incoming, leftovers: Option<Tasks>) -> Self {
+    pub(crate) const fn new(body: Incoming, leftovers: Option<Tasks>) -> Self {
         Self { body: Some(body), leftovers }
     }
 }

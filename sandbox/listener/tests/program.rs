@@ -9,7 +9,8 @@ use std::pin::pin;
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kcm_sandbox::{CONFIG_MAPS, Cut, EVENTS, ListenOptions, Listener, Sandbox};
+use kcm_sandbox_apiserver::{CONFIG_MAPS, Cut, EVENTS, Sandbox};
+use kcm_sandbox_listener::{ListenOptions, Listener};
 use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::runtime::wait::{Condition, await_condition, conditions::is_deleted};

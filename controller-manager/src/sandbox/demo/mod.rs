@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use kcm_framework::Metrics;
-use kcm_sandbox::{DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS, Sandbox, Status};
+use kcm_sandbox_apiserver::{DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS, Sandbox, Status};
 use tokio::time::Instant;
 
 use super::screen::Screen;
@@ -117,7 +117,7 @@ impl<W: Write> Demo<'_, W> {
     }
 
     fn act(&self, act: Act) -> Result<(), Status> {
-        let key = kcm_sandbox::ObjectKey::namespaced(NAMESPACE, NAME);
+        let key = kcm_sandbox_apiserver::ObjectKey::namespaced(NAMESPACE, NAME);
         let patch = match act {
             Act::Create { image, replicas } => {
                 return self.sandbox.create(&DEPLOYMENTS, script::deployment(image, replicas)).map(drop);

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use kcm_sandbox::{DEPLOYMENTS, PODS, REPLICA_SETS, Sandbox};
+use kcm_sandbox_apiserver::{DEPLOYMENTS, PODS, REPLICA_SETS, Sandbox};
 use serde_json::Value;
 
 use super::fixtures::{DeploymentBuilder, NAMESPACE, SetBuilder, key};

@@ -2,7 +2,7 @@
 
 use kcm_api::views::{Deployment, Pod, PodPhase, ReplicaSet};
 use kcm_informers::{Factory, FactoryOptions, ListOptions};
-use kcm_sandbox::{PODS, REPLICA_SETS, Sandbox};
+use kcm_sandbox_apiserver::{PODS, REPLICA_SETS, Sandbox};
 use serde_json::json;
 
 use super::cluster::{create_deployment, create_set};

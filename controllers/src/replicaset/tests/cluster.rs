@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use kcm_api::ObjectKey;
-use kcm_sandbox::{PODS, REPLICA_SETS, Sandbox};
+use kcm_sandbox_apiserver::{PODS, REPLICA_SETS, Sandbox};
 use serde_json::Value;
 
 use super::fixtures::{PodBuilder, ReplicaSetBuilder};

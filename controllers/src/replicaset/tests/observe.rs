@@ -2,7 +2,7 @@
 
 use kcm_api::views::{Pod, ReplicaSet};
 use kcm_informers::{Factory, FactoryOptions, ListOptions};
-use kcm_sandbox::Sandbox;
+use kcm_sandbox_apiserver::Sandbox;
 use serde_json::json;
 
 use super::cluster::{create_pod, create_replica_set};

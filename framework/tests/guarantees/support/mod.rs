@@ -14,7 +14,7 @@ use kcm_framework::{
     BoxError, ControllerContext, ControllerDescriptor, Extensions, Manager, ManagerError, Metrics, Registry, Running,
     Selection, Stop,
 };
-use kcm_sandbox::Sandbox;
+use kcm_sandbox_apiserver::Sandbox;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 

@@ -9,7 +9,7 @@ use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid};
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Written};
 use kcm_framework::{ControllerContext, Outcome, Reconcile, ReconcileError, Running, Session, async_trait, priority};
 use kcm_informers::{Informer, ListOptions, Subscription};
-use kcm_sandbox::Sandbox;
+use kcm_sandbox_apiserver::Sandbox;
 use kcm_workqueue::Queue;
 use parking_lot::Mutex;
 use serde_json::{Value, json};

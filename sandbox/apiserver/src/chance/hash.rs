@@ -2,26 +2,32 @@
 
 /// FNV-1a: the same on every machine, and good enough to tell versions of a document apart.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Hash(u64);
+pub struct Hash(u64);
 
 impl Hash {
-    pub(crate) const fn new() -> Self {
+    /// The hash of nothing.
+    #[must_use]
+    pub const fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Hashes that differ from seed to seed.
-    pub(crate) const fn seeded(seed: u64) -> Self {
+    /// The hash of nothing, different for each seed.
+    #[must_use]
+    pub const fn seeded(seed: u64) -> Self {
         Self(Self::new().0 ^ seed)
     }
 
+    /// The hash of what was hashed so far and of one more part.
     #[must_use]
-    pub(crate) fn with(self, text: &str) -> Self {
+    pub fn with(self, text: &str) -> Self {
         // The end of a part counts too, so that parts cannot run into each other.
         let bytes = text.bytes().chain([0xff]);
         Self(bytes.fold(self.0, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
     }
 
-    pub(crate) const fn value(self) -> u64 {
+    /// The hash as a number.
+    #[must_use]
+    pub const fn value(self) -> u64 {
         self.0
     }
 }

@@ -1,4 +1,4 @@
 //! Randomness and hashes that follow from the seed. Pure.
 
-pub(crate) mod hash;
-pub(crate) mod random;
+pub mod hash;
+pub mod random;

@@ -12,7 +12,7 @@ use crate::kinds::EVENTS;
 use crate::server::{Now, Server};
 
 /// How long an event is kept.
-pub(crate) const EVENT_LIFE: Duration = Duration::from_hours(1);
+pub const EVENT_LIFE: Duration = Duration::from_hours(1);
 
 /// When events are due to go.
 #[derive(Debug, Default)]

@@ -41,16 +41,17 @@ use crate::store::storage::Store;
 
 /// The time of a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Now {
+pub struct Now {
     /// Since the sandbox was made.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
     /// As objects are stamped.
-    pub(crate) time: Timestamp,
+    pub time: Timestamp,
 }
 
 impl Now {
-    /// As objects carry times: whole seconds.
-    pub(crate) fn stamp(self, after_seconds: i64) -> String {
+    /// The time as objects carry it, in whole seconds.
+    #[must_use]
+    pub fn stamp(self, after_seconds: i64) -> String {
         let second = self.time.as_second().saturating_add(after_seconds);
         kcm_api::time::format_seconds(Timestamp::from_second(second).unwrap_or(Timestamp::MAX))
     }

@@ -98,12 +98,12 @@ where
     let (parts, body) = request.into_parts();
     // Who announces too much is answered before any of it is read.
     if body.size_hint().lower() > BODY_LIMIT as u64 {
-        return Ok(failure(&Status::too_large(BODY_LIMIT)));
+        return Ok(status_response(&Status::too_large(BODY_LIMIT)));
     }
     let body = match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            return Ok(failure(&Status::too_large(BODY_LIMIT)));
+            return Ok(status_response(&Status::too_large(BODY_LIMIT)));
         }
         // A client that breaks off its request is not there for an answer.
         Err(_) => return Err(ConnectionLost),
@@ -167,7 +167,7 @@ async fn perform(
     }
     match verdict.effect {
         None | Some(Effect::LoseAnswer) => {}
-        Some(Effect::Fail(status)) => return Ok(failure(&status)),
+        Some(Effect::Fail(status)) => return Ok(status_response(&status)),
         Some(Effect::Disconnect) => return Err(ConnectionLost),
         Some(Effect::Stall) => std::future::pending().await,
     }
@@ -185,7 +185,7 @@ async fn perform(
     if verdict.effect == Some(Effect::LoseAnswer) {
         return Err(ConnectionLost);
     }
-    Ok(answered.unwrap_or_else(|status| failure(&status)))
+    Ok(answered.unwrap_or_else(|status| status_response(&status)))
 }
 
 fn write(
@@ -208,7 +208,7 @@ fn write(
         Ok((code, object)) => {
             object_answer(code, &Stored::new(&object), form, &Printing { kind, target, now: now.time })
         }
-        Err(status) => failure(&status),
+        Err(status) => status_response(&status),
     };
     decode::write_warnings(response.headers_mut(), &warnings);
     Ok(response)
@@ -309,7 +309,8 @@ fn object_answer(code: u16, object: &Stored, form: Form, printing: &Printing<'_>
     json_answer(code, text.into_bytes())
 }
 
-pub(crate) fn failure(status: &Status) -> Response<ResponseBody> {
+/// The response that carries a [`Status`].
+pub fn status_response(status: &Status) -> Response<ResponseBody> {
     let mut response = json_answer(status.code, status.to_json().to_string().into_bytes());
     let retry_after = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if retry_after > 0 {

@@ -104,7 +104,8 @@ fn field_text(object: &Stored, path: &[&str]) -> String {
 }
 
 /// The labels in the metadata of an object or a template.
-pub(crate) fn labels_of(object: &Value) -> Labels {
+#[must_use]
+pub fn labels_of(object: &Value) -> Labels {
     object::at(object, &["metadata", "labels"]).map(read_labels).unwrap_or_default()
 }
 

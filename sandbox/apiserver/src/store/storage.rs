@@ -12,33 +12,42 @@ use crate::store::stored::Stored;
 
 /// What a write did to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EventKind {
+pub enum EventKind {
+    /// It was created.
     Added,
+    /// It was changed.
     Modified,
+    /// It was deleted.
     Deleted,
 }
 
 /// One write.
 #[derive(Debug)]
-pub(crate) struct Event {
-    pub(crate) resource: Resource,
-    pub(crate) key: ObjectKey,
-    pub(crate) version: u64,
-    pub(crate) kind: EventKind,
+pub struct Event {
+    /// Resource of the object.
+    pub resource: Resource,
+    /// Namespace and name of the object.
+    pub key: ObjectKey,
+    /// Resource version of the write.
+    pub version: u64,
+    /// What it did.
+    pub kind: EventKind,
     /// The object after the write; for a deletion its last state under the version of the deletion.
-    pub(crate) object: Arc<Stored>,
+    pub object: Arc<Stored>,
     /// The object before the write.
-    pub(crate) previous: Option<Arc<Stored>>,
+    pub previous: Option<Arc<Stored>>,
     /// When it was written, since the start.
-    pub(crate) at: Duration,
+    pub at: Duration,
 }
 
 /// The version asked for has left the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {asked} ({oldest})")]
-pub(crate) struct TooOld {
-    pub(crate) asked: u64,
-    pub(crate) oldest: u64,
+pub struct TooOld {
+    /// The version.
+    pub asked: u64,
+    /// The oldest version that the window reaches back to.
+    pub oldest: u64,
 }
 
 type Objects = BTreeMap<ObjectKey, Arc<Stored>>;

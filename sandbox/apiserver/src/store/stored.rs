@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 
 use crate::object;
 
-/// An immutable object.
+/// An immutable object as it is stored: its JSON text, parsed on demand.
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub struct Stored {
     /// `kind` and `apiVersion` come first.
     text: Box<str>,
     /// Where the fields behind these two begin.
@@ -65,7 +65,8 @@ impl Stored {
     }
 
     /// The object as values; whoever asks while somebody holds them is given the same ones.
-    pub(crate) fn value(&self) -> Arc<Value> {
+    #[must_use]
+    pub fn value(&self) -> Arc<Value> {
         let mut parsed = self.parsed.lock();
         parsed.upgrade().unwrap_or_else(|| {
             let value = Arc::new(parse(&self.text));
@@ -75,7 +76,8 @@ impl Stored {
     }
 
     /// The value at `path`, found without making values of the rest; null counts as absent.
-    pub(crate) fn at(&self, path: &[&str]) -> Option<Value> {
+    #[must_use]
+    pub fn at(&self, path: &[&str]) -> Option<Value> {
         if let Some(value) = self.parsed.lock().upgrade() {
             return object::at(&value, path).cloned();
         }
@@ -95,7 +97,8 @@ impl Stored {
     }
 
     /// The text at `path`, empty where there is none.
-    pub(crate) fn text_at(&self, path: &[&str]) -> String {
+    #[must_use]
+    pub fn text_at(&self, path: &[&str]) -> String {
         if let Some(Value::String(text)) = self.at(path) { text } else { String::new() }
     }
 

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kcm_api::{ObjectKey, Resource};
-use kcm_sandbox::{PODS, Sandbox, SandboxOptions, Status};
+use kcm_sandbox_apiserver::{PODS, Sandbox, SandboxOptions, Status};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::discovery::{Discovery, Scope};
 use serde_json::json;

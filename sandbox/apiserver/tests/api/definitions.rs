@@ -1,6 +1,6 @@
 //! Custom resource definitions: what they make served.
 
-use kcm_sandbox::{Sandbox, ScalePaths};
+use kcm_sandbox_apiserver::{Sandbox, ScalePaths};
 use serde_json::{Value, json};
 
 use crate::rows::{check, reason, row};

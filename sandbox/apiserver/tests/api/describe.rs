@@ -1,6 +1,6 @@
 //! What the sandbox tells of itself, and of bodies that do not fit.
 
-use kcm_sandbox::{Sandbox, SandboxOptions};
+use kcm_sandbox_apiserver::{Sandbox, SandboxOptions};
 use serde_json::{Value, json};
 
 use crate::support::{Ask, call, done, get, merge, post, put};

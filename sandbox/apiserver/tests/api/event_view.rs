@@ -1,6 +1,6 @@
 //! Events in their two forms.
 
-use kcm_sandbox::{EVENTS, Sandbox};
+use kcm_sandbox_apiserver::{EVENTS, Sandbox};
 use serde_json::{Value, json};
 
 use crate::rows::{check, reason, row};

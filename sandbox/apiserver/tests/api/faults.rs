@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
-use kcm_sandbox::{ConnectionLost, Cut, Fault, PODS, REPLICA_SETS, Sandbox, Status, Verb};
+use kcm_sandbox_apiserver::{ConnectionLost, Cut, Fault, PODS, REPLICA_SETS, Sandbox, Status, Verb};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 

@@ -2,7 +2,7 @@
 //!
 //! Nothing is timed. What compares each item with all others would take minutes here, not a moment.
 
-use kcm_sandbox::Sandbox;
+use kcm_sandbox_apiserver::Sandbox;
 use serde_json::{Value, json};
 
 use crate::rows::{JSON_PATCH, MAPS, PODS, SET, SETS, WEB};

@@ -1,6 +1,6 @@
 //! Managed fields and server-side apply.
 
-use kcm_sandbox::{CONFIG_MAPS, PODS, Sandbox, SandboxOptions};
+use kcm_sandbox_apiserver::{CONFIG_MAPS, PODS, Sandbox, SandboxOptions};
 use serde_json::{Value, json};
 
 use crate::rows::{MAP, MAPS};

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::rows::{PODS, WEB, check, reason, row};
 use crate::support::{call, get, pod, post};
-use kcm_sandbox::{PODS as PODS_RESOURCE, Sandbox};
+use kcm_sandbox_apiserver::{PODS as PODS_RESOURCE, Sandbox};
 
 #[tokio::test(start_paused = true)]
 async fn whoever_wants_to_reach_a_program_is_told_that_there_is_none() {
@@ -34,7 +34,7 @@ async fn whoever_wants_to_reach_a_program_is_told_that_there_is_none() {
 #[tokio::test(start_paused = true)]
 async fn whoever_makes_what_nobody_attends_to_is_warned() {
     let sandbox = Sandbox::default();
-    sandbox.unattended([kcm_sandbox::CONFIG_MAPS]);
+    sandbox.unattended([kcm_sandbox_apiserver::CONFIG_MAPS]);
     let maps = "/api/v1/namespaces/default/configmaps";
     let warned =
         call(&sandbox, &post(maps, &json!({ "metadata": { "name": "a" } }))).await.expect("no fault is at work");
@@ -70,7 +70,7 @@ async fn a_log_tells_what_the_simulation_did() {
         } },
         "state": { "running": { "startedAt": "2026-01-01T00:00:15Z" } },
     }] });
-    let key = kcm_sandbox::ObjectKey::namespaced("default", "web");
+    let key = kcm_sandbox_apiserver::ObjectKey::namespaced("default", "web");
     sandbox.patch_status(&PODS_RESOURCE, &key, &json!({ "status": status })).expect("the status is well formed");
     for (query, line) in [
         ("", "2026-01-01T00:00:15Z started, after 2 restarts\n"),

@@ -3,7 +3,7 @@
 //! `given` is created before; `how` and `sub` say what `body` is then: a patch, or an object to put. In answers `<some>`
 //! stands for what the server chooses, and texts end where upstream goes on with a difference of its internal types.
 
-use kcm_sandbox::Sandbox;
+use kcm_sandbox_apiserver::Sandbox;
 use serde_json::{Map, Value, json};
 
 use crate::support::{Answer, Ask, call, done, get, merge, patch, post, put, strategic, with};

@@ -1,7 +1,7 @@
 //! Rows of API behaviour: a request in a situation, its answer, and the events of a watch.
 
 use crate::support::{Ask, brief, call, done, watch};
-use kcm_sandbox::{Sandbox, SandboxOptions};
+use kcm_sandbox_apiserver::{Sandbox, SandboxOptions};
 use serde_json::{Value, json};
 
 pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";

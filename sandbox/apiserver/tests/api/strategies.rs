@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_sandbox::{EVENTS, Sandbox};
+use kcm_sandbox_apiserver::{EVENTS, Sandbox};
 use serde_json::{Value, json};
 
 use crate::rows::{MAP, MAPS, PODS, WEB, check, reason, row};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
-use kcm_sandbox::{ConnectionLost, ResponseBody, Sandbox};
+use kcm_sandbox_apiserver::{ConnectionLost, ResponseBody, Sandbox};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, Resource};
-use kcm_sandbox::Sandbox;
+use kcm_sandbox_apiserver::Sandbox;
 use serde_json::{Value, json};
 
 use crate::rows::{MAPS, PODS, WEB, check, reason, row};

@@ -1,6 +1,6 @@
 //! Objects that are refused.
 
-use kcm_sandbox::Sandbox;
+use kcm_sandbox_apiserver::Sandbox;
 use serde_json::json;
 
 use crate::rows::{PODS, SETS};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use kcm_sandbox::{PODS, Sandbox, SandboxOptions};
+use kcm_sandbox_apiserver::{PODS, Sandbox, SandboxOptions};
 use serde_json::{Value, json};
 
 use crate::rows::{MAPS, PODS as PODS_PATH, SETS, WEB};

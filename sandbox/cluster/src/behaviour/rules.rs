@@ -13,7 +13,7 @@ use super::{Behaviour, PhraseError};
 ///
 /// # Examples
 /// ```
-/// use kcm_sandbox::cluster::PodRules;
+/// use kcm_sandbox_cluster::PodRules;
 ///
 /// let rules = PodRules::parse("
 /// pods:
@@ -167,7 +167,7 @@ fn glob(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::behaviour::{Pull, Range, Ready};
+    use crate::behaviour::{Pull, Range, Ready};
 
     #[test]
     fn patterns_stand_for_the_whole_text() {

@@ -13,16 +13,16 @@ use serde_json::Value;
 
 use self::lifecycle::{Effects, Environment, PodRun};
 use self::status::Place;
-use crate::cluster::api::Api;
-use crate::cluster::behaviour::PodRules;
-use crate::cluster::change::Change;
-use crate::cluster::dice::Dice;
-use crate::cluster::nodes::Nodes;
-use crate::cluster::record::{Note, Recorder, Reporter};
-use crate::cluster::timers::Timers;
-use crate::kinds::PODS;
-use crate::object;
-use crate::server::delete::DeleteOptions;
+use crate::behaviour::PodRules;
+use crate::change::Change;
+use crate::dice::Dice;
+use crate::nodes::Nodes;
+use crate::record::{Note, Recorder, Reporter};
+use crate::timers::Timers;
+use kcm_sandbox_apiserver::PODS;
+use kcm_sandbox_apiserver::direct::DeleteOptions;
+use kcm_sandbox_apiserver::direct::DirectClient;
+use kcm_sandbox_apiserver::object;
 
 /// A pod that is bound to a node.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl Kubelets {
         self.timers.next()
     }
 
-    pub(crate) fn act(&mut self, api: &Api, recorder: &mut Recorder, nodes: &Nodes, mut budget: usize) {
+    pub(crate) fn act(&mut self, api: &DirectClient, recorder: &mut Recorder, nodes: &Nodes, mut budget: usize) {
         while budget > 0
             && let now = api.now().elapsed
             && let Some(key) = self.timers.pop_due(now)
@@ -123,7 +123,7 @@ impl Kubelets {
     }
 
     /// Does for a pod what is due, and writes what became of it.
-    fn sync(&mut self, api: &Api, recorder: &mut Recorder, nodes: &Nodes, key: &ObjectKey, now: Duration) {
+    fn sync(&mut self, api: &DirectClient, recorder: &mut Recorder, nodes: &Nodes, key: &ObjectKey, now: Duration) {
         let Some(pod) = self.pods.get_mut(key) else { return };
         // The pods of a kubelet that is not there freeze; it looks at them when it comes.
         let Some(node) = nodes.get(&pod.node).filter(|node| node.running) else { return };

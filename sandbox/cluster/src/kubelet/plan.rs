@@ -5,9 +5,9 @@ use std::time::Duration;
 use kcm_api::Labels;
 use serde_json::Value;
 
-use crate::cluster::behaviour::{self, Behaviour, End, PodRules, Pull, Range, Ready, Stop, Subject};
-use crate::object;
-use crate::store::selection::labels_of;
+use crate::behaviour::{self, Behaviour, End, PodRules, Pull, Range, Ready, Stop, Subject};
+use kcm_sandbox_apiserver::direct::labels_of;
+use kcm_sandbox_apiserver::object;
 
 /// The annotation that says what the containers of a pod do.
 const POD: &str = "sandbox/pod";

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::lifecycle::{Container, Exit, Phase, PodRun, pull_error};
 use super::plan::{ContainerPlan, Role};
-use crate::cluster::dice::Dice;
-use crate::object;
-use crate::server::Now;
+use crate::dice::Dice;
+use kcm_sandbox_apiserver::direct::Now;
+use kcm_sandbox_apiserver::object;
 
 /// What the node lends a pod.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::object::{Condition, set_condition};
-use crate::object;
+use kcm_sandbox_apiserver::object;
 
 /// How long a node may be silent.
 pub(crate) const GRACE: Duration = Duration::from_secs(40);
@@ -75,7 +75,7 @@ pub(crate) fn patience(pod: &Value, taints: &[Value]) -> Option<Duration> {
     let mut shortest: Option<Duration> = None;
     for taint in taints {
         let matching: Vec<&Value> =
-            tolerations.iter().filter(|toleration| crate::cluster::schedule::tolerates(toleration, taint)).collect();
+            tolerations.iter().filter(|toleration| crate::schedule::tolerates(toleration, taint)).collect();
         if matching.is_empty() {
             return Some(Duration::ZERO);
         }

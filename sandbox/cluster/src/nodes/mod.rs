@@ -12,15 +12,15 @@ use kcm_api::time::format_micros;
 use serde_json::{Value, json};
 
 use self::object::Machine;
-use crate::cluster::api::Api;
-use crate::cluster::change::Change;
-use crate::cluster::dice::Dice;
-use crate::cluster::record::{Note, Recorder, Reporter};
-use crate::cluster::timers::Timers;
-use crate::kinds::{LEASES, NODES, PODS};
-use crate::object as json_object;
-use crate::server::delete::DeleteOptions;
-use crate::status::Status;
+use crate::change::Change;
+use crate::dice::Dice;
+use crate::record::{Note, Recorder, Reporter};
+use crate::timers::Timers;
+use kcm_sandbox_apiserver::Status;
+use kcm_sandbox_apiserver::direct::DeleteOptions;
+use kcm_sandbox_apiserver::direct::DirectClient;
+use kcm_sandbox_apiserver::object as json_object;
+use kcm_sandbox_apiserver::{LEASES, NODES, PODS};
 
 const LEASE_PERIOD: Duration = Duration::from_secs(10);
 const STATUS_PERIOD: Duration = Duration::from_mins(5);
@@ -87,7 +87,7 @@ impl Nodes {
     }
 
     /// Creates so many nodes more, under the next free names.
-    pub(crate) fn add(api: &Api, count: usize) -> Vec<String> {
+    pub(crate) fn add(api: &DirectClient, count: usize) -> Vec<String> {
         let names = (1..).map(|number| format!("node-{number}"));
         let free = names.filter(|name| api.get(&NODES, &ObjectKey::cluster_scoped(name.as_str())).is_none());
         let names: Vec<String> = free.take(count).collect();
@@ -95,7 +95,7 @@ impl Nodes {
     }
 
     /// Creates a node.
-    pub(crate) fn create(api: &Api, name: &str) -> Result<(), Status> {
+    pub(crate) fn create(api: &DirectClient, name: &str) -> Result<(), Status> {
         api.create(&NODES, object::node(name)).map(drop)
     }
 
@@ -191,7 +191,13 @@ impl Nodes {
         self.timers.next()
     }
 
-    pub(crate) fn act(&mut self, api: &Api, kubelet_api: &Api, recorder: &mut Recorder, mut budget: usize) {
+    pub(crate) fn act(
+        &mut self,
+        api: &DirectClient,
+        kubelet_api: &DirectClient,
+        recorder: &mut Recorder,
+        mut budget: usize,
+    ) {
         while budget > 0
             && let now = api.now().elapsed
             && let Some(task) = self.timers.pop_due(now)
@@ -210,7 +216,7 @@ impl Nodes {
         }
     }
 
-    fn report(&mut self, api: &Api, name: &Arc<str>, now: Duration) {
+    fn report(&mut self, api: &DirectClient, name: &Arc<str>, now: Duration) {
         let Some(node) = self.known.get_mut(name) else { return };
         node.heard = now;
         let key = ObjectKey::cluster_scoped(&**name);
@@ -226,7 +232,7 @@ impl Nodes {
         self.timers.set(&Task::Report(name.clone()), Some(now + STATUS_PERIOD));
     }
 
-    fn renew(&mut self, api: &Api, name: &Arc<str>, now: Duration) {
+    fn renew(&mut self, api: &DirectClient, name: &Arc<str>, now: Duration) {
         let Some(node) = self.known.get_mut(name) else { return };
         node.heard = now;
         let key = ObjectKey::namespaced("kube-node-lease", &**name);
@@ -244,7 +250,7 @@ impl Nodes {
     }
 
     /// Marks a node that is not heard of any more, and its pods.
-    fn lose(&mut self, api: &Api, recorder: &mut Recorder, name: &Arc<str>) {
+    fn lose(&mut self, api: &DirectClient, recorder: &mut Recorder, name: &Arc<str>) {
         let Some(node) = self.known.get_mut(name) else { return };
         node.lost = true;
         let key = ObjectKey::cluster_scoped(&**name);
@@ -268,7 +274,7 @@ impl Nodes {
         }
     }
 
-    fn taint(&mut self, api: &Api, name: &Arc<str>) {
+    fn taint(&mut self, api: &DirectClient, name: &Arc<str>) {
         let Some(node) = self.known.get(name) else { return };
         let stamp = api.now().stamp(0);
         // A node that was deleted meanwhile is forgotten with its event.
@@ -278,7 +284,7 @@ impl Nodes {
     }
 
     /// Sets the time at which a pod has to leave its node, where it has to.
-    fn judge(&mut self, api: &Api, pod: &ObjectKey, now: Duration) {
+    fn judge(&mut self, api: &DirectClient, pod: &ObjectKey, now: Duration) {
         let Some((taints, patience)) = api.get(&PODS, pod).and_then(|pod| patience(api, &pod)) else { return };
         let added = taints.iter().filter_map(|taint| json_object::text(taint, &["timeAdded"])?.parse().ok()).max();
         let added: jiff::Timestamp = added.unwrap_or(api.now().time);
@@ -288,7 +294,7 @@ impl Nodes {
 }
 
 /// The taints of its node that a pod has to leave it for, and how long it need not.
-fn patience(api: &Api, pod: &Value) -> Option<(Vec<Value>, Duration)> {
+fn patience(api: &DirectClient, pod: &Value) -> Option<(Vec<Value>, Duration)> {
     let name = json_object::text(pod, &["spec", "nodeName"])?;
     let node = api.get(&NODES, &ObjectKey::cluster_scoped(name))?;
     let taints = health::evicting_taints(&node);
@@ -297,7 +303,7 @@ fn patience(api: &Api, pod: &Value) -> Option<(Vec<Value>, Duration)> {
 }
 
 /// Deletes a pod that has tolerated the taints of its node for long enough.
-fn evict(api: &Api, recorder: &mut Recorder, key: &ObjectKey) {
+fn evict(api: &DirectClient, recorder: &mut Recorder, key: &ObjectKey) {
     let Some(pod) = api.get(&PODS, key) else { return };
     if json_object::is_terminating(&pod) || patience(api, &pod).is_none() {
         return;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::object;
+use kcm_sandbox_apiserver::object;
 
 /// What the machine behind a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,12 +16,12 @@ use self::fit::Node;
 use self::placed::Placed;
 use self::queue::Queue;
 pub(crate) use self::wants::tolerates;
-use crate::cluster::api::Api;
-use crate::cluster::change::Change;
-use crate::cluster::dice::Dice;
-use crate::cluster::record::{Note, Recorder, Reporter};
-use crate::kinds::{NODES, PODS};
-use crate::object;
+use crate::change::Change;
+use crate::dice::Dice;
+use crate::record::{Note, Recorder, Reporter};
+use kcm_sandbox_apiserver::direct::DirectClient;
+use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::{NODES, PODS};
 
 const NAME: &str = "default-scheduler";
 const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
@@ -165,7 +165,7 @@ impl Scheduler {
         (!self.to_tell.is_empty() || !self.queue.is_idle()).then_some(Duration::ZERO)
     }
 
-    pub(crate) fn act(&mut self, api: &Api, recorder: &mut Recorder, budget: usize) {
+    pub(crate) fn act(&mut self, api: &DirectClient, recorder: &mut Recorder, budget: usize) {
         for _ in 0..budget {
             if let Some((pod, verdict)) = self.to_tell.pop_front() {
                 tell(api, recorder, &pod, &verdict);
@@ -177,7 +177,7 @@ impl Scheduler {
         }
     }
 
-    fn try_one(&mut self, api: &Api, recorder: &mut Recorder, key: &ObjectKey) {
+    fn try_one(&mut self, api: &DirectClient, recorder: &mut Recorder, key: &ObjectKey) {
         let Some(wants) = self.queue.get(key).map(|waiting| waiting.wants.clone()) else { return };
         let Some(pod) = api.get(&PODS, key) else {
             self.queue.remove(key);
@@ -202,7 +202,7 @@ impl Scheduler {
 }
 
 /// Writes down why a pod has no node.
-fn tell(api: &Api, recorder: &mut Recorder, key: &ObjectKey, verdict: &Verdict) {
+fn tell(api: &DirectClient, recorder: &mut Recorder, key: &ObjectKey, verdict: &Verdict) {
     let (reason, message) = match verdict {
         Verdict::Unschedulable(why) => ("Unschedulable", &**why),
         Verdict::Gated => ("SchedulingGated", GATED),

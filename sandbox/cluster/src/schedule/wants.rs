@@ -4,10 +4,10 @@ use kcm_api::{LabelSelector, Labels, Selector};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::cluster::amounts::Amounts;
-use crate::cluster::dice::Dice;
-use crate::object;
-use crate::store::selection::labels_of;
+use crate::amounts::Amounts;
+use crate::dice::Dice;
+use kcm_sandbox_apiserver::direct::labels_of;
+use kcm_sandbox_apiserver::object;
 
 /// What a pod without requests is counted as when nodes are compared.
 const LEAST_CPU: i64 = 100;

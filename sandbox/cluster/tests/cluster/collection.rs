@@ -1,7 +1,7 @@
 //! What goes when its owners and its namespace go.
 
 use kcm_api::ObjectKey;
-use kcm_sandbox::{CONFIG_MAPS, NAMESPACES, PODS, Status};
+use kcm_sandbox_apiserver::{CONFIG_MAPS, NAMESPACES, PODS, Status};
 use serde_json::{Value, json};
 
 use crate::support::{Lab, key, lab, pass, pod, text};

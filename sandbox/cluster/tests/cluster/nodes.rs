@@ -1,7 +1,7 @@
 //! Nodes that come, fall silent, return and go.
 
 use kcm_api::{ObjectKey, Resource};
-use kcm_sandbox::{LEASES, NODES, PODS};
+use kcm_sandbox_apiserver::{LEASES, NODES, PODS};
 use serde_json::{Value, json};
 
 use crate::support::{condition, lab, node_key, pass, pod, text, with};

@@ -1,6 +1,6 @@
 //! Lives of pods, as people see them.
 
-use kcm_sandbox::PODS;
+use kcm_sandbox_apiserver::PODS;
 use serde_json::{Value, json};
 
 use crate::support::{condition, key, lab, pass, pod, rules, text, why, with};

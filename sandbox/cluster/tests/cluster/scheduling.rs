@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kcm_sandbox::cluster::{Cluster, ClusterOptions};
-use kcm_sandbox::{NODES, PODS, Sandbox, SandboxOptions};
+use kcm_sandbox_apiserver::{NODES, PODS, Sandbox, SandboxOptions};
+use kcm_sandbox_cluster::{Cluster, ClusterOptions};
 use serde_json::{Value, json};
 
 use crate::support::{Lab, condition, key, lab, node_key, pass, pod, text, why, with};

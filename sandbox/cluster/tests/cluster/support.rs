@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, Resource};
-use kcm_sandbox::cluster::{Cluster, ClusterOptions, PodRules};
-use kcm_sandbox::{EVENTS, NODES, PODS, Sandbox};
+use kcm_sandbox_apiserver::{EVENTS, NODES, PODS, Sandbox};
+use kcm_sandbox_cluster::{Cluster, ClusterOptions, PodRules};
 use serde_json::{Value, json};
 
 pub(crate) struct Lab {

@@ -1,6 +1,6 @@
 //! Requests of the scenarios, some of them broken on the way.
 
-use kcm_sandbox::SandboxOptions;
+use kcm_sandbox_apiserver::SandboxOptions;
 
 use crate::choices::{Choices, hold};
 use crate::probe::Probe;

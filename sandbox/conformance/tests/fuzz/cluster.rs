@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
-use kcm_sandbox::cluster::{Cluster, ClusterOptions, PodRules};
-use kcm_sandbox::{NODES, PODS, Sandbox};
+use kcm_sandbox_apiserver::{NODES, PODS, Sandbox};
+use kcm_sandbox_cluster::{Cluster, ClusterOptions, PodRules};
 use serde_json::{Value, json};
 
 use crate::choices::{Choices, hold};

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use kcm_sandbox::Sandbox;
-use kcm_sandbox::scenarios::{self, Side};
+use kcm_sandbox_apiserver::Sandbox;
+use kcm_sandbox_conformance::{self as scenarios, Side};
 use serde_json::Value;
 
 /// A request, written down.
@@ -53,7 +53,7 @@ pub(crate) fn rows() -> &'static [Vec<Ask>] {
     })
 }
 
-fn from_log(request: kcm_sandbox::Request) -> Ask {
+fn from_log(request: kcm_sandbox_apiserver::Request) -> Ask {
     let headers = request.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
     Ask {
         headers: headers.collect(),
@@ -68,7 +68,7 @@ fn from_log(request: kcm_sandbox::Request) -> Ask {
 pub(crate) fn objects() -> &'static [(String, Value)] {
     static OBJECTS: OnceLock<Vec<(String, Value)>> = OnceLock::new();
     OBJECTS.get_or_init(|| {
-        let rows = include_str!("../recorded/defaults.jsonl").lines();
+        let rows = include_str!("../../../apiserver/tests/recorded/defaults.jsonl").lines();
         let rows = rows.map(|row| serde_json::from_str::<Value>(row).expect("a row is JSON"));
         let valid = rows.filter(|row| row["code"] == 201 && row.get("given").is_none());
         valid.map(|row| (row["path"].as_str().unwrap_or_default().to_owned(), row["body"].clone())).collect()

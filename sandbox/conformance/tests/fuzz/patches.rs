@@ -1,6 +1,6 @@
 //! Patches of every form, of objects of every kind.
 
-use kcm_sandbox::SandboxOptions;
+use kcm_sandbox_apiserver::SandboxOptions;
 use serde_json::{Map, Value, json};
 
 use crate::broken::create_some;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use kcm_api::Resource;
-use kcm_sandbox::{Sandbox, SandboxOptions};
+use kcm_sandbox_apiserver::{Sandbox, SandboxOptions};
 use serde_json::Value;
 use tower::ServiceExt;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kcm_sandbox::SandboxOptions;
+use kcm_sandbox_apiserver::SandboxOptions;
 use serde_json::{Value, json};
 
 use crate::choices::{Choices, hold};

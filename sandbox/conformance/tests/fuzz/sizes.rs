@@ -1,6 +1,6 @@
 //! Bodies that are small, or large and plain, and mean a lot of work.
 
-use kcm_sandbox::SandboxOptions;
+use kcm_sandbox_apiserver::SandboxOptions;
 use serde_json::json;
 
 use crate::choices::hold_once;

@@ -4,7 +4,8 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use http_body_util::Full;
-use kcm_sandbox::{CONFIG_MAPS, ListenOptions};
+use kcm_sandbox_apiserver::CONFIG_MAPS;
+use kcm_sandbox_listener::ListenOptions;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use kcm_sandbox::CONFIG_MAPS;
+use kcm_sandbox_apiserver::CONFIG_MAPS;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{Http, Served, served};
@@ -98,7 +98,10 @@ async fn a_quiet_watch_is_not_a_stalled_one() {
         served.run_clock();
         tokio::time::sleep(Duration::from_mins(10)).await;
         served.hold_clock();
-        served.sandbox.delete(&CONFIG_MAPS, &kcm_api::ObjectKey::namespaced("default", "a")).expect("it is there");
+        served
+            .sandbox
+            .delete(&CONFIG_MAPS, &kcm_sandbox_apiserver::ObjectKey::namespaced("default", "a"))
+            .expect("it is there");
         let last = watch.frame().await.expect("it goes on").expect("there is an event");
         assert!(last.into_data().expect("it is data").starts_with(b"{\"type\":\"DELETED\""));
     }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use kcm_sandbox::{CONFIG_MAPS, Fault, Verb};
+use kcm_sandbox_apiserver::{CONFIG_MAPS, Fault, Verb};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 

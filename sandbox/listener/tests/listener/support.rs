@@ -9,7 +9,8 @@ use hyper::client::conn::{http1, http2};
 use hyper::rt::Executor;
 use hyper_util::rt::TokioIo;
 use k8s_openapi::ByteString;
-use kcm_sandbox::{ListenOptions, Listener, Sandbox};
+use kcm_sandbox_apiserver::Sandbox;
+use kcm_sandbox_listener::{ListenOptions, Listener};
 use parking_lot::Mutex;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -200,7 +201,7 @@ impl Served {
 
     pub(crate) fn create_config_map(&self, name: &str, text: &str) {
         let object = json!({ "metadata": { "name": name }, "data": { "text": text } });
-        self.sandbox.create(&kcm_sandbox::CONFIG_MAPS, object).expect("it is a new config map");
+        self.sandbox.create(&kcm_sandbox_apiserver::CONFIG_MAPS, object).expect("it is a new config map");
     }
 }
 

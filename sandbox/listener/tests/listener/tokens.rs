@@ -1,6 +1,7 @@
 use http::header;
 use http_body_util::Full;
-use kcm_sandbox::{ListenError, ListenOptions, Listener, Sandbox};
+use kcm_sandbox_apiserver::Sandbox;
+use kcm_sandbox_listener::{ListenError, ListenOptions, Listener};
 
 use crate::support::{served, served_with};
 

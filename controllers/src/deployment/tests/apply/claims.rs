@@ -1,6 +1,6 @@
 //! Adoption and release of replica sets.
 
-use kcm_sandbox::{DEPLOYMENTS, Fault, REPLICA_SETS, Status, Verb};
+use kcm_sandbox_apiserver::{DEPLOYMENTS, Fault, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 
 use crate::deployment::tests::cluster::{Cluster, create_set};

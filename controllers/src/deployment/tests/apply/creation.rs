@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_sandbox::{Fault, NAMESPACES, REPLICA_SETS, Status, Verb};
+use kcm_sandbox_apiserver::{Fault, NAMESPACES, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 
 use crate::deployment::tests::cluster::{Cluster, create_deployment, create_set};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_sandbox::{DEPLOYMENTS, Fault, REPLICA_SETS, Status, Verb};
+use kcm_sandbox_apiserver::{DEPLOYMENTS, Fault, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 
 use super::with_image;

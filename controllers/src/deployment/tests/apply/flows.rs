@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_sandbox::{DEPLOYMENTS, PODS};
+use kcm_sandbox_apiserver::{DEPLOYMENTS, PODS};
 use serde_json::{Value, json};
 
 use super::with_image;

@@ -1,6 +1,6 @@
 //! Adoption and release.
 
-use kcm_sandbox::{Fault, PODS, REPLICA_SETS, Status, Verb};
+use kcm_sandbox_apiserver::{Fault, PODS, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 
 use super::{internal_error, uid};

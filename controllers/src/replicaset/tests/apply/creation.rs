@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kcm_sandbox::{Fault, NAMESPACES, PODS, REPLICA_SETS, Status, Verb};
+use kcm_sandbox_apiserver::{Fault, NAMESPACES, PODS, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 use tokio::time::Instant;
 

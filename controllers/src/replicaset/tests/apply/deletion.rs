@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use kcm_sandbox::{Fault, PODS, REPLICA_SETS, Status, Verb};
+use kcm_sandbox_apiserver::{Fault, PODS, REPLICA_SETS, Status, Verb};
 use serde_json::{Value, json};
 
 use super::{internal_error, normal, uid, warning};

@@ -5,7 +5,7 @@ mod creation;
 mod deletion;
 mod status;
 
-use kcm_sandbox::Status;
+use kcm_sandbox_apiserver::Status;
 use serde_json::Value;
 
 fn warning(reason: &str, message: &str) -> (String, String, String) {

@@ -1,6 +1,6 @@
 //! The status, and when it is written.
 
-use kcm_sandbox::{Fault, PODS, REPLICA_SETS, Status, Verb};
+use kcm_sandbox_apiserver::{Fault, PODS, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 
 use crate::replicaset::tests::cluster::Cluster;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use kcm_api::ObjectKey;
 use serde_json::{Value, json};
 
-pub(crate) use options::{DeleteOptions, Propagation};
+pub use options::{DeleteOptions, Propagation};
 
 use crate::kinds::strategy;
 use crate::kinds::{Behaviour, EVENTS, Kind};

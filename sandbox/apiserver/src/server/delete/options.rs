@@ -12,21 +12,31 @@ use crate::patch;
 use crate::service::request::Query;
 use crate::status::{FieldError, Status};
 
+/// Options of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct DeleteOptions {
-    pub(crate) grace: Option<i64>,
-    pub(crate) uid: Option<String>,
-    pub(crate) version: Option<String>,
-    pub(crate) propagation: Option<Propagation>,
-    /// The dependents are to go, said in the old way: an object that stays is answered with 202.
-    pub(crate) cascades: bool,
-    pub(crate) dry_run: bool,
+pub struct DeleteOptions {
+    /// `gracePeriodSeconds`.
+    pub grace: Option<i64>,
+    /// The precondition on the uid.
+    pub uid: Option<String>,
+    /// The precondition on the resource version.
+    pub version: Option<String>,
+    /// `propagationPolicy`.
+    pub propagation: Option<Propagation>,
+    /// `orphanDependents: false`, the deprecated form: an object that stays is answered with 202.
+    pub cascades: bool,
+    /// Nothing is written.
+    pub dry_run: bool,
 }
 
+/// What happens to the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Propagation {
+pub enum Propagation {
+    /// They lose the owner reference.
     Orphan,
+    /// They are deleted after the owner.
     Background,
+    /// They are deleted before the owner.
     Foreground,
 }
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::Environment;
-use crate::cluster::behaviour::{End, Pull, Ready};
-use crate::cluster::dice::Dice;
-use crate::cluster::kubelet::plan::{ContainerPlan, Role};
-use crate::cluster::record::Note;
+use crate::behaviour::{End, Pull, Ready};
+use crate::dice::Dice;
+use crate::kubelet::plan::{ContainerPlan, Role};
+use crate::record::Note;
 
 const FIRST_BACKOFF: Duration = Duration::from_secs(10);
 const LAST_BACKOFF: Duration = Duration::from_mins(5);

@@ -15,9 +15,9 @@ mod container;
 use std::time::Duration;
 
 use super::plan::{ContainerPlan, PodPlan, Role};
-use crate::cluster::behaviour::{Pull, Stop};
-use crate::cluster::dice::Dice;
-use crate::cluster::record::Note;
+use crate::behaviour::{Pull, Stop};
+use crate::dice::Dice;
+use crate::record::Note;
 pub(crate) use container::{Container, Exit, Phase, pull_error};
 use container::{NOTICE, about, already_present, creation, ending, image_size, pull_time, readiness};
 

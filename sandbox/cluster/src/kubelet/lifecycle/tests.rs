@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cluster::behaviour::PodRules;
-use crate::cluster::kubelet::plan;
+use crate::behaviour::PodRules;
+use crate::kubelet::plan;
 
 /// Plays a pod for so many seconds, and notes what changes and when: `3.5 Running main=running,ready`.
 struct Play {

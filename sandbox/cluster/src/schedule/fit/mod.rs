@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use self::neighbours::Neighbours;
 use super::placed::Placed;
 use super::wants::{Expression, HostPort, NodeTerm, Wants, tolerates};
-use crate::cluster::amounts::Amounts;
-use crate::cluster::dice::Dice;
-use crate::object;
-use crate::store::selection::labels_of;
+use crate::amounts::Amounts;
+use crate::dice::Dice;
+use kcm_sandbox_apiserver::direct::labels_of;
+use kcm_sandbox_apiserver::object;
 
 const PODS: &str = "pods";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";

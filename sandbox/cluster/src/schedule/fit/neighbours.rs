@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Node, Refusal};
-use crate::cluster::schedule::placed::Placed;
-use crate::cluster::schedule::wants::{Group, PodTerm, Spread, Wants};
+use crate::schedule::placed::Placed;
+use crate::schedule::wants::{Group, PodTerm, Spread, Wants};
 
 /// What the pods that are placed mean for a new one.
 pub(super) struct Neighbours {

@@ -1,4 +1,8 @@
-//! The API as the parts of the cluster use it: in process, with the semantics of requests.
+//! The API for components in the same process: the simulated kubelets, scheduler and controllers of a cluster.
+//!
+//! A [`DirectClient`] reads stored objects without copying them, and its writes mean what the same request means:
+//! validation, defaults, admission, managed fields. Faults do not concern it, and its calls do not appear among
+//! [`Sandbox::requests`](crate::Sandbox::requests).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,60 +16,71 @@ use crate::kinds::PODS;
 use crate::object;
 use crate::patch;
 use crate::sandbox::{Sandbox, target, target_of};
-use crate::server::delete::DeleteOptions;
-use crate::server::{Now, Write};
+use crate::server::Write;
 use crate::service::request::Verb;
 use crate::status::Status;
-use crate::store::storage::{Event, TooOld};
-use crate::store::stored::Stored;
 
-/// All objects of a sandbox at one version.
-pub(crate) type Objects = BTreeMap<Resource, BTreeMap<ObjectKey, Arc<Stored>>>;
+pub use crate::server::Now;
+pub use crate::server::delete::{DeleteOptions, Propagation};
+pub use crate::server::expiry::EVENT_LIFE;
+pub use crate::store::selection::labels_of;
+pub use crate::store::storage::{Event, EventKind, TooOld};
+pub use crate::store::stored::Stored;
 
-/// Objects of a sandbox, read without copying and written with all that a request would go through, but for faults.
+/// All objects of a sandbox at one resource version.
+pub type Objects = BTreeMap<Resource, BTreeMap<ObjectKey, Arc<Stored>>>;
+
+/// A client of a sandbox without HTTP.
 #[derive(Debug, Clone)]
-pub(crate) struct Api {
+pub struct DirectClient {
     sandbox: Sandbox,
     author: Author<'static>,
 }
 
-impl Api {
-    pub(crate) fn new(sandbox: &Sandbox) -> Self {
+impl DirectClient {
+    /// A client of this sandbox under the sandbox's own field manager.
+    #[must_use]
+    pub fn new(sandbox: &Sandbox) -> Self {
         Self { sandbox: sandbox.clone(), author: Author::DIRECT }
     }
 
-    /// The same API as used by the program of this name: it owns the fields that it writes.
+    /// The same client under another field manager, which owns the fields that it writes.
     #[must_use]
-    pub(crate) fn by(&self, manager: &'static str) -> Self {
+    pub fn by(&self, manager: &'static str) -> Self {
         Self { sandbox: self.sandbox.clone(), author: Author { manager, ..Author::DIRECT } }
     }
 
-    pub(crate) fn now(&self) -> Now {
+    /// The time of a request that is sent now.
+    #[must_use]
+    pub fn now(&self) -> Now {
         self.sandbox.shared.now()
     }
 
-    /// The moment that lies `at` after the sandbox was made.
-    pub(crate) fn instant(&self, at: std::time::Duration) -> tokio::time::Instant {
+    /// The moment `at` after the sandbox was made.
+    #[must_use]
+    pub fn instant(&self, at: std::time::Duration) -> tokio::time::Instant {
         self.sandbox.shared.instant(at)
     }
 
-    /// Rings after every change.
-    pub(crate) fn bell(&self) -> watch::Receiver<()> {
+    /// A receiver that is notified of every change.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
         self.sandbox.shared.listen()
     }
 
-    /// Wakes whoever listens.
-    pub(crate) fn ring(&self) {
+    /// Notifies all receivers although nothing has changed.
+    pub fn notify(&self) {
         self.sandbox.shared.change(|_| ());
     }
 
-    /// Up to `limit` events after a version, oldest first.
-    pub(crate) fn events_after(&self, version: u64, limit: usize) -> Result<Vec<Arc<Event>>, TooOld> {
+    /// Up to `limit` events after a resource version, oldest first.
+    pub fn events_after(&self, version: u64, limit: usize) -> Result<Vec<Arc<Event>>, TooOld> {
         Ok(self.sandbox.shared.lock().server.store.events_after(version)?.take(limit).cloned().collect())
     }
 
-    /// Everything there is, and its version.
-    pub(crate) fn everything(&self) -> (u64, Objects) {
+    /// All objects and their resource version.
+    #[must_use]
+    pub fn snapshot(&self) -> (u64, Objects) {
         let state = self.sandbox.shared.lock();
         let store = &state.server.store;
         let mut objects = Objects::new();
@@ -80,23 +95,27 @@ impl Api {
     }
 
     /// Whether a resource is served.
-    pub(crate) fn serves(&self, resource: &Resource) -> bool {
+    #[must_use]
+    pub fn serves(&self, resource: &Resource) -> bool {
         self.sandbox.shared.lock().server.kinds.get(resource).is_some()
     }
 
-    pub(crate) fn get(&self, resource: &Resource, key: &ObjectKey) -> Option<Arc<Value>> {
+    /// Reads an object.
+    #[must_use]
+    pub fn get(&self, resource: &Resource, key: &ObjectKey) -> Option<Arc<Value>> {
         let stored = self.sandbox.shared.lock().server.store.get(resource, key).cloned();
         stored.map(|object| object.value())
     }
 
-    pub(crate) fn create(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
+    /// Creates an object in the namespace that it names.
+    pub fn create(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
         let namespace = object::text(&object, &["metadata", "namespace"]).map(str::to_owned);
         let target = target(Verb::Create, resource, namespace, None, None);
         self.sandbox.perform(&target, self.author, |server, write| server.create(write, object))
     }
 
-    /// Replaces an object by what `edit` makes of it and returns it; `None` leaves it as it is.
-    pub(crate) fn edit(
+    /// Replaces an object by what `edit` returns and returns the result; `None` leaves the object unchanged.
+    pub fn edit(
         &self,
         resource: &Resource,
         key: &ObjectKey,
@@ -120,8 +139,8 @@ impl Api {
         Ok(changed.then_some(object))
     }
 
-    /// Lays a JSON merge patch over an object.
-    pub(crate) fn merge(
+    /// Patches an object with a JSON merge patch.
+    pub fn merge(
         &self,
         resource: &Resource,
         key: &ObjectKey,
@@ -136,14 +155,15 @@ impl Api {
         edited.map(drop)
     }
 
-    pub(crate) fn delete(&self, resource: &Resource, key: &ObjectKey, options: &DeleteOptions) -> Result<(), Status> {
+    /// Deletes an object.
+    pub fn delete(&self, resource: &Resource, key: &ObjectKey, options: &DeleteOptions) -> Result<(), Status> {
         let target = target_of(Verb::Delete, resource, key, None);
         let write = Write { target: &target, dry_run: false, author: self.author, now: self.now() };
         self.sandbox.shared.change(|state| state.server.delete(write, options)).map(drop)
     }
 
-    /// Asks a pod to leave its node; a budget may refuse.
-    pub(crate) fn evict(&self, pod: &ObjectKey, uid: &str) -> Result<(), Status> {
+    /// Evicts a pod; a pod disruption budget may refuse. A pod that is gone counts as evicted.
+    pub fn evict(&self, pod: &ObjectKey, uid: &str) -> Result<(), Status> {
         let target = target_of(Verb::Create, &PODS, pod, Some("eviction"));
         let eviction = json!({
             "metadata": { "name": pod.name() }, "deleteOptions": { "preconditions": { "uid": uid } },
@@ -154,7 +174,8 @@ impl Api {
         }
     }
 
-    pub(crate) fn bind(&self, resource: &Resource, pod: &ObjectKey, node: &str) -> Result<(), Status> {
+    /// Binds a pod to a node.
+    pub fn bind(&self, resource: &Resource, pod: &ObjectKey, node: &str) -> Result<(), Status> {
         let target = target_of(Verb::Create, resource, pod, Some("binding"));
         let binding = json!({ "metadata": { "name": pod.name() }, "target": { "kind": "Node", "name": node } });
         self.sandbox.perform(&target, self.author, |server, write| server.bind(write, &binding)).map(drop)
