@@ -20,6 +20,7 @@ pub struct Effective {
     tree: Figment,
     gates: Gates,
     notices: Vec<Notice>,
+    operands: Vec<String>,
 }
 
 /// A question that the table has no answer for. It is a mistake of a programmer, not of an operator.
@@ -54,8 +55,8 @@ pub enum AccessError {
 }
 
 impl Effective {
-    pub(crate) fn new(table: Table, merged: Merged, gates: Gates, notices: Vec<Notice>) -> Self {
-        Self { table, entries: merged.entries, tree: merged.tree, gates, notices }
+    pub(crate) fn new(table: Table, merged: Merged, gates: Gates, notices: Vec<Notice>, operands: Vec<String>) -> Self {
+        Self { table, entries: merged.entries, tree: merged.tree, gates, notices, operands }
     }
 
     /// The value of a setting, by its flag (without dashes).
@@ -107,6 +108,13 @@ impl Effective {
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
+    }
+
+    /// The positional arguments of the command line, in order; empty unless
+    /// [`Sources::with_operands`](crate::Sources::with_operands) accepts them.
+    #[must_use]
+    pub fn operands(&self) -> &[String] {
+        &self.operands
     }
 
     /// Every flag with its value and its origin, aligned, sorted by flag.

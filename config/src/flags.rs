@@ -16,14 +16,17 @@ use crate::value::{Kind, Value};
 pub(crate) struct CommandLine {
     pub(crate) reading: Reading,
     pub(crate) asks_for_help: bool,
+    /// Positional arguments; empty where the command takes none.
+    pub(crate) operands: Vec<String>,
 }
 
-/// Reads the arguments after the name of the program.
-pub(crate) fn read(table: &Table, arguments: &[OsString]) -> CommandLine {
+/// Reads the arguments after the name of the program. Positional arguments are operands or errors.
+pub(crate) fn read(table: &Table, arguments: &[OsString], takes_operands: bool) -> CommandLine {
     let mut scan = Scan {
         table,
         rest: arguments,
-        line: CommandLine { reading: Reading::default(), asks_for_help: false },
+        line: CommandLine { reading: Reading::default(), asks_for_help: false, operands: Vec::new() },
+        takes_operands,
         bare_boolean: None,
     };
     while let Some((argument, rest)) = scan.rest.split_first() {
@@ -37,6 +40,7 @@ struct Scan<'a> {
     table: &'a Table,
     rest: &'a [OsString],
     line: CommandLine,
+    takes_operands: bool,
     /// The boolean flag just read without a value: the word behind it was probably meant as one.
     bare_boolean: Option<String>,
 }
@@ -49,12 +53,20 @@ impl<'a> Scan<'a> {
         };
         if text == "--" {
             for positional in std::mem::take(&mut self.rest) {
-                self.error(&positional.to_string_lossy(), Problem::Positional { after: None });
+                self.positional(&positional.to_string_lossy(), None);
             }
         } else if let Some(long) = text.strip_prefix("--") {
             self.long(text, long);
         } else if let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             self.letters(text, letters);
+        } else {
+            self.positional(text, after);
+        }
+    }
+
+    fn positional(&mut self, text: &str, after: Option<String>) {
+        if self.takes_operands {
+            self.line.operands.push(text.to_owned());
         } else {
             self.error(text, Problem::Positional { after });
         }

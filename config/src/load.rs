@@ -20,6 +20,7 @@ pub struct Sources {
     arguments: Vec<OsString>,
     variables: Vec<(OsString, OsString)>,
     read: Option<Box<ReadFile>>,
+    takes_operands: bool,
 }
 
 impl fmt::Debug for Sources {
@@ -53,6 +54,13 @@ impl Sources {
     #[must_use]
     pub fn arguments(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Accepts positional arguments, for [`Effective::operands`]; without this call each of them is an error.
+    #[must_use]
+    pub fn with_operands(mut self) -> Self {
+        self.takes_operands = true;
         self
     }
 
@@ -100,7 +108,7 @@ impl Table {
     ///
     /// Every mistake in every source at once.
     pub fn load(&self, sources: &Sources) -> Result<Outcome, ConfigErrors> {
-        let line = flags::read(self, &sources.arguments);
+        let line = flags::read(self, &sources.arguments, sources.takes_operands);
         if line.asks_for_help {
             return Ok(Outcome::Help);
         }
@@ -122,7 +130,7 @@ impl Table {
         }
         let merged = merge(self.rows(), layers);
         let gates = self.gates_of(&merged.entries);
-        Ok(Outcome::Settings(Box::new(Effective::new(self.clone(), merged, gates, notices))))
+        Ok(Outcome::Settings(Box::new(Effective::new(self.clone(), merged, gates, notices, line.operands))))
     }
 
     /// Checks the values of one layer and notices what goes away.

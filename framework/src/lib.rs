@@ -61,6 +61,6 @@ pub use controller::{
     Running, Selection, SelectionError, StartGroup,
 };
 pub use events::Recorder;
-pub use manager::{API_SERVER_PATIENCE, GRACE, Manager, ManagerError, Stage, Stop};
+pub use manager::{API_SERVER_PATIENCE, GRACE, Manager, ManagerBuilder, ManagerError, Stage, Stop};
 pub use metrics::Metrics;
 pub use reconcile::{Class, Names, Outcome, QueueKey, Reconcile, ReconcileError, ReconcileLoop, Session, priority};

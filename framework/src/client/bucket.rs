@@ -22,6 +22,14 @@ impl Limits {
     pub const UNLIMITED: Self = Self { qps: -1.0, burst: 1 };
 }
 
+impl Default for Limits {
+    /// # Upstream
+    /// The defaults of `--kube-api-qps` and `--kube-api-burst`.
+    fn default() -> Self {
+        Self { qps: 20.0, burst: 30 }
+    }
+}
+
 /// Counts tokens; knows neither clock nor waiting.
 ///
 /// Times are durations since any fixed moment. Tokens accrue continuously, so that at time `t` exactly

@@ -53,6 +53,12 @@ pub(crate) struct Shared {
 #[derive(Clone, Default)]
 pub struct Extensions(Arc<Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
 
+impl std::fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Extensions").field("values", &self.0.lock().len()).finish()
+    }
+}
+
 impl Extensions {
     /// Puts the one value of its type; returns whether there was none before.
     pub fn insert<T: Send + Sync + 'static>(&self, value: T) -> bool {

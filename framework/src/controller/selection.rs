@@ -40,6 +40,13 @@ pub enum SelectionError {
 /// A controller that is known by name without being linked: canonical name and aliases.
 pub type AbsentController = (&'static str, &'static [&'static str]);
 
+impl Default for Selection {
+    /// `*`: every controller that is on by default.
+    fn default() -> Self {
+        Self { items: Vec::new(), star: true }
+    }
+}
+
 impl Selection {
     /// Checks `items` against the linked controllers and those that are known but `absent`.
     ///

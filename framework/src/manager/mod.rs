@@ -1,5 +1,6 @@
 //! Starts controllers in order, keeps them running, and stops them in reverse.
 
+mod builder;
 mod stage;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use kcm_config::Effective;
 use kcm_informers::{Factory, FactoryOptions};
 use tokio_util::sync::CancellationToken;
 
+pub use builder::ManagerBuilder;
 pub use stage::Stage;
 use stage::Stages;
 
@@ -20,30 +22,24 @@ use crate::metrics::Metrics;
 use crate::reconcile::Names;
 use crate::supervise::Supervised;
 
-/// What a manager is made of; everything that could differ between two runs is in here.
+/// Starts controllers, keeps them running and stops them. Made by [`Manager::builder`].
+#[must_use = "a manager does nothing until `run`"]
 pub struct Manager {
-    /// The controllers that could run.
-    pub registry: Registry,
-    /// Those that shall.
-    pub selection: Selection,
-    /// The merged settings.
-    pub settings: Effective,
-    /// The way to the API server.
-    pub clients: ClientBuilder,
-    /// The address of the API server, as people know it.
-    pub server: String,
-    /// The wall clock.
-    pub clock: Arc<dyn Clock>,
-    /// Where metrics are kept.
-    pub metrics: Arc<Metrics>,
-    /// Delays, names and jitter follow from it.
-    pub seed: u64,
-    /// The least delay before each controller's initialization; the delay is drawn in [it, 2 × it).
-    pub start_interval: Duration,
-    /// The least resync period; the period is drawn once in [it, 2 × it).
-    pub min_resync: Duration,
-    /// Values for controllers that know them.
-    pub extensions: Extensions,
+    registry: Registry,
+    selection: Selection,
+    settings: Effective,
+    clients: ClientBuilder,
+    /// The URL of the API server, for errors.
+    server: String,
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+    /// Delays, names and jitter derive from it.
+    seed: u64,
+    /// The least delay before each controller's initialization; the delay is drawn from [it, 2 × it).
+    start_interval: Duration,
+    /// The least resync period; the period is drawn once from [it, 2 × it).
+    min_resync: Duration,
+    extensions: Extensions,
 }
 
 /// The two requests to stop; either will do.
@@ -90,6 +86,17 @@ pub const GRACE: Duration = Duration::from_secs(10);
 pub const API_SERVER_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Manager {
+    /// The options of a manager of the controllers in `registry`, with their settings.
+    pub fn builder(registry: Registry, settings: Effective) -> ManagerBuilder {
+        ManagerBuilder::new(registry, settings)
+    }
+
+    /// The metrics of this manager and its controllers.
+    #[must_use]
+    pub const fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
     /// Starts every stage, runs until `stop`, and stops every stage.
     ///
     /// # Errors

@@ -1,0 +1,159 @@
+//! The options of a manager.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Uri;
+use kcm_config::Effective;
+
+use super::Manager;
+use crate::client::{ClientBuilder, Limits, UserAgent};
+use crate::clock::{Clock, SystemClock};
+use crate::controller::{ControllerDescriptor, Extensions, Registry, Selection};
+use crate::metrics::Metrics;
+
+/// Configures a [`Manager`]. Made by [`Manager::builder`]; [`build`](Self::build) takes the connection.
+///
+/// Every option has a default, so a caller names what differs: a host its limits and clock, a test its seed.
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct ManagerBuilder {
+    registry: Registry,
+    settings: Effective,
+    selection: Selection,
+    limits: Limits,
+    user_agent: UserAgent,
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+    seed: Option<u64>,
+    start_interval: Duration,
+    min_resync: Duration,
+    extensions: Extensions,
+}
+
+/// # Upstream
+/// The default of `--min-resync-period`.
+const MIN_RESYNC: Duration = Duration::from_hours(12);
+
+impl ManagerBuilder {
+    pub(super) fn new(registry: Registry, settings: Effective) -> Self {
+        Self {
+            registry,
+            settings,
+            selection: Selection::default(),
+            limits: Limits::default(),
+            user_agent: UserAgent::new("kube-controller-manager", concat!("v", env!("CARGO_PKG_VERSION")), ""),
+            clock: Arc::new(SystemClock),
+            metrics: Metrics::new(),
+            seed: None,
+            start_interval: Duration::ZERO,
+            min_resync: MIN_RESYNC,
+            extensions: Extensions::default(),
+        }
+    }
+
+    /// Runs the controllers that `selection` enables. The default is `*`: those that are on by default.
+    pub fn selection(self, selection: Selection) -> Self {
+        Self { selection, ..self }
+    }
+
+    /// Limits the requests of each identity. The default is upstream's, 20 a second with a burst of 30.
+    pub fn limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Sends this User-Agent, to which each identity appends its name.
+    pub fn user_agent(self, user_agent: UserAgent) -> Self {
+        Self { user_agent, ..self }
+    }
+
+    /// Takes wall time from `clock`. The default is the clock of the machine.
+    pub fn clock(self, clock: impl Clock) -> Self {
+        Self { clock: Arc::new(clock), ..self }
+    }
+
+    /// Records metrics in `metrics`. The default is a registry of the manager's own.
+    pub fn metrics(self, metrics: Arc<Metrics>) -> Self {
+        Self { metrics, ..self }
+    }
+
+    /// Derives delays, names and jitter from `seed`. The default is drawn from the clock and the process id, since
+    /// replicas that start together must not draw the same delays.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// Waits before each controller's initialization, for a duration drawn from [`interval`, 2 × `interval`). The
+    /// default is not to wait.
+    pub fn start_interval(self, interval: Duration) -> Self {
+        Self { start_interval: interval, ..self }
+    }
+
+    /// Resyncs caches at a period drawn once from [`period`, 2 × `period`). The default is upstream's, 12 hours.
+    pub fn min_resync(self, period: Duration) -> Self {
+        Self { min_resync: period, ..self }
+    }
+
+    /// Hands these values to the controllers that look for them.
+    pub fn extensions(self, extensions: Extensions) -> Self {
+        Self { extensions, ..self }
+    }
+
+    /// The settings of the manager.
+    #[must_use]
+    pub const fn settings(&self) -> &Effective {
+        &self.settings
+    }
+
+    /// The controllers that the selection enables, sorted by name. A feature gate may still keep one from starting.
+    pub fn enabled(&self) -> impl Iterator<Item = &ControllerDescriptor> {
+        self.registry.iter().filter(|controller| self.selection.enables(controller))
+    }
+
+    /// A manager that is ready to run against the API server that `client` reaches.
+    ///
+    /// `server` is the URL of that API server: it appears in errors, and its host and port as the label `host` of
+    /// request metrics.
+    #[must_use]
+    pub fn build(self, client: kube::Client, server: impl Into<String>) -> Manager {
+        let server = server.into();
+        let requests = self.metrics.requests_to(&host_of(&server));
+        let draw = || self.clock.now().as_microsecond().cast_unsigned() ^ u64::from(std::process::id());
+        Manager {
+            clients: ClientBuilder::with_metrics(client, self.user_agent, self.limits, requests),
+            server,
+            seed: self.seed.unwrap_or_else(draw),
+            registry: self.registry,
+            selection: self.selection,
+            settings: self.settings,
+            clock: self.clock,
+            metrics: self.metrics,
+            start_interval: self.start_interval,
+            min_resync: self.min_resync,
+            extensions: self.extensions,
+        }
+    }
+}
+
+/// Host and port of a URL; what is not a URL stands for itself.
+fn host_of(server: &str) -> String {
+    let url = server.parse::<Uri>().ok();
+    url.as_ref().and_then(Uri::authority).map_or_else(|| server.to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_metrics_name_the_host_and_port_of_the_server() {
+        for (server, host) in [
+            ("https://10.0.0.1:6443/", "10.0.0.1:6443"),
+            ("https://[::1]:6443/k8s", "[::1]:6443"),
+            ("sandbox:443", "sandbox:443"),
+            ("the sandbox", "the sandbox"),
+        ] {
+            assert_eq!(host_of(server), host);
+        }
+    }
+}
