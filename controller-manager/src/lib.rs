@@ -1,7 +1,6 @@
-//! The controller manager: command line and configuration file in, running controllers out.
+//! The controller manager as a program: command line and configuration file in, running controllers out.
 //!
-//! The binary `kube-controller-manager` is [`main`] with the built-in controllers. A host of one's own names the crates
-//! of its controllers and calls [`main`] too; with `default-features = false` it has those alone:
+//! A host is a `main` that names the crates of its controllers and calls [`main`]:
 //!
 //! ```no_run
 //! // use my_controller as _;
@@ -11,53 +10,51 @@
 //! }
 //! ```
 //!
+//! The binary `kube-controller-manager` is such a host, with the built-in controllers and the sub-command `sandbox`; its
+//! `main.rs` joins them. A host with sub-commands or values for its controllers builds a [`Host`].
+//!
+//! ```text
+//! words ──▶ host ──▶ settings ──▶ ManagerBuilder ──▶ run          without a sub-command
+//!             │                          │
+//!             └──▶ Subcommand ◀──────────┘           ──▶ Action   its rows, its operands, a manager to start
+//! ```
+//!
 //! # Guarantees
 //!
-//! - Everything that is wrong with flags, environment and file is reported at once; once each value is right in itself,
-//!   everything that is wrong with them together (controllers that nobody knows, limits that let nothing pass). Nothing
+//! - Everything that is wrong with flags, environment and file is reported at once; if each value is valid by itself,
+//!   everything that is wrong with them together (unknown controllers, limits that let nothing pass). Nothing
 //!   has been started then, and the process ends with code 1.
 //! - An API server that cannot be reached or used is reported in one sentence, and the process ends with code 2.
-//! - SIGTERM or SIGINT lets every reconcile in hand finish; a second one ends at once. The code is 0 then.
+//! - SIGTERM or SIGINT lets every reconcile that is being processed finish; a second one ends at once. The code is 0
+//!   then.
 //!
 //! # What it does not do yet
 //!
 //! There is no lease: `--leader-elect=true` is refused, and without the flag a warning says that only one replica may
 //! run. There is no HTTP server.
 
-mod command;
 mod exit;
+mod host;
 mod logs;
 mod moderation;
+mod output;
 mod run;
-#[cfg(feature = "sandbox")]
-mod sandbox;
+mod runtime;
+mod settings;
 mod signals;
+mod subcommand;
 mod upstream;
-
-// Naming the crate links it, and with it the built-in controllers.
-#[cfg(feature = "builtin")]
-use kcm_controllers as _;
 
 use std::process::ExitCode;
 
-use kcm_framework::Extensions;
-
 pub use exit::Exit;
-#[cfg(feature = "sandbox")]
-pub use sandbox::ROWS as SANDBOX_ROWS;
+pub use host::Host;
+pub use subcommand::{Action, Failure, Invocation, Subcommand};
 pub use upstream::UPSTREAM;
 
-/// Runs the controllers that are linked, as the command line says, until a signal.
+/// Runs the linked controllers as the command line says, until a signal: the `main` of a host without sub-commands of
+/// its own.
 #[must_use]
 pub fn main() -> ExitCode {
-    main_with(Extensions::default())
-}
-
-/// As [`main`], and hands `extensions` to the controllers of the host that know them.
-///
-/// A controller finds a value by its type:
-/// [`ControllerContext::extension`](kcm_framework::ControllerContext::extension).
-#[must_use]
-pub fn main_with(extensions: Extensions) -> ExitCode {
-    command::execute(std::env::args_os(), extensions).into()
+    Host::default().main()
 }

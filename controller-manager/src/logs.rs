@@ -36,7 +36,6 @@ pub(crate) fn print(verbosity: i32) {
 }
 
 /// Prints warnings and errors from now on, where the terminal belongs to something else.
-#[cfg(feature = "sandbox")]
 pub(crate) fn print_warnings() {
     set_up(Targets::new().with_default(Level::WARN));
 }

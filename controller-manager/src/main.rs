@@ -1,9 +1,40 @@
-//! The binary `kube-controller-manager`.
+//! The binary `kube-controller-manager`: the host with the built-in controllers and the sandbox.
+
+// Naming the crate links it, and with it the built-in controllers.
+use kcm_controller_manager::Host;
+#[cfg(feature = "builtin")]
+use kcm_controllers as _;
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> std::process::ExitCode {
-    kcm_controller_manager::main()
+    let host = Host::default();
+    #[cfg(feature = "sandbox")]
+    let host = host.subcommand(sandbox::SUBCOMMAND);
+    host.main()
+}
+
+#[cfg(feature = "sandbox")]
+mod sandbox {
+    use kcm_controller_manager::{Action, Exit, Failure, Invocation, Subcommand};
+    use kcm_sandbox_cli::{Command, Ended};
+
+    pub(crate) const SUBCOMMAND: Subcommand =
+        Subcommand { name: "sandbox", usages: kcm_sandbox_cli::USAGES, rows: kcm_sandbox_cli::ROWS, quiet: true, run };
+
+    fn run(Invocation { settings, manager }: Invocation) -> Result<Action, Vec<String>> {
+        Ok(match kcm_sandbox_cli::command(&settings, manager)? {
+            Command::Print(text) => Action::Print(text),
+            Command::Run(sandbox) => Action::Run(Box::new(|stop| {
+                Box::pin(async move {
+                    sandbox.run(stop).await.map_err(|ended| match ended {
+                        Ended::Refused(reasons) => Failure { exit: Exit::Refused, reasons },
+                        Ended::Failed(reasons) => Failure { exit: Exit::ApiServer, reasons },
+                    })
+                })
+            })),
+        })
+    }
 }

@@ -21,18 +21,26 @@ const ARROWS: &[(&str, &[&str])] = &[
             "kcm-config",
             "kcm-framework",
             "kcm-controllers",
-            "kcm-sandbox-apiserver",
-            "kcm-sandbox-listener",
-            "kcm-sandbox-cluster",
-            "kcm-sandbox-conformance",
+            "kcm-sandbox-cli",
         ],
     ),
     ("kcm-sandbox-apiserver", &["kcm-api"]),
     ("kcm-sandbox-listener", &["kcm-sandbox-apiserver"]),
     ("kcm-sandbox-cluster", &["kcm-api", "kcm-sandbox-apiserver"]),
     ("kcm-sandbox-conformance", &[]),
+    (
+        "kcm-sandbox-cli",
+        &[
+            "kcm-framework",
+            "kcm-config",
+            "kcm-sandbox-apiserver",
+            "kcm-sandbox-listener",
+            "kcm-sandbox-cluster",
+            "kcm-sandbox-conformance",
+        ],
+    ),
     ("kcm-example-hello", &["kcm-framework"]),
-    ("kcm-example-hello-host", &["kcm-controller-manager", "kcm-example-hello"]),
+    ("kcm-example-hello-host", &["kcm-controller-manager", "kcm-controllers", "kcm-example-hello"]),
 ];
 
 /// Crates that a layer must not see, whatever the way.

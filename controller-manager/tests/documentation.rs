@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kcm_config::{GateStage, Row, Table, gates, generic};
-use kcm_controller_manager::{SANDBOX_ROWS, UPSTREAM};
+use kcm_controller_manager::UPSTREAM;
+use kcm_controllers as _;
 use kcm_framework::Registry;
 
 fn root() -> PathBuf {
@@ -56,7 +57,7 @@ fn the_page_of_settings_has_every_row_and_gate() {
         writeln!(page, "| `{}` | {default} | {stage} |", gate.name).expect("a string takes everything");
     }
     check_generated("docs/configuration.md", "settings", &page);
-    let table = Table::new(SANDBOX_ROWS.iter().copied()).expect("the rows make a table");
+    let table = Table::new(kcm_sandbox_cli::ROWS.iter().copied()).expect("the rows make a table");
     check_generated("docs/configuration.md", "sandbox", &table.markdown());
 }
 

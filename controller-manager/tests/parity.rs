@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use kcm_controller_manager::UPSTREAM;
+use kcm_controllers as _;
 use kcm_framework::{Registry, Selection, StartGroup};
 
 /// A row of `data/controllers.tsv`.

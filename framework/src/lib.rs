@@ -41,6 +41,7 @@ pub mod clock;
 pub mod consistency;
 mod controller;
 pub mod discovery;
+mod error_chain;
 pub mod events;
 mod manager;
 mod metrics;
@@ -60,6 +61,7 @@ pub use controller::{
     AbsentController, BoxError, ControllerContext, ControllerDescriptor, Extensions, InitFunc, Registry, RegistryError,
     Running, Selection, SelectionError, StartGroup,
 };
+pub use error_chain::error_chain;
 pub use events::Recorder;
 pub use manager::{API_SERVER_PATIENCE, GRACE, Manager, ManagerBuilder, ManagerError, Stage, Stop};
 pub use metrics::Metrics;

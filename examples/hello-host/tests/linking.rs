@@ -1,8 +1,6 @@
 //! What is linked into which host, and that it runs.
 //!
-//! Alone (`cargo test -p kcm-example-hello-host`) the hosts have no built-in controllers. With the whole workspace they
-//! do, because cargo then builds the host library once, with the features that its own binary asks for; the tests hold
-//! in both cases.
+//! Only crates that a host names are linked: the host library brings no controllers.
 
 #[path = "../../../controller-manager/tests/support/mod.rs"]
 mod support;
@@ -16,14 +14,11 @@ const FORGOTTEN: &str = env!("CARGO_BIN_EXE_hello-forgotten");
 
 /// A setting of the plugin, and one of a built-in controller.
 const PLUGIN: &str = "--hello-greeting";
+#[cfg(feature = "builtin")]
 const BUILT_IN: &str = "--concurrent-replicaset-syncs";
 
 fn settings(program: &str) -> Ended {
     run(program, &["config", "effective"])
-}
-
-fn has_builtin() -> bool {
-    settings(HOST).stdout.contains(BUILT_IN)
 }
 
 #[test]
@@ -37,18 +32,11 @@ fn a_plugin_that_is_named_brings_its_settings() {
 
 #[test]
 fn a_plugin_that_is_never_named_registers_nothing() {
-    let settings = settings(FORGOTTEN);
-    if has_builtin() {
-        assert_eq!(settings.code, Some(0));
-        assert!(settings.stdout.contains(BUILT_IN));
-        assert!(!settings.stdout.contains(PLUGIN), "{}", settings.stdout);
-    } else {
-        assert_eq!(
-            settings.refusals(),
-            ["no controller is linked into this binary: a crate that is only a dependency is not linked; \
-              name it once in your main.rs, as in `use my_controller as _;`"]
-        );
-    }
+    assert_eq!(
+        settings(FORGOTTEN).refusals(),
+        ["no controller is linked into this binary: a crate that is only a dependency is not linked; \
+          name it once in your main.rs, as in `use my_controller as _;`"]
+    );
 }
 
 #[cfg(feature = "builtin")]
@@ -61,16 +49,14 @@ fn a_plugin_beside_the_built_in_controllers_brings_its_settings_too() {
 
 #[test]
 fn without_the_built_in_controllers_they_cannot_be_asked_for() {
-    if !has_builtin() {
-        assert_eq!(
-            run(HOST, &["--controllers=hello,replicaset,helo"]).refusals(),
-            [
-                "--controllers: the controller \"replicaset-controller\" is not part of this binary yet: \
-                 let another controller manager run it, and leave it out here",
-                "--controllers: \"helo\" is not in the list of known controllers; did you mean \"hello\"?",
-            ]
-        );
-    }
+    assert_eq!(
+        run(HOST, &["--controllers=hello,replicaset,helo"]).refusals(),
+        [
+            "--controllers: the controller \"replicaset-controller\" is not part of this binary yet: \
+             let another controller manager run it, and leave it out here",
+            "--controllers: \"helo\" is not in the list of known controllers; did you mean \"hello\"?",
+        ]
+    );
 }
 
 #[tokio::test]

@@ -114,7 +114,6 @@ impl ManagerBuilder {
     ///
     /// `server` is the URL of that API server: it appears in errors, and its host and port as the label `host` of
     /// request metrics.
-    #[must_use]
     pub fn build(self, client: kube::Client, server: impl Into<String>) -> Manager {
         let server = server.into();
         let requests = self.metrics.requests_to(&host_of(&server));

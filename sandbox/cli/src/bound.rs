@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kcm_framework::clock::{Clock as _, SystemClock};
-use kcm_framework::{Extensions, Metrics, Stop};
+use kcm_framework::{Metrics, Stop, error_chain};
 use kcm_sandbox_apiserver::{Sandbox, SandboxOptions};
 use kcm_sandbox_cluster::{Cluster, ClusterOptions};
 use kcm_sandbox_listener::{ListenOptions, Listener};
@@ -16,8 +16,7 @@ use super::plan::Plan;
 use super::screen::Screen;
 use super::socket::{self, Socket};
 use super::tour::{self, Tour};
-use super::{console, demo, kubeconfig, unattended};
-use crate::run::{self, Connection};
+use super::{console, demo, kubeconfig, unreconciled_kinds};
 
 /// A sandbox that is there, with all that it holds of the machine; nothing runs yet.
 pub(super) struct Bound {
@@ -54,10 +53,10 @@ impl Bound {
         let sandbox = Sandbox::new(SandboxOptions { start: now, seed, request_log: 0, ..SandboxOptions::default() });
         if options.run_controllers {
             // Where they do not, somebody else's may.
-            sandbox.unattended(unattended::without(&plan.controllers));
+            sandbox.unattended(unreconciled_kinds::without(&plan.controllers));
         }
         let listen = ListenOptions { address: options.address, ..ListenOptions::default() };
-        let listener = Listener::bind(&sandbox, listen).await.map_err(|error| one(run::sentence(&error)))?;
+        let listener = Listener::bind(&sandbox, listen).await.map_err(|error| one(error_chain(&error)))?;
         let (socket, socket_file) = options.socket.as_deref().map(Socket::bind).transpose().map_err(one)?.unzip();
         let loaded = load(&sandbox, options.load.clone()).await?;
         let kubeconfig = kubeconfig::File::write(&listener, &options.kubeconfig).await.map_err(one)?;
@@ -74,9 +73,9 @@ impl Bound {
     ///
     /// # Errors
     /// What failed.
-    pub(super) async fn run(self, extensions: Extensions, stop: &Stop) -> Result<(), Vec<String>> {
+    pub(super) async fn run(self, stop: &Stop) -> Result<(), Vec<String>> {
         let tour = self.tour();
-        let Self { plan: Plan { options, rules, config, .. }, sandbox, seed, listener, socket, files, .. } = self;
+        let Self { plan: Plan { options, rules, manager, .. }, sandbox, seed, listener, socket, files, .. } = self;
         let cluster = ClusterOptions { nodes: options.nodes, seed, rules, ..ClusterOptions::default() };
         let cluster = Arc::new(Cluster::start(&sandbox, cluster));
         let metrics = Metrics::new();
@@ -106,10 +105,10 @@ impl Bound {
             });
         }
         if options.run_controllers {
-            let connection = Connection::in_process(sandbox.client(), tour.server.clone(), metrics.clone());
-            let (stop, manager) = (stop.clone(), run::manager(config, connection, extensions));
+            let manager = manager.metrics(metrics.clone()).build(sandbox.client(), tour.server.clone());
+            let stop = stop.clone();
             parts.start("the controller manager", async move {
-                manager.run(stop).await.map_err(|error| run::sentence(&error))
+                manager.run(stop).await.map_err(|error| error_chain(&error))
             });
         }
 
@@ -129,7 +128,7 @@ impl Bound {
             () = stop.drain.cancelled() => if console::window().is_some() { console::say("\n") },
             () = console::closed() => {}
             failure = parts.failure() => failures.push(failure),
-            ended = person => failures.extend(ended.err().map(|error| run::sentence(&error))),
+            ended = person => failures.extend(ended.err().map(|error| error_chain(&error))),
         }
         stop.drain.cancel();
         failures.extend(parts.ended().await);
@@ -161,7 +160,7 @@ async fn save(sandbox: &Sandbox, folder: Option<PathBuf>) -> Result<(), String> 
     match tokio::task::spawn_blocking(move || sandbox.save(&folder)).await {
         Ok(Ok(1)) => console::say(&format!("Saved 1 manifest in {place}.\n")),
         Ok(Ok(count)) => console::say(&format!("Saved {count} manifests in {place}.\n")),
-        Ok(Err(error)) => return Err(run::sentence(&error)),
+        Ok(Err(error)) => return Err(error_chain(&error)),
         Err(_) => return Err("--save: writing manifests made this program panic, which is a bug of it".to_owned()),
     }
     Ok(())

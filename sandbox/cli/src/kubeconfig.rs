@@ -10,8 +10,6 @@ use kube::config::Kubeconfig;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::run;
-
 /// How long a sandbox of this machine may take to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -34,7 +32,7 @@ impl File {
                 path.display()
             ));
         }
-        listener.write_kubeconfig(path).map_err(|error| run::sentence(&error))?;
+        listener.write_kubeconfig(path).map_err(|error| kcm_framework::error_chain(&error))?;
         Ok(Self { path: path.to_owned(), text: listener.kubeconfig() })
     }
 }

@@ -1,25 +1,26 @@
-//! `sandbox`: a whole cluster in this process, to try things in.
+//! The sub-command `sandbox`: a whole cluster in this process, to try things in.
 //!
 //! ```text
-//! kubectl ──HTTPS──▶ listener ──▶ API server ◀── nodes, scheduler, collectors
+//! kubectl ──HTTPS──▶ listener ──▶ API server ◀── nodes, scheduler, garbage collector
 //!                                   ▲    ▲
 //!                 controllers ──────┘    └────── demo
 //! ```
 //!
-//! The controllers are those of the binary, run as they run everywhere; only their client reaches the API server
-//! without a socket.
+//! The controllers are those of the host, run as they run everywhere; only their client reaches the API server without a
+//! socket. The host hands over a [`ManagerBuilder`], so this crate knows no host, and a host needs three names of this
+//! crate: [`USAGES`], [`ROWS`] and [`command`].
 //!
 //! ```text
-//! flags ──▶ Plan ──▶ Bound ──▶ running      plan, bound: what can be refused, is, before anything runs
-//!   rows            kubeconfig  parts       parts: what runs, and what is told when one of it fails
-//!                   socket      tour, console, demo: what people see and type
+//! flags ──▶ Plan ──▶ Bound ──▶ running      plan, bound: everything that can be refused is refused before anything runs
+//!   rows            kubeconfig  parts       parts: the tasks, and the reason when one of them fails
+//!                   socket      tour, console, demo: what people read and type
 //! ```
 //!
 //! # Guarantees
 //!
-//! - What is refused leaves nothing behind, and takes nothing away from a sandbox that runs already.
-//! - However it ends, short of being killed, its kubeconfig and its socket are gone; those of another sandbox stay.
-//! - A part that fails or panics ends the whole with code 2 and a sentence.
+//! - A refused start leaves nothing behind, and takes nothing away from a sandbox that runs already.
+//! - However it ends, short of SIGKILL, its kubeconfig and its socket are removed; those of another sandbox stay.
+//! - A part that fails or panics ends the whole with [`Ended::Failed`] and a reason.
 
 mod bound;
 mod console;
@@ -31,28 +32,62 @@ mod rows;
 mod screen;
 mod socket;
 mod tour;
-mod unattended;
+mod unreconciled_kinds;
 
-use std::ffi::OsString;
-
-use kcm_config::{Effective, Initial, Origin};
-use kcm_framework::{Extensions, Registry, Stop};
+use kcm_config::Effective;
+use kcm_framework::{ManagerBuilder, Stop};
 use kcm_sandbox_conformance as scenarios;
-
-use crate::command::{print, refuse};
-use crate::signals::Signals;
-use crate::{Exit, logs, run};
 
 use bound::Bound;
 use plan::Plan;
 use rows::Options;
 pub use rows::ROWS;
 
-/// The word that sends a command to a sandbox that runs.
-pub(crate) const TELL: &str = "tell";
+/// What follows the name of the program in the help, a line each.
+pub const USAGES: &[&str] = &["sandbox [FLAGS]", "sandbox tell COMMAND"];
 
-/// Why `sandbox` with a word behind it means nothing, unless the word is [`TELL`].
-pub(crate) fn unknown_word(word: &str) -> String {
+/// The operand that sends a command to a running sandbox.
+const TELL: &str = "tell";
+
+/// What the command line asks for.
+pub enum Command {
+    /// Print this text.
+    Print(String),
+    /// Run a sandbox.
+    Run(Box<Sandbox>),
+}
+
+/// A sandbox whose settings are accepted.
+pub struct Sandbox(Plan);
+
+/// Why a sandbox ended other than by being stopped; every reason is a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// It could not start, and nothing is left of it.
+    Refused(Vec<String>),
+    /// A part of it failed while it ran.
+    Failed(Vec<String>),
+}
+
+/// Checks the operands and settings of `sandbox`. Sends a command where the operands are `tell COMMAND`.
+///
+/// `manager` is what starts the controllers, or every reason why the host cannot configure them.
+///
+/// # Errors
+/// Every reason for not starting, those of `manager` included.
+pub fn command(settings: &Effective, manager: Result<ManagerBuilder, Vec<String>>) -> Result<Command, Vec<String>> {
+    match settings.operands() {
+        [] if settings.get("differences").unwrap_or(false) => {
+            Ok(Command::Print(tour::differences(&scenarios::differences())))
+        }
+        [] => Ok(Command::Run(Box::new(Sandbox(Plan::check(settings, manager)?)))),
+        [word, command @ ..] if word == TELL => tell(settings, &command.join(" ")).map(Command::Print),
+        [word, ..] => Err(vec![unknown_operand(word)]),
+    }
+}
+
+/// The error for an operand that is not [`TELL`].
+fn unknown_operand(word: &str) -> String {
     let flags = ROWS.iter().map(|row| (row.flag, format!("--{}", row.flag)));
     let known = flags.chain([(TELL, format!("sandbox {TELL}"))]);
     let near = known.map(|(name, meant)| (strsim::damerau_levenshtein(word, name), meant)).min();
@@ -61,132 +96,60 @@ pub(crate) fn unknown_word(word: &str) -> String {
     format!("sandbox {word}: give `sandbox` to start one, or `sandbox {TELL} COMMAND` to command its nodes{near}")
 }
 
-/// Splits the arguments of `sandbox tell` into flags and the command, which begins at the first word.
-pub(crate) fn command_of(mut arguments: Vec<OsString>) -> (Vec<OsString>, String) {
-    let is_flag = |word: &OsString| word.to_string_lossy().starts_with('-');
-    let takes_next = |word: &OsString| {
-        ROWS.iter().any(|row| *word == *format!("--{}", row.flag) && !matches!(row.initial, Initial::Bool(_)))
-    };
-    let mut words = 0;
-    while let Some(flag) = arguments.get(words).filter(|word| is_flag(word)) {
-        words += if takes_next(flag) { 2 } else { 1 };
-    }
-    let command = arguments.split_off(words.min(arguments.len()));
-    let (late, command): (Vec<OsString>, Vec<OsString>) = command.into_iter().partition(is_flag);
-    arguments.extend(late);
-    let command: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    (arguments, command.join(" "))
-}
-
-/// Sends a command to a sandbox that runs, and prints its answer.
-pub(crate) fn tell(settings: &Effective, command: &str) -> Exit {
-    let socket = match Options::read(settings) {
-        Ok(options) => options.socket,
-        Err(reasons) => return refuse(&reasons),
-    };
-    let Some(socket) = socket else {
-        return refuse(&["--socket is empty: name the socket of the sandbox that shall hear this"]);
+/// Sends a command to a running sandbox and returns its answer.
+fn tell(settings: &Effective, command: &str) -> Result<String, Vec<String>> {
+    let Some(socket) = Options::read(settings)?.socket else {
+        return Err(vec!["--socket is empty: name the socket of the sandbox that the command is for".to_owned()]);
     };
     if command.is_empty() {
-        return refuse(&["sandbox tell: no command is given; `sandbox tell help` lists them"]);
+        return Err(vec!["sandbox tell: no command is given; `sandbox tell help` lists them".to_owned()]);
     }
-    match socket::ask(&socket, command) {
-        Ok(answer) => match answer.strip_prefix(console::ERROR) {
-            Some(reason) => refuse(&[reason.trim_end()]),
-            None => print(&answer),
-        },
-        Err(reason) => refuse(&[reason]),
+    let answer = socket::ask(&socket, command).map_err(|reason| vec![reason])?;
+    match answer.strip_prefix(console::ERROR) {
+        Some(reason) => Err(vec![reason.trim_end().to_owned()]),
+        None => Ok(answer),
     }
 }
 
-/// Runs a sandbox until it is told to stop.
-pub(crate) fn start(registry: Registry, settings: Effective, extensions: Extensions) -> Exit {
-    if settings.get("differences").unwrap_or(false) {
-        return print(&tour::differences(&scenarios::differences()));
-    }
-    let plan = match Plan::check(registry, settings) {
-        Ok(plan) => plan,
-        Err(reasons) => return refuse(&reasons),
-    };
-    // The terminal belongs to the tour: it gets warnings, and more only where somebody asked.
-    if plan.config.origin("v") == Some(&Origin::Default) {
-        logs::print_warnings();
-    } else {
-        logs::print(plan.config.verbosity());
-    }
-    plan.config.warn_of_what_is_ignored();
-    run::on_runtime(&mut run::one_thread(), until_signals(plan, extensions))
-}
-
-async fn until_signals(plan: Plan, extensions: Extensions) -> Exit {
-    let signals = match Signals::catch() {
-        Ok(signals) => signals,
-        Err(error) => return refuse(&[format!("cannot catch signals: {error}")]),
-    };
-    let stop = Stop::default();
-    let saves = plan.options.save.is_some();
-    tokio::select! {
-        never = signals.pass_to(stop.clone()) => match never {},
-        () = stop.abort.cancelled() => {
-            if saves {
-                return fail(&["ended at once, as a second signal asked: not everything was saved".to_owned()]);
+impl Sandbox {
+    /// Runs until `stop`, the end of the demo, or the failure of a part.
+    ///
+    /// # Errors
+    /// Why it could not start, or what failed.
+    pub async fn run(self, stop: Stop) -> Result<(), Ended> {
+        let saves = self.0.options.save.is_some();
+        tokio::select! {
+            () = stop.abort.cancelled() => {
+                if saves {
+                    let reason = "ended at once, as a second signal asked: not everything was saved";
+                    return Err(Ended::Failed(vec![reason.to_owned()]));
+                }
+                Ok(())
             }
-            Exit::Stopped
+            ended = live(self.0, &stop) => ended,
         }
-        exit = live(plan, extensions, &stop) => exit,
     }
 }
 
-async fn live(plan: Plan, extensions: Extensions, stop: &Stop) -> Exit {
+async fn live(plan: Plan, stop: &Stop) -> Result<(), Ended> {
     let bound = tokio::select! {
-        bound = Bound::bind(plan) => bound,
-        // Nothing runs yet, and what was made goes with the future.
-        () = stop.drain.cancelled() => return Exit::Stopped,
+        bound = Bound::bind(plan) => bound.map_err(Ended::Refused)?,
+        // Nothing runs yet, and what was made is dropped with the future.
+        () = stop.drain.cancelled() => return Ok(()),
     };
-    let bound = match bound {
-        Ok(bound) => bound,
-        Err(reasons) => return refuse(&reasons),
-    };
-    match bound.run(extensions, stop).await {
-        Ok(()) => Exit::Stopped,
-        Err(reasons) => fail(&reasons),
-    }
-}
-
-/// Prints why a sandbox ended that had started.
-fn fail(reasons: &[String]) -> Exit {
-    refuse(reasons);
-    Exit::ApiServer
+    bound.run(stop).await.map_err(Ended::Failed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(words: &[&str]) -> (Vec<OsString>, String) {
-        command_of(words.iter().map(OsString::from).collect())
-    }
-
     #[test]
-    fn a_command_is_what_is_not_a_flag() {
-        for words in [
-            &["--socket=/tmp/s", "stop", "node-1"][..],
-            &["stop", "--socket=/tmp/s", "node-1"],
-            &["stop", "node-1", "--socket=/tmp/s"],
-        ] {
-            assert_eq!(told(words), (vec!["--socket=/tmp/s".into()], "stop node-1".to_owned()), "{words:?}");
-        }
-        assert_eq!(told(&["--socket", "/tmp/s", "nodes"]), (vec!["--socket".into(), "/tmp/s".into()], "nodes".into()));
-        assert_eq!(told(&["--demo", "nodes"]), (vec!["--demo".into()], "nodes".to_owned()));
-        assert_eq!(told(&["--socket"]), (vec!["--socket".into()], String::new()));
-    }
-
-    #[test]
-    fn a_word_that_nobody_knows_is_told_what_is_near() {
+    fn an_unknown_operand_is_refused_with_the_nearest_flag_or_command() {
         for (word, near) in
             [("tel", Some("`sandbox tell`?")), ("dmeo", Some("`--demo`?")), ("start", None), ("kubectl", None)]
         {
-            let text = unknown_word(word);
+            let text = unknown_operand(word);
             assert_eq!(text.split_once("did you mean ").map(|(_, near)| near), near, "{text}");
         }
     }

@@ -4,19 +4,19 @@ use std::fs;
 use std::path::Path;
 
 use kcm_config::{Effective, Origin};
-use kcm_framework::Registry;
+use kcm_framework::ManagerBuilder;
+use kcm_framework::client::Limits;
 use kcm_sandbox_cluster::PodRules;
 
 use super::demo;
 use super::rows::Options;
-use crate::run::Config;
 
 /// Checked settings; nothing of the machine has been touched but the files that are read.
 pub(super) struct Plan {
     pub(super) options: Options,
     pub(super) rules: PodRules,
-    pub(super) config: Config,
-    /// The controllers that will run.
+    pub(super) manager: ManagerBuilder,
+    /// The names of the controllers that will run.
     pub(super) controllers: Vec<String>,
 }
 
@@ -25,29 +25,45 @@ impl Plan {
     ///
     /// # Errors
     /// Every reason for not starting.
-    pub(super) fn check(registry: Registry, settings: Effective) -> Result<Self, Vec<String>> {
+    pub(super) fn check(
+        settings: &Effective,
+        manager: Result<ManagerBuilder, Vec<String>>,
+    ) -> Result<Self, Vec<String>> {
         let mut reasons = Vec::new();
         let mut told = |result: Result<(), Vec<String>>| reasons.extend(result.err().into_iter().flatten());
-        let options = Options::read(&settings);
+        let options = Options::read(settings);
         let rules = options.as_ref().ok().map_or_else(|| Ok(PodRules::default()), pod_rules);
-        told(check_kubeconfig(&settings).map_err(|reason| vec![reason]));
-        let config = Config::check(registry, settings);
-        if let (Ok(options), Ok(config)) = (&options, &config) {
-            told(check_demo(options, &config.controllers()));
+        told(check_kubeconfig(settings).map_err(|reason| vec![reason]));
+        if let (Ok(options), Ok(manager)) = (&options, &manager) {
+            told(check_demo(options, &controllers(manager)));
         }
-        match (options, rules, config) {
-            (Ok(options), Ok(rules), Ok(config)) if reasons.is_empty() => {
-                let controllers = if options.run_controllers { config.controllers() } else { Vec::new() };
-                Ok(Self { options, rules, config: config.unlimited(), controllers })
+        match (options, rules, manager) {
+            (Ok(options), Ok(rules), Ok(manager)) if reasons.is_empty() => {
+                let controllers = if options.run_controllers { controllers(&manager) } else { Vec::new() };
+                Ok(Self { options, rules, manager: without_default_limits(manager), controllers })
             }
-            (options, rules, config) => {
+            (options, rules, manager) => {
                 let mut all = options.err().unwrap_or_default();
                 all.extend(rules.err());
                 all.extend(reasons);
-                all.extend(config.err().into_iter().flatten());
+                all.extend(manager.err().into_iter().flatten());
                 Err(all)
             }
         }
+    }
+}
+
+/// The names of the controllers that the manager would run.
+fn controllers(manager: &ManagerBuilder) -> Vec<String> {
+    manager.enabled().map(|controller| controller.name().to_string()).collect()
+}
+
+/// Lifts the default limit on requests: there is no server outside of this process to protect.
+fn without_default_limits(manager: ManagerBuilder) -> ManagerBuilder {
+    if manager.settings().origin("kube-api-qps") == Some(&Origin::Default) {
+        manager.limits(Limits::UNLIMITED)
+    } else {
+        manager
     }
 }
 

@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn all_controllers_of_upstream_fit_into_the_window() {
-        let controllers = crate::UPSTREAM.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let controllers = kcm_controller_manager::UPSTREAM.iter().map(|(name, _)| (*name).to_owned()).collect();
         let text = Tour { controllers, ..tour() }.text();
         assert!(is_narrow(&text), "{text}");
         assert!(text.contains("\n               certificatesigningrequest-approving-controller,"), "{text}");

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::picture::{Deployment, Happening, Picture, PodState, ReplicaSet};
 use super::script::Step;
-use crate::sandbox::screen::{HEIGHT, Screen, WIDTH};
+use crate::screen::{HEIGHT, Screen, WIDTH};
 
 /// The longest bar.
 const BAR: u64 = 30;

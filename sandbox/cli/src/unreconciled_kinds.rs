@@ -33,8 +33,9 @@ pub(super) fn without(controllers: &[String]) -> impl Iterator<Item = Resource> 
 
 #[cfg(test)]
 mod tests {
+    use kcm_controller_manager::UPSTREAM;
+
     use super::*;
-    use crate::upstream;
 
     #[test]
     fn a_kind_is_attended_to_while_its_controller_runs() {
@@ -47,7 +48,7 @@ mod tests {
     #[test]
     fn controllers_are_called_as_they_are_called_everywhere() {
         for (controller, _) in KINDS {
-            assert!(upstream::UPSTREAM.iter().any(|(name, _)| *name == controller), "{controller}");
+            assert!(UPSTREAM.iter().any(|(name, _)| *name == controller), "{controller}");
         }
     }
 }

@@ -1,0 +1,145 @@
+//! From the words of the command line to what the process does.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::ExitCode;
+
+use kcm_config::{Effective, Outcome, Row, Sources, Table, gates, generic};
+use kcm_framework::{Extensions, Registry};
+
+use crate::output::{print, refuse};
+use crate::runtime::WakeUps;
+use crate::settings::{is_default, verbosity};
+use crate::subcommand::{Action, CONFIG, Invocation, Subcommand};
+use crate::{Exit, logs, run, runtime, settings};
+
+/// What the help says after the flags.
+const SOURCES: &str = "\
+Every flag is also a variable, KCM_KUBE_API_QPS for --kube-api-qps, and most are a key of the configuration file.
+Flags override variables, and variables the file.";
+
+/// A controller manager as a program: the linked controllers, the sub-commands, and values for the controllers.
+#[derive(Debug, Clone)]
+#[must_use = "a host does nothing until `main`"]
+pub struct Host {
+    subcommands: Vec<Subcommand>,
+    extensions: Extensions,
+}
+
+impl Default for Host {
+    /// A host whose only sub-command is `config`.
+    fn default() -> Self {
+        Self { subcommands: vec![CONFIG], extensions: Extensions::default() }
+    }
+}
+
+impl Host {
+    /// Adds a sub-command.
+    pub fn subcommand(mut self, subcommand: Subcommand) -> Self {
+        self.subcommands.push(subcommand);
+        self
+    }
+
+    /// Hands `extensions` to the controllers that look for them.
+    ///
+    /// A controller finds a value by its type:
+    /// [`ControllerContext::extension`](kcm_framework::ControllerContext::extension).
+    pub fn extensions(self, extensions: Extensions) -> Self {
+        Self { extensions, ..self }
+    }
+
+    /// Does what the command line of this process says, until it is done or a signal ends it.
+    #[must_use]
+    pub fn main(self) -> ExitCode {
+        self.execute(std::env::args_os()).into()
+    }
+
+    /// The first of `words` is the name of the program.
+    fn execute(self, words: impl IntoIterator<Item = OsString>) -> Exit {
+        let mut words = words.into_iter();
+        let program = words.next().unwrap_or_default();
+        let mut arguments: Vec<OsString> = words.collect();
+        let subcommand = self.named_by(&arguments);
+        if subcommand.is_some() {
+            arguments.remove(0);
+        }
+        let (registry, table) = match linked(subcommand.map_or(&[], |subcommand| subcommand.rows)) {
+            Ok(linked) => linked,
+            Err(reasons) => return refuse(&reasons),
+        };
+        let mut sources = Sources::of_process(arguments);
+        if subcommand.is_some() {
+            sources = sources.with_operands();
+        }
+        let settings = match table.load(&sources) {
+            Ok(Outcome::Help) => return print(&self.help(&table, &program)),
+            Ok(Outcome::Settings(settings)) => *settings,
+            Err(errors) => return refuse(&errors.0),
+        };
+        match subcommand {
+            None => start(registry, settings, self.extensions),
+            Some(subcommand) => start_subcommand(&subcommand, registry, settings, self.extensions),
+        }
+    }
+
+    fn named_by(&self, arguments: &[OsString]) -> Option<Subcommand> {
+        let first = arguments.first()?;
+        self.subcommands.iter().find(|subcommand| first == subcommand.name).copied()
+    }
+
+    fn help(&self, table: &Table, program: &OsStr) -> String {
+        let program = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
+        let usages = self.subcommands.iter().flat_map(|subcommand| subcommand.usages.iter().copied());
+        let usages: Vec<String> =
+            std::iter::once("[FLAGS]").chain(usages).map(|usage| format!("{program} {usage}")).collect();
+        let usage = usages.join("\n       ");
+        let mut command = table.command("kube-controller-manager").override_usage(usage).after_help(SOURCES);
+        command.render_help().to_string()
+    }
+}
+
+/// The controllers that are linked, and the table of their settings, the manager's own and `rows`.
+fn linked(rows: &[Row]) -> Result<(Registry, Table), Vec<String>> {
+    let registry = Registry::linked().map_err(|errors| messages(&errors))?;
+    let of_controllers = registry.iter().flat_map(|controller| controller.rows().iter().copied());
+    let rows: Vec<Row> = generic::ROWS.iter().copied().chain(of_controllers).chain(rows.iter().copied()).collect();
+    let table = Table::with_gates(rows, gates::KNOWN.iter().copied()).map_err(|errors| messages(&errors.0))?;
+    Ok((registry, table))
+}
+
+fn start(registry: Registry, settings: Effective, extensions: Extensions) -> Exit {
+    let configured = match settings::configure(registry, settings, extensions) {
+        Ok(configured) => configured,
+        Err(reasons) => return refuse(&reasons),
+    };
+    let settings = configured.manager.settings();
+    logs::print(verbosity(settings).unwrap_or_default());
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "Starting");
+    run::warn(settings.notices());
+    if is_default(settings, "leader-elect") {
+        run::warn_of_missing_lease();
+    }
+    runtime::run(WakeUps::Moderated, |stop| run::run(configured, stop))
+}
+
+fn start_subcommand(subcommand: &Subcommand, registry: Registry, settings: Effective, extensions: Extensions) -> Exit {
+    let manager = settings::configure(registry, settings.clone(), extensions).map(|configured| configured.manager);
+    let verbosity = verbosity(&settings);
+    let notices = settings.notices().to_vec();
+    match (subcommand.run)(Invocation { settings, manager }) {
+        Err(reasons) => refuse(&reasons),
+        Ok(Action::Print(text)) => print(&text),
+        Ok(Action::Run(program)) => {
+            match verbosity {
+                None if subcommand.quiet => logs::print_warnings(),
+                _ => logs::print(verbosity.unwrap_or_default()),
+            }
+            run::warn(&notices);
+            runtime::run(WakeUps::Immediate, program)
+        }
+    }
+}
+
+fn messages(reasons: &[impl ToString]) -> Vec<String> {
+    reasons.iter().map(ToString::to_string).collect()
+}

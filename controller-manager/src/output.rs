@@ -1,0 +1,28 @@
+//! What the process prints: results on standard output, reasons on standard error.
+
+use std::io::{self, Write};
+
+use crate::Exit;
+
+/// Prints every reason for not starting.
+pub(crate) fn refuse(reasons: &[impl ToString]) -> Exit {
+    fail(Exit::Refused, reasons)
+}
+
+/// Prints every reason of a failure.
+pub(crate) fn fail(exit: Exit, reasons: &[impl ToString]) -> Exit {
+    let lines: Vec<String> = reasons.iter().map(|reason| format!("error: {}\n", reason.to_string())).collect();
+    // If standard error is closed, the exit code is all that can be reported.
+    drop(io::stderr().write_all(lines.concat().as_bytes()));
+    exit
+}
+
+/// Prints a result.
+pub(crate) fn print(text: &str) -> Exit {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // A reader that closes its end early, such as `head`, is not a failure.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => refuse(&[format!("cannot print: {error}")]),
+        Ok(()) | Err(_) => Exit::Stopped,
+    }
+}

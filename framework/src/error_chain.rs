@@ -1,0 +1,28 @@
+//! An error with its causes, as one line.
+
+use std::error::Error;
+
+/// The message of `error`, followed by those of its sources, separated by colons.
+///
+/// Messages of this workspace do not repeat their source, so a chain is printed whole, once, where it leaves the program.
+#[must_use]
+pub fn error_chain(error: &dyn Error) -> String {
+    let sources = std::iter::successors(error.source(), |&source| source.source());
+    sources.fold(error.to_string(), |chain, source| format!("{chain}: {source}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read the file")]
+    struct Outer(#[source] std::fmt::Error);
+
+    #[test]
+    fn each_source_is_printed_once_after_what_it_caused() {
+        let inner = std::fmt::Error;
+        assert_eq!(error_chain(&Outer(inner)), format!("cannot read the file: {inner}"));
+        assert_eq!(error_chain(&inner), inner.to_string());
+    }
+}
