@@ -39,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "kcm-sandbox-conformance",
         ],
     ),
+    ("kcm-testing", &["kcm-framework", "kcm-sandbox-apiserver"]),
     ("kcm-example-hello", &["kcm-framework"]),
     ("kcm-example-hello-host", &["kcm-controller-manager", "kcm-controllers", "kcm-example-hello"]),
 ];

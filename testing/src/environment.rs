@@ -1,0 +1,145 @@
+//! What a test starts with.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use kcm_framework::config::{Effective, Initial, Outcome, Row, Sources, Table};
+use kcm_framework::{ControllerDescriptor, Extensions, Registry, Selection};
+use kcm_sandbox_apiserver::{Resource, Sandbox, SandboxOptions};
+use serde_json::Value;
+
+use crate::TestCluster;
+
+/// The options of a [`TestCluster`]: controllers, settings, and what the API server holds before they start.
+#[must_use = "an environment does nothing until `start`"]
+pub struct TestEnvironment {
+    pub(crate) controllers: Vec<ControllerDescriptor>,
+    pub(crate) selection: Vec<String>,
+    arguments: Vec<String>,
+    variables: Vec<(String, String)>,
+    file: Option<String>,
+    pub(crate) options: SandboxOptions,
+    preparations: Vec<Preparation>,
+    pub(crate) extensions: Extensions,
+    pub(crate) allowed_errors: Vec<String>,
+}
+
+/// Changes the API server before the manager starts.
+type Preparation = Box<dyn FnOnce(&Sandbox)>;
+
+/// The flag with which a host names the configuration file.
+const CONFIG: Row = Row::new("config", "Misc", Initial::String("")).help("The configuration file.");
+
+/// The configuration file of a test; nothing of that name is on disk.
+const FILE: &str = "config.yaml";
+
+/// The wall time at which a test begins.
+const START: &str = "2026-01-02T12:00:00Z";
+
+impl TestEnvironment {
+    /// An environment with these controllers, all with their default settings.
+    pub fn new(controllers: impl IntoIterator<Item = ControllerDescriptor>) -> Self {
+        let start: Timestamp = START.parse().expect("the constant is a time");
+        Self {
+            controllers: controllers.into_iter().collect(),
+            selection: vec!["*".to_owned()],
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            file: None,
+            options: SandboxOptions { start, seed: 1, ..SandboxOptions::default() },
+            preparations: Vec::new(),
+            extensions: Extensions::default(),
+            allowed_errors: Vec::new(),
+        }
+    }
+
+    /// Runs what this list enables, read as `--controllers`. The default is `*`.
+    pub fn select(self, items: &[&str]) -> Self {
+        Self { selection: items.iter().map(ToString::to_string).collect(), ..self }
+    }
+
+    /// Adds arguments of the command line, for the settings of the controllers.
+    pub fn arguments(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Sets an environment variable, for the settings of the controllers.
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Gives the text of a configuration file.
+    pub fn configuration(self, text: &str) -> Self {
+        Self { file: Some(text.to_owned()), ..self }
+    }
+
+    /// Creates a namespace before the manager starts.
+    pub fn namespace(self, name: &'static str) -> Self {
+        self.prepare(move |sandbox| drop(sandbox.create_namespace(name).expect("the namespace must be new")))
+    }
+
+    /// Creates an object before the manager starts.
+    pub fn object(self, resource: Resource, object: Value) -> Self {
+        self.prepare(move |sandbox| drop(sandbox.create(&resource, object).expect("the object must be accepted")))
+    }
+
+    /// Prepares the API server before the manager starts: resources, objects, faults. In the order of the calls.
+    pub fn prepare(mut self, preparation: impl FnOnce(&Sandbox) + 'static) -> Self {
+        self.preparations.push(Box::new(preparation));
+        self
+    }
+
+    /// Starts the API server with these options.
+    pub fn sandbox_options(self, options: SandboxOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Hands these values to the controllers that look for them.
+    pub fn extensions(self, extensions: Extensions) -> Self {
+        Self { extensions, ..self }
+    }
+
+    /// Announces that the manager logs errors whose line contains `text`: they do not fail the test.
+    pub fn allow_error(mut self, text: &str) -> Self {
+        self.allowed_errors.push(text.to_owned());
+        self
+    }
+
+    /// Starts the API server, prepares it, and starts the manager on it.
+    ///
+    /// # Panics
+    /// If descriptors, settings or preparations are refused, and outside of a current-thread tokio runtime.
+    #[expect(clippy::unused_async, reason = "it must be called within a runtime, and may wait for one in future")]
+    pub async fn start(mut self) -> TestCluster {
+        let sandbox = Sandbox::new(self.options);
+        for prepare in std::mem::take(&mut self.preparations) {
+            prepare(&sandbox);
+        }
+        TestCluster::start(sandbox, self)
+    }
+
+    pub(crate) fn registry(&self) -> Registry {
+        Registry::of(self.controllers.iter().copied()).unwrap_or_else(|errors| panic!("descriptors: {errors:?}"))
+    }
+
+    pub(crate) fn selection(&self, registry: &Registry) -> Selection {
+        let selection = Selection::parse(self.selection.iter().map(String::as_str), registry, &[]);
+        selection.unwrap_or_else(|errors| panic!("controllers: {errors:?}"))
+    }
+
+    pub(crate) fn settings(&self) -> Effective {
+        let rows = self.controllers.iter().flat_map(|controller| controller.rows().iter().copied());
+        let table = Table::new(rows.chain([CONFIG])).unwrap_or_else(|errors| panic!("rows: {errors}"));
+        let mut sources = Sources::default().arguments(&self.arguments).variables(self.variables.iter().cloned());
+        if let Some(text) = &self.file {
+            sources = sources.arguments([format!("--config={FILE}")]).file(PathBuf::from(FILE), text.as_bytes());
+        }
+        match table.load(&sources) {
+            Ok(Outcome::Settings(settings)) => *settings,
+            Ok(Outcome::Help) => panic!("the arguments of a test must not ask for help"),
+            Err(errors) => panic!("settings: {errors}"),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A scenario with the manager killed after each single write.
+
+use crate::{TestCluster, TestEnvironment};
+
+/// Plays a scenario once as it is, and then once for each write of the manager, with the manager killed when that write
+/// has taken effect and before its answer arrives. Returns how many writes there were.
+///
+/// A new manager starts at once, as under a kubelet. The scenario drives the cluster and asserts its end, as in any
+/// test; it sees no difference but the time that a restart takes. Events are not counted as writes: losing one is
+/// allowed.
+///
+/// # Panics
+/// If an assertion of the scenario fails; the message is preceded by a line that names the write. If the manager writes
+/// nothing, or a run has fewer writes than the first one, since then nothing was killed.
+pub async fn kill_after_each_write(
+    environment: impl Fn() -> TestEnvironment,
+    scenario: impl AsyncFn(&TestCluster),
+) -> usize {
+    let cluster = environment().start().await;
+    scenario(&cluster).await;
+    let writes = cluster.writes().accepted();
+    drop(cluster);
+    assert!(writes > 0, "the manager writes nothing in this scenario, so there is nothing to kill it after");
+    for number in 1..=writes {
+        let cluster = environment().start().await;
+        cluster.writes().kill_after(number);
+        let named = OnPanic { number, writes };
+        scenario(&cluster).await;
+        assert_eq!(cluster.managers_started(), 2, "write {number} of {writes} was never sent");
+        drop(named);
+    }
+    writes
+}
+
+/// Names the write if the scenario panics.
+struct OnPanic {
+    number: usize,
+    writes: usize,
+}
+
+impl Drop for OnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            #[expect(clippy::print_stderr, reason = "the test harness shows it beside the message of the panic")]
+            {
+                eprintln!("the manager was killed after write {} of {}", self.number, self.writes);
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A test environment for controllers: an API server in the process, a manager with chosen controllers on it, and time
+//! that the test moves.
+//!
+//! For those who know controller-runtime: what envtest does with binaries of kube-apiserver and etcd, this crate does in
+//! the test's own process, in milliseconds and without anything installed; and it does what envtest cannot, because
+//! clock, connection and process lie in its hands: an hour passes at once, an answer gets lost on request, and a manager
+//! dies after each single write.
+//!
+//! ```text
+//! TestEnvironment ──start──▶ TestCluster ──▶ Manager (the chosen controllers) ──▶ API server
+//!   controllers                 │  eventually, consistently, advance                 ▲
+//!   settings, objects           └──────────── sandbox(): objects, faults ────────────┘
+//! ```
+//!
+//! # Guarantees
+//!
+//! - With `#[tokio::test(start_paused = true)]` no test waits: time advances when every task waits for it. The same seed
+//!   gives the same run.
+//! - The API server behaves as kube-apiserver does; a table of requests and answers holds on both.
+//! - **The log is read.** A caught panic, a loop that fails, a forbidden request: everything that the manager logs as an
+//!   error fails the test when the [`TestCluster`] is dropped, unless the test announces it with
+//!   [`TestEnvironment::allow_error`].
+//! - When the [`TestCluster`] is dropped, manager and API server are gone.
+//!
+//! # A first test
+//!
+//! The controller under test labels every namespace. A test creates objects through [`TestCluster::sandbox`], waits with
+//! [`eventually`](TestCluster::eventually) and makes sure with [`consistently`](TestCluster::consistently):
+//!
+//! ```
+//! # mod greeter { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/greeter/mod.rs")); }
+//! # use greeter::GREETER;
+//! use std::time::Duration;
+//!
+//! use kcm_testing::TestEnvironment;
+//! use kcm_testing::sandbox::{NAMESPACES, ObjectKey};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let cluster = TestEnvironment::new([GREETER]).start().await;
+//! cluster.sandbox().create_namespace("shop").expect("the name is free");
+//! let shop = ObjectKey::cluster_scoped("shop");
+//! cluster
+//!     .eventually("the new namespace is greeted", |sandbox| {
+//!         sandbox.get(&NAMESPACES, &shop).is_some_and(|shop| shop["metadata"]["labels"]["greeting"] == "hello")
+//!     })
+//!     .await;
+//! # }
+//! ```
+//!
+//! # Faults
+//!
+//! `cluster.sandbox().faults()` refuses, delays and loses requests, and holds or cuts watches; see
+//! [`sandbox::Fault`] and [`sandbox::FaultControls`]. Faults that must be there from the start are injected in
+//! [`TestEnvironment::prepare`].
+//!
+//! # A kill after each write
+//!
+//! A manager can die between any two writes, and its successor knows only what the API server knows. A scenario that
+//! holds under [`kill_after_each_write`] holds wherever the manager dies: the scenario is played once to count the
+//! writes, and then once for each of them, with the manager killed when that write has taken effect and before its
+//! answer arrives.
+//!
+//! ```
+//! # mod greeter { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/greeter/mod.rs")); }
+//! # use greeter::GREETER;
+//! use kcm_testing::sandbox::NAMESPACES;
+//! use kcm_testing::{TestEnvironment, kill_after_each_write};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let writes = kill_after_each_write(
+//!     || TestEnvironment::new([GREETER]),
+//!     async |cluster| {
+//!         let greeted = |namespace: &serde_json::Value| namespace["metadata"]["labels"]["greeting"] == "hello";
+//!         cluster.eventually("all are greeted", |sandbox| sandbox.list(&NAMESPACES, None).iter().all(greeted)).await;
+//!     },
+//! )
+//! .await;
+//! assert_eq!(writes, 4, "one for each namespace of a new cluster");
+//! # }
+//! ```
+//!
+//! # What it does not do
+//!
+//! Nothing moves but the chosen controllers: no scheduler, no kubelet, no garbage collector. A test writes what these
+//! would write, or starts the cluster of `kcm-sandbox-cluster` on the same API server.
+
+mod cluster;
+mod environment;
+mod error_log;
+mod kill;
+mod manager_client;
+
+pub use kcm_sandbox_apiserver as sandbox;
+
+pub use cluster::TestCluster;
+pub use environment::TestEnvironment;
+pub use kill::kill_after_each_write;

@@ -1,0 +1,116 @@
+//! What the test harness promises to tests, one test a claim.
+
+mod greeter;
+
+use std::time::Duration;
+
+use greeter::GREETER;
+use kcm_testing::sandbox::{Fault, NAMESPACES, ObjectKey, Sandbox, Status};
+use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
+use tokio::time::Instant;
+
+fn is_greeted(sandbox: &Sandbox, namespace: &str) -> bool {
+    let namespace = sandbox.get(&NAMESPACES, &ObjectKey::cluster_scoped(namespace));
+    namespace.is_some_and(|namespace| namespace["metadata"]["labels"]["greeting"] == "hello")
+}
+
+async fn all_are_greeted(cluster: &TestCluster) {
+    cluster
+        .eventually("all namespaces are greeted", |sandbox| {
+            let namespaces = sandbox.list(&NAMESPACES, None);
+            namespaces.iter().all(|namespace| namespace["metadata"]["labels"]["greeting"] == "hello")
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_the_environment_are_there_before_the_manager_starts() {
+    let cluster = TestEnvironment::new([GREETER]).namespace("shop").start().await;
+    all_are_greeted(&cluster).await;
+    assert!(is_greeted(cluster.sandbox(), "shop"));
+    assert_eq!(cluster.requests_of("greeter").len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hours_pass_at_once() {
+    let cluster = TestEnvironment::new([GREETER]).start().await;
+    let started = cluster.sandbox().now();
+    cluster.advance(Duration::from_hours(2)).await;
+    assert!(cluster.sandbox().now().duration_since(started).as_hours() >= 2);
+    cluster.stop().await.expect("it stops cleanly");
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "the manager logged errors that the test did not announce:\nReconcile panicked")]
+async fn a_caught_panic_fails_the_test() {
+    let cluster = TestEnvironment::new([GREETER]).namespace("evil").start().await;
+    cluster.advance(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_announced_panic_does_not() {
+    let environment = TestEnvironment::new([GREETER]).namespace("evil").allow_error("Reconcile panicked");
+    let cluster = environment.start().await;
+    cluster.eventually("the others are greeted", |sandbox| is_greeted(sandbox, "default")).await;
+    cluster.consistently("evil is not", Duration::from_mins(1), |sandbox| !is_greeted(sandbox, "evil")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_are_there_from_the_start() {
+    let environment = TestEnvironment::new([GREETER]).prepare(|sandbox| {
+        let conflict = Status::conflict(&NAMESPACES, "default", "somebody was faster");
+        sandbox.faults().inject(Fault::on_writes().resource(NAMESPACES).name("default").times(3).fail(conflict));
+    });
+    let cluster = environment.start().await;
+    all_are_greeted(&cluster).await;
+    let requests = cluster.requests_of("greeter");
+    assert_eq!(requests.iter().filter(|request| request.path.ends_with("/default")).count(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_manager_is_replaced_by_one_that_knows_only_what_the_api_server_knows() {
+    let cluster = TestEnvironment::new([GREETER]).start().await;
+    all_are_greeted(&cluster).await;
+    cluster.kill();
+    cluster.eventually("another manager runs", |_| cluster.managers_started() == 2).await;
+    cluster.sandbox().create_namespace("shop").expect("the name is free");
+    all_are_greeted(&cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scenario_is_played_once_for_each_write_with_the_manager_killed_after_it() {
+    let runs = std::cell::Cell::new(0);
+    let writes = kill_after_each_write(
+        || TestEnvironment::new([GREETER]),
+        async |cluster| {
+            runs.set(runs.get() + 1);
+            all_are_greeted(cluster).await;
+            let requests = cluster.requests_of("greeter");
+            // The write whose answer was withheld took effect: its successor does not repeat it.
+            assert_eq!(requests.iter().filter(|request| request.method == "PATCH").count(), 4);
+        },
+    )
+    .await;
+    assert_eq!((writes, runs.get()), (4, 5));
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "the manager writes nothing in this scenario")]
+async fn a_scenario_without_writes_is_refused() {
+    let scenario = async |cluster: &TestCluster| cluster.settle().await;
+    kill_after_each_write(|| TestEnvironment::new([GREETER]).select(&["-greeter"]), scenario).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_gives_the_same_run() {
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let started = Instant::now();
+        let cluster = TestEnvironment::new([GREETER]).namespace("a").namespace("b").start().await;
+        all_are_greeted(&cluster).await;
+        let requests = cluster.sandbox().requests();
+        let lines: Vec<_> = requests.iter().map(|one| (one.at, one.method.clone(), one.path.clone())).collect();
+        runs.push((lines, started.elapsed()));
+    }
+    assert_eq!(runs[0], runs[1]);
+}
