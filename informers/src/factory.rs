@@ -17,9 +17,9 @@ use crate::jitter::Jitter;
 use crate::list_options::ListOptions;
 use crate::metrics::{MetricsOf, NoMetrics};
 use crate::reflector;
-use crate::shared::Shared;
+use crate::registrations::Subscriptions;
+use crate::shared_informer::Shared;
 use crate::status::InformerStatus;
-use crate::subscriptions::Subscriptions;
 
 /// What a factory is made from.
 pub struct FactoryOptions {

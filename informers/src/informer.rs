@@ -7,12 +7,12 @@ use kcm_api::{Meta, ObjectKey, Resource, ResourceVersion, View};
 
 use crate::cache::Cache;
 use crate::change::{Change, Origin};
+use crate::event_handlers::{SubscriberId, Subscription};
 use crate::list_options::ListOptions;
-use crate::shared::Shared;
+use crate::registrations::Subscriptions;
+use crate::shared_informer::Shared;
 use crate::status::InformerStatus;
 use crate::store::Index;
-use crate::subscribers::{SubscriberId, Subscription};
-use crate::subscriptions::Subscriptions;
 
 /// A cache of one resource that is kept up to date, and tells of what changes.
 ///

@@ -13,12 +13,12 @@ use kube::Client;
 use tokio::time::{Instant, sleep_until};
 
 use crate::envelope::{Bookmark, Event, EventKind, Object, Page, Status};
-use crate::exchange::{Answer, HttpExchange, ResponseEvent};
 use crate::failure::{Cause, ExchangeError, chain, panic_text};
 use crate::frames::{Frame, Frames};
+use crate::http_exchange::{Answer, HttpExchange, ResponseEvent};
 use crate::protocol::{Effect, Failure, Input, ListWatchRequest, Protocol};
 use crate::request::{Form, request};
-use crate::shared::{Shared, Staged, Undecodable};
+use crate::shared_informer::{Shared, Staged, Undecodable};
 use crate::status::Phase;
 use crate::store::is_same_version;
 

@@ -110,16 +110,16 @@
 //! It keeps no values, only keys; it does not bound its length, since there are no more keys than objects; it does not
 //! wait for the keys in hand when it is shut down, since who runs the workers waits for them.
 
-mod lanes;
-#[cfg(test)]
-mod laws;
 mod limits;
 mod metrics;
 #[cfg(test)]
 mod model;
 mod options;
 mod priority;
+#[cfg(test)]
+mod properties;
 mod queue;
+mod ready_queues;
 mod snapshot;
 mod state;
 

@@ -8,8 +8,8 @@ use std::collections::hash_map::{Entry as Slot, HashMap};
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::lanes::{Lanes, Place, Ticket};
 use crate::limits::Bucket;
+use crate::ready_queues::{Lanes, Place, Ticket};
 use crate::snapshot::{Delayed, Failing, Held, QueueSnapshot, UnfinishedWork};
 use crate::{Priority, RetryLimits};
 

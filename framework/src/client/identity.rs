@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::api_client::ApiClient;
-use super::bucket::{Bucket, Limits};
 use super::metrics::{ClientMetrics, NoMetrics};
+use super::rate_limiter::{Bucket, Limits};
 use super::warnings::Warnings;
 
 /// The User-Agent of the whole manager, to which each identity adds its name.

@@ -2,7 +2,6 @@
 
 mod answer;
 mod api_client;
-mod bucket;
 mod error;
 mod head;
 mod identity;
@@ -12,6 +11,7 @@ mod open_stream;
 mod payload;
 mod probe;
 mod proxy;
+mod rate_limiter;
 mod read_ahead;
 mod stack;
 mod status;
@@ -20,14 +20,14 @@ mod warnings;
 
 pub use answer::{Deleted, Page, Written};
 pub use api_client::{ApiClient, REQUEST_TIMEOUT};
-pub(crate) use bucket::Tokens;
-pub use bucket::{Bucket, Limits};
 pub use error::{ApiError, Cause, ErrorClass};
 pub use identity::{ClientBuilder, UserAgent};
 pub use kubeconfig::{LoadError, load_config};
 pub use metrics::{ClientMetrics, NoMetrics};
 pub use payload::{DeleteOptions, ListOptions, Part, Patch, Payload, Propagation};
 pub use probe::{CertificateFault, Unreachable, wait_for_api_server};
+pub(crate) use rate_limiter::Tokens;
+pub use rate_limiter::{Bucket, Limits};
 pub use stack::{StackError, connect};
 pub use status::{Status, StatusCause};
 pub use warnings::Warnings;

@@ -5,9 +5,9 @@
 //! request, sent again by the [`Session`](crate::Session), was refused because it had been carried out or had become
 //! impossible. A repeat that succeeds leaves nothing to ask.
 //!
-//! [`marks`] decides, `tracker` connects the decision to the queue, the caches and the API server.
+//! [`pending_writes`] decides, `tracker` connects the decision to the queue, the caches and the API server.
 
-pub mod marks;
+pub mod pending_writes;
 mod tracker;
 
 pub(crate) use tracker::Tracker;

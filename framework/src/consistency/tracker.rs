@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::marks::{CacheIndex, Check, LiveAnswer, Mark, Marks, Sighting};
+use super::pending_writes::{CacheIndex, Check, LiveAnswer, Mark, Marks, Sighting};
 use crate::client::{ApiClient, ApiError, Cause, ListOptions};
 use crate::reconcile::QueueKey;
 

@@ -12,7 +12,7 @@ use super::Names;
 use crate::client::{
     ApiClient, ApiError, DeleteOptions, Deleted, ErrorClass, Part, Patch, Payload, REQUEST_TIMEOUT, Written,
 };
-use crate::consistency::marks::{CacheIndex, Mark};
+use crate::consistency::pending_writes::{CacheIndex, Mark};
 
 /// Writes on behalf of one reconcile of one key.
 ///

@@ -13,9 +13,9 @@
 //! [`deadline`](Protocol::deadline) passes it reports [`Input::Deadline`]. Whatever is due at once is a deadline that
 //! has already passed, so no input ever asks for two effects.
 
+mod inputs_and_effects;
 #[cfg(test)]
 mod tests;
-mod vocabulary;
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use kcm_api::ResourceVersion;
 use crate::backoff::Backoff;
 use crate::jitter::Jitter;
 
-pub use vocabulary::{Effect, Failure, Input, ListWatchRequest, Trouble};
+pub use inputs_and_effects::{Effect, Failure, Input, ListWatchRequest, Trouble};
 
 /// State of the list/watch of one resource.
 #[derive(Debug)]

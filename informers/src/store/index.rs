@@ -12,7 +12,7 @@ use kcm_api::View;
 use smallvec::SmallVec;
 
 use super::Store;
-use super::bucket::Bucket;
+use super::sorted_chunks::Bucket;
 
 /// Objects of a cache by the keys that a function gives them.
 ///

@@ -8,8 +8,8 @@
 //! by the key inside the object, not by a copy. Each index adds 8 bytes per object and entry, and 32 bytes and the
 //! index key per distinct key; up to two objects of one index key need no allocation. What shrinks gives memory back.
 
-mod bucket;
 mod index;
+mod sorted_chunks;
 #[cfg(test)]
 mod tests;
 

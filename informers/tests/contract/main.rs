@@ -1,10 +1,10 @@
 //! The contract page of the crate, sentence by sentence.
 
 mod cache;
+mod event_handlers;
 mod factory;
 mod observed;
 mod protobuf;
-mod subscribers;
 mod support;
 mod sync;
 mod trouble;
@@ -74,7 +74,7 @@ fn every_sentence_of_the_page_has_a_test() {
         .collect();
     let tests = [
         include_str!("cache.rs"),
-        include_str!("subscribers.rs"),
+        include_str!("event_handlers.rs"),
         include_str!("observed.rs"),
         include_str!("sync.rs"),
         include_str!("trouble.rs"),

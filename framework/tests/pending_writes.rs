@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, ResourceVersion, Uid};
-use kcm_framework::consistency::marks::{CHECK_AFTER, Check, LiveAnswer, Mark, Marks, Sighting};
+use kcm_framework::consistency::pending_writes::{CHECK_AFTER, Check, LiveAnswer, Mark, Marks, Sighting};
 use proptest::prelude::*;
 use tokio::time::Instant;
 

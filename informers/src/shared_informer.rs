@@ -16,12 +16,12 @@ use tokio::time::Instant;
 
 use crate::cache::{Cache, Identity, Progress, ProgressHook};
 use crate::change::{Change, Origin};
+use crate::event_handlers::{Handler, Report, SubscriberId, Subscribers, Subscription};
 use crate::failure::panic_text;
 use crate::list_options::ListOptions;
 use crate::metrics::Metrics;
 use crate::status::{InformerStatus, Record, UndecodableObjects};
 use crate::store::Store;
-use crate::subscribers::{Handler, Report, SubscriberId, Subscribers, Subscription};
 
 pub(crate) struct Shared<V> {
     pub(crate) resource: Resource,
