@@ -3,7 +3,7 @@
 use figment::Figment;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Notice, Origin};
+use crate::error::{Origin, Warning};
 use crate::file::{API_VERSION, KIND};
 use crate::gates::{Gate, Gates};
 use crate::keys::{Key, Section};
@@ -19,7 +19,7 @@ pub struct Effective {
     entries: Layer,
     tree: Figment,
     gates: Gates,
-    notices: Vec<Notice>,
+    warnings: Vec<Warning>,
     operands: Vec<String>,
 }
 
@@ -55,8 +55,8 @@ pub enum AccessError {
 }
 
 impl Effective {
-    pub(crate) fn new(table: Table, merged: Merged, gates: Gates, notices: Vec<Notice>, operands: Vec<String>) -> Self {
-        Self { table, entries: merged.entries, tree: merged.tree, gates, notices, operands }
+    pub(crate) fn new(table: Table, merged: Merged, gates: Gates, warnings: Vec<Warning>, operands: Vec<String>) -> Self {
+        Self { table, entries: merged.entries, tree: merged.tree, gates, warnings, operands }
     }
 
     /// The value of a setting, by its flag (without dashes).
@@ -106,8 +106,8 @@ impl Effective {
 
     /// What the operator should be told.
     #[must_use]
-    pub fn notices(&self) -> &[Notice] {
-        &self.notices
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// The positional arguments of the command line, in order; empty unless

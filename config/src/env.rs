@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::error::{ConfigError, Notice, Origin, Problem, excerpt, nearest};
+use crate::error::{ConfigError, Origin, Problem, Warning, excerpt, nearest};
 use crate::merge::{Entry, Reading};
 use crate::table::Table;
 
@@ -28,7 +28,7 @@ pub(crate) fn read(table: &Table, variables: &[(OsString, OsString)]) -> Reading
                     let problem = Problem::UnknownVariable { nearest: nearest.to_owned() };
                     reading.errors.push(ConfigError { origin, problem });
                 }
-                None => reading.notices.push(Notice::IgnoredVariable { name }),
+                None => reading.warnings.push(Warning::IgnoredVariable { name }),
             }
             continue;
         };

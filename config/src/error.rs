@@ -253,7 +253,7 @@ impl fmt::Display for Problem {
 /// Something that the operator should know and that stops nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Notice {
+pub enum Warning {
     /// A setting that goes away was given.
     Deprecated {
         /// Where.
@@ -270,7 +270,7 @@ pub enum Notice {
     },
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deprecated { origin, flag, advice } => write!(f, "{origin}: --{flag} is deprecated: {advice}"),

@@ -72,7 +72,7 @@ mod yaml;
 pub use duration::{GoDuration, NotADuration};
 pub use effective::{AccessError, Effective};
 pub use env::PREFIX as VARIABLE_PREFIX;
-pub use error::{ConfigError, ConfigErrors, Notice, Origin, Position, Problem};
+pub use error::{ConfigError, ConfigErrors, Origin, Position, Problem, Warning};
 pub use file::{API_VERSION, KIND};
 pub use gates::{Gate, GateStage, Gates};
 pub use load::{Outcome, Sources};

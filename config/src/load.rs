@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::effective::Effective;
-use crate::error::{ConfigError, ConfigErrors, Notice, Origin, Problem, excerpt};
+use crate::error::{ConfigError, ConfigErrors, Origin, Problem, Warning, excerpt};
 use crate::gates::Gates;
 use crate::merge::{Layer, Reading, merge};
 use crate::row::Row;
@@ -118,11 +118,11 @@ impl Table {
             None => Reading::default(),
         };
 
-        let (mut errors, mut notices) = (Vec::new(), Vec::new());
+        let (mut errors, mut warnings) = (Vec::new(), Vec::new());
         let layers = [file, variables, line.reading].map(|reading| {
             errors.extend(reading.errors);
-            notices.extend(reading.notices);
-            self.examine(&reading.layer, &mut errors, &mut notices);
+            warnings.extend(reading.warnings);
+            self.examine(&reading.layer, &mut errors, &mut warnings);
             reading.layer
         });
         if !errors.is_empty() {
@@ -130,16 +130,16 @@ impl Table {
         }
         let merged = merge(self.rows(), layers);
         let gates = self.gates_of(&merged.entries);
-        Ok(Outcome::Settings(Box::new(Effective::new(self.clone(), merged, gates, notices, line.operands))))
+        Ok(Outcome::Settings(Box::new(Effective::new(self.clone(), merged, gates, warnings, line.operands))))
     }
 
-    /// Checks the values of one layer and notices what goes away.
-    fn examine(&self, layer: &Layer, errors: &mut Vec<ConfigError>, notices: &mut Vec<Notice>) {
+    /// Checks the values of one layer and collects the warnings.
+    fn examine(&self, layer: &Layer, errors: &mut Vec<ConfigError>, warnings: &mut Vec<Warning>) {
         for row in self.rows() {
             let Some(entry) = layer.get(row.flag) else { continue };
             let origin = || entry.origin.clone();
             if let Some(advice) = row.deprecated {
-                notices.push(Notice::Deprecated { origin: origin(), flag: row.flag, advice });
+                warnings.push(Warning::Deprecated { origin: origin(), flag: row.flag, advice });
             }
             let problems = self.problems_of(row, &entry.value);
             errors.extend(problems.into_iter().map(|problem| ConfigError { origin: origin(), problem }));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use figment::value::{Dict, Map};
 use figment::{Figment, Metadata, Profile, Provider};
 
-use crate::error::{ConfigError, Notice, Origin};
+use crate::error::{ConfigError, Origin, Warning};
 use crate::row::Row;
 use crate::value::Value;
 
@@ -24,7 +24,7 @@ pub(crate) type Layer = BTreeMap<&'static str, Entry>;
 pub(crate) struct Reading {
     pub(crate) layer: Layer,
     pub(crate) errors: Vec<ConfigError>,
-    pub(crate) notices: Vec<Notice>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// The merged values, by flag, and the tree that sections are read from.

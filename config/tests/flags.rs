@@ -2,7 +2,7 @@
 
 mod support;
 
-use kcm_config::{GoDuration, Kind, Notice, Origin, Outcome, Problem, Sources, Value};
+use kcm_config::{GoDuration, Kind, Origin, Outcome, Problem, Sources, Value, Warning};
 use support::{argument, load, load_arguments, table, wrong_type};
 
 #[test]
@@ -182,10 +182,10 @@ fn the_command_takes_every_flag_that_we_take() {
 fn a_deprecated_flag_works_and_is_noticed() {
     let settings = load_arguments(&["--hello-old"]).expect("it still works");
     assert_eq!(settings.get::<bool>("hello-old").ok(), Some(true));
-    let expected = Notice::Deprecated {
+    let expected = Warning::Deprecated {
         origin: Origin::Argument("--hello-old".to_owned()),
         flag: "hello-old",
         advice: "say hello-greeting instead",
     };
-    assert_eq!(settings.notices(), [expected]);
+    assert_eq!(settings.warnings(), [expected]);
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use kcm_config::{Notice, Origin, Outcome, Problem, Sources, Table, Value, gates};
+use kcm_config::{Origin, Outcome, Problem, Sources, Table, Value, Warning, gates};
 use proptest::prelude::*;
 use serde::Deserialize;
 use support::{FILE, HEADERS, at, load, load_arguments, load_file, load_whole_file, table, wrong_type};
@@ -121,8 +121,8 @@ fn a_misspelled_variable_is_refused_and_a_service_link_is_not() {
 
     let links = [("KCM_SERVICE_HOST", "10.0.0.1"), ("KCM_PORT_443_TCP", "tcp://10.0.0.1:443"), ("HOME", "/root")];
     let settings = load(&Sources::default().variables(links)).expect("they are not ours");
-    let ignored = |name: &str| Notice::IgnoredVariable { name: name.to_owned() };
-    assert_eq!(settings.notices(), [ignored("KCM_PORT_443_TCP"), ignored("KCM_SERVICE_HOST")]);
+    let ignored = |name: &str| Warning::IgnoredVariable { name: name.to_owned() };
+    assert_eq!(settings.warnings(), [ignored("KCM_PORT_443_TCP"), ignored("KCM_SERVICE_HOST")]);
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn start(registry: Registry, settings: Effective, extensions: Extensions) -> Exi
     let settings = configured.manager.settings();
     logs::print(verbosity(settings).unwrap_or_default());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "Starting");
-    run::warn(settings.notices());
+    run::warn(settings.warnings());
     if is_default(settings, "leader-elect") {
         run::warn_of_missing_lease();
     }
@@ -125,7 +125,7 @@ fn start(registry: Registry, settings: Effective, extensions: Extensions) -> Exi
 fn start_subcommand(subcommand: &Subcommand, registry: Registry, settings: Effective, extensions: Extensions) -> Exit {
     let manager = settings::configure(registry, settings.clone(), extensions).map(|configured| configured.manager);
     let verbosity = verbosity(&settings);
-    let notices = settings.notices().to_vec();
+    let warnings = settings.warnings().to_vec();
     match (subcommand.run)(Invocation { settings, manager }) {
         Err(reasons) => refuse(&reasons),
         Ok(Action::Print(text)) => print(&text),
@@ -134,7 +134,7 @@ fn start_subcommand(subcommand: &Subcommand, registry: Registry, settings: Effec
                 None if subcommand.quiet => logs::print_warnings(),
                 _ => logs::print(verbosity.unwrap_or_default()),
             }
-            run::warn(&notices);
+            run::warn(&warnings);
             runtime::run(WakeUps::Immediate, program)
         }
     }

@@ -1,6 +1,6 @@
 //! Runs the manager: what a command line without a sub-command does.
 
-use kcm_config::Notice;
+use kcm_config::Warning;
 use kcm_framework::client::{connect, load_config};
 use kcm_framework::{Stop, error_chain};
 
@@ -8,9 +8,9 @@ use crate::settings::Configured;
 use crate::{Exit, Failure};
 
 /// Warns of settings that have no effect or are deprecated.
-pub(crate) fn warn(notices: &[Notice]) {
-    for notice in notices {
-        tracing::warn!("{notice}");
+pub(crate) fn warn(warnings: &[Warning]) {
+    for warning in warnings {
+        tracing::warn!("{warning}");
     }
 }
 

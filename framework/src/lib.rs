@@ -65,4 +65,6 @@ pub use error_chain::error_chain;
 pub use events::Recorder;
 pub use manager::{API_SERVER_PATIENCE, GRACE, Manager, ManagerBuilder, ManagerError, Stage, Stop};
 pub use metrics::Metrics;
-pub use reconcile::{Class, Names, Outcome, QueueKey, Reconcile, ReconcileError, ReconcileLoop, Session, priority};
+pub use reconcile::{
+    Class, NameGenerator, Outcome, QueueKey, Reconcile, ReconcileError, ReconcileLoop, Session, priority,
+};

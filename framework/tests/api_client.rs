@@ -12,8 +12,8 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, ResourceVersion, Uid};
 use kcm_framework::client::{
-    ApiClient, Cause, ClientBuilder, ClientMetrics, DeleteOptions, Deleted, ErrorClass, Limits, ListOptions, Part,
-    Patch, Payload, Propagation, UserAgent,
+    ApiClient, Cause, ClientBuilder, ClientMetrics, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, Limits,
+    ListOptions, Patch, Payload, Subresource, UserAgent,
 };
 use kube::client::Body;
 use serde_json::json;
@@ -117,19 +117,19 @@ async fn each_kind_of_write_goes_where_it_belongs() {
         (apply(), "application/apply-patch+yaml", "?fieldManager=kube%20controller&force=true&timeout=30s"),
     ] {
         let script = Script::answering(200, &"{}");
-        script.api().patch(&PODS, &web(), Part::Whole, patch).await.unwrap();
+        script.api().patch(&PODS, &web(), Subresource::None, patch).await.unwrap();
         let sent = script.only();
         assert_eq!(sent.line, format!("PATCH /api/v1/namespaces/a/pods/web{line}"));
         assert_eq!(sent.content_type, content_type);
     }
 
     let script = Script::answering(200, &"{}");
-    let written = script.api().put(&REPLICA_SETS, &web(), Part::Status, body()).await.unwrap();
+    let written = script.api().put(&REPLICA_SETS, &web(), Subresource::Status, body()).await.unwrap();
     assert_eq!(written.key, web(), "taken from the request");
     assert_eq!(script.only().line, "PUT /apis/apps/v1/namespaces/a/replicasets/web/status?timeout=30s");
 
     let script = Script::answering(201, &"{}");
-    script.api().post(&PODS, &web(), Part::Other("eviction"), body()).await.unwrap();
+    script.api().post(&PODS, &web(), Subresource::Other("eviction"), body()).await.unwrap();
     assert_eq!(script.only().line, "POST /api/v1/namespaces/a/pods/web/eviction?timeout=30s");
 }
 
@@ -139,7 +139,7 @@ async fn a_delete_states_its_preconditions_and_an_absent_object_is_as_good_as_de
     let options = DeleteOptions {
         uid: Some(Uid::from("u")),
         grace_period_seconds: Some(0),
-        propagation: Some(Propagation::Background),
+        propagation: Some(DeletionPropagation::Background),
         ..DeleteOptions::default()
     };
     assert_eq!(script.api().delete(&PODS, &web(), &options).await.unwrap(), Deleted::Accepted);
@@ -239,7 +239,7 @@ async fn an_answer_that_stops_half_way_is_given_up_and_counted_once() {
     let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "abc");
     let client = kube::Client::new(stops, "default");
     let builder = ClientBuilder::with_metrics(client, agent, Limits::UNLIMITED, counts.clone());
-    let error = builder.client_for("a").get_raw(&PODS, &web(), Part::Whole).await.unwrap_err();
+    let error = builder.client_for("a").get_raw(&PODS, &web(), Subresource::None).await.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert_eq!(*counts.0.lock().unwrap(), [Some(200)]);
 }
@@ -255,7 +255,7 @@ async fn identities_have_buckets_of_their_own_that_delay_before_the_time_limit_c
     let script = Script::answering(200, &"{}");
     let builder = script.builder(Limits { qps: 0.25, burst: 1 });
     let start = Instant::now();
-    let put = async |client: ApiClient| client.put(&PODS, &web(), Part::Whole, Payload::raw("{}")).await;
+    let put = async |client: ApiClient| client.put(&PODS, &web(), Subresource::None, Payload::raw("{}")).await;
     put(builder.client_for("a")).await.unwrap();
     put(builder.client_for("b")).await.unwrap();
     assert_eq!(start.elapsed(), Duration::ZERO);

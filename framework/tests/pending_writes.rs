@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, ResourceVersion, Uid};
-use kcm_framework::consistency::pending_writes::{CHECK_AFTER, Check, LiveAnswer, Mark, Marks, Sighting};
+use kcm_framework::consistency::pending_writes::{CHECK_AFTER, LiveCheck, LiveState, PendingWrite, PendingWrites};
+use kcm_informers::ObjectState;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
@@ -17,43 +18,43 @@ fn object(name: &str) -> ObjectKey {
     ObjectKey::namespaced("ns", name)
 }
 
-fn version(cache: usize, version: &str) -> Mark {
-    Mark::Version { cache, object: object("x"), version: ResourceVersion::from(version) }
+fn version(cache: usize, version: &str) -> PendingWrite {
+    PendingWrite::Version { cache, object: object("x"), version: ResourceVersion::from(version) }
 }
 
-fn deletion(uid: &str) -> Mark {
-    Mark::Deletion { cache: PODS, object: object("x"), uid: Uid::from(uid) }
+fn deletion(uid: &str) -> PendingWrite {
+    PendingWrite::Deletion { cache: PODS, object: object("x"), uid: Uid::from(uid) }
 }
 
-fn lost(deadline: Instant) -> Mark {
-    Mark::Unsettled { cache: PODS, object: object("x"), deleted: None, deadline }
+fn lost(deadline: Instant) -> PendingWrite {
+    PendingWrite::OutcomeUnknown { cache: PODS, object: object("x"), deleted: None, deadline }
 }
 
-fn lost_deletion(uid: &str, deadline: Instant) -> Mark {
-    Mark::Unsettled { cache: PODS, object: object("x"), deleted: Some(Uid::from(uid)), deadline }
+fn lost_deletion(uid: &str, deadline: Instant) -> PendingWrite {
+    PendingWrite::OutcomeUnknown { cache: PODS, object: object("x"), deleted: Some(Uid::from(uid)), deadline }
 }
 
-fn waiting(marks: impl IntoIterator<Item = Mark>, now: Instant) -> Marks<Key> {
-    let mut state = Marks::new(2);
+fn waiting(marks: impl IntoIterator<Item = PendingWrite>, now: Instant) -> PendingWrites<Key> {
+    let mut state = PendingWrites::new(2);
     assert!(state.add(&"k", None, marks.into_iter().collect(), now), "the key must wait for its marks");
     state
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the cases read as answers do")]
-fn seen(uid: &str, version: &str) -> Option<Sighting> {
-    Some(Sighting { uid: Uid::from(uid), version: ResourceVersion::from(version), terminating: false })
+fn seen(uid: &str, version: &str) -> Option<ObjectState> {
+    Some(ObjectState { uid: Uid::from(uid), resource_version: ResourceVersion::from(version), terminating: false })
 }
 
-fn terminating(uid: &str, version: &str) -> Option<Sighting> {
-    seen(uid, version).map(|sighting| Sighting { terminating: true, ..sighting })
+fn terminating(uid: &str, version: &str) -> Option<ObjectState> {
+    seen(uid, version).map(|state| ObjectState { terminating: true, ..state })
 }
 
-fn answer(list: &str, live: Option<Sighting>, cached: Option<Sighting>) -> LiveAnswer {
-    LiveAnswer { list_version: ResourceVersion::from(list), live, cached }
+fn answer(list: &str, live: Option<ObjectState>, cached: Option<ObjectState>) -> LiveState {
+    LiveState { list_version: ResourceVersion::from(list), live, cached }
 }
 
-fn check() -> Check<Key> {
-    Check { key: "k", cache: PODS, object: object("x") }
+fn check() -> LiveCheck<Key> {
+    LiveCheck { key: "k", cache: PODS, object: object("x") }
 }
 
 fn rv(text: &str) -> ResourceVersion {
@@ -78,7 +79,7 @@ async fn versions_compare_as_decimals_of_any_length() {
 
 #[tokio::test(start_paused = true)]
 async fn a_version_that_is_no_decimal_blocks_nothing() {
-    let mut state: Marks<Key> = Marks::new(1);
+    let mut state: PendingWrites<Key> = PendingWrites::new(1);
     assert!(!state.add(&"k", None, vec![version(PODS, "abc"), version(PODS, "")], Instant::now()));
 }
 
@@ -113,7 +114,7 @@ async fn a_deletion_is_settled_by_the_end_of_that_object_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn two_keys_that_deleted_one_object_both_wake() {
-    let mut state = Marks::new(1);
+    let mut state = PendingWrites::new(1);
     for key in ["a", "b"] {
         assert!(state.add(&key, None, vec![deletion("u")], Instant::now()));
     }
@@ -122,7 +123,7 @@ async fn two_keys_that_deleted_one_object_both_wake() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_object_of_a_key_ends_its_marks() {
-    let mut state = Marks::new(1);
+    let mut state = PendingWrites::new(1);
     assert!(state.add(&"k", Some(&Uid::from("owner")), vec![version(PODS, "9"), deletion("u")], Instant::now()));
     assert!(state.owner_ended(&Uid::from("other"), |_| true).is_empty());
     assert!(state.owner_ended(&Uid::from("owner"), |_| false).is_empty(), "it only began to terminate");
@@ -224,8 +225,8 @@ async fn a_live_look_ends_a_wait_or_says_what_to_wait_for() {
 async fn a_look_is_needed_until_its_mark_is_settled() {
     let mut state = waiting([version(PODS, "9")], Instant::now());
     assert!(state.needs(&check()));
-    assert!(!state.needs(&Check { object: object("other"), ..check() }));
-    assert!(!state.needs(&Check { cache: SETS, ..check() }));
+    assert!(!state.needs(&LiveCheck { object: object("other"), ..check() }));
+    assert!(!state.needs(&LiveCheck { cache: SETS, ..check() }));
     state.observed(PODS, &rv("9"));
     assert!(!state.needs(&check()));
 }
@@ -234,7 +235,7 @@ async fn a_look_is_needed_until_its_mark_is_settled() {
 async fn a_look_at_one_object_says_nothing_of_another() {
     let now = Instant::now();
     let mut state = waiting([version(PODS, "9")], now);
-    let other = Check { object: object("other"), ..check() };
+    let other = LiveCheck { object: object("other"), ..check() };
     assert!(state.looked(&other, now, &answer("50", None, None)).is_empty());
     assert!(state.waits(&"k"));
 }
@@ -249,7 +250,7 @@ proptest! {
         const KEYS: [Key; 3] = ["a", "b", "c"];
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime must start");
         let now = runtime.block_on(async { Instant::now() });
-        let mut state = Marks::new(2);
+        let mut state = PendingWrites::new(2);
         let mut model: [[u64; 2]; 3] = [[0; 2]; 3];
         for (key, cache, written) in writes {
             model[key][cache] = model[key][cache].max(written);

@@ -24,7 +24,7 @@ pub trait Cache: Send + Sync {
     fn last_sync_resource_version(&self) -> ResourceVersion;
 
     /// Which object, in which version, the cache holds under a key.
-    fn identity(&self, key: &ObjectKey) -> Option<Identity>;
+    fn object_state(&self, key: &ObjectKey) -> Option<ObjectState>;
 
     /// Whether the cache holds an object with that metadata when there is one.
     fn covers(&self, meta: &Meta) -> bool;
@@ -44,7 +44,7 @@ pub type ProgressHook = Box<dyn Fn(&Progress<'_>) + Send + Sync>;
 
 /// Which object it is, in which version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct ObjectState {
     /// Identity over the object's whole life.
     pub uid: Uid,
     /// Version of the state that the cache holds.
@@ -53,7 +53,7 @@ pub struct Identity {
     pub terminating: bool,
 }
 
-impl From<&Meta> for Identity {
+impl From<&Meta> for ObjectState {
     fn from(meta: &Meta) -> Self {
         Self {
             uid: meta.uid.clone(),

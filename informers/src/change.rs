@@ -20,11 +20,11 @@ pub enum Change<V> {
         new: Arc<V>,
     },
     /// The object is gone.
-    Removed {
+    Deleted {
         /// The last state known.
         last: Arc<V>,
         /// Whether that is the state in which it was deleted; not so when the deletion itself was missed.
-        certain: bool,
+        final_state_known: bool,
     },
 }
 
@@ -33,7 +33,7 @@ impl<V> Change<V> {
     #[must_use]
     pub const fn object(&self) -> &Arc<V> {
         match self {
-            Self::Added(object) | Self::Updated { new: object, .. } | Self::Removed { last: object, .. } => object,
+            Self::Added(object) | Self::Updated { new: object, .. } | Self::Deleted { last: object, .. } => object,
         }
     }
 }
@@ -51,7 +51,9 @@ impl<V> Clone for Change<V> {
         match self {
             Self::Added(object) => Self::Added(Arc::clone(object)),
             Self::Updated { old, new } => Self::Updated { old: Arc::clone(old), new: Arc::clone(new) },
-            Self::Removed { last, certain } => Self::Removed { last: Arc::clone(last), certain: *certain },
+            Self::Deleted { last, final_state_known } => {
+                Self::Deleted { last: Arc::clone(last), final_state_known: *final_state_known }
+            }
         }
     }
 }

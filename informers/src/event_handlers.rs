@@ -12,16 +12,16 @@ use crate::metrics::Metrics;
 
 /// Who subscribes, and how often it wants to hear of everything again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subscription {
+pub struct HandlerOptions {
     /// Name in metrics and logs, usually the controller's.
     pub name: &'static str,
     /// How often the subscriber is told of every object although nothing changed; absent for never.
-    pub resync: Option<Duration>,
+    pub resync_period: Option<Duration>,
 }
 
 /// Names a subscriber of one informer, to end its subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SubscriberId(u64);
+pub struct HandlerRegistration(u64);
 
 pub(crate) type Handler<V> = Box<dyn FnMut(&Change<V>, Origin) + Send>;
 
@@ -31,13 +31,13 @@ pub(crate) struct Report<'a> {
     pub(crate) metrics: &'a dyn Metrics,
 }
 
-pub(crate) struct Subscribers<V> {
+pub(crate) struct EventHandlers<V> {
     subscribers: Vec<Subscriber<V>>,
     next_id: u64,
 }
 
 struct Subscriber<V> {
-    id: SubscriberId,
+    id: HandlerRegistration,
     name: &'static str,
     resync: Option<Resync>,
     handler: Handler<V>,
@@ -49,7 +49,7 @@ struct Resync {
     due: Instant,
 }
 
-impl<V: View> Subscribers<V> {
+impl<V: View> EventHandlers<V> {
     pub(crate) const fn new() -> Self {
         Self { subscribers: Vec::new(), next_id: 0 }
     }
@@ -57,15 +57,15 @@ impl<V: View> Subscribers<V> {
     /// Adds a subscriber, and first tells it of what there is.
     pub(crate) fn add(
         &mut self,
-        subscription: Subscription,
+        subscription: HandlerOptions,
         handler: Handler<V>,
         initial: impl IntoIterator<Item = Change<V>>,
         report: &Report<'_>,
-    ) -> SubscriberId {
-        let id = SubscriberId(self.next_id);
+    ) -> HandlerRegistration {
+        let id = HandlerRegistration(self.next_id);
         self.next_id += 1;
         let resync = subscription
-            .resync
+            .resync_period
             .filter(|period| !period.is_zero())
             .map(|period| Resync { period, due: Instant::now() + period });
         let mut subscriber = Subscriber { id, name: subscription.name, resync, handler };
@@ -76,7 +76,7 @@ impl<V: View> Subscribers<V> {
         id
     }
 
-    pub(crate) fn remove(&mut self, id: SubscriberId) {
+    pub(crate) fn remove(&mut self, id: HandlerRegistration) {
         self.subscribers.retain(|subscriber| subscriber.id != id);
     }
 
@@ -118,7 +118,7 @@ impl<V: View> Subscriber<V> {
     fn tell(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
         let began = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.handler)(change, origin)));
-        report.metrics.told(self.name, began.elapsed());
+        report.metrics.handled(self.name, began.elapsed());
         if let Err(panic) = outcome {
             report.metrics.panicked(self.name);
             tracing::error!(

@@ -17,8 +17,8 @@ use crate::jitter::Jitter;
 use crate::list_options::ListOptions;
 use crate::metrics::{MetricsOf, NoMetrics};
 use crate::reflector;
-use crate::registrations::Subscriptions;
-use crate::shared_informer::Shared;
+use crate::registrations::HandlerRegistrations;
+use crate::shared_informer::SharedInformer;
 use crate::status::InformerStatus;
 
 /// What a factory is made from.
@@ -47,7 +47,7 @@ impl FactoryOptions {
 #[derive(Clone)]
 pub struct Factory {
     inner: Arc<Inner>,
-    noted_in: Option<Subscriptions>,
+    registrations: Option<HandlerRegistrations>,
 }
 
 struct Inner {
@@ -95,13 +95,13 @@ impl Factory {
             run: Run::NotStarted,
             tasks: JoinSet::new(),
         };
-        Self { inner: Arc::new(Inner { options, state: Mutex::new(state) }), noted_in: None }
+        Self { inner: Arc::new(Inner { options, state: Mutex::new(state) }), registrations: None }
     }
 
     /// The same factory, with the subscriptions to informers that are got through this handle noted.
     #[must_use]
-    pub fn noting(&self, subscriptions: &Subscriptions) -> Self {
-        Self { inner: Arc::clone(&self.inner), noted_in: Some(subscriptions.clone()) }
+    pub fn with_registrations(&self, subscriptions: &HandlerRegistrations) -> Self {
+        Self { inner: Arc::clone(&self.inner), registrations: Some(subscriptions.clone()) }
     }
 
     /// The informer of a resource that is known when compiled.
@@ -119,10 +119,10 @@ impl Factory {
         });
         if let Some(entry) = known {
             let informer: &Informer<V> = entry.informer.downcast_ref().expect("an entry must hold what its type says");
-            return informer.noting_in(self.noted_in.as_ref());
+            return informer.with_registrations(self.registrations.as_ref());
         }
         let FactoryOptions { client, metrics, interner, .. } = &self.inner.options;
-        let shared = Arc::new(Shared::<V>::new(
+        let shared = Arc::new(SharedInformer::<V>::new(
             resource.clone(),
             list_options.clone(),
             Arc::clone(interner),
@@ -140,7 +140,7 @@ impl Factory {
             task: Task::NotStarted(task),
         });
         state.start_those_that_wait();
-        informer.noting_in(self.noted_in.as_ref())
+        informer.with_registrations(self.registrations.as_ref())
     }
 
     /// Starts all informers; those asked for later start at once. A second call does nothing.

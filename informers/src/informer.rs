@@ -7,10 +7,10 @@ use kcm_api::{Meta, ObjectKey, Resource, ResourceVersion, View};
 
 use crate::cache::Cache;
 use crate::change::{Change, Origin};
-use crate::event_handlers::{SubscriberId, Subscription};
+use crate::event_handlers::{HandlerOptions, HandlerRegistration};
 use crate::list_options::ListOptions;
-use crate::registrations::Subscriptions;
-use crate::shared_informer::Shared;
+use crate::registrations::HandlerRegistrations;
+use crate::shared_informer::SharedInformer;
 use crate::status::InformerStatus;
 use crate::store::Index;
 
@@ -19,24 +19,24 @@ use crate::store::Index;
 /// Got from a [`Factory`](crate::Factory), and shared with everybody who asks there for the same. Cheap to clone. What
 /// is promised stands on the page of this crate.
 pub struct Informer<V> {
-    shared: Arc<Shared<V>>,
-    noted_in: Option<Subscriptions>,
+    shared: Arc<SharedInformer<V>>,
+    registrations: Option<HandlerRegistrations>,
 }
 
 impl<V> Clone for Informer<V> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), noted_in: self.noted_in.clone() }
+        Self { shared: Arc::clone(&self.shared), registrations: self.registrations.clone() }
     }
 }
 
 impl<V: View> Informer<V> {
-    pub(crate) const fn new(shared: Arc<Shared<V>>) -> Self {
-        Self { shared, noted_in: None }
+    pub(crate) const fn new(shared: Arc<SharedInformer<V>>) -> Self {
+        Self { shared, registrations: None }
     }
 
     /// The same informer, with the subscriptions that are made through this handle noted.
-    pub(crate) fn noting_in(&self, subscriptions: Option<&Subscriptions>) -> Self {
-        Self { shared: Arc::clone(&self.shared), noted_in: subscriptions.cloned() }
+    pub(crate) fn with_registrations(&self, subscriptions: Option<&HandlerRegistrations>) -> Self {
+        Self { shared: Arc::clone(&self.shared), registrations: subscriptions.cloned() }
     }
 
     /// The object with that key.
@@ -91,15 +91,15 @@ impl<V: View> Informer<V> {
     ///
     /// # Panics
     /// When called from within a handler of the same informer.
-    pub fn subscribe(
+    pub fn add_event_handler(
         &self,
-        subscription: Subscription,
+        subscription: HandlerOptions,
         handler: impl FnMut(&Change<V>, Origin) + Send + 'static,
-    ) -> SubscriberId {
-        let id = self.shared.subscribe(subscription, Box::new(handler));
-        if let Some(subscriptions) = &self.noted_in {
+    ) -> HandlerRegistration {
+        let id = self.shared.add_event_handler(subscription, Box::new(handler));
+        if let Some(subscriptions) = &self.registrations {
             let shared = Arc::clone(&self.shared);
-            subscriptions.note(move || shared.unsubscribe(id));
+            subscriptions.note(move || shared.remove_event_handler(id));
         }
         id
     }
@@ -108,8 +108,8 @@ impl<V: View> Informer<V> {
     ///
     /// # Panics
     /// When called from within a handler of the same informer.
-    pub fn unsubscribe(&self, subscriber: SubscriberId) {
-        self.shared.unsubscribe(subscriber);
+    pub fn remove_event_handler(&self, subscriber: HandlerRegistration) {
+        self.shared.remove_event_handler(subscriber);
     }
 
     /// Whether the cache has once held everything.

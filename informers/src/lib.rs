@@ -12,13 +12,13 @@
 //!
 //! ```
 //! use kcm_api::{KnownView, Uid, View};
-//! use kcm_informers::{Change, Factory, Origin, ListOptions, Subscription};
+//! use kcm_informers::{Change, Factory, Origin, ListOptions, HandlerOptions};
 //!
 //! fn wire<Pod: KnownView>(factory: &Factory, add: impl Fn(Uid) + Send + 'static) {
 //!     let pods = factory.informer::<Pod>(ListOptions::default());
 //!     let by_owner = pods.index("owner", |pod| pod.meta().controller().map(|owner| owner.uid.clone()));
-//!     let subscription = Subscription { name: "replicaset-controller", resync: None };
-//!     pods.subscribe(subscription, move |change: &Change<Pod>, _origin: Origin| {
+//!     let subscription = HandlerOptions { name: "replicaset-controller", resync_period: None };
+//!     pods.add_event_handler(options, move |change: &Change<Pod>, _origin: Origin| {
 //!         if let Some(owner) = change.object().meta().controller() {
 //!             add(owner.uid.clone());
 //!         }
@@ -38,7 +38,7 @@
 //! - *gives readers what does not change under them*: they get `Arc`s, and no lock is held while they decide;
 //! - *lists in the order of keys*, as do its indexes.
 //!
-//! **Subscribers**
+//! **EventHandlers**
 //! - *are told of each change in order*: the order in which the server made them;
 //! - *are told one after the other, in the order in which they came*, inline, so no backlog of changes can grow;
 //! - *that come late first get what the cache holds*, marked [`Origin::Initial`];
@@ -120,14 +120,14 @@ mod shared_informer;
 mod status;
 mod store;
 
-pub use cache::{Cache, Identity, Progress, ProgressHook};
+pub use cache::{Cache, ObjectState, Progress, ProgressHook};
 pub use change::{Change, Origin};
 pub use envelope::{Event, EventKind, Object};
-pub use event_handlers::{SubscriberId, Subscription};
+pub use event_handlers::{HandlerOptions, HandlerRegistration};
 pub use factory::{Factory, FactoryOptions};
 pub use informer::Informer;
 pub use list_options::ListOptions;
 pub use metrics::{Metrics, MetricsOf, NoMetrics};
-pub use registrations::Subscriptions;
+pub use registrations::HandlerRegistrations;
 pub use status::{InformerStatus, Phase};
 pub use store::{Index, Put, Store};

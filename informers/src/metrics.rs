@@ -32,7 +32,7 @@ pub trait Metrics: Send + Sync + 'static {
     fn undecodable(&self) {}
 
     /// A subscriber was told of a change.
-    fn told(&self, subscriber: &'static str, took: Duration) {
+    fn handled(&self, subscriber: &'static str, took: Duration) {
         let _ = (subscriber, took);
     }
 

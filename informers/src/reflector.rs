@@ -18,12 +18,12 @@ use crate::frames::{Frame, Frames};
 use crate::http_exchange::{Answer, HttpExchange, ResponseEvent};
 use crate::protocol::{Effect, Failure, Input, ListWatchRequest, Protocol};
 use crate::request::{Form, request};
-use crate::shared_informer::{Shared, Staged, Undecodable};
+use crate::shared_informer::{SharedInformer, Staged, Undecodable};
 use crate::status::Phase;
 use crate::store::is_same_version;
 
 /// Lists and watches until it is dropped. A panic in it costs a new list, not the informer.
-pub(crate) async fn run<V: View>(shared: Arc<Shared<V>>, client: Client, seed: u64) {
+pub(crate) async fn run<V: View>(shared: Arc<SharedInformer<V>>, client: Client, seed: u64) {
     let _stopped = MarkStopped(Arc::clone(&shared));
     let mut reflector = Reflector::new(shared, client, seed);
     loop {
@@ -32,7 +32,7 @@ pub(crate) async fn run<V: View>(shared: Arc<Shared<V>>, client: Client, seed: u
     }
 }
 
-struct MarkStopped<V: View>(Arc<Shared<V>>);
+struct MarkStopped<V: View>(Arc<SharedInformer<V>>);
 
 impl<V: View> Drop for MarkStopped<V> {
     fn drop(&mut self) {
@@ -41,7 +41,7 @@ impl<V: View> Drop for MarkStopped<V> {
 }
 
 struct Reflector<V> {
-    shared: Arc<Shared<V>>,
+    shared: Arc<SharedInformer<V>>,
     client: Client,
     started: Instant,
     protocol: Protocol,
@@ -54,7 +54,7 @@ struct Reflector<V> {
 }
 
 impl<V: View> Reflector<V> {
-    fn new(shared: Arc<Shared<V>>, client: Client, seed: u64) -> Self {
+    fn new(shared: Arc<SharedInformer<V>>, client: Client, seed: u64) -> Self {
         Self {
             shared,
             client,

@@ -1,4 +1,4 @@
-//! Subscriptions that end together.
+//! HandlerRegistrations that end together.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ type End = Box<dyn FnOnce() + Send>;
 ///
 /// See [`Factory::noting`](crate::Factory::noting). Cheap to clone; all clones are one set.
 #[derive(Clone)]
-pub struct Subscriptions {
+pub struct HandlerRegistrations {
     /// None once they are there to stay.
     ends: Arc<Mutex<Option<Vec<End>>>>,
 }
 
-impl Subscriptions {
+impl HandlerRegistrations {
     /// No subscriptions yet.
     #[must_use]
     pub fn new() -> Self {
@@ -40,7 +40,7 @@ impl Subscriptions {
     }
 }
 
-impl Default for Subscriptions {
+impl Default for HandlerRegistrations {
     fn default() -> Self {
         Self::new()
     }

@@ -1,7 +1,7 @@
 //! What the task of an informer and its users share, and the order in which a step is taken.
 //!
 //! Every step goes the same way: the cache and its indexes change, subscribers are told, `observed` moves, then hooks
-//! and waiters hear of it. It is written once, in [`Shared::step`].
+//! and waiters hear of it. It is written once, in [`SharedInformer::step`].
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,16 +14,16 @@ use parking_lot::{Mutex, ReentrantMutex, RwLock};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::cache::{Cache, Identity, Progress, ProgressHook};
+use crate::cache::{Cache, ObjectState, Progress, ProgressHook};
 use crate::change::{Change, Origin};
-use crate::event_handlers::{Handler, Report, SubscriberId, Subscribers, Subscription};
+use crate::event_handlers::{EventHandlers, Handler, HandlerOptions, HandlerRegistration, Report};
 use crate::failure::panic_text;
 use crate::list_options::ListOptions;
 use crate::metrics::Metrics;
 use crate::status::{InformerStatus, Record, UndecodableObjects};
 use crate::store::Store;
 
-pub(crate) struct Shared<V> {
+pub(crate) struct SharedInformer<V> {
     pub(crate) resource: Resource,
     pub(crate) list_options: ListOptions,
     pub(crate) interner: Arc<Interner>,
@@ -32,7 +32,7 @@ pub(crate) struct Shared<V> {
     pub(crate) record: Mutex<Record>,
     /// Held from before the cache changes until all subscribers know. Reentrant only so that a subscriber which
     /// subscribes from within a change meets a clear panic instead of a deadlock.
-    subscribers: ReentrantMutex<RefCell<Subscribers<V>>>,
+    subscribers: ReentrantMutex<RefCell<EventHandlers<V>>>,
     /// Replaced as a whole, so that no lock is held while hooks run.
     hooks: RwLock<Arc<[Arc<ProgressHook>]>>,
     observed: watch::Sender<ResourceVersion>,
@@ -60,7 +60,7 @@ impl<V> Default for Staged<V> {
     }
 }
 
-impl<V: View> Shared<V> {
+impl<V: View> SharedInformer<V> {
     pub(crate) fn new(
         resource: Resource,
         list_options: ListOptions,
@@ -74,7 +74,7 @@ impl<V: View> Shared<V> {
             metrics,
             store: Arc::new(Store::new()),
             record: Mutex::new(Record::new()),
-            subscribers: ReentrantMutex::new(RefCell::new(Subscribers::new())),
+            subscribers: ReentrantMutex::new(RefCell::new(EventHandlers::new())),
             hooks: RwLock::new(Arc::from([])),
             observed: watch::Sender::new(ResourceVersion::default()),
             synced: watch::Sender::new(false),
@@ -96,8 +96,8 @@ impl<V: View> Shared<V> {
         self.record.lock().unread.forget(&key);
         self.step_and_end(Some(version), Some(&uid), || {
             let removed = self.store.remove(&key)?;
-            let certain = removed.meta().uid == uid;
-            Some(Change::Removed { last: if certain { last } else { removed }, certain })
+            let final_state_known = removed.meta().uid == uid;
+            Some(Change::Deleted { last: if final_state_known { last } else { removed }, final_state_known })
         });
     }
 
@@ -116,7 +116,7 @@ impl<V: View> Shared<V> {
         };
         self.record.lock().unread.forget(&meta.key);
         self.step_and_end(Some(meta.resource_version), Some(&meta.uid), || {
-            Some(Change::Removed { last: self.store.remove(&meta.key)?, certain: false })
+            Some(Change::Deleted { last: self.store.remove(&meta.key)?, final_state_known: false })
         });
     }
 
@@ -195,7 +195,7 @@ impl<V: View> Shared<V> {
         }
     }
 
-    pub(crate) fn subscribe(&self, subscription: Subscription, handler: Handler<V>) -> SubscriberId {
+    pub(crate) fn add_event_handler(&self, subscription: HandlerOptions, handler: Handler<V>) -> HandlerRegistration {
         let id = self.with_subscribers(|subscribers, report| {
             let initial = self.store.list().into_iter().map(Change::Added);
             subscribers.add(subscription, handler, initial, report)
@@ -204,7 +204,7 @@ impl<V: View> Shared<V> {
         id
     }
 
-    pub(crate) fn unsubscribe(&self, id: SubscriberId) {
+    pub(crate) fn remove_event_handler(&self, id: HandlerRegistration) {
         self.with_subscribers(|subscribers, _| subscribers.remove(id));
     }
 
@@ -220,7 +220,7 @@ impl<V: View> Shared<V> {
         self.with_subscribers(|subscribers, report| subscribers.resync(now, everything, report));
     }
 
-    fn with_subscribers<R>(&self, act: impl FnOnce(&mut Subscribers<V>, &Report<'_>) -> R) -> R {
+    fn with_subscribers<R>(&self, act: impl FnOnce(&mut EventHandlers<V>, &Report<'_>) -> R) -> R {
         let subscribers = self.subscribers.lock();
         let mut subscribers = subscribers
             .try_borrow_mut()
@@ -242,12 +242,12 @@ fn ended_by<V: View>(change: &Change<V>) -> Option<&Uid> {
     let ended = match change {
         Change::Added(new) => new.meta().is_terminating().then_some(new),
         Change::Updated { old, new } => (new.meta().is_terminating() && !old.meta().is_terminating()).then_some(new),
-        Change::Removed { last, .. } => Some(last),
+        Change::Deleted { last, .. } => Some(last),
     };
     ended.map(|object| &object.meta().uid)
 }
 
-impl<V: View> Cache for Shared<V> {
+impl<V: View> Cache for SharedInformer<V> {
     fn resource(&self) -> &Resource {
         &self.resource
     }
@@ -285,8 +285,8 @@ impl<V: View> Cache for Shared<V> {
         self.observed.borrow().clone()
     }
 
-    fn identity(&self, key: &ObjectKey) -> Option<Identity> {
-        self.store.get(key).map(|object| Identity::from(object.meta()))
+    fn object_state(&self, key: &ObjectKey) -> Option<ObjectState> {
+        self.store.get(key).map(|object| ObjectState::from(object.meta()))
     }
 
     fn covers(&self, meta: &Meta) -> bool {

@@ -15,7 +15,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use kcm_api::{DecodeError, KnownView, Meta, PartialObjectMeta, Resource, Uid, View};
-use kcm_informers::{Factory, FactoryOptions, Informer, ListOptions, Subscription};
+use kcm_informers::{Factory, FactoryOptions, HandlerOptions, Informer, ListOptions};
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -122,7 +122,7 @@ async fn costs_beside(size: usize) -> [Cost; 2] {
     assert!(pods.in_namespace("default").is_empty(), "which makes the index");
     let selected = Arc::new(AtomicUsize::new(0));
     let most_selected = Arc::clone(&selected);
-    pods.subscribe(Subscription { name: "selection", resync: None }, move |change, _| {
+    pods.add_event_handler(HandlerOptions { name: "selection", resync_period: None }, move |change, _| {
         let owner = owner(change.object()).expect("every pod has an owner");
         most_selected.fetch_max(by_owner.get(&owner).len(), Relaxed);
     });

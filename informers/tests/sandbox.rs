@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::Request;
 use kcm_api::{ObjectKey, PartialObjectMeta, Typed, View};
-use kcm_informers::{Change, Factory, FactoryOptions, Informer, ListOptions, Subscription};
+use kcm_informers::{Change, Factory, FactoryOptions, HandlerOptions, Informer, ListOptions};
 use kcm_sandbox_apiserver::{CONFIG_MAPS, Cut, Fault, Sandbox, SandboxOptions, Status, Verb};
 use kube::Client;
 use kube::client::Body;
@@ -32,7 +32,7 @@ type Versions = BTreeMap<ObjectKey, String>;
 fn mirror<V: View>(informer: &Informer<V>) -> Arc<Mutex<Versions>> {
     let mirror = Arc::new(Mutex::new(Versions::new()));
     let told = Arc::clone(&mirror);
-    informer.subscribe(Subscription { name: "mirror", resync: None }, move |change, _| {
+    informer.add_event_handler(HandlerOptions { name: "mirror", resync_period: None }, move |change, _| {
         let version = change.object().meta().resource_version.to_string();
         let mut told = told.lock();
         match change {
@@ -41,7 +41,7 @@ fn mirror<V: View>(informer: &Informer<V>) -> Arc<Mutex<Versions>> {
                 let before = told.insert(change.key().clone(), version);
                 assert_eq!(before, Some(old.meta().resource_version.to_string()), "old is what was told before");
             }
-            Change::Removed { .. } => assert!(told.remove(change.key()).is_some(), "removed what was not there"),
+            Change::Deleted { .. } => assert!(told.remove(change.key()).is_some(), "removed what was not there"),
         }
     });
     mirror

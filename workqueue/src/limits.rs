@@ -42,14 +42,14 @@ impl RetryLimits {
 }
 
 /// A token bucket that hands out moments instead of refusals.
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucket {
     interval: Duration,
     depth: Duration,
     /// When the bucket is full again if nothing more is taken from it. All that it has to know.
     full_at: Duration,
 }
 
-impl Bucket {
+impl TokenBucket {
     pub(crate) fn new(limits: &RetryLimits) -> Self {
         Self { interval: limits.interval, depth: limits.interval.saturating_mul(limits.burst), full_at: Duration::ZERO }
     }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_bucket_gives_its_burst_at_once_and_then_one_per_interval() {
-        let mut bucket = Bucket::new(&RetryLimits { burst: 2, ..RetryLimits::default() });
+        let mut bucket = TokenBucket::new(&RetryLimits { burst: 2, ..RetryLimits::default() });
         let mut reserve = |millis| bucket.reserve(Duration::from_millis(millis)).as_millis();
         assert_eq!([reserve(0), reserve(0)], [0, 0]);
         assert_eq!([reserve(0), reserve(0)], [100, 200]);
@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn an_interval_of_zero_never_holds_up() {
-        let mut bucket = Bucket::new(&RetryLimits { interval: Duration::ZERO, burst: 0, ..RetryLimits::default() });
+        let mut bucket =
+            TokenBucket::new(&RetryLimits { interval: Duration::ZERO, burst: 0, ..RetryLimits::default() });
         assert!((0..1000).all(|_| bucket.reserve(Duration::from_secs(1)) == Duration::from_secs(1)));
     }
 }

@@ -13,9 +13,9 @@ use crate::{Priority, QueueOptions};
 
 /// A queue of keys: see the [contract](crate). Clones are handles to one queue.
 #[derive(Clone)]
-pub struct Queue<K>(Arc<Shared<K>>);
+pub struct Queue<K>(Arc<Inner<K>>);
 
-struct Shared<K> {
+struct Inner<K> {
     options: QueueOptions,
     started: Instant,
     state: Mutex<State<K>>,
@@ -27,7 +27,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     #[must_use]
     pub fn new(options: QueueOptions) -> Self {
         let state = Mutex::new(State::new(options.limits, options.ageing));
-        Self(Arc::new(Shared { options, started: Instant::now(), state, wake: Notify::new() }))
+        Self(Arc::new(Inner { options, started: Instant::now(), state, wake: Notify::new() }))
     }
 
     /// The name that its options gave it.
@@ -124,7 +124,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Gives an input to the state and tells whom it concerns: the metrics, and the workers that wait.
     pub(crate) fn with<R>(&self, input: impl FnOnce(&mut State<K>, Duration) -> R) -> R {
-        let Shared { options, started, state, wake } = &*self.0;
+        let Inner { options, started, state, wake } = &*self.0;
         let mut state = state.lock();
         let (before, due_before) = (state.counts(), state.next_due());
         // The clock is read under the lock, so that the state's time never goes back.

@@ -24,7 +24,7 @@ pub(crate) struct Place<K> {
 /// prevail, so that every operation is O(1) amortised and memory stays in proportion to the keys.
 ///
 /// The lanes do not know which tickets are still good; callers tell them with `current`.
-pub(crate) struct Lanes<K> {
+pub(crate) struct ReadyQueues<K> {
     live: VecDeque<Place<K>>,
     initial: VecDeque<Place<K>>,
     ready: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Lanes<K> {
     live_went_last: bool,
 }
 
-impl<K> Lanes<K> {
+impl<K> ReadyQueues<K> {
     pub(crate) fn new(ageing: Duration) -> Self {
         Self {
             live: VecDeque::new(),
@@ -124,17 +124,17 @@ mod tests {
     const AGEING: Duration = Duration::from_secs(1);
     const START: Duration = Duration::ZERO;
 
-    fn order(lanes: &mut Lanes<u64>, now: Duration) -> Vec<u64> {
-        std::iter::from_fn(|| lanes.pop(now, |_| true)).map(|place| place.key).collect()
+    fn order(ready_queues: &mut ReadyQueues<u64>, now: Duration) -> Vec<u64> {
+        std::iter::from_fn(|| ready_queues.pop(now, |_| true)).map(|place| place.key).collect()
     }
 
-    fn three_of_each() -> Lanes<u64> {
-        let mut lanes = Lanes::new(AGEING);
+    fn three_of_each() -> ReadyQueues<u64> {
+        let mut ready_queues = ReadyQueues::new(AGEING);
         for key in 0..3 {
-            lanes.push(key + 10, Priority::Initial, START);
-            lanes.push(key, Priority::Live, START);
+            ready_queues.push(key + 10, Priority::Initial, START);
+            ready_queues.push(key, Priority::Live, START);
         }
-        lanes
+        ready_queues
     }
 
     #[test]
@@ -150,24 +150,24 @@ mod tests {
 
     #[test]
     fn stale_places_do_not_outnumber_the_others_for_long() {
-        let mut lanes = Lanes::new(AGEING);
-        lanes.push(0, Priority::Initial, START);
+        let mut ready_queues = ReadyQueues::new(AGEING);
+        ready_queues.push(0, Priority::Initial, START);
         for key in 1..100_000 {
-            let ticket = lanes.push(key, Priority::Initial, START);
+            let ticket = ready_queues.push(key, Priority::Initial, START);
             let current = |place: &Place<u64>| place.key == 0 || place.key == key;
-            lanes.raise(Place { key, ticket, since: START }, current);
-            assert_eq!(lanes.pop(START, current).map(|place| place.key), Some(key));
-            assert!(lanes.places() <= 4 * 2 + 32, "{} places for one key", lanes.places());
+            ready_queues.raise(Place { key, ticket, since: START }, current);
+            assert_eq!(ready_queues.pop(START, current).map(|place| place.key), Some(key));
+            assert!(ready_queues.places() <= 4 * 2 + 32, "{} places for one key", ready_queues.places());
         }
     }
 
     #[test]
     fn an_emptied_lane_gives_its_room_back() {
-        let mut lanes = Lanes::new(AGEING);
+        let mut ready_queues = ReadyQueues::new(AGEING);
         for key in 0..100_000 {
-            lanes.push(key, Priority::Initial, START);
+            ready_queues.push(key, Priority::Initial, START);
         }
-        assert_eq!(order(&mut lanes, START).len(), 100_000);
-        assert!(lanes.initial.capacity() <= 1024, "{} places kept", lanes.initial.capacity());
+        assert_eq!(order(&mut ready_queues, START).len(), 100_000);
+        assert!(ready_queues.initial.capacity() <= 1024, "{} places kept", ready_queues.initial.capacity());
     }
 }

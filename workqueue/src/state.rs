@@ -8,8 +8,8 @@ use std::collections::hash_map::{Entry as Slot, HashMap};
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::limits::Bucket;
-use crate::ready_queues::{Lanes, Place, Ticket};
+use crate::limits::TokenBucket;
+use crate::ready_queues::{Place, ReadyQueues, Ticket};
 use crate::snapshot::{Delayed, Failing, Held, QueueSnapshot, UnfinishedWork};
 use crate::{Priority, RetryLimits};
 
@@ -18,13 +18,13 @@ pub(crate) struct State<K> {
     /// Every key that has something to remember, and no other.
     entries: HashMap<K, Entry>,
     /// The keys that are ready, in the order in which they go.
-    lanes: Lanes<K>,
+    ready_queues: ReadyQueues<K>,
     /// The keys that workers hold.
-    in_hand: BTreeMap<Ticket, InHand<K>>,
+    processing: BTreeMap<Ticket, Processing<K>>,
     /// The keys to be added later, by the moment at which they are due and then in the order of asking.
     delays: BTreeMap<(Duration, u64), K>,
     limits: RetryLimits,
-    bucket: Bucket,
+    bucket: TokenBucket,
     counts: Counts,
     shut_down: bool,
 }
@@ -62,11 +62,11 @@ struct Entry {
 enum Stage {
     /// Nothing is to be done now, so nothing is pending.
     #[default]
-    Resting,
+    Idle,
     /// In the lanes, so something is pending.
     Ready(Ticket),
     /// Held by a worker.
-    InHand(Ticket),
+    Processing(Ticket),
     Parked {
         since: Duration,
     },
@@ -84,7 +84,7 @@ struct Delay {
     priority: Priority,
 }
 
-struct InHand<K> {
+struct Processing<K> {
     key: K,
     since: Duration,
     priority: Priority,
@@ -94,11 +94,11 @@ impl<K: Clone + Eq + Hash> State<K> {
     pub(crate) fn new(limits: RetryLimits, ageing: Duration) -> Self {
         Self {
             entries: HashMap::new(),
-            lanes: Lanes::new(ageing),
-            in_hand: BTreeMap::new(),
+            ready_queues: ReadyQueues::new(ageing),
+            processing: BTreeMap::new(),
             delays: BTreeMap::new(),
             limits,
-            bucket: Bucket::new(&limits),
+            bucket: TokenBucket::new(&limits),
             counts: Counts::default(),
             shut_down: false,
         }
@@ -128,8 +128,8 @@ impl<K: Clone + Eq + Hash> State<K> {
         let entry = self.entries.entry(key.clone()).or_default();
         entry.failures = entry.failures.saturating_add(1);
         let priority = match entry.stage {
-            Stage::InHand(ticket) => self.in_hand[&ticket].priority,
-            Stage::Resting | Stage::Ready(_) | Stage::Parked { .. } => Priority::Live,
+            Stage::Processing(ticket) => self.processing[&ticket].priority,
+            Stage::Idle | Stage::Ready(_) | Stage::Parked { .. } => Priority::Live,
         };
         let backed_off = now.saturating_add(self.limits.backoff(entry.failures));
         let due = self.bucket.reserve(now).max(backed_off);
@@ -150,19 +150,19 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     pub(crate) fn take(&mut self, now: Duration) -> Taken<K> {
         self.advance(now);
-        let Some(Place { key, ticket, .. }) = self.lanes.pop(now, is_current(&self.entries)) else {
+        let Some(Place { key, ticket, .. }) = self.ready_queues.pop(now, is_current(&self.entries)) else {
             return if self.shut_down { Taken::ShutDown } else { Taken::NothingBefore { until: self.next_due() } };
         };
         let entry = self.entries.get_mut(&key).expect("a ready key has an entry");
         let pending = entry.pending.take().expect("a ready key was added");
-        entry.stage = Stage::InHand(ticket);
-        self.in_hand.insert(ticket, InHand { key: key.clone(), since: now, priority: pending.priority });
+        entry.stage = Stage::Processing(ticket);
+        self.processing.insert(ticket, Processing { key: key.clone(), since: now, priority: pending.priority });
         Taken::Key { key, waited: now.saturating_sub(pending.since) }
     }
 
     /// Takes a key out of its worker's hand and returns for how long it was there; `None` if it was not.
     pub(crate) fn done(&mut self, key: &K, now: Duration) -> Option<Duration> {
-        self.release(key, Stage::Resting, now)
+        self.release(key, Stage::Idle, now)
     }
 
     /// As [`done`](Self::done), but the key does not become ready before [`unpark`](Self::unpark).
@@ -175,7 +175,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         if let Some(entry) = self.entries.get_mut(key)
             && matches!(entry.stage, Stage::Parked { .. })
         {
-            entry.stage = Stage::Resting;
+            entry.stage = Stage::Idle;
             self.settle(key, now);
         }
     }
@@ -192,7 +192,7 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     /// How many keys can be taken at once.
     pub(crate) fn ready(&self) -> usize {
-        self.lanes.ready()
+        self.ready_queues.ready()
     }
 
     /// The moment at which time alone will change something.
@@ -205,9 +205,10 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 
     pub(crate) fn unfinished_work(&self, now: Duration) -> UnfinishedWork {
-        self.in_hand.values().map(|held| now.saturating_sub(held.since)).fold(UnfinishedWork::default(), |work, age| {
-            UnfinishedWork { total: work.total.saturating_add(age), longest: work.longest.max(age) }
-        })
+        self.processing.values().map(|held| now.saturating_sub(held.since)).fold(
+            UnfinishedWork::default(),
+            |work, age| UnfinishedWork { total: work.total.saturating_add(age), longest: work.longest.max(age) },
+        )
     }
 
     /// Turns the delayed adds that are due by `now` into adds, each at the moment at which it was due.
@@ -236,15 +237,15 @@ impl<K: Clone + Eq + Hash> State<K> {
             self.counts.adds += 1;
         }
         match entry.stage {
-            Stage::Resting => {
-                let ticket = self.lanes.push(slot.key().clone(), priority, now);
+            Stage::Idle => {
+                let ticket = self.ready_queues.push(slot.key().clone(), priority, now);
                 slot.get_mut().stage = Stage::Ready(ticket);
             }
             Stage::Ready(ticket) if before.is_some_and(|before| before.priority < priority) => {
                 let place = Place { key: slot.key().clone(), ticket, since: now };
-                self.lanes.raise(place, is_current(&self.entries));
+                self.ready_queues.raise(place, is_current(&self.entries));
             }
-            Stage::Ready(_) | Stage::InHand(_) | Stage::Parked { .. } => {}
+            Stage::Ready(_) | Stage::Processing(_) | Stage::Parked { .. } => {}
         }
     }
 
@@ -272,9 +273,9 @@ impl<K: Clone + Eq + Hash> State<K> {
     fn release(&mut self, key: &K, next: Stage, now: Duration) -> Option<Duration> {
         self.advance(now);
         let entry = self.entries.get_mut(key)?;
-        let Stage::InHand(ticket) = entry.stage else { return None };
+        let Stage::Processing(ticket) = entry.stage else { return None };
         entry.stage = next;
-        let held = self.in_hand.remove(&ticket).expect("a worker holds every key that is in hand");
+        let held = self.processing.remove(&ticket).expect("a worker holds every key that is in hand");
         self.settle(key, now);
         Some(now.saturating_sub(held.since))
     }
@@ -282,9 +283,9 @@ impl<K: Clone + Eq + Hash> State<K> {
     /// Makes a resting key ready if anything is pending, and removes it if nothing is to be remembered.
     fn settle(&mut self, key: &K, now: Duration) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let Stage::Resting = entry.stage else { return };
+        let Stage::Idle = entry.stage else { return };
         if let Some(pending) = &entry.pending {
-            entry.stage = Stage::Ready(self.lanes.push(key.clone(), pending.priority, now));
+            entry.stage = Stage::Ready(self.ready_queues.push(key.clone(), pending.priority, now));
         } else if entry.delay.is_none() && entry.failures == 0 {
             self.entries.remove(key);
             if self.entries.capacity() > 1024 && self.entries.len() < self.entries.capacity() / 8 {
@@ -310,15 +311,16 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
                 failing.push(Failing { key: key.clone(), failures: entry.failures, at_longest_backoff });
             }
         }
-        let mut processing: Vec<_> = self.in_hand.values().map(|in_hand| held(&in_hand.key, in_hand.since)).collect();
+        let mut processing: Vec<_> =
+            self.processing.values().map(|processing| held(&processing.key, processing.since)).collect();
         // Where all else is equal the key decides, so that the order of hashing does not show.
         let by_age = |a: &Held<K>, b: &Held<K>| b.age.cmp(&a.age).then_with(|| a.key.cmp(&b.key));
         processing.sort_unstable_by(by_age);
         parked.sort_unstable_by(by_age);
         failing.sort_unstable_by(|a, b| b.failures.cmp(&a.failures).then_with(|| a.key.cmp(&b.key)));
         QueueSnapshot {
-            depth: self.lanes.ready(),
-            oldest: self.lanes.oldest(is_current(&self.entries)).map(age),
+            depth: self.ready_queues.ready(),
+            oldest: self.ready_queues.oldest(is_current(&self.entries)).map(age),
             processing,
             parked,
             delayed: self

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kcm_api::views::{Deployment, ReplicaSet};
 use kcm_api::{Document, KnownView as _, ObjectKey, Resource, Selector};
-use kcm_framework::client::{ApiError, DeleteOptions, Part, Payload};
+use kcm_framework::client::{ApiError, DeleteOptions, Payload, Subresource};
 use kcm_framework::clock::Clock;
 use kcm_framework::events::ObjectReference;
 use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Recorder, Session, async_trait};
@@ -65,7 +65,7 @@ impl Reconcile for Reconciler {
 impl Reconciler {
     fn recheck(&self, at: Timestamp) -> Outcome {
         let delay = at.duration_since(self.clock.now());
-        Outcome::recheck_after(Duration::try_from(delay).unwrap_or(Duration::ZERO))
+        Outcome::requeue_after(Duration::try_from(delay).unwrap_or(Duration::ZERO))
     }
 }
 
@@ -156,7 +156,7 @@ impl Work<'_> {
     async fn edit(&self, edit: &Edit) -> Result<(), ReconcileError> {
         let document = edit.document().map_err(refused)?;
         let key = &edit.set.metadata.key;
-        self.put(REPLICA_SET, key, Part::Whole, &document).await?;
+        self.put(REPLICA_SET, key, Subresource::None, &document).await?;
         if edit.is_scale() {
             let (from, to) = (edit.set.replicas, edit.replicas);
             tracing::info!(replica_set = %key, from, to, "Scaled replica set");
@@ -179,7 +179,7 @@ impl Work<'_> {
 
     async fn roll_back(&self, rollback: &Rollback, present: &str) -> Result<(), ReconcileError> {
         let document = rollback.document(self.deployment, present).map_err(refused)?;
-        self.put(DEPLOYMENT, &self.deployment.metadata.key, Part::Whole, &document).await?;
+        self.put(DEPLOYMENT, &self.deployment.metadata.key, Subresource::None, &document).await?;
         self.tell(&rollback.notice(self.deployment));
         Ok(())
     }
@@ -190,14 +190,14 @@ impl Work<'_> {
             return Ok(());
         }
         let document = with_status(self.deployment, &report.status, report.revision.as_deref()).map_err(refused)?;
-        self.put(DEPLOYMENT, &self.deployment.metadata.key, Part::Status, &document).await
+        self.put(DEPLOYMENT, &self.deployment.metadata.key, Subresource::Status, &document).await
     }
 
     async fn put(
         &self,
         resource: &Resource,
         key: &ObjectKey,
-        part: Part,
+        part: Subresource,
         document: &Document,
     ) -> Result<(), ReconcileError> {
         let body = Payload::raw(document.as_str().to_owned());

@@ -89,7 +89,7 @@ use kcm_api::ObjectKey;
 use kcm_api::views::{Deployment, Pod, ReplicaSet};
 use kcm_framework::workqueue::Queue;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, priority};
-use kcm_informers::{ListOptions, Origin, Subscription};
+use kcm_informers::{HandlerOptions, ListOptions, Origin};
 
 use apply::Reconciler;
 use observe::Caches;
@@ -109,7 +109,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let pods = context.informers().informer::<Pod>(ListOptions::default());
     let caches = Caches::new(deployments.clone(), replica_sets.clone(), pods.clone());
     let queue = context.queue::<ObjectKey>("deployment");
-    subscribe(context, &caches, &queue);
+    add_event_handlers(context, &caches, &queue);
     let reconciler = Reconciler {
         caches,
         settings: Settings::from_gates(|gate| context.gate(gate)),
@@ -125,20 +125,20 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     Ok(Some(Running::new().reconcile(reconcile)))
 }
 
-fn subscribe(context: &ControllerContext, caches: &Caches, queue: &Queue<ObjectKey>) {
+fn add_event_handlers(context: &ControllerContext, caches: &Caches, queue: &Queue<ObjectKey>) {
     let name = context.controller();
     let keys = queue.clone();
-    let resync = Some(context.resync_period());
-    caches.deployments.subscribe(Subscription { name, resync }, move |change, origin| {
+    let resync_period = Some(context.resync_period());
+    caches.deployments.add_event_handler(HandlerOptions { name, resync_period }, move |change, origin| {
         wake(&keys, keys_for_deployment(change, origin), origin);
     });
     // No resync: what has not changed wakes nobody.
     let (keys, deployments) = (queue.clone(), caches.deployments.clone());
-    caches.replica_sets.subscribe(Subscription { name, resync: None }, move |change, origin| {
+    caches.replica_sets.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
         wake(&keys, keys_for_replica_set(change, &deployments), origin);
     });
     let (keys, deployments, lineage) = (queue.clone(), caches.deployments.clone(), caches.lineage());
-    caches.pods.subscribe(Subscription { name, resync: None }, move |change, origin| {
+    caches.pods.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
         wake(&keys, keys_for_pod(change, &deployments, &lineage), origin);
     });
 }

@@ -40,7 +40,7 @@ pub(super) fn keys_for_deployment(change: &Change<Deployment>, origin: Origin) -
         }
         Change::Added(deployment)
         | Change::Updated { new: deployment, .. }
-        | Change::Removed { last: deployment, .. } => vec![deployment.metadata.key.clone()],
+        | Change::Deleted { last: deployment, .. } => vec![deployment.metadata.key.clone()],
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn keys_for_replica_set(change: &Change<ReplicaSet>, deployments: &im
         }
         Change::Added(set) => selecting(&set.metadata, deployments),
         Change::Updated { old, new } => keys_for_updated_set(&old.metadata, &new.metadata, deployments),
-        Change::Removed { last, certain: _ } => owner_of(&last.metadata, deployments),
+        Change::Deleted { last, final_state_known: _ } => owner_of(&last.metadata, deployments),
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) fn keys_for_pod(
 ) -> Vec<ObjectKey> {
     match change {
         Change::Added(_) | Change::Updated { .. } => Vec::new(),
-        Change::Removed { last, certain: _ } => {
+        Change::Deleted { last, final_state_known: _ } => {
             let deployment = deployment_of(last, deployments, family);
             let waits = |deployment: &&Arc<Deployment>| {
                 deployment.strategy == DeploymentStrategy::Recreate && !family.has_pods(deployment)

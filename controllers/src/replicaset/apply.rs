@@ -7,7 +7,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use jiff::Timestamp;
 use kcm_api::views::{Pod, ReplicaSet, ReplicaSetStatus};
 use kcm_api::{KnownView as _, ObjectKey};
-use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Part, Payload};
+use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Subresource};
 use kcm_framework::clock::Clock;
 use kcm_framework::events::ObjectReference;
 use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Recorder, Session, async_trait};
@@ -80,7 +80,7 @@ impl Reconcile for Reconciler {
 impl Reconciler {
     fn recheck(&self, at: Timestamp) -> Outcome {
         let delay = at.duration_since(self.clock.now());
-        Outcome::recheck_after(Duration::try_from(delay).unwrap_or(Duration::ZERO))
+        Outcome::requeue_after(Duration::try_from(delay).unwrap_or(Duration::ZERO))
     }
 }
 
@@ -202,7 +202,7 @@ impl Work<'_> {
         let document = with_status(current, status).map_err(|error| ReconcileError::new(Class::Terminal, error))?;
         let key = &current.metadata.key;
         let body = Payload::raw(document.as_str().to_owned());
-        self.session.put(&ReplicaSet::RESOURCE, key, Part::Status, body).await.map_err(retried)?;
+        self.session.put(&ReplicaSet::RESOURCE, key, Subresource::Status, body).await.map_err(retried)?;
         Ok(())
     }
 

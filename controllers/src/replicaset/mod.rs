@@ -72,7 +72,7 @@ use kcm_api::ObjectKey;
 use kcm_api::views::{Pod, ReplicaSet};
 use kcm_framework::workqueue::Queue;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, priority};
-use kcm_informers::{ListOptions, Origin, Subscription};
+use kcm_informers::{HandlerOptions, ListOptions, Origin};
 
 use apply::Reconciler;
 use metrics::Metrics;
@@ -95,7 +95,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let pods = context.informers().informer::<Pod>(ListOptions::default());
     let caches = Caches::new(replica_sets.clone(), pods.clone());
     let queue = context.queue::<ObjectKey>("replicaset");
-    subscribe(context, &caches, &queue);
+    add_event_handlers(context, &caches, &queue);
     let reconciler = Reconciler {
         caches,
         settings: Settings::from_gates(|gate| context.gate(gate)),
@@ -111,17 +111,17 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     Ok(Some(Running::new().reconcile(reconcile)))
 }
 
-fn subscribe(context: &ControllerContext, caches: &Caches, queue: &Queue<ObjectKey>) {
+fn add_event_handlers(context: &ControllerContext, caches: &Caches, queue: &Queue<ObjectKey>) {
     let name = context.controller();
     let known = caches.replica_sets.clone();
     let keys = queue.clone();
-    let resync = Some(context.resync_period());
-    caches.replica_sets.subscribe(Subscription { name, resync }, move |change, origin| {
+    let resync_period = Some(context.resync_period());
+    caches.replica_sets.add_event_handler(HandlerOptions { name, resync_period }, move |change, origin| {
         wake(&keys, keys_for_replica_set(change, origin), origin);
     });
     let keys = queue.clone();
     // No resync: a pod that has not changed wakes nobody.
-    caches.pods.subscribe(Subscription { name, resync: None }, move |change, origin| {
+    caches.pods.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
         wake(&keys, keys_for_pod(change, &known), origin);
     });
 }

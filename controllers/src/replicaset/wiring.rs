@@ -47,7 +47,7 @@ pub(super) fn keys_for_replica_set(change: &Change<ReplicaSet>, origin: Origin) 
         Change::Updated { old, new } if origin != Origin::Resync && is_same_version(old, new) => Vec::new(),
         Change::Added(replica_set)
         | Change::Updated { new: replica_set, .. }
-        | Change::Removed { last: replica_set, .. } => vec![Wake::now(replica_set)],
+        | Change::Deleted { last: replica_set, .. } => vec![Wake::now(replica_set)],
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn keys_for_pod(change: &Change<Pod>, replica_sets: &impl ReplicaSets
         Change::Added(pod) if pod.metadata.controller().is_some() => wake_owner(pod, replica_sets),
         Change::Added(pod) => wake_selecting(pod, replica_sets),
         Change::Updated { old, new } => keys_for_updated_pod(old, new, replica_sets),
-        Change::Removed { last, certain: _ } => wake_owner(last, replica_sets),
+        Change::Deleted { last, final_state_known: _ } => wake_owner(last, replica_sets),
     }
 }
 

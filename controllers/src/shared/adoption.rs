@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kcm_api::{KnownView, Meta, OwnerReference, PartialObjectMeta, Uid};
 use kcm_framework::Session;
-use kcm_framework::client::{ApiError, Part, Patch, Payload};
+use kcm_framework::client::{ApiError, Patch, Payload, Subresource};
 use serde::Serialize;
 
 use super::claim::Claims;
@@ -55,7 +55,7 @@ pub(crate) async fn settle<V: KnownView>(
 
 async fn patch<V: KnownView>(session: &Session, object: &V, body: &impl Serialize) -> Result<(), ApiError> {
     let patch = Patch::Strategic(Payload::json(body));
-    session.patch(const { &V::RESOURCE }, &object.meta().key, Part::Whole, patch).await.map(|_| ())
+    session.patch(const { &V::RESOURCE }, &object.meta().key, Subresource::None, patch).await.map(|_| ())
 }
 
 /// Makes sure, with the API server and not with a cache, that the owner is there and not being deleted.

@@ -4,9 +4,9 @@
 //! only a dependency is not linked, and what is not linked registers nothing.
 
 use kcm_framework::api::{KnownView as _, ObjectKey, views::Namespace};
-use kcm_framework::client::{Part, Patch, Payload};
+use kcm_framework::client::{Patch, Payload, Subresource};
 use kcm_framework::config::{Initial, Row};
-use kcm_framework::informers::{Informer, ListOptions, Subscription};
+use kcm_framework::informers::{HandlerOptions, Informer, ListOptions};
 use kcm_framework::{BoxError, BoxFuture, ControllerContext, ControllerDescriptor, Running, async_trait, priority};
 use kcm_framework::{Outcome, Reconcile, ReconcileError, Session};
 use serde_json::json;
@@ -34,7 +34,7 @@ fn init(context: &ControllerContext) -> BoxFuture<'_, Result<Option<Running>, Bo
         let namespaces = context.informers().informer::<Namespace>(ListOptions::default());
         let queue = context.queue("hello");
         let keys = queue.clone();
-        namespaces.subscribe(Subscription { name: "hello", resync: None }, move |change, origin| {
+        namespaces.add_event_handler(HandlerOptions { name: "hello", resync_period: None }, move |change, origin| {
             keys.add(change.key().clone(), priority(origin));
         });
         let hello = Hello { greeting, namespaces: namespaces.clone() };
@@ -56,7 +56,7 @@ impl Reconcile for Hello {
         let greeted = namespace.metadata.labels.get(LABEL) == Some(&*self.greeting);
         if !greeted && !namespace.metadata.is_terminating() {
             let patch = json!({ "metadata": { "uid": namespace.metadata.uid, "labels": { LABEL: self.greeting } } });
-            session.patch(&Namespace::RESOURCE, key, Part::Whole, Patch::Merge(Payload::json(&patch))).await?;
+            session.patch(&Namespace::RESOURCE, key, Subresource::None, Patch::Merge(Payload::json(&patch))).await?;
         }
         Ok(Outcome::done())
     }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::{Deleted, Page, Written};
 use super::error::{ApiError, Cause, transport};
 use super::identity::Caller;
-use super::payload::{DeleteOptions, ListOptions, Part, Patch, Payload};
+use super::payload::{DeleteOptions, ListOptions, Patch, Payload, Subresource};
 use super::status::Status;
 use super::target::{Query, Target};
 
@@ -84,10 +84,10 @@ impl ApiClient {
         &self,
         resource: &Resource,
         key: &ObjectKey,
-        part: Part,
+        subresource: Subresource,
         object: Payload,
     ) -> Result<Written, ApiError> {
-        let target = Target::object(resource, key, part);
+        let target = Target::object(resource, key, subresource);
         self.write(Method::POST, "create", target, Query::default(), JSON, object).await
     }
 
@@ -96,10 +96,10 @@ impl ApiClient {
         &self,
         resource: &Resource,
         key: &ObjectKey,
-        part: Part,
+        subresource: Subresource,
         object: Payload,
     ) -> Result<Written, ApiError> {
-        let target = Target::object(resource, key, part);
+        let target = Target::object(resource, key, subresource);
         self.write(Method::PUT, "update", target, Query::default(), JSON, object).await
     }
 
@@ -108,10 +108,10 @@ impl ApiClient {
         &self,
         resource: &Resource,
         key: &ObjectKey,
-        part: Part,
+        subresource: Subresource,
         patch: Patch,
     ) -> Result<Written, ApiError> {
-        let target = Target::object(resource, key, part);
+        let target = Target::object(resource, key, subresource);
         let content_type = patch.content_type();
         let (query, body) = match patch {
             Patch::Merge(body) | Patch::Json(body) | Patch::Strategic(body) => (Query::default(), body),
@@ -133,7 +133,7 @@ impl ApiClient {
         key: &ObjectKey,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        let target = Target::object(resource, key, Part::Whole);
+        let target = Target::object(resource, key, Subresource::None);
         let describe = || target.describe("delete");
         let query = Query::default().pair("timeout", &seconds(REQUEST_TIMEOUT));
         let path = format!("{}{}", target.path(), query.as_str());
@@ -146,7 +146,7 @@ impl ApiClient {
 
     /// Reads one object as the server has it now.
     pub async fn get<V: View>(&self, resource: &Resource, key: &ObjectKey) -> Result<V, ApiError> {
-        let target = Target::object(resource, key, Part::Whole);
+        let target = Target::object(resource, key, Subresource::None);
         let describe = || target.describe("get");
         let accept = if V::METADATA_ONLY { METADATA } else { JSON };
         let body = self.exchange(Method::GET, &target.path(), accept, None, &describe).await?;
@@ -157,8 +157,13 @@ impl ApiClient {
     }
 
     /// Reads one object, or a part of it, undecoded.
-    pub async fn get_raw(&self, resource: &Resource, key: &ObjectKey, part: Part) -> Result<Bytes, ApiError> {
-        let target = Target::object(resource, key, part);
+    pub async fn get_raw(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        subresource: Subresource,
+    ) -> Result<Bytes, ApiError> {
+        let target = Target::object(resource, key, subresource);
         self.exchange(Method::GET, &target.path(), JSON, None, &|| target.describe("get")).await
     }
 
@@ -219,7 +224,7 @@ impl ApiClient {
     ) -> Result<Bytes, ApiError> {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = method.clone();
-        // Names of groups come from the server.
+        // NameGenerator of groups come from the server.
         *request.uri_mut() =
             path.parse().map_err(|error: InvalidUri| ApiError::new(describe(), Cause::NotSent(error.into())))?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::api_client::ApiClient;
 use super::metrics::{ClientMetrics, NoMetrics};
-use super::rate_limiter::{Bucket, Limits};
+use super::rate_limiter::{Limits, RateLimiter};
 use super::warnings::Warnings;
 
 /// The User-Agent of the whole manager, to which each identity adds its name.
@@ -61,7 +61,7 @@ fn go_arch() -> &'static str {
 /// Who makes a request: its name, its share of the API server, and where its observations go.
 pub(crate) struct Caller {
     user_agent: HeaderValue,
-    bucket: Bucket,
+    bucket: RateLimiter,
     warnings: Arc<Warnings>,
     metrics: Arc<dyn ClientMetrics>,
 }
@@ -96,10 +96,10 @@ impl Caller {
 /// User-Agent and its own token bucket. Here an identity asked for twice gets the same bucket.
 #[derive(Clone)]
 pub struct ClientBuilder {
-    shared: Arc<Shared>,
+    shared: Arc<SharedClients>,
 }
 
-struct Shared {
+struct SharedClients {
     client: kube::Client,
     user_agent: UserAgent,
     limits: Limits,
@@ -134,7 +134,7 @@ impl ClientBuilder {
     ) -> Self {
         let warnings = Arc::default();
         let callers = Mutex::default();
-        Self { shared: Arc::new(Shared { client, user_agent, limits, warnings, metrics, callers }) }
+        Self { shared: Arc::new(SharedClients { client, user_agent, limits, warnings, metrics, callers }) }
     }
 
     /// The client through which a controller writes and lists.
@@ -171,7 +171,7 @@ impl ClientBuilder {
         let user_agent = HeaderValue::from_str(&shared.user_agent.of(identity)).expect("an identity is plain text");
         let caller = Arc::new(Caller {
             user_agent,
-            bucket: Bucket::new(shared.limits),
+            bucket: RateLimiter::new(shared.limits),
             warnings: Arc::clone(&shared.warnings),
             metrics: Arc::clone(&shared.metrics),
         });

@@ -68,11 +68,11 @@ impl Patch {
     }
 }
 
-/// The part of an object that a request is about.
+/// The subresource of an object that a request addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum Subresource {
     /// The object itself.
-    Whole,
+    None,
     /// Its `status` subresource.
     Status,
     /// Its `scale` subresource.
@@ -81,10 +81,10 @@ pub enum Part {
     Other(&'static str),
 }
 
-impl Part {
-    pub(crate) const fn subresource(self) -> Option<&'static str> {
+impl Subresource {
+    pub(crate) const fn path(self) -> Option<&'static str> {
         match self {
-            Self::Whole => None,
+            Self::None => None,
             Self::Status => Some("status"),
             Self::Scale => Some("scale"),
             Self::Other(name) => Some(name),
@@ -94,7 +94,7 @@ impl Part {
 
 /// What happens to the objects owned by a deleted one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Propagation {
+pub enum DeletionPropagation {
     /// They stay, without owner.
     Orphan,
     /// They go after it.
@@ -113,7 +113,7 @@ pub struct DeleteOptions {
     /// Seconds that the object is given to end; 0 is at once. The kind's default where absent.
     pub grace_period_seconds: Option<i64>,
     /// What happens to dependents. The kind's default where absent.
-    pub propagation: Option<Propagation>,
+    pub propagation: Option<DeletionPropagation>,
 }
 
 impl DeleteOptions {
@@ -132,7 +132,7 @@ impl DeleteOptions {
             #[serde(skip_serializing_if = "Option::is_none")]
             grace_period_seconds: Option<i64>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            propagation_policy: Option<Propagation>,
+            propagation_policy: Option<DeletionPropagation>,
             #[serde(skip_serializing_if = "Option::is_none")]
             preconditions: Option<Preconditions<'a>>,
         }

@@ -32,10 +32,10 @@ impl Default for Limits {
 
 /// Counts tokens; knows neither clock nor waiting.
 ///
-/// Times are durations since any fixed moment. Tokens accrue continuously, so that at time `t` exactly
+/// Times are durations since any fixed moment. TokenBucket accrue continuously, so that at time `t` exactly
 /// `burst + qps × t` reservations have come due.
 #[derive(Debug)]
-pub(crate) struct Tokens {
+pub(crate) struct TokenBucket {
     qps: f64,
     burst: f64,
     // Negative while reservations are waiting.
@@ -44,7 +44,7 @@ pub(crate) struct Tokens {
     due_last: Duration,
 }
 
-impl Tokens {
+impl TokenBucket {
     pub(crate) fn new(qps: f64, burst: u32) -> Self {
         let burst = f64::from(burst);
         Self { qps, burst, left: burst, counted_at: Duration::ZERO, due_last: Duration::ZERO }
@@ -94,12 +94,12 @@ impl Tokens {
 /// `golang.org/x/time/rate` as client-go uses it: first come, first served; a wait that is given up returns
 /// its token when nobody has reserved after it.
 #[derive(Debug)]
-pub struct Bucket {
+pub struct RateLimiter {
     start: Instant,
-    state: Option<Mutex<Tokens>>,
+    state: Option<Mutex<TokenBucket>>,
 }
 
-impl Bucket {
+impl RateLimiter {
     /// A full bucket.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
@@ -108,7 +108,7 @@ impl Bucket {
         let qps = if limits.qps == 0.0 { DEFAULT_QPS } else { limits.qps };
         let burst = if limits.burst == 0 { DEFAULT_BURST } else { limits.burst };
         // Written so that a rate that is no number limits nothing, as client-go reads it.
-        let state = (qps > 0.0).then(|| Mutex::new(Tokens::new(f64::from(qps), burst)));
+        let state = (qps > 0.0).then(|| Mutex::new(TokenBucket::new(f64::from(qps), burst)));
         Self { start: Instant::now(), state }
     }
 
@@ -135,8 +135,8 @@ impl Bucket {
 }
 
 struct Waiting<'a> {
-    bucket: &'a Bucket,
-    state: &'a Mutex<Tokens>,
+    bucket: &'a RateLimiter,
+    state: &'a Mutex<TokenBucket>,
     due: Duration,
     over: bool,
 }
@@ -162,7 +162,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn check(name: &str, qps: f64, burst: u32, reserve_at: &[u64], due_at: &[u64]) {
-        let mut state = Tokens::new(qps, burst);
+        let mut state = TokenBucket::new(qps, burst);
         let due: Vec<_> = reserve_at.iter().map(|&at| state.reserve(Duration::from_millis(at))).collect();
         let expected: Vec<_> = due_at.iter().map(|&at| Duration::from_millis(at)).collect();
         assert_eq!(due, expected, "{name}");
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_reservation_returns_its_token_unless_others_queue_behind_it() {
-        let mut state = Tokens::new(1.0, 1);
+        let mut state = TokenBucket::new(1.0, 1);
         assert_eq!(state.reserve(Duration::ZERO), Duration::ZERO);
         let last = state.reserve(Duration::ZERO);
         assert_eq!(last, SECOND);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     async fn passed_after(limits: Limits, requests: u32, elapsed: Duration) -> u32 {
-        let bucket = Arc::new(Bucket::new(limits));
+        let bucket = Arc::new(RateLimiter::new(limits));
         let passed = AtomicU32::new(0);
         let mut all: FuturesUnordered<_> = (0..requests)
             .map(|_| async {
@@ -234,7 +234,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_token_that_comes_after_the_end_of_all_clocks_is_waited_for() {
-        let bucket = Bucket::new(Limits { qps: 1e-30, burst: 1 });
+        let bucket = RateLimiter::new(Limits { qps: 1e-30, burst: 1 });
         bucket.acquire().await;
         let a_year = 365 * 24 * 3600 * SECOND;
         assert!(tokio::time::timeout(a_year, bucket.acquire()).await.is_err());
@@ -242,14 +242,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn says_how_long_a_request_waited() {
-        let bucket = Bucket::new(Limits { qps: 2.0, burst: 1 });
+        let bucket = RateLimiter::new(Limits { qps: 2.0, burst: 1 });
         assert_eq!(bucket.acquire().await, Duration::ZERO);
         assert_eq!(bucket.acquire().await, SECOND / 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_dropped_wait_gives_its_token_back() {
-        let bucket = Bucket::new(Limits { qps: 1.0, burst: 1 });
+        let bucket = RateLimiter::new(Limits { qps: 1.0, burst: 1 });
         bucket.acquire().await;
         assert!(tokio::time::timeout(SECOND / 2, bucket.acquire()).await.is_err());
         tokio::time::sleep(SECOND / 2).await;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use kcm_api::{ObjectKey, Resource};
 
-use super::payload::Part;
+use super::payload::Subresource;
 
 /// A collection or an object, or a part of one.
 #[derive(Debug, Clone, Copy)]
@@ -12,16 +12,16 @@ pub(crate) struct Target<'a> {
     resource: &'a Resource,
     namespace: Option<&'a str>,
     name: Option<&'a str>,
-    part: Part,
+    subresource: Subresource,
 }
 
 impl<'a> Target<'a> {
     pub(crate) const fn collection(resource: &'a Resource, namespace: Option<&'a str>) -> Self {
-        Self { resource, namespace, name: None, part: Part::Whole }
+        Self { resource, namespace, name: None, subresource: Subresource::None }
     }
 
-    pub(crate) fn object(resource: &'a Resource, key: &'a ObjectKey, part: Part) -> Self {
-        Self { resource, namespace: key.namespace(), name: Some(key.name()), part }
+    pub(crate) fn object(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource) -> Self {
+        Self { resource, namespace: key.namespace(), name: Some(key.name()), subresource }
     }
 
     pub(crate) const fn namespace(&self) -> Option<&'a str> {
@@ -38,7 +38,7 @@ impl<'a> Target<'a> {
             path.push('/');
             push_encoded(&mut path, name);
         }
-        if let Some(subresource) = self.part.subresource() {
+        if let Some(subresource) = self.subresource.path() {
             path.push('/');
             path.push_str(subresource);
         }
@@ -48,7 +48,7 @@ impl<'a> Target<'a> {
     /// What was tried: `update replicasets.apps/status "a/web"`, `create pods in namespace "a"`.
     pub(crate) fn describe(&self, verb: &str) -> String {
         let mut text = format!("{verb} {}", self.resource);
-        if let Some(subresource) = self.part.subresource() {
+        if let Some(subresource) = self.subresource.path() {
             text.push('/');
             text.push_str(subresource);
         }
@@ -112,12 +112,12 @@ mod tests {
         let odd = ObjectKey::cluster_scoped("system:a b?");
         for (target, path, sentence) in [
             (
-                Target::object(&REPLICA_SETS, &web, Part::Status),
+                Target::object(&REPLICA_SETS, &web, Subresource::Status),
                 "/apis/apps/v1/namespaces/a/replicasets/web/status",
                 "get replicasets.apps/status \"a/web\"",
             ),
             (
-                Target::object(&CLUSTER_ROLES, &odd, Part::Whole),
+                Target::object(&CLUSTER_ROLES, &odd, Subresource::None),
                 "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:a%20b%3F",
                 "get clusterroles.rbac.authorization.k8s.io \"system:a b?\"",
             ),

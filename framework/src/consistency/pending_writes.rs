@@ -1,6 +1,6 @@
 //! Which keys wait for which of their own writes to come back, as a pure state machine.
 //!
-//! One [`Marks`] per queue. The caches of a queue's loop are numbered by their position in the loop's list;
+//! One [`PendingWrites`] per queue. The caches of a queue's loop are numbered by their position in the loop's list;
 //! nothing here knows what a cache is. Time is an argument.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -8,6 +8,7 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, ResourceVersion, Uid};
+use kcm_informers::ObjectState;
 use tokio::time::Instant;
 
 /// How long a mark may stay before the API server is asked about it.
@@ -18,7 +19,7 @@ pub type CacheIndex = usize;
 
 /// What one write leaves behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mark {
+pub enum PendingWrite {
     /// The write succeeded: settled when the cache has observed `version`.
     Version {
         /// The cache of the written resource.
@@ -38,7 +39,7 @@ pub enum Mark {
         uid: Uid,
     },
     /// The answer was lost: settled by what a live list begun after `deadline` shows.
-    Unsettled {
+    OutcomeUnknown {
         /// The cache of the written resource.
         cache: CacheIndex,
         /// The object written.
@@ -50,45 +51,36 @@ pub enum Mark {
     },
 }
 
-impl Mark {
+impl PendingWrite {
     const fn cache(&self) -> CacheIndex {
         match self {
-            Self::Version { cache, .. } | Self::Deletion { cache, .. } | Self::Unsettled { cache, .. } => *cache,
+            Self::Version { cache, .. } | Self::Deletion { cache, .. } | Self::OutcomeUnknown { cache, .. } => *cache,
         }
     }
 
     const fn object(&self) -> &ObjectKey {
         match self {
-            Self::Version { object, .. } | Self::Deletion { object, .. } | Self::Unsettled { object, .. } => object,
+            Self::Version { object, .. } | Self::Deletion { object, .. } | Self::OutcomeUnknown { object, .. } => {
+                object
+            }
         }
     }
 }
 
 /// What the API server shows of one object, and what the cache shows of it, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LiveAnswer {
+pub struct LiveState {
     /// The version of the live list.
     pub list_version: ResourceVersion,
     /// The object in the live list.
-    pub live: Option<Sighting>,
+    pub live: Option<ObjectState>,
     /// The object in the cache, looked up after the list was answered.
-    pub cached: Option<Sighting>,
-}
-
-/// One look at an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sighting {
-    /// Its identity.
-    pub uid: Uid,
-    /// Its version.
-    pub version: ResourceVersion,
-    /// Whether it is being deleted.
-    pub terminating: bool,
+    pub cached: Option<ObjectState>,
 }
 
 /// A live look that is due: list `object` in the resource of `cache`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check<K> {
+pub struct LiveCheck<K> {
     /// The key that waits.
     pub key: K,
     /// Where to look.
@@ -99,7 +91,7 @@ pub struct Check<K> {
 
 /// The marks of one queue.
 #[derive(Debug)]
-pub struct Marks<K> {
+pub struct PendingWrites<K> {
     pending: BTreeMap<K, Pending>,
     // Per cache, the keys that wait for a version, the nearest first: an event pays for what it settles.
     versions: Vec<BTreeSet<(Ordered, K)>>,
@@ -110,7 +102,7 @@ pub struct Marks<K> {
 struct Pending {
     owner: Option<Uid>,
     // At most one `Version` per cache: the caches move forward, so the latest version stands for all.
-    marks: Vec<Mark>,
+    marks: Vec<PendingWrite>,
     check_at: Instant,
 }
 
@@ -135,14 +127,14 @@ fn is_decimal(version: &ResourceVersion) -> bool {
 }
 
 /// Whether there is an end to waiting for it: with a version that is no decimal no other compares.
-fn can_be_settled(mark: &Mark) -> bool {
+fn can_be_settled(mark: &PendingWrite) -> bool {
     match mark {
-        Mark::Version { version, .. } => is_decimal(version),
-        Mark::Deletion { .. } | Mark::Unsettled { .. } => true,
+        PendingWrite::Version { version, .. } => is_decimal(version),
+        PendingWrite::Deletion { .. } | PendingWrite::OutcomeUnknown { .. } => true,
     }
 }
 
-impl<K: Clone + Ord + Eq + Hash> Marks<K> {
+impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
     /// No marks yet, for a loop with that many caches.
     #[must_use]
     pub fn new(caches: usize) -> Self {
@@ -175,14 +167,14 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
     ///
     /// Returns whether the key waits now. After this, and after [`looked`](Self::looked), the caller must report what
     /// its caches have already observed, as an event may have come before the answer.
-    pub fn add(&mut self, key: &K, owner: Option<&Uid>, marks: Vec<Mark>, now: Instant) -> bool {
+    pub fn add(&mut self, key: &K, owner: Option<&Uid>, marks: Vec<PendingWrite>, now: Instant) -> bool {
         for mark in marks.into_iter().filter(can_be_settled) {
             let pending = self.pending.entry(key.clone()).or_insert_with(|| Pending {
                 owner: owner.cloned(),
                 marks: Vec::new(),
                 check_at: now + CHECK_AFTER,
             });
-            if let Mark::Unsettled { deadline, .. } = &mark {
+            if let PendingWrite::OutcomeUnknown { deadline, .. } = &mark {
                 pending.check_at = pending.check_at.min(*deadline);
             }
             Self::insert(&mut self.versions, &mut self.deletions, key, pending, mark);
@@ -195,15 +187,15 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
         deletions: &mut HashMap<(CacheIndex, Uid), Vec<K>>,
         key: &K,
         pending: &mut Pending,
-        mark: Mark,
+        mark: PendingWrite,
     ) {
         match &mark {
-            Mark::Version { cache, version, .. } => {
+            PendingWrite::Version { cache, version, .. } => {
                 let earlier = pending.marks.iter().position(
-                    |known| matches!(known, Mark::Version { cache: known_cache, .. } if known_cache == cache),
+                    |known| matches!(known, PendingWrite::Version { cache: known_cache, .. } if known_cache == cache),
                 );
                 if let Some(at) = earlier
-                    && let Mark::Version { version: known, .. } = &pending.marks[at]
+                    && let PendingWrite::Version { version: known, .. } = &pending.marks[at]
                 {
                     if known.is_at_least(version) == Some(true) {
                         return;
@@ -213,10 +205,10 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
                 }
                 versions[*cache].insert((Ordered(version.clone()), key.clone()));
             }
-            Mark::Deletion { cache, uid, .. } => {
+            PendingWrite::Deletion { cache, uid, .. } => {
                 deletions.entry((*cache, uid.clone())).or_default().push(key.clone());
             }
-            Mark::Unsettled { .. } => {}
+            PendingWrite::OutcomeUnknown { .. } => {}
         }
         pending.marks.push(mark);
     }
@@ -234,7 +226,7 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
             let (_, key) = self.versions[cache].pop_first().expect("the set has a first entry");
             self.settle(
                 &key,
-                |mark| matches!(mark, Mark::Version { cache: marked, .. } if *marked == cache),
+                |mark| matches!(mark, PendingWrite::Version { cache: marked, .. } if *marked == cache),
                 &mut woken,
             );
         }
@@ -251,7 +243,7 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
             self.settle(
                 &key,
                 |mark| {
-                    matches!(mark, Mark::Deletion { cache: marked, uid: marked_uid, .. }
+                    matches!(mark, PendingWrite::Deletion { cache: marked, uid: marked_uid, .. }
                         if *marked == cache && marked_uid == uid)
                 },
                 &mut woken,
@@ -281,11 +273,13 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
         let Some(pending) = self.pending.remove(key) else { return };
         for mark in pending.marks {
             match mark {
-                Mark::Version { cache, version, .. } => {
+                PendingWrite::Version { cache, version, .. } => {
                     self.versions[cache].remove(&(Ordered(version), key.clone()));
                 }
-                Mark::Deletion { cache, uid, .. } => Self::remove_deletion(&mut self.deletions, cache, &uid, key),
-                Mark::Unsettled { .. } => {}
+                PendingWrite::Deletion { cache, uid, .. } => {
+                    Self::remove_deletion(&mut self.deletions, cache, &uid, key)
+                }
+                PendingWrite::OutcomeUnknown { .. } => {}
             }
         }
     }
@@ -307,7 +301,7 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
     }
 
     /// The live looks that are due at `now`; each key is asked about again [`CHECK_AFTER`] later if it still waits.
-    pub fn due(&mut self, now: Instant) -> Vec<Check<K>> {
+    pub fn due(&mut self, now: Instant) -> Vec<LiveCheck<K>> {
         let mut checks = Vec::new();
         for (key, pending) in &mut self.pending {
             if pending.check_at > now {
@@ -315,13 +309,13 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
             }
             pending.check_at = now + CHECK_AFTER;
             for mark in &pending.marks {
-                if let Mark::Unsettled { deadline, .. } = mark
+                if let PendingWrite::OutcomeUnknown { deadline, .. } = mark
                     && *deadline > now
                 {
                     pending.check_at = pending.check_at.min(*deadline);
                     continue;
                 }
-                checks.push(Check { key: key.clone(), cache: mark.cache(), object: mark.object().clone() });
+                checks.push(LiveCheck { key: key.clone(), cache: mark.cache(), object: mark.object().clone() });
             }
         }
         checks
@@ -329,7 +323,7 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
 
     /// Whether a look that was due still has something to tell: its key may have been woken since.
     #[must_use]
-    pub fn needs(&self, check: &Check<K>) -> bool {
+    pub fn needs(&self, check: &LiveCheck<K>) -> bool {
         let pending = self.pending.get(&check.key);
         pending.is_some_and(|pending| {
             pending.marks.iter().any(|mark| mark.cache() == check.cache && *mark.object() == check.object)
@@ -340,21 +334,21 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
     ///
     /// A look begun before the deadline of a lost answer says nothing about it. One begun after it tells what
     /// became of the write: nothing (settled), or a state for which the cache is then waited for as usual.
-    pub fn looked(&mut self, check: &Check<K>, begun: Instant, answer: &LiveAnswer) -> Vec<K> {
+    pub fn looked(&mut self, check: &LiveCheck<K>, begun: Instant, answer: &LiveState) -> Vec<K> {
         let Some(pending) = self.pending.get_mut(&check.key) else { return Vec::new() };
-        let (asked, kept): (Vec<Mark>, Vec<Mark>) = std::mem::take(&mut pending.marks)
+        let (asked, kept): (Vec<PendingWrite>, Vec<PendingWrite>) = std::mem::take(&mut pending.marks)
             .into_iter()
             .partition(|mark| mark.cache() == check.cache && *mark.object() == check.object);
         pending.marks = kept;
         for mark in asked {
             match &mark {
-                Mark::Version { cache, version, .. } => {
+                PendingWrite::Version { cache, version, .. } => {
                     self.versions[*cache].remove(&(Ordered(version.clone()), check.key.clone()));
                 }
-                Mark::Deletion { cache, uid, .. } => {
+                PendingWrite::Deletion { cache, uid, .. } => {
                     Self::remove_deletion(&mut self.deletions, *cache, uid, &check.key);
                 }
-                Mark::Unsettled { .. } => {}
+                PendingWrite::OutcomeUnknown { .. } => {}
             }
             if let Some(mark) = after_look(mark, begun, answer).filter(can_be_settled) {
                 Self::insert(&mut self.versions, &mut self.deletions, &check.key, pending, mark);
@@ -365,7 +359,7 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
         woken
     }
 
-    fn settle(&mut self, key: &K, settled: impl Fn(&Mark) -> bool, woken: &mut Vec<K>) {
+    fn settle(&mut self, key: &K, settled: impl Fn(&PendingWrite) -> bool, woken: &mut Vec<K>) {
         let Some(pending) = self.pending.get_mut(key) else { return };
         pending.marks.retain(|mark| !settled(mark));
         if pending.marks.is_empty() {
@@ -376,35 +370,37 @@ impl<K: Clone + Ord + Eq + Hash> Marks<K> {
 }
 
 /// What is left of `mark` after a live look, or `None` where there is nothing more to wait for.
-fn after_look(mark: Mark, begun: Instant, answer: &LiveAnswer) -> Option<Mark> {
+fn after_look(mark: PendingWrite, begun: Instant, answer: &LiveState) -> Option<PendingWrite> {
     // The cache shows what the server shows: waiting longer would not tell more.
     let current = match (&answer.live, &answer.cached) {
         (None, None) => true,
         (Some(live), Some(cached)) => {
-            live.uid == cached.uid && cached.version.is_at_least(&live.version) != Some(false)
+            live.uid == cached.uid && cached.resource_version.is_at_least(&live.resource_version) != Some(false)
         }
         (Some(_), None) | (None, Some(_)) => false,
     };
     match mark {
-        Mark::Unsettled { deadline, .. } if begun < deadline => Some(mark),
-        Mark::Unsettled { cache, object, deleted, .. } => match (deleted, &answer.live) {
+        PendingWrite::OutcomeUnknown { deadline, .. } if begun < deadline => Some(mark),
+        PendingWrite::OutcomeUnknown { cache, object, deleted, .. } => match (deleted, &answer.live) {
             (Some(uid), Some(live)) if live.uid == uid && !live.terminating => None,
             (Some(uid), _) => match &answer.cached {
-                Some(cached) if cached.uid == uid && !cached.terminating => Some(Mark::Deletion { cache, object, uid }),
+                Some(cached) if cached.uid == uid && !cached.terminating => {
+                    Some(PendingWrite::Deletion { cache, object, uid })
+                }
                 Some(_) | None => None,
             },
             (None, _) if current => None,
-            (None, Some(live)) => Some(Mark::Version { cache, object, version: live.version.clone() }),
-            (None, None) => Some(Mark::Version { cache, object, version: answer.list_version.clone() }),
+            (None, Some(live)) => Some(PendingWrite::Version { cache, object, version: live.resource_version.clone() }),
+            (None, None) => Some(PendingWrite::Version { cache, object, version: answer.list_version.clone() }),
         },
-        Mark::Version { ref version, .. } => {
+        PendingWrite::Version { ref version, .. } => {
             let restored = answer.list_version.is_at_least(version) == Some(false);
             // The mark stands for every write up to its version. A cache that shows this object has taken them all in;
             // one that does not may have missed the creation as well as the end of the object, and the others with it.
             let caught_up = current && answer.cached.is_some();
             (!caught_up && !restored).then_some(mark)
         }
-        Mark::Deletion { ref uid, .. } => {
+        PendingWrite::Deletion { ref uid, .. } => {
             let undone = answer.live.as_ref().is_some_and(|live| live.uid == *uid && !live.terminating);
             let seen = answer.cached.as_ref().is_none_or(|cached| cached.uid != *uid || cached.terminating);
             (!undone && !seen).then_some(mark)

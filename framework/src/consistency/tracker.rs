@@ -1,15 +1,15 @@
-//! Connects [`Marks`] to one queue, the caches of its loop, and the API server.
+//! Connects [`PendingWrites`] to one queue, the caches of its loop, and the API server.
 
 use std::sync::Arc;
 
 use kcm_api::{ObjectKey, PartialObjectMeta, ResourceVersion, Uid, View as _};
-use kcm_informers::Cache;
+use kcm_informers::{Cache, ObjectState};
 use kcm_workqueue::Queue;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::pending_writes::{CacheIndex, Check, LiveAnswer, Mark, Marks, Sighting};
+use super::pending_writes::{CacheIndex, LiveCheck, LiveState, PendingWrite, PendingWrites};
 use crate::client::{ApiClient, ApiError, Cause, ListOptions};
 use crate::reconcile::QueueKey;
 
@@ -19,13 +19,13 @@ pub(crate) struct Tracker<K> {
     caches: Arc<[Arc<dyn Cache>]>,
     // The cache that holds the objects that keys name, by its position.
     primary: Option<usize>,
-    marks: Mutex<Marks<K>>,
+    marks: Mutex<PendingWrites<K>>,
     added: Notify,
 }
 
 impl<K: QueueKey> Tracker<K> {
     pub(crate) fn new(queue: Queue<K>, caches: Arc<[Arc<dyn Cache>]>, primary: Option<usize>) -> Arc<Self> {
-        let marks = Mutex::new(Marks::new(caches.len()));
+        let marks = Mutex::new(PendingWrites::new(caches.len()));
         let tracker = Arc::new(Self { queue, caches, primary, marks, added: Notify::new() });
         for (index, cache) in tracker.caches.iter().enumerate() {
             let tracker = Arc::downgrade(&tracker);
@@ -57,11 +57,11 @@ impl<K: QueueKey> Tracker<K> {
     /// The identity of the object that `key` names, as the cache shows it.
     fn owner(&self, key: &K) -> Option<Uid> {
         let cache = &self.caches[self.primary?];
-        cache.identity(key.object()?).map(|identity| identity.uid)
+        cache.object_state(key.object()?).map(|identity| identity.uid)
     }
 
     /// Ends the handling of `key`, which left `marks` on behalf of `owner`: it is parked until they are settled.
-    pub(crate) fn finish(&self, key: &K, owner: Option<&Uid>, marks: &[Mark]) {
+    pub(crate) fn finish(&self, key: &K, owner: Option<&Uid>, marks: &[PendingWrite]) {
         if marks.is_empty() {
             self.queue.done(key);
             return;
@@ -76,18 +76,18 @@ impl<K: QueueKey> Tracker<K> {
             // The events may have come before the answers.
             for mark in marks {
                 match mark {
-                    Mark::Version { cache, .. } => {
+                    PendingWrite::Version { cache, .. } => {
                         woken.extend(state.observed(*cache, &self.caches[*cache].last_sync_resource_version()));
                     }
-                    Mark::Deletion { cache, object, uid } => {
+                    PendingWrite::Deletion { cache, object, uid } => {
                         let still_there = self.caches[*cache]
-                            .identity(object)
+                            .object_state(object)
                             .is_some_and(|identity| identity.uid == *uid && !identity.terminating);
                         if !still_there {
                             woken.extend(state.ended(*cache, uid));
                         }
                     }
-                    Mark::Unsettled { .. } => {}
+                    PendingWrite::OutcomeUnknown { .. } => {}
                 }
             }
             drop(state);
@@ -105,7 +105,7 @@ impl<K: QueueKey> Tracker<K> {
     }
 
     /// Asks the API server about marks that are old or whose answer was lost; runs for ever.
-    pub(crate) async fn check_old_marks(&self, live: &ApiClient) {
+    pub(crate) async fn check_pending_writes(&self, live: &ApiClient) {
         loop {
             let due = self.marks.lock().next_check();
             match due {
@@ -126,19 +126,15 @@ impl<K: QueueKey> Tracker<K> {
         }
     }
 
-    async fn check(&self, live: &ApiClient, check: &Check<K>) {
+    async fn check(&self, live: &ApiClient, check: &LiveCheck<K>) {
         let begun = Instant::now();
         let cache = &self.caches[check.cache];
         match look(live, cache.as_ref(), &check.object).await {
             Ok((list_version, live)) => {
                 let mut marks = self.marks.lock();
                 // Read under the lock: what the cache takes in from here on is reported after the new marks are known.
-                let cached = cache.identity(&check.object).map(|identity| Sighting {
-                    uid: identity.uid,
-                    version: identity.resource_version,
-                    terminating: identity.terminating,
-                });
-                let mut woken = marks.looked(check, begun, &LiveAnswer { list_version, live, cached });
+                let cached = cache.object_state(&check.object);
+                let mut woken = marks.looked(check, begun, &LiveState { list_version, live, cached });
                 woken.extend(marks.observed(check.cache, &cache.last_sync_resource_version()));
                 drop(marks);
                 self.wake(woken);
@@ -156,7 +152,7 @@ async fn look(
     live: &ApiClient,
     cache: &dyn Cache,
     object: &ObjectKey,
-) -> Result<(ResourceVersion, Option<Sighting>), ApiError> {
+) -> Result<(ResourceVersion, Option<ObjectState>), ApiError> {
     let options = ListOptions {
         field_selector: Some(format!("metadata.name={}", object.name())),
         metadata_only: true,
@@ -175,10 +171,6 @@ async fn look(
     }
     let live = list.items.first().map(|item| PartialObjectMeta::decode(item.get())).transpose();
     let live = live.map_err(|error| unreadable(error.into()))?;
-    let live = live.map(|PartialObjectMeta { metadata }| Sighting {
-        terminating: metadata.is_terminating(),
-        uid: metadata.uid,
-        version: metadata.resource_version,
-    });
+    let live = live.map(|object| ObjectState::from(object.meta()));
     Ok((list.resource_version, live))
 }

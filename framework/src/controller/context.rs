@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kcm_config::{Effective, Gate};
-use kcm_informers::{Factory, Subscriptions};
+use kcm_informers::{Factory, HandlerRegistrations};
 use kcm_workqueue::{Queue, QueueOptions};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -19,10 +19,10 @@ use crate::clock::Clock;
 use crate::discovery::Discovery;
 use crate::events::Recorder;
 use crate::metrics::Metrics;
-use crate::reconcile::{Names, QueueKey, Reconcile, ReconcileLoop};
+use crate::reconcile::{NameGenerator, QueueKey, Reconcile, ReconcileLoop};
 
 /// What all controllers of one manager share.
-pub(crate) struct Shared {
+pub(crate) struct SharedContext {
     /// Makes clients, one identity each.
     pub(crate) clients: ClientBuilder,
     /// The caches.
@@ -37,8 +37,8 @@ pub(crate) struct Shared {
     pub(crate) discovery: Discovery,
     /// The metrics.
     pub(crate) metrics: Arc<Metrics>,
-    /// Names for new objects.
-    pub(crate) names: Names,
+    /// NameGenerator for new objects.
+    pub(crate) names: NameGenerator,
     /// How often subscribers see again what has not changed, drawn once in [min, 2 × min).
     pub(crate) resync: Duration,
     /// Cancelled when the manager begins to stop.
@@ -81,20 +81,20 @@ pub struct ControllerContext {
     controller: &'static str,
     identity: &'static str,
     informers: Factory,
-    subscriptions: Subscriptions,
-    shared: Arc<Shared>,
+    subscriptions: HandlerRegistrations,
+    shared: Arc<SharedContext>,
 }
 
 impl ControllerContext {
     /// The context of one controller.
-    pub(crate) fn new(descriptor: &ControllerDescriptor, shared: Arc<Shared>) -> Self {
-        let subscriptions = Subscriptions::new();
-        let informers = shared.informers.noting(&subscriptions);
+    pub(crate) fn new(descriptor: &ControllerDescriptor, shared: Arc<SharedContext>) -> Self {
+        let subscriptions = HandlerRegistrations::new();
+        let informers = shared.informers.with_registrations(&subscriptions);
         Self { controller: descriptor.name, identity: descriptor.service_account, informers, subscriptions, shared }
     }
 
     /// What the controller has subscribed to.
-    pub(crate) const fn subscriptions(&self) -> &Subscriptions {
+    pub(crate) const fn subscriptions(&self) -> &HandlerRegistrations {
         &self.subscriptions
     }
 

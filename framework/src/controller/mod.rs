@@ -7,7 +7,7 @@ mod registry;
 mod running;
 mod selection;
 
-pub(crate) use context::Shared;
+pub(crate) use context::SharedContext;
 pub use context::{ControllerContext, Extensions};
 pub use descriptor::{BoxError, ControllerDescriptor, InitFunc, StartGroup};
 pub use registry::{Registry, RegistryError};

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::correlate::{Correlator, Decision};
 use super::event::{Event, EventMeta, EventType, ObjectReference, Occurrence};
-use crate::client::{ApiClient, ApiError, Cause, Part, Patch, Payload};
+use crate::client::{ApiClient, ApiError, Cause, Patch, Payload, Subresource};
 use crate::clock::Clock;
 
 const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
@@ -162,7 +162,7 @@ impl Broadcaster {
         if is_repeated {
             let key = ObjectKey::namespaced(namespace.as_str(), name.as_str());
             let patch = Patch::Strategic(Payload::json(&event.repetition()));
-            match self.client.patch(&EVENTS, &key, Part::Whole, patch).await {
+            match self.client.patch(&EVENTS, &key, Subresource::None, patch).await {
                 Ok(_) => return Ok(()),
                 // Events live for an hour.
                 Err(error) if error.is_not_found() => {}

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::event::{Event, ObjectReference, Occurrence, hash, name};
 use super::lru::Lru;
-use crate::client::Tokens;
+use crate::client::TokenBucket;
 
 const CACHED: usize = 4096;
 const SIMILAR: usize = 10;
@@ -36,7 +36,7 @@ pub enum Decision {
 pub struct Correlator {
     groups: Lru<Group>,
     told: Lru<Told>,
-    budgets: Lru<Tokens>,
+    budgets: Lru<TokenBucket>,
     named_at: i64,
 }
 
@@ -117,7 +117,7 @@ impl Correlator {
 
     fn is_within_budget(&mut self, source: u64, at: Timestamp) -> bool {
         let now = Duration::try_from(at.duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default();
-        let full = || Tokens::new(SPAM_QPS, SPAM_BURST);
+        let full = || TokenBucket::new(SPAM_QPS, SPAM_BURST);
         self.budgets.get_or_insert_with(source, full).try_take(now)
     }
 }

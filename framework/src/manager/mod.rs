@@ -16,10 +16,12 @@ use stage::Stages;
 
 use crate::client::{ApiError, ClientBuilder, Unreachable, wait_for_api_server};
 use crate::clock::Clock;
-use crate::controller::{ControllerContext, ControllerDescriptor, Extensions, Recorders, Registry, Selection, Shared};
+use crate::controller::{
+    ControllerContext, ControllerDescriptor, Extensions, Recorders, Registry, Selection, SharedContext,
+};
 use crate::discovery::Refresher;
 use crate::metrics::Metrics;
-use crate::reconcile::Names;
+use crate::reconcile::NameGenerator;
 use crate::supervise::Supervised;
 
 /// Starts controllers, keeps them running and stops them. Made by [`Manager::builder`].
@@ -152,7 +154,7 @@ impl Manager {
         stages: &mut Stages,
         drain: &CancellationToken,
         rng: &mut fastrand::Rng,
-    ) -> Result<Arc<Shared>, ManagerError> {
+    ) -> Result<Arc<SharedContext>, ManagerError> {
         let refresher = Refresher::new(self.clients.client_for(ClientBuilder::MANAGER));
         refresher.refresh().await.map_err(ManagerError::Discovery)?;
         let discovery = refresher.discovery();
@@ -163,7 +165,7 @@ impl Manager {
             metrics: self.metrics.informers(),
             ..FactoryOptions::new(self.clients.kube_client_for(ClientBuilder::SHARED_INFORMERS), rng.u64(..))
         });
-        Ok(Arc::new(Shared {
+        Ok(Arc::new(SharedContext {
             clients: self.clients.clone(),
             informers,
             settings: self.settings.clone(),
@@ -171,7 +173,7 @@ impl Manager {
             events,
             discovery,
             metrics: Arc::clone(&self.metrics),
-            names: Names::seeded(rng.u64(..)),
+            names: NameGenerator::seeded(rng.u64(..)),
             resync: jittered(self.min_resync, rng),
             cancel: drain.child_token(),
             informers_started: CancellationToken::new(),
@@ -185,7 +187,7 @@ async fn initialize(
     registry: &Registry,
     selection: &Selection,
     interval: Duration,
-    shared: &Arc<Shared>,
+    shared: &Arc<SharedContext>,
     rng: &mut fastrand::Rng,
 ) -> Vec<(ControllerDescriptor, Supervised)> {
     let mut order: Vec<&ControllerDescriptor> = registry.iter().collect();

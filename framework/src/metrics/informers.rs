@@ -21,7 +21,7 @@ pub(crate) struct InformerMetrics {
     failures: Family<Of, Counter>,
     undecodable: Family<Of, Counter>,
     panics: Family<OfSubscriber, Counter>,
-    told: Family<OfSubscriber, Histogram>,
+    handler_seconds: Family<OfSubscriber, Histogram>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -49,7 +49,7 @@ impl Default for InformerMetrics {
             failures: Family::default(),
             undecodable: Family::default(),
             panics: Family::default(),
-            told: Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram),
+            handler_seconds: Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram),
         }
     }
 }
@@ -64,7 +64,7 @@ impl InformerMetrics {
         registry.register(
             "informer_subscriber_seconds",
             "How long a subscriber holds up its informer for one change",
-            self.told.clone(),
+            self.handler_seconds.clone(),
         );
     }
 
@@ -81,7 +81,7 @@ impl InformerMetrics {
             lists: self.lists.get_or_create(&of).clone(),
             failures: self.failures.get_or_create(&of).clone(),
             undecodable: self.undecodable.get_or_create(&of).clone(),
-            told: Mutex::default(),
+            handler_seconds: Mutex::default(),
             resource,
             families: self.clone(),
         }
@@ -95,7 +95,7 @@ pub(super) struct OneInformer {
     failures: Counter,
     undecodable: Counter,
     // As many as there are controllers that read the resource: a handful.
-    told: Mutex<Vec<(&'static str, Histogram)>>,
+    handler_seconds: Mutex<Vec<(&'static str, Histogram)>>,
     resource: String,
     families: InformerMetrics,
 }
@@ -125,13 +125,13 @@ impl kcm_informers::Metrics for OneInformer {
         self.undecodable.inc();
     }
 
-    fn told(&self, subscriber: &'static str, took: Duration) {
-        let mut told = self.told.lock();
-        let at = told.iter().position(|(name, _)| *name == subscriber).unwrap_or_else(|| {
-            told.push((subscriber, self.families.told.get_or_create(&self.of_subscriber(subscriber)).clone()));
-            told.len() - 1
+    fn handled(&self, handler: &'static str, took: Duration) {
+        let mut known = self.handler_seconds.lock();
+        let at = known.iter().position(|(name, _)| *name == handler).unwrap_or_else(|| {
+            known.push((handler, self.families.handler_seconds.get_or_create(&self.of_subscriber(handler)).clone()));
+            known.len() - 1
         });
-        told[at].1.observe(took.as_secs_f64());
+        known[at].1.observe(took.as_secs_f64());
     }
 
     fn panicked(&self, culprit: &'static str) {

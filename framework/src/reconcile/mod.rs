@@ -15,7 +15,7 @@ use kcm_informers::Origin;
 use kcm_workqueue::Priority;
 
 pub use error::{Class, ReconcileError};
-pub use names::Names;
+pub use names::NameGenerator;
 pub use session::Session;
 pub use worker::ReconcileLoop;
 
@@ -70,18 +70,18 @@ impl QueueKey for ObjectKey {
 #[must_use]
 pub struct Outcome {
     /// When to look again even if nothing changes until then.
-    pub recheck: Option<Duration>,
+    pub requeue_after: Option<Duration>,
 }
 
 impl Outcome {
     /// Nothing to do until something changes.
     pub const fn done() -> Self {
-        Self { recheck: None }
+        Self { requeue_after: None }
     }
 
     /// Look again after `delay`, or earlier if something changes.
-    pub const fn recheck_after(delay: Duration) -> Self {
-        Self { recheck: Some(delay) }
+    pub const fn requeue_after(delay: Duration) -> Self {
+        Self { requeue_after: Some(delay) }
     }
 }
 

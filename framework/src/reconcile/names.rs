@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 
 /// Makes names for new objects from a seeded generator, which all sessions of a process share.
 #[derive(Debug, Clone)]
-pub struct Names(Arc<Mutex<fastrand::Rng>>);
+pub struct NameGenerator(Arc<Mutex<fastrand::Rng>>);
 
-impl Names {
+impl NameGenerator {
     /// A generator that makes the same names in the same order for the same seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {

@@ -8,11 +8,11 @@ use kcm_informers::{Cache, ListOptions};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Names;
+use super::NameGenerator;
 use crate::client::{
-    ApiClient, ApiError, DeleteOptions, Deleted, ErrorClass, Part, Patch, Payload, REQUEST_TIMEOUT, Written,
+    ApiClient, ApiError, DeleteOptions, Deleted, ErrorClass, Patch, Payload, REQUEST_TIMEOUT, Subresource, Written,
 };
-use crate::consistency::pending_writes::{CacheIndex, Mark};
+use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 
 /// Writes on behalf of one reconcile of one key.
 ///
@@ -34,17 +34,17 @@ pub struct Session {
     /// For the writes: marks need the metadata of an answer, and nobody has asked for more.
     writer: ApiClient,
     caches: Arc<[Arc<dyn Cache>]>,
-    names: Names,
+    names: NameGenerator,
     /// The object that the key names, and the cache that holds it.
     object: Option<(CacheIndex, ObjectKey)>,
     /// Which object of that name the cache showed at the first write.
     acts_for: OnceLock<Option<Uid>>,
-    marks: Mutex<Vec<Mark>>,
+    marks: Mutex<Vec<PendingWrite>>,
 }
 
 impl Session {
     /// A session over `api` for a loop that reads `caches`.
-    pub(crate) fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, names: Names) -> Self {
+    pub(crate) fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, names: NameGenerator) -> Self {
         let writer = api.clone().answered_with_metadata();
         Self { api, writer, caches, names, object: None, acts_for: OnceLock::new(), marks: Mutex::new(Vec::new()) }
     }
@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// The marks left so far, and none from then on.
-    pub(crate) fn take_marks(&self) -> Vec<Mark> {
+    pub(crate) fn take_pending_writes(&self) -> Vec<PendingWrite> {
         std::mem::take(&mut self.marks.lock())
     }
 
@@ -75,7 +75,7 @@ impl Session {
 
     /// A name for a new object: `base` and five random letters, cut to fit.
     ///
-    /// Names are made here and not by the API server (`generateName`), so that what became of a request whose
+    /// NameGenerator are made here and not by the API server (`generateName`), so that what became of a request whose
     /// answer was lost can be asked for by name. Put the same `base` into `generateName` where people look for it.
     #[must_use]
     pub fn generate_name(&self, base: &str) -> String {
@@ -94,11 +94,11 @@ impl Session {
         &self,
         resource: &Resource,
         key: &ObjectKey,
-        part: Part,
+        subresource: Subresource,
         object: Payload,
     ) -> Result<Written, ApiError> {
         let mut write = self.begin(resource, key, None);
-        let answer = write.send(true, || self.writer.put(resource, key, part, object.clone())).await;
+        let answer = write.send(true, || self.writer.put(resource, key, subresource, object.clone())).await;
         write.written(answer)
     }
 
@@ -107,11 +107,12 @@ impl Session {
         &self,
         resource: &Resource,
         key: &ObjectKey,
-        part: Part,
+        subresource: Subresource,
         patch: Patch,
     ) -> Result<Written, ApiError> {
         let mut write = self.begin(resource, key, None);
-        let answer = write.send(patch.is_idempotent(), || self.writer.patch(resource, key, part, patch.clone())).await;
+        let answer =
+            write.send(patch.is_idempotent(), || self.writer.patch(resource, key, subresource, patch.clone())).await;
         write.written(answer)
     }
 
@@ -132,9 +133,9 @@ impl Session {
     fn begin<'a>(&'a self, resource: &'a Resource, object: &ObjectKey, deleted: Option<Uid>) -> Write<'a> {
         self.acts_for.get_or_init(|| {
             let (cache, key) = self.object.as_ref()?;
-            self.caches[*cache].identity(key).map(|identity| identity.uid)
+            self.caches[*cache].object_state(key).map(|identity| identity.uid)
         });
-        let fate = Fate::Unknown { deadline: None };
+        let fate = WriteOutcome::Unknown { deadline: None };
         Write { session: self, resource, object: object.clone(), deleted, fate, was_lost: false }
     }
 }
@@ -151,21 +152,21 @@ struct Write<'a> {
     resource: &'a Resource,
     object: ObjectKey,
     deleted: Option<Uid>,
-    fate: Fate,
+    fate: WriteOutcome,
     /// Whether an attempt before the last got no answer.
     was_lost: bool,
 }
 
 /// What is known of a write.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum WriteOutcome {
     /// It took effect, or it never will.
     Known,
     /// It may take effect until `deadline`, where that is known.
     Unknown { deadline: Option<Instant> },
 }
 
-impl Fate {
+impl WriteOutcome {
     /// What is known after one more attempt, which was answered at `now`.
     fn after<T>(self, answer: &Result<T, ApiError>, now: Instant) -> Self {
         let Err(error) = answer else { return Self::Known };
@@ -198,11 +199,11 @@ impl Write<'_> {
         F: Future<Output = Result<T, ApiError>>,
     {
         let mut answer = request().await;
-        let mut fate = Fate::Known.after(&answer, Instant::now());
+        let mut fate = WriteOutcome::Known.after(&answer, Instant::now());
         // Of the first attempt: a repeat has a time of its own, and is not to prolong the whole.
         let until = match fate {
-            Fate::Known => None,
-            Fate::Unknown { deadline } => deadline,
+            WriteOutcome::Known => None,
+            WriteOutcome::Unknown { deadline } => deadline,
         };
         for pause in PAUSES {
             self.fate = fate;
@@ -214,7 +215,7 @@ impl Write<'_> {
                 "The connection broke before a write was answered; it is repeated");
             tokio::time::sleep(pause).await;
             self.was_lost = true;
-            self.fate = Fate::Unknown { deadline: None };
+            self.fate = WriteOutcome::Unknown { deadline: None };
             answer = request().await;
             fate = fate.after(&answer, Instant::now());
         }
@@ -226,7 +227,7 @@ impl Write<'_> {
         if let Ok(written) = &answer {
             for (cache, _) in self.caches().filter(|(_, cache)| covers(*cache, written)) {
                 let version = written.resource_version.clone();
-                self.leave(Mark::Version { cache, object: self.object.clone(), version });
+                self.leave(PendingWrite::Version { cache, object: self.object.clone(), version });
             }
         }
         answer
@@ -241,7 +242,7 @@ impl Write<'_> {
         };
         if let (true, Some(uid)) = (is_ours, &self.deleted) {
             for (cache, _) in self.caches() {
-                self.leave(Mark::Deletion { cache, object: self.object.clone(), uid: uid.clone() });
+                self.leave(PendingWrite::Deletion { cache, object: self.object.clone(), uid: uid.clone() });
             }
         }
         answer
@@ -253,18 +254,18 @@ impl Write<'_> {
         caches.filter(|(_, cache)| cache.resource() == self.resource)
     }
 
-    fn leave(&self, mark: Mark) {
+    fn leave(&self, mark: PendingWrite) {
         self.session.marks.lock().push(mark);
     }
 }
 
 impl Drop for Write<'_> {
     fn drop(&mut self) {
-        if let Fate::Unknown { deadline } = self.fate {
+        if let WriteOutcome::Unknown { deadline } = self.fate {
             let deadline = deadline.unwrap_or_else(|| Instant::now() + ANSWER_BY);
             for (cache, _) in self.caches() {
                 let (object, deleted) = (self.object.clone(), self.deleted.clone());
-                self.leave(Mark::Unsettled { cache, object, deleted, deadline });
+                self.leave(PendingWrite::OutcomeUnknown { cache, object, deleted, deadline });
             }
         }
     }

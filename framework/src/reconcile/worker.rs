@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::error::Retry;
-use super::{Class, Names, Outcome, QueueKey, Reconcile, ReconcileError, Session};
+use super::{Class, NameGenerator, Outcome, QueueKey, Reconcile, ReconcileError, Session};
 use crate::client::ApiClient;
 use crate::consistency::Tracker;
 use crate::controller::{BoxError, Loop};
@@ -29,7 +29,7 @@ pub struct ReconcileLoop<R: Reconcile> {
     pub(crate) reconciler: R,
     pub(crate) api: ApiClient,
     pub(crate) live: ApiClient,
-    pub(crate) names: Names,
+    pub(crate) names: NameGenerator,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) workers: usize,
     pub(crate) caches: Vec<Arc<dyn Cache>>,
@@ -62,7 +62,7 @@ impl<R: Reconcile> ReconcileLoop<R> {
         let reads = caches.to_vec();
         let name = self.controller;
         let tracker = Tracker::new(self.queue.clone(), Arc::clone(&caches), self.primary);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Workers {
             controller: self.controller,
             queue: self.queue,
             reconciler: self.reconciler,
@@ -82,7 +82,7 @@ impl<R: Reconcile> ReconcileLoop<R> {
                 }
                 tokio::select! {
                     ended = all_ended(&mut work) => ended,
-                    () = shared.tracker.check_old_marks(&live) => Ok(()),
+                    () = shared.tracker.check_pending_writes(&live) => Ok(()),
                 }
             })
         })
@@ -100,18 +100,18 @@ async fn all_ended(work: &mut JoinSet<()>) -> Result<(), BoxError> {
     Ok(())
 }
 
-struct Shared<R: Reconcile> {
+struct Workers<R: Reconcile> {
     controller: &'static str,
     queue: Queue<R::Key>,
     reconciler: R,
     api: ApiClient,
-    names: Names,
+    names: NameGenerator,
     metrics: Arc<Metrics>,
     caches: Arc<[Arc<dyn Cache>]>,
     tracker: Arc<Tracker<R::Key>>,
 }
 
-impl<R: Reconcile> Shared<R> {
+impl<R: Reconcile> Workers<R> {
     /// Handles keys until `cancel`; the one in hand is finished.
     async fn work(self: Arc<Self>, cancel: CancellationToken) {
         loop {
@@ -121,13 +121,13 @@ impl<R: Reconcile> Shared<R> {
                 key = self.queue.get() => key,
             };
             let Some(key) = key else { return };
-            self.handle(InHand::new(&self, key)).await;
+            self.handle(Processing::new(&self, key)).await;
         }
     }
 
-    async fn handle(&self, mut in_hand: InHand<'_, R>) {
-        in_hand.session.act_for(self.tracker.object(&in_hand.key));
-        let InHand { key, session, .. } = &in_hand;
+    async fn handle(&self, mut processing: Processing<'_, R>) {
+        processing.session.act_for(self.tracker.object(&processing.key));
+        let Processing { key, session, .. } = &processing;
         let object = key.object();
         let span = tracing::info_span!(
             "reconcile",
@@ -145,13 +145,13 @@ impl<R: Reconcile> Shared<R> {
             Ok(Err(error)) => self.failed(key, &error),
             Err(panic) => self.panicked(key, &panic_text(&*panic)),
         });
-        in_hand.is_handled = true;
+        processing.is_handled = true;
     }
 
     fn succeeded(&self, key: &R::Key, outcome: Outcome) {
         self.metrics.reconciled(self.controller, "success");
         self.queue.forget(key);
-        if let Some(delay) = outcome.recheck {
+        if let Some(delay) = outcome.requeue_after {
             self.queue.add_after(key.clone(), delay, Priority::Live);
         }
     }
@@ -188,25 +188,25 @@ impl<R: Reconcile> Shared<R> {
 }
 
 /// A key that a worker has in hand. However that ends, the key goes back to the queue, to wait for what was written.
-struct InHand<'a, R: Reconcile> {
-    shared: &'a Shared<R>,
+struct Processing<'a, R: Reconcile> {
+    shared: &'a Workers<R>,
     key: R::Key,
     session: Session,
     is_handled: bool,
 }
 
-impl<'a, R: Reconcile> InHand<'a, R> {
-    fn new(shared: &'a Shared<R>, key: R::Key) -> Self {
+impl<'a, R: Reconcile> Processing<'a, R> {
+    fn new(shared: &'a Workers<R>, key: R::Key) -> Self {
         let session = Session::new(shared.api.clone(), Arc::clone(&shared.caches), shared.names.clone());
         Self { shared, key, session, is_handled: false }
     }
 }
 
-impl<R: Reconcile> Drop for InHand<'_, R> {
+impl<R: Reconcile> Drop for Processing<'_, R> {
     fn drop(&mut self) {
         if !self.is_handled {
             self.shared.queue.add(self.key.clone(), Priority::Live);
         }
-        self.shared.tracker.finish(&self.key, self.session.acted_for(), &self.session.take_marks());
+        self.shared.tracker.finish(&self.key, self.session.acted_for(), &self.session.take_pending_writes());
     }
 }

@@ -104,7 +104,7 @@ async fn a_change_wakes_a_key_that_waits_for_one() {
 #[tokio::test(start_paused = true)]
 async fn a_key_is_looked_at_again_when_its_reconcile_asked_for_it() {
     let world = World::start(|turn| {
-        async move { Ok(if turn.number < 2 { Outcome::recheck_after(seconds(300)) } else { Outcome::done() }) }.boxed()
+        async move { Ok(if turn.number < 2 { Outcome::requeue_after(seconds(300)) } else { Outcome::done() }) }.boxed()
     })
     .await;
     world.add("a");

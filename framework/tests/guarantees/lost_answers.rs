@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::Selector;
-use kcm_framework::client::{Part, Patch, Payload};
+use kcm_framework::client::{Patch, Payload, Subresource};
 use kcm_framework::{Outcome, ReconcileError};
 use kcm_informers::ListOptions;
 use kcm_sandbox_apiserver::{Fault, Request, Status, Verb};
@@ -125,7 +125,9 @@ async fn a_look_before_the_deadline_says_nothing_of_a_lost_answer() {
             if turn.number == 0 {
                 for changed in ["once", "twice"] {
                     let patch = json!({"metadata": {"labels": {"changed": changed}}});
-                    turn.session.patch(&PARTS, &key("p"), Part::Whole, Patch::Merge(Payload::json(&patch))).await?;
+                    turn.session
+                        .patch(&PARTS, &key("p"), Subresource::None, Patch::Merge(Payload::json(&patch)))
+                        .await?;
                 }
             }
             Ok(Outcome::done())
@@ -158,11 +160,11 @@ async fn change(turn: &Turn<'_>, change: Change) -> Result<(), ReconcileError> {
             let mut object = part("p", "a");
             object["metadata"]["resourceVersion"] = Value::String(p.metadata.resource_version.to_string());
             object["metadata"]["labels"] = labels;
-            turn.session.put(&PARTS, &key("p"), Part::Whole, Payload::json(&object)).await?;
+            turn.session.put(&PARTS, &key("p"), Subresource::None, Payload::json(&object)).await?;
         }
         Change::Patch => {
             let patch = Patch::Merge(Payload::json(&json!({"metadata": {"labels": labels}})));
-            turn.session.patch(&PARTS, &key("p"), Part::Whole, patch).await?;
+            turn.session.patch(&PARTS, &key("p"), Subresource::None, patch).await?;
         }
         Change::Delete => {
             turn.delete_part("p", &p.metadata.uid).await?;

@@ -11,7 +11,7 @@ use kcm_framework::client::Unreachable;
 use kcm_framework::events::{EventType, ObjectReference};
 use kcm_framework::workqueue::Priority;
 use kcm_framework::{ManagerError, Outcome, Running, StartGroup};
-use kcm_informers::{ListOptions, Subscription};
+use kcm_informers::{HandlerOptions, ListOptions};
 use kcm_sandbox_apiserver::{EVENTS, Fault, PODS, Sandbox, Status, Verb};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -189,7 +189,7 @@ async fn an_init_func_that_fails_leaves_no_subscriber_behind() {
             let (number, changes) = (tries.lock().len(), Arc::clone(&changes));
             let parts = context.informers().informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
             let queue = context.queue::<ObjectKey>("parts");
-            parts.subscribe(Subscription { name: "a-controller", resync: None }, move |change, _| {
+            parts.add_event_handler(HandlerOptions { name: "a-controller", resync_period: None }, move |change, _| {
                 note(&changes, change.key().name());
                 queue.add(change.key().clone(), Priority::Initial);
             });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::Selector;
-use kcm_framework::client::{Part, Patch, Payload};
+use kcm_framework::client::{Patch, Payload, Subresource};
 use kcm_framework::{Outcome, ReconcileError};
 use kcm_informers::ListOptions;
 use kcm_sandbox_apiserver::{CONFIG_MAPS, Sandbox};
@@ -107,7 +107,7 @@ async fn a_write_that_changes_nothing_holds_nothing_back() {
     let world = World::start(|turn| {
         async move {
             let patch = Patch::Merge(Payload::json(&json!({"metadata": {"labels": {"set": "other"}}})));
-            turn.session.patch(&PARTS, &key("p"), Part::Whole, patch).await?;
+            turn.session.patch(&PARTS, &key("p"), Subresource::None, patch).await?;
             Ok(Outcome::done())
         }
         .boxed()
@@ -216,7 +216,7 @@ async fn refused_writes_hold_nothing_back() {
             let there = turn.session.create(&PARTS, &key("p"), Payload::json(&part("p", "a"))).await;
             assert!(there.unwrap_err().is_already_exists());
             let patch = Patch::Merge(Payload::json(&json!({"metadata": {"labels": {"x": "y"}}})));
-            let missing = turn.session.patch(&PARTS, &key("absent"), Part::Whole, patch).await;
+            let missing = turn.session.patch(&PARTS, &key("absent"), Subresource::None, patch).await;
             assert!(missing.unwrap_err().is_not_found());
             Ok(Outcome::done())
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Part, Patch, Payload};
+use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Patch, Payload, Subresource};
 use kcm_framework::{Outcome, ReconcileError};
 use kcm_sandbox_apiserver::{ConnectionLost, Cut, Fault, Sandbox, Status, Verb};
 use parking_lot::Mutex;
@@ -59,7 +59,7 @@ async fn change(turn: &Turn<'_>, change: Change) -> Result<Option<Deleted>, ApiE
             object["metadata"]["resourceVersion"] = Value::String(version.to_string());
             object["metadata"]["labels"] = labels;
             let object = Payload::json(&object);
-            return turn.session.put(&PARTS, &key("p"), Part::Whole, object).await.map(|_| None);
+            return turn.session.put(&PARTS, &key("p"), Subresource::None, object).await.map(|_| None);
         }
         Change::Delete => return turn.delete_part("p", uid).await.map(Some),
         Change::DeleteWhatever => {
@@ -70,7 +70,7 @@ async fn change(turn: &Turn<'_>, change: Change) -> Result<Option<Deleted>, ApiE
             Patch::Json(Payload::json(&json!([{"op": "add", "path": "/metadata/labels/changed", "value": "yes"}])))
         }
     };
-    turn.session.patch(&PARTS, &key("p"), Part::Whole, patch).await.map(|_| None)
+    turn.session.patch(&PARTS, &key("p"), Subresource::None, patch).await.map(|_| None)
 }
 
 /// A world in which the first reconcile of set `a` changes part `p`, and what it was told.

@@ -1,7 +1,7 @@
 //! What the manager runs can move between threads. Only compiled.
 
 use kcm_api::{ObjectKey, Uid};
-use kcm_framework::client::{ApiClient, ClientBuilder, DeleteOptions, Part, Patch, Payload};
+use kcm_framework::client::{ApiClient, ClientBuilder, DeleteOptions, Patch, Payload, Subresource};
 use kcm_framework::{
     ControllerContext, ControllerDescriptor, Manager, Metrics, Outcome, Reconcile, ReconcileError, ReconcileLoop,
     Recorder, Registry, Running, Selection, Session, Stop, async_trait,
@@ -25,8 +25,8 @@ const fn are_shared<T: Send + Sync + 'static>() {}
 
 fn futures(manager: Manager, session: &Session, context: &ControllerContext, key: &ObjectKey) {
     is_send(&session.create(&PARTS, key, Payload::raw("{}")));
-    is_send(&session.put(&PARTS, key, Part::Whole, Payload::raw("{}")));
-    is_send(&session.patch(&PARTS, key, Part::Status, Patch::Merge(Payload::raw("{}"))));
+    is_send(&session.put(&PARTS, key, Subresource::None, Payload::raw("{}")));
+    is_send(&session.patch(&PARTS, key, Subresource::Status, Patch::Merge(Payload::raw("{}"))));
     is_send(&session.delete(&PARTS, key, &Uid::default(), &DeleteOptions::default()));
     is_send(&context.informers_started());
     is_send(&manager.run(Stop::default()));

@@ -12,7 +12,7 @@ use kcm_api::View;
 use smallvec::SmallVec;
 
 use super::Store;
-use super::sorted_chunks::Bucket;
+use super::sorted_chunks::SortedChunks;
 
 /// Objects of a cache by the keys that a function gives them.
 ///
@@ -42,7 +42,7 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
         Q: Eq + Hash + ?Sized,
     {
         self.store.read_index(self.slot, |index: &IndexMap<V, K>| {
-            index.buckets.get(key).map_or_else(Vec::new, Bucket::objects)
+            index.buckets.get(key).map_or_else(Vec::new, SortedChunks::objects)
         })
     }
 
@@ -53,7 +53,7 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.store.read_index(self.slot, |index: &IndexMap<V, K>| index.buckets.get(key).map_or(0, Bucket::len))
+        self.store.read_index(self.slot, |index: &IndexMap<V, K>| index.buckets.get(key).map_or(0, SortedChunks::len))
     }
 }
 
@@ -63,7 +63,7 @@ type KeysOf<V, K> = Box<dyn Fn(&V, &mut dyn FnMut(K)) + Send + Sync>;
 pub(super) struct IndexMap<V, K> {
     name: &'static str,
     keys: KeysOf<V, K>,
-    buckets: HashMap<K, Bucket<V>>,
+    buckets: HashMap<K, SortedChunks<V>>,
 }
 
 /// An index of any key type.
@@ -119,7 +119,7 @@ impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> AnyIndex<V> for Inde
         let Some(new) = new else { return };
         for key in new_keys {
             let old = old.filter(|_| old_keys.contains(&key));
-            let bucket = self.buckets.entry(key).or_insert_with(Bucket::new);
+            let bucket = self.buckets.entry(key).or_insert_with(SortedChunks::new);
             match old {
                 Some(old) => bucket.replace(old, new),
                 None => bucket.insert(new),

@@ -163,7 +163,8 @@ impl<V: View> Store<V> {
         for object in &vanished {
             contents.remove(&object.meta().key);
         }
-        let changes = vanished.into_iter().map(|last| Change::Removed { last, certain: false }).chain(newer).collect();
+        let changes =
+            vanished.into_iter().map(|last| Change::Deleted { last, final_state_known: false }).chain(newer).collect();
         contents.shrink();
         changes
     }
@@ -267,7 +268,9 @@ impl<V: View> Put<V> {
             Self::Unchanged => (None, None),
             Self::Added => (Some(Change::Added(new)), None),
             Self::Updated { old } => (Some(Change::Updated { old, new }), None),
-            Self::Replaced { old } => (Some(Change::Removed { last: old, certain: false }), Some(Change::Added(new))),
+            Self::Replaced { old } => {
+                (Some(Change::Deleted { last: old, final_state_known: false }), Some(Change::Added(new)))
+            }
         };
         first.into_iter().chain(second)
     }

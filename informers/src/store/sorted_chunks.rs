@@ -18,9 +18,9 @@ type Chunk<V> = SmallVec<[Arc<V>; 2]>;
 ///
 /// What is known to be here is found by its address within its chunk: a comparison of keys goes to the memory of each
 /// object that it looks at, and among 50,000 pods that is in no cache of the processor.
-pub(super) struct Bucket<V>(SmallVec<[Chunk<V>; 1]>);
+pub(super) struct SortedChunks<V>(SmallVec<[Chunk<V>; 1]>);
 
-impl<V: View> Bucket<V> {
+impl<V: View> SortedChunks<V> {
     pub(super) const fn new() -> Self {
         Self(SmallVec::new_const())
     }
@@ -168,7 +168,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(CASES))]
         #[test]
         fn holds_what_a_sorted_map_holds(ops in prop::collection::vec(op(), 1..12)) {
-            let mut bucket = Bucket::new();
+            let mut bucket = SortedChunks::new();
             let mut model = BTreeMap::new();
             for op in ops {
                 match op {
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_list_in_order_fills_its_chunks_and_what_empties_is_joined() {
         let all: Vec<_> = (0..NAMES).map(object).collect();
-        let mut bucket = Bucket::new();
+        let mut bucket = SortedChunks::new();
         for object in &all {
             bucket.insert(object);
         }
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn there_is_never_a_second_object_of_a_key() {
-        let mut bucket = Bucket::new();
+        let mut bucket = SortedChunks::new();
         let [first, second, unknown] = [object(1), object(1), object(1)];
         bucket.insert(&first);
         bucket.insert(&second);

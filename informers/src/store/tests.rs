@@ -87,9 +87,9 @@ fn told(model: &mut Model, changes: &[Change<PartialObjectMeta>]) {
                 assert!(Arc::ptr_eq(&before, old), "old is what was there before");
                 assert_eq!(old.meta().uid, new.meta().uid);
             }
-            Change::Removed { last, certain } => {
+            Change::Deleted { last, final_state_known } => {
                 let before = model.remove(change.key()).expect("removed what was not there");
-                assert!(Arc::ptr_eq(&before, last) && !certain);
+                assert!(Arc::ptr_eq(&before, last) && !final_state_known);
             }
         }
     }
@@ -174,7 +174,7 @@ fn replace_tells_the_set_difference_vanished_first() {
             let verb = match change {
                 Change::Added(_) => "added",
                 Change::Updated { .. } => "updated",
-                Change::Removed { .. } => "removed",
+                Change::Deleted { .. } => "removed",
             };
             format!("{verb} {}", change.key().name())
         })

@@ -40,7 +40,7 @@ async fn is_in_step_with_its_indexes() {
     let seen = Told::default();
     let notes = seen.clone();
     let (index, cache) = (by_size.clone(), informer.clone());
-    informer.subscribe(Subscription { name: "test", resync: None }, move |_, _| {
+    informer.add_event_handler(HandlerOptions { name: "test", resync_period: None }, move |_, _| {
         let indexed: usize = [1, 2].iter().map(|size| index.count(size)).sum();
         assert_eq!(indexed, cache.len());
         notes.note(format!("{} {}", index.count(&1), index.count(&2)));

@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn are_told_of_each_change_in_order() {
     let (mut peer, _factory, informer) = widgets();
-    let told = subscribe(&informer, "test");
+    let told = add_event_handler(&informer, "test");
     let stream = peer.serves(5, &[widget("y", 2), widget("x", 1)]).await;
     stream.event("ADDED", &widget("z", 6));
     stream.event("MODIFIED", &widget("z", 7));
@@ -23,7 +23,7 @@ async fn are_told_one_after_the_other_in_the_order_in_which_they_came() {
     let told = Told::default();
     for name in ["first", "second"] {
         let notes = told.clone();
-        informer.subscribe(Subscription { name, resync: None }, move |change, _| {
+        informer.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, _| {
             notes.note(format!("{name} {}", label(change.object())));
         });
     }
@@ -37,7 +37,7 @@ async fn that_come_late_first_get_what_the_cache_holds() {
     let (mut peer, _factory, informer) = widgets();
     let stream = peer.serves(5, &[widget("x", 1), widget("y", 2)]).await;
     informer.wait_synced().await;
-    let told = subscribe(&informer, "late");
+    let told = add_event_handler(&informer, "late");
     assert_eq!(told.take(), ["added x@1 (initial)", "added y@2 (initial)"]);
     stream.event("MODIFIED", &widget("x", 6));
     informer.wait_for_resource_version(&6.into()).await;
@@ -58,7 +58,7 @@ async fn that_come_late_miss_nothing_and_hear_nothing_twice() {
                 while informer.last_sync_resource_version().is_at_least(&at.into()) != Some(true) {
                     std::thread::yield_now();
                 }
-                subscribe(&informer, "late")
+                add_event_handler(&informer, "late")
             };
             (1..CHANGES).step_by(40).map(begin).collect::<Vec<Told>>()
         })
@@ -82,7 +82,7 @@ async fn see_an_object_made_again_under_its_name_as_a_removal_and_an_addition() 
     let (mut peer, _factory, informer) = widgets();
     let stream = peer.serves(5, &[widget("x", 1)]).await;
     informer.wait_synced().await;
-    let told = subscribe(&informer, "test");
+    let told = add_event_handler(&informer, "test");
     told.take();
     stream.event("ADDED", &widget_with("x", 7, "another", "", "1"));
     informer.wait_for_resource_version(&7.into()).await;
@@ -94,7 +94,7 @@ async fn are_not_told_of_a_version_that_the_cache_holds() {
     let (mut peer, _factory, informer) = widgets();
     let stream = peer.serves(5, &[widget("x", 1)]).await;
     informer.wait_synced().await;
-    let told = subscribe(&informer, "test");
+    let told = add_event_handler(&informer, "test");
     told.take();
     stream.event("MODIFIED", &widget("x", 1));
     stream.event("DELETED", &widget("never-seen", 6));
@@ -107,7 +107,7 @@ async fn are_told_of_a_new_list_only_where_it_differs_and_what_vanished_is_uncer
     let (mut peer, _factory, informer) = widgets();
     let stream = peer.serves(5, &[widget("gone", 1), widget("same", 2), widget("newer", 3)]).await;
     informer.wait_synced().await;
-    let told = subscribe(&informer, "test");
+    let told = add_event_handler(&informer, "test");
     told.take();
     let before = informer.get(&key("same")).unwrap();
     stream.error(410, "Expired", "too old");
@@ -120,13 +120,16 @@ async fn are_told_of_a_new_list_only_where_it_differs_and_what_vanished_is_uncer
 #[tokio::test(start_paused = true)]
 async fn with_a_period_are_told_of_everything_again_and_others_are_not() {
     let (mut peer, _factory, informer) = widgets();
-    let never = subscribe(&informer, "never");
+    let never = add_event_handler(&informer, "never");
     let told = Told::default();
     let notes = told.clone();
     let began = Instant::now();
-    informer.subscribe(Subscription { name: "often", resync: Some(seconds(60)) }, move |change, origin| {
-        notes.change(change, origin);
-    });
+    informer.add_event_handler(
+        HandlerOptions { name: "often", resync_period: Some(seconds(60)) },
+        move |change, origin| {
+            notes.change(change, origin);
+        },
+    );
     let stream = peer.serves(5, &[widget("y", 2), widget("x", 1)]).await;
     informer.wait_synced().await;
     told.take();
@@ -146,11 +149,11 @@ async fn that_panic_lose_that_change_and_nobody_else_loses_anything() {
     let (mut peer, _factory, informer) = widgets();
     let told = Told::default();
     let notes = told.clone();
-    informer.subscribe(Subscription { name: "panics", resync: None }, move |change, _| {
+    informer.add_event_handler(HandlerOptions { name: "panics", resync_period: None }, move |change, _| {
         assert_ne!(change.key().name(), "bad");
         notes.note(label(change.object()));
     });
-    let other = subscribe(&informer, "other");
+    let other = add_event_handler(&informer, "other");
     let stream = peer.serves(5, &[widget("bad", 1), widget("good", 2)]).await;
     stream.event("MODIFIED", &widget("good", 6));
     informer.wait_for_resource_version(&6.into()).await;
@@ -164,14 +167,14 @@ async fn that_unsubscribe_hear_nothing_more() {
     let (mut peer, _factory, informer) = widgets();
     let told = Told::default();
     let notes = told.clone();
-    let id = informer.subscribe(Subscription { name: "test", resync: None }, move |change, origin| {
+    let id = informer.add_event_handler(HandlerOptions { name: "test", resync_period: None }, move |change, origin| {
         notes.change(change, origin);
     });
     let stream = peer.serves(5, &[widget("x", 1)]).await;
     informer.wait_synced().await;
     told.take();
-    informer.unsubscribe(id);
-    informer.unsubscribe(id);
+    informer.remove_event_handler(id);
+    informer.remove_event_handler(id);
     stream.event("MODIFIED", &widget("x", 6));
     informer.wait_for_resource_version(&6.into()).await;
     assert!(told.take().is_empty());

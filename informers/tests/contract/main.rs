@@ -12,7 +12,7 @@ mod trouble;
 use std::time::Duration;
 
 use kcm_api::{KnownView, PartialObjectMeta, Resource, ResourceVersion, View as _};
-use kcm_informers::{Change, Informer, ListOptions, Phase, Subscription};
+use kcm_informers::{Change, HandlerOptions, Informer, ListOptions, Phase};
 use support::*;
 use tokio::time::Instant;
 
@@ -40,9 +40,9 @@ async fn a_cache_of_any_view_tells_identities_and_what_it_covers() {
     let caches = factory.caches(informer.resource());
     let [cache] = caches.as_slice() else { panic!("one cache") };
     cache.wait_synced().await;
-    let identity = cache.identity(&key("x")).unwrap();
+    let identity = cache.object_state(&key("x")).unwrap();
     assert_eq!((identity.uid, identity.resource_version, identity.terminating), ("uid-x".into(), 3.into(), true));
-    assert_eq!(cache.identity(&key("y")), None);
+    assert_eq!(cache.object_state(&key("y")), None);
     let meta = Widget::decode(&widget("y", 9)).unwrap().metadata;
     assert!(cache.covers(&meta));
     assert_eq!(cache.last_sync_resource_version(), 5.into());
@@ -51,7 +51,7 @@ async fn a_cache_of_any_view_tells_identities_and_what_it_covers() {
 #[test]
 fn changes_name_their_object() {
     let object = std::sync::Arc::new(Widget::decode(&widget("x", 1)).unwrap());
-    let removed = Change::Removed { last: object, certain: true };
+    let removed = Change::Deleted { last: object, final_state_known: true };
     assert_eq!(*removed.key(), key("x"));
 }
 

@@ -7,7 +7,7 @@ async fn moves_after_subscribers_were_told_and_before_hooks_and_waiters_hear_of_
     let (mut peer, _factory, informer) = widgets();
     let order = Told::default();
     let (notes, cache) = (order.clone(), informer.clone());
-    informer.subscribe(Subscription { name: "test", resync: None }, move |change, _| {
+    informer.add_event_handler(HandlerOptions { name: "test", resync_period: None }, move |change, _| {
         let in_cache = cache.get(change.key()).map_or("gone".to_owned(), |widget| label(&widget));
         notes.note(format!("told {in_cache} observed {}", cache.last_sync_resource_version()));
     });

@@ -31,11 +31,11 @@ async fn a_watch_in_protobuf_is_read_whatever_its_chunks() {
         let stream = asked.accept_protobuf();
         let told = Told::default();
         let notes = told.clone();
-        informer.subscribe(Subscription { name: "test", resync: None }, move |change, _| {
+        informer.add_event_handler(HandlerOptions { name: "test", resync_period: None }, move |change, _| {
             notes.note(match change {
                 Change::Added(pod) => format!("added {}", pod.metadata.key.name()),
                 Change::Updated { new, .. } => format!("updated {}", new.metadata.key.name()),
-                Change::Removed { last, .. } => format!("removed {}", last.metadata.key.name()),
+                Change::Deleted { last, .. } => format!("removed {}", last.metadata.key.name()),
             });
         });
         for chunk in WATCHED.chunks(size) {

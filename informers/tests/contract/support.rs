@@ -9,7 +9,7 @@ use http::{HeaderMap, Request, Response, Uri};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use kcm_api::{DecodeError, KnownView, Meta, ObjectKey, Resource, View};
-use kcm_informers::{Change, Factory, FactoryOptions, Informer, Origin, Subscription};
+use kcm_informers::{Change, Factory, FactoryOptions, HandlerOptions, Informer, Origin};
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -262,8 +262,8 @@ impl Told {
         let text = match change {
             Change::Added(new) => format!("added {}", label(new)),
             Change::Updated { old, new } => format!("updated {} to {}", label(old), label(new)),
-            Change::Removed { last, certain: true } => format!("removed {}", label(last)),
-            Change::Removed { last, certain: false } => format!("removed perhaps {}", label(last)),
+            Change::Deleted { last, final_state_known: true } => format!("removed {}", label(last)),
+            Change::Deleted { last, final_state_known: false } => format!("removed perhaps {}", label(last)),
         };
         self.note(match origin {
             Origin::Initial => format!("{text} (initial)"),
@@ -274,10 +274,12 @@ impl Told {
 }
 
 /// Subscribes, and notes everything.
-pub(crate) fn subscribe(informer: &Informer<Widget>, name: &'static str) -> Told {
+pub(crate) fn add_event_handler(informer: &Informer<Widget>, name: &'static str) -> Told {
     let told = Told::default();
     let notes = told.clone();
-    informer.subscribe(Subscription { name, resync: None }, move |change, origin| notes.change(change, origin));
+    informer.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
+        notes.change(change, origin)
+    });
     told
 }
 

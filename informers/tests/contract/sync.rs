@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn waits_for_objects_of_the_first_list_that_cannot_be_decoded() {
     let (mut peer, _factory, informer) = widgets();
-    let told = subscribe(&informer, "test");
+    let told = add_event_handler(&informer, "test");
     let stream = peer.serves(5, &[undecodable("x", 1), widget("y", 2)]).await;
     settle().await;
     assert_eq!(told.take(), ["added y@2 (initial)"], "what can be decoded is there");

@@ -50,8 +50,8 @@ fn changes_of_a_deployment_wake_it() {
         ("updated", changed(), Origin::Live, true),
         ("shown again by a list", same(), Origin::Live, false),
         ("resync", same(), Origin::Resync, true),
-        ("deleted", Change::Removed { last: web(), certain: true }, Origin::Live, true),
-        ("gone in a relist", Change::Removed { last: web(), certain: false }, Origin::Live, true),
+        ("deleted", Change::Deleted { last: web(), final_state_known: true }, Origin::Live, true),
+        ("gone in a relist", Change::Deleted { last: web(), final_state_known: false }, Origin::Live, true),
     ] {
         let expected = if wakes { vec![key("web")] } else { vec![] };
         assert_eq!(keys_for_deployment(&change, origin), expected, "{name}");
@@ -70,7 +70,7 @@ fn changes_of_a_replica_set_wake_the_deployments_that_it_bears_on() {
     let orphan = || set("a").orphan();
     let other = || json!({ "app": "other" });
     let added = |set: SetBuilder| Change::Added(set.build());
-    let removed = |set: SetBuilder, certain| Change::Removed { last: set.build(), certain };
+    let removed = |set: SetBuilder, final_state_known| Change::Deleted { last: set.build(), final_state_known };
     for Case { name, change, wakes } in [
         Case { name: "added", change: added(own()), wakes: &["web"] },
         Case { name: "added while terminating", change: added(own().terminating()), wakes: &["web"] },
@@ -119,14 +119,14 @@ impl Family for Kin {
 #[test]
 fn only_the_last_pod_wakes_and_only_a_deployment_that_recreates() {
     let pod = || pod_of("a");
-    let removed = || Change::Removed { last: pod(), certain: true };
+    let removed = || Change::Deleted { last: pod(), final_state_known: true };
     let changed = || Change::Updated { old: pod(), new: pod() };
     let recreate = || deployment("web").recreate();
     for (name, change, owner, owners_set, pods_left, wakes) in [
         ("the last one", removed(), recreate(), set("a"), false, true),
         (
             "the last one, gone in a relist",
-            Change::Removed { last: pod(), certain: false },
+            Change::Deleted { last: pod(), final_state_known: false },
             recreate(),
             set("a"),
             false,

@@ -39,8 +39,8 @@ fn updated(old: &PodBuilder, new: &PodBuilder) -> Change<Pod> {
     Change::Updated { old: old.build(), new: new.clone().version("21").build() }
 }
 
-fn removed(pod: &PodBuilder, certain: bool) -> Change<Pod> {
-    Change::Removed { last: pod.build(), certain }
+fn removed(pod: &PodBuilder, final_state_known: bool) -> Change<Pod> {
+    Change::Deleted { last: pod.build(), final_state_known }
 }
 
 #[test]
@@ -54,8 +54,13 @@ fn changes_of_a_replica_set_wake_it() {
         ("updated", changed(), Origin::Live, vec![wake("web")]),
         ("shown again by a list", same(), Origin::Live, vec![]),
         ("resync", same(), Origin::Resync, vec![wake("web")]),
-        ("deleted", Change::Removed { last: web(), certain: true }, Origin::Live, vec![wake("web")]),
-        ("gone in a relist", Change::Removed { last: web(), certain: false }, Origin::Live, vec![wake("web")]),
+        ("deleted", Change::Deleted { last: web(), final_state_known: true }, Origin::Live, vec![wake("web")]),
+        (
+            "gone in a relist",
+            Change::Deleted { last: web(), final_state_known: false },
+            Origin::Live,
+            vec![wake("web")],
+        ),
     ] {
         assert_eq!(keys_for_replica_set(&change, origin), expected, "{name}");
     }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid};
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Written};
 use kcm_framework::{ControllerContext, Outcome, Reconcile, ReconcileError, Running, Session, async_trait, priority};
-use kcm_informers::{Informer, ListOptions, Subscription};
+use kcm_informers::{HandlerOptions, Informer, ListOptions};
 use kcm_sandbox_apiserver::Sandbox;
 use kcm_workqueue::Queue;
 use parking_lot::Mutex;
@@ -246,11 +246,11 @@ fn init(context: &ControllerContext, shared: &Arc<Shared>, workers: usize, list_
         .collect();
     let queue = context.queue("sets");
     let keys = queue.clone();
-    sets.subscribe(Subscription { name: CONTROLLER, resync: None }, move |change, origin| {
+    sets.add_event_handler(HandlerOptions { name: CONTROLLER, resync_period: None }, move |change, origin| {
         keys.add(change.key().clone(), priority(origin));
     });
     let keys = queue.clone();
-    caches[0].subscribe(Subscription { name: CONTROLLER, resync: None }, move |change, origin| {
+    caches[0].add_event_handler(HandlerOptions { name: CONTROLLER, resync_period: None }, move |change, origin| {
         if let Some(set) = change.object().metadata.labels.get("set") {
             keys.add(key(set), priority(origin));
         }
