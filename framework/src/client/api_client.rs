@@ -12,12 +12,11 @@ use kcm_api::{ObjectKey, Resource, View};
 use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{Deleted, Page, Written};
-use super::error::{ApiError, Cause, transport};
-use super::identity::Caller;
-use super::payload::{DeleteOptions, ListOptions, Patch, Payload, Subresource};
-use super::status::Status;
-use super::target::{Query, Target};
+use super::client_builder::Caller;
+use super::request::{
+    ApiError, Cause, DeleteOptions, Deleted, ListOptions, Page, Patch, Payload, Query, Status, Subresource, Target,
+    Written, transport,
+};
 
 /// The time that a write gives the API server, in its `timeout` parameter.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);

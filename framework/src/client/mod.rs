@@ -1,33 +1,26 @@
 //! Requests to the API server: the connection, the identity behind each request, and what a failure means.
+//!
+//! `transport` makes connections, `request` holds the parts of requests and responses; neither knows the other, nor the
+//! clients above them.
 
-mod answer;
 mod api_client;
-mod error;
-mod head;
-mod identity;
-mod kubeconfig;
+mod client_builder;
 mod metrics;
-mod open_stream;
-mod payload;
 mod probe;
-mod proxy;
 mod rate_limiter;
-mod read_ahead;
-mod stack;
-mod status;
-mod target;
+mod request;
+mod transport;
 mod warnings;
 
-pub use answer::{Deleted, Page, Written};
 pub use api_client::{ApiClient, REQUEST_TIMEOUT};
-pub use error::{ApiError, Cause, ErrorClass};
-pub use identity::{ClientBuilder, UserAgent};
-pub use kubeconfig::{LoadError, load_config};
+pub use client_builder::{ClientBuilder, UserAgent};
 pub use metrics::{ClientMetrics, NoMetrics};
-pub use payload::{DeleteOptions, DeletionPropagation, ListOptions, Patch, Payload, Subresource};
 pub use probe::{CertificateFault, Unreachable, wait_for_api_server};
 pub(crate) use rate_limiter::TokenBucket;
 pub use rate_limiter::{Limits, RateLimiter};
-pub use stack::{StackError, connect};
-pub use status::{Status, StatusCause};
+pub use request::{
+    ApiError, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListOptions, Page, Patch, Payload,
+    Status, StatusCause, Subresource, Written,
+};
+pub use transport::{LoadError, StackError, connect, load_config};
 pub use warnings::Warnings;

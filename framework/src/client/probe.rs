@@ -8,7 +8,7 @@ use rustls::{AlertDescription, CertificateError, Error as TlsError};
 use tokio::time::Instant;
 
 use super::api_client::ApiClient;
-use super::error::{ApiError, Cause, chain};
+use super::request::{ApiError, Cause, chain};
 
 /// Why the API server cannot be used; each is a sentence that says what was tried and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -13,11 +13,11 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::{BoxError, ControllerDescriptor, Recorders, Running};
+use super::{BoxError, ControllerDescriptor, Running};
 use crate::client::{ApiClient, ClientBuilder};
 use crate::clock::Clock;
 use crate::discovery::Discovery;
-use crate::events::Recorder;
+use crate::events::{Recorder, Recorders};
 use crate::metrics::Metrics;
 use crate::reconcile::{NameGenerator, QueueKey, Reconcile, ReconcileLoop};
 

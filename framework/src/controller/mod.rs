@@ -2,7 +2,7 @@
 
 mod context;
 mod descriptor;
-mod recorders;
+
 mod registry;
 mod running;
 mod selection;
@@ -14,5 +14,4 @@ pub use registry::{Registry, RegistryError};
 pub use running::Running;
 pub use selection::{AbsentController, Selection, SelectionError};
 
-pub(crate) use recorders::Recorders;
 pub(crate) use running::Loop;

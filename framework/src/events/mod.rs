@@ -7,7 +7,9 @@ mod broadcaster;
 mod correlate;
 mod event;
 mod lru;
+mod recorders;
 
 pub use broadcaster::{Broadcaster, Recorder};
 pub use correlate::{Correlator, Decision};
 pub use event::{Event, EventMeta, EventSource, EventType, ObjectReference, Occurrence};
+pub(crate) use recorders::Recorders;

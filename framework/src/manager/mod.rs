@@ -16,10 +16,9 @@ use stage::Stages;
 
 use crate::client::{ApiError, ClientBuilder, Unreachable, wait_for_api_server};
 use crate::clock::Clock;
-use crate::controller::{
-    ControllerContext, ControllerDescriptor, Extensions, Recorders, Registry, Selection, SharedContext,
-};
+use crate::controller::{ControllerContext, ControllerDescriptor, Extensions, Registry, Selection, SharedContext};
 use crate::discovery::Refresher;
+use crate::events::Recorders;
 use crate::metrics::Metrics;
 use crate::reconcile::NameGenerator;
 use crate::supervise::Supervised;

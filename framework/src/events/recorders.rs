@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::{Broadcaster, Recorder};
 use crate::client::ClientBuilder;
 use crate::clock::Clock;
-use crate::events::{Broadcaster, Recorder};
 
 /// How long events that wait at the end may take to be sent.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ impl Recorders {
     }
 
     /// The recorder of `component`, which sends as `identity`; the same one whenever it is asked for.
-    pub(super) fn recorder(&self, component: &'static str, identity: &str) -> Recorder {
+    pub(crate) fn recorder(&self, component: &'static str, identity: &str) -> Recorder {
         let mut made = self.made.lock();
         if let Some(recorder) = made.recorders.get(component) {
             return recorder.clone();

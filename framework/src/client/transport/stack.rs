@@ -22,7 +22,6 @@ use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
-use super::identity::is_watch;
 use super::open_stream::{Counted, Open};
 use super::read_ahead::ReadAhead;
 
@@ -203,5 +202,29 @@ impl Lane {
             Err(error) => self.open.broke(error),
         }
         Ok(answer?)
+    }
+}
+
+/// Whether a request is a watch, which stays open.
+pub(crate) fn is_watch(uri: &http::Uri) -> bool {
+    let mut pairs = uri.query().unwrap_or_default().split('&');
+    pairs.any(|pair| matches!(pair, "watch=true" | "watch=1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_are_told_by_their_query() {
+        for (uri, watch) in [
+            ("/api/v1/pods?watch=true&x=1", true),
+            ("/api/v1/pods?x=1&watch=1", true),
+            ("/api/v1/pods?watch=false", false),
+            ("/api/v1/pods?rewatch=true", false),
+            ("/api/v1/pods", false),
+        ] {
+            assert_eq!(is_watch(&uri.parse().unwrap()), watch, "{uri}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::api_client::ApiClient;
 use super::metrics::{ClientMetrics, NoMetrics};
 use super::rate_limiter::{Limits, RateLimiter};
+use super::transport::is_watch;
 use super::warnings::Warnings;
 
 /// The User-Agent of the whole manager, to which each identity adds its name.
@@ -197,12 +198,6 @@ async fn send_as(
     answer
 }
 
-/// Whether a request is a watch, which stays open.
-pub(crate) fn is_watch(uri: &http::Uri) -> bool {
-    let mut pairs = uri.query().unwrap_or_default().split('&');
-    pairs.any(|pair| matches!(pair, "watch=true" | "watch=1"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,18 +209,5 @@ mod tests {
         assert!(of.starts_with("kube-controller-manager/v1.36.3 ("), "{of}");
         assert!(of.ends_with(") kubernetes/0123456/replicaset-controller"), "{of}");
         assert!(UserAgent::new("a", "", "").0.ends_with(" kubernetes/unknown"));
-    }
-
-    #[test]
-    fn watches_are_told_by_their_query() {
-        for (uri, watch) in [
-            ("/api/v1/pods?watch=true&x=1", true),
-            ("/api/v1/pods?x=1&watch=1", true),
-            ("/api/v1/pods?watch=false", false),
-            ("/api/v1/pods?rewatch=true", false),
-            ("/api/v1/pods", false),
-        ] {
-            assert_eq!(is_watch(&uri.parse().unwrap()), watch, "{uri}");
-        }
     }
 }
