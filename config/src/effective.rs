@@ -55,7 +55,13 @@ pub enum AccessError {
 }
 
 impl Effective {
-    pub(crate) fn new(table: Table, merged: Merged, gates: Gates, warnings: Vec<Warning>, operands: Vec<String>) -> Self {
+    pub(crate) fn new(
+        table: Table,
+        merged: Merged,
+        gates: Gates,
+        warnings: Vec<Warning>,
+        operands: Vec<String>,
+    ) -> Self {
         Self { table, entries: merged.entries, tree: merged.tree, gates, warnings, operands }
     }
 

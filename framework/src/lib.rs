@@ -39,12 +39,14 @@
 pub mod client;
 pub mod clock;
 pub mod consistency;
+mod control_loop;
 mod controller;
 pub mod discovery;
-mod error_chain;
+mod error;
 pub mod events;
 mod manager;
 mod metrics;
+mod queue_key;
 mod reconcile;
 mod supervise;
 
@@ -58,13 +60,12 @@ pub use kcm_workqueue as workqueue;
 pub use prometheus_client;
 
 pub use controller::{
-    AbsentController, BoxError, ControllerContext, ControllerDescriptor, Extensions, InitFunc, Registry, RegistryError,
-    Running, Selection, SelectionError, StartGroup,
+    AbsentController, ControllerContext, ControllerDescriptor, Extensions, InitFunc, Registry, RegistryError, Running,
+    Selection, SelectionError, StartGroup,
 };
-pub use error_chain::error_chain;
+pub use error::{BoxError, error_chain};
 pub use events::Recorder;
 pub use manager::{API_SERVER_PATIENCE, GRACE, Manager, ManagerBuilder, ManagerError, Stage, Stop};
 pub use metrics::Metrics;
-pub use reconcile::{
-    Class, NameGenerator, Outcome, QueueKey, Reconcile, ReconcileError, ReconcileLoop, Session, priority,
-};
+pub use queue_key::QueueKey;
+pub use reconcile::{Class, NameGenerator, Outcome, Reconcile, ReconcileError, ReconcileLoop, Session, priority};

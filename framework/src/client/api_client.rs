@@ -12,7 +12,7 @@ use kcm_api::{ObjectKey, Resource, View};
 use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 
-use super::client_builder::Caller;
+use super::client_identity::ClientIdentity;
 use super::request::{
     ApiError, Cause, DeleteOptions, Deleted, ListOptions, Page, Patch, Payload, Query, Status, Subresource, Target,
     Written, transport,
@@ -46,14 +46,14 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 #[derive(Clone)]
 pub struct ApiClient {
     client: kube::Client,
-    caller: Arc<Caller>,
+    identity: Arc<ClientIdentity>,
     /// In which form writes are answered.
     answers: &'static str,
 }
 
 impl ApiClient {
-    pub(crate) const fn new(client: kube::Client, caller: Arc<Caller>) -> Self {
-        Self { client, caller, answers: JSON }
+    pub(crate) const fn new(client: kube::Client, identity: Arc<ClientIdentity>) -> Self {
+        Self { client, identity, answers: JSON }
     }
 
     /// The same client for writers that need no more of an answer than [`Written`] names by field.
@@ -227,14 +227,14 @@ impl ApiClient {
         *request.uri_mut() =
             path.parse().map_err(|error: InvalidUri| ApiError::new(describe(), Cause::NotSent(error.into())))?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
-        self.caller.sign(request.headers_mut());
+        self.identity.sign(request.headers_mut());
         if let Some((content_type, Payload(body))) = body {
             let body = body.map_err(|error| ApiError::new(describe(), Cause::Encode(error)))?;
             request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
             *request.body_mut() = Body::from(body);
         }
 
-        self.caller.admit(method.as_str()).await;
+        self.identity.wait(method.as_str()).await;
         let deadline = Instant::now() + ALLOWED;
         let cause = match self.send(request, deadline).await {
             Ok((code, _, body)) if code.is_success() => return Ok(body),
@@ -256,7 +256,7 @@ impl ApiClient {
             Ok(answer) => answer.map_err(transport),
             Err(_) => Err(Cause::Timeout(ALLOWED)),
         };
-        self.caller.observe(method.as_str(), started, answer.as_ref().ok());
+        self.identity.observe(method.as_str(), started, answer.as_ref().ok());
         let (head, body) = answer?.into_parts();
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = match timeout_at(deadline, body.collect()).await {

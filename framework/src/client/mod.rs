@@ -5,6 +5,7 @@
 
 mod api_client;
 mod client_builder;
+mod client_identity;
 mod metrics;
 mod probe;
 mod rate_limiter;
@@ -13,7 +14,8 @@ mod transport;
 mod warnings;
 
 pub use api_client::{ApiClient, REQUEST_TIMEOUT};
-pub use client_builder::{ClientBuilder, UserAgent};
+pub use client_builder::ClientBuilder;
+pub use client_identity::UserAgent;
 pub use metrics::{ClientMetrics, NoMetrics};
 pub use probe::{CertificateFault, Unreachable, wait_for_api_server};
 pub(crate) use rate_limiter::TokenBucket;

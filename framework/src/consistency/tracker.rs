@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::pending_writes::{CacheIndex, LiveCheck, LiveState, PendingWrite, PendingWrites};
 use crate::client::{ApiClient, ApiError, Cause, ListOptions};
-use crate::reconcile::QueueKey;
+use crate::queue_key::QueueKey;
 
 /// Parks keys until their own writes have come back, and wakes them on the event that settles the last mark.
 pub(crate) struct Tracker<K> {

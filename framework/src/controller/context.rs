@@ -13,13 +13,15 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::{BoxError, ControllerDescriptor, Running};
+use super::{ControllerDescriptor, Running};
 use crate::client::{ApiClient, ClientBuilder};
 use crate::clock::Clock;
 use crate::discovery::Discovery;
+use crate::error::BoxError;
 use crate::events::{Recorder, Recorders};
 use crate::metrics::Metrics;
-use crate::reconcile::{NameGenerator, QueueKey, Reconcile, ReconcileLoop};
+use crate::queue_key::QueueKey;
+use crate::reconcile::{NameGenerator, Reconcile, ReconcileLoop};
 
 /// What all controllers of one manager share.
 pub(crate) struct SharedContext {

@@ -4,9 +4,7 @@ use futures::future::BoxFuture;
 use kcm_config::{Gate, Row};
 
 use super::{ControllerContext, Running};
-
-/// What a plugin may fail with.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+use crate::error::BoxError;
 
 /// Registers a controller's informers and returns what to run, or `None` where the cluster lacks what it needs.
 ///

@@ -9,9 +9,7 @@ mod selection;
 
 pub(crate) use context::SharedContext;
 pub use context::{ControllerContext, Extensions};
-pub use descriptor::{BoxError, ControllerDescriptor, InitFunc, StartGroup};
+pub use descriptor::{ControllerDescriptor, InitFunc, StartGroup};
 pub use registry::{Registry, RegistryError};
 pub use running::Running;
 pub use selection::{AbsentController, Selection, SelectionError};
-
-pub(crate) use running::Loop;

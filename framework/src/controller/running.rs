@@ -1,6 +1,5 @@
 //! What a controller runs once it is initialized: a set of named loops.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +7,9 @@ use futures::future::BoxFuture;
 use kcm_informers::Cache;
 use tokio_util::sync::CancellationToken;
 
-use super::BoxError;
+use crate::control_loop::Loop;
+use crate::error::BoxError;
 use crate::reconcile::{Reconcile, ReconcileLoop};
-
-type LoopFn = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
 /// The loops of one controller; each is supervised, measured and drained in the same way.
 ///
@@ -91,27 +89,5 @@ impl Running {
 
     pub(crate) fn into_loops(self) -> Vec<Loop> {
         self.loops
-    }
-}
-
-/// One loop, as it is supervised.
-pub(crate) struct Loop {
-    pub(crate) name: &'static str,
-    pub(crate) reads: Vec<Arc<dyn Cache>>,
-    pub(crate) run: LoopFn,
-}
-
-impl Loop {
-    pub(crate) fn new<F>(name: &'static str, reads: Vec<Arc<dyn Cache>>, run: F) -> Self
-    where
-        F: Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
-    {
-        Self { name, reads, run: Box::new(run) }
-    }
-}
-
-impl fmt::Debug for Loop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loop").field("name", &self.name).finish_non_exhaustive()
     }
 }

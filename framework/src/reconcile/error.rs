@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::client::{ApiError, ErrorClass};
-use crate::controller::BoxError;
+use crate::error::BoxError;
 
 /// Why a reconcile failed, and what to do about it.
 #[derive(Debug, thiserror::Error)]

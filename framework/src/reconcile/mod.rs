@@ -5,14 +5,13 @@ mod names;
 mod session;
 mod worker;
 
-use std::fmt;
-use std::hash::Hash;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kcm_api::ObjectKey;
 use kcm_informers::Origin;
 use kcm_workqueue::Priority;
+
+use crate::queue_key::QueueKey;
 
 pub use error::{Class, ReconcileError};
 pub use names::NameGenerator;
@@ -40,29 +39,6 @@ pub trait Reconcile: Send + Sync + 'static {
     /// # Panics
     /// A panic is caught, counted, logged with the key, and the key is retried with back-off.
     async fn reconcile(&self, key: &Self::Key, session: &Session) -> Result<Outcome, ReconcileError>;
-}
-
-/// What a queue of a reconcile loop may hold.
-///
-/// A plain name does not do: the key says which object it means.
-///
-/// ```compile_fail
-/// use kcm_framework::workqueue::Queue;
-/// use kcm_framework::ControllerContext;
-///
-/// fn queue(context: &ControllerContext) -> Queue<String> {
-///     context.queue("greeter")
-/// }
-/// ```
-pub trait QueueKey: Clone + Ord + Hash + fmt::Debug + fmt::Display + Send + Sync + 'static {
-    /// The object that the key names, where it names one.
-    fn object(&self) -> Option<&ObjectKey>;
-}
-
-impl QueueKey for ObjectKey {
-    fn object(&self) -> Option<&ObjectKey> {
-        Some(self)
-    }
 }
 
 /// A reconcile that did what could be done for now.

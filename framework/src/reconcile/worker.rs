@@ -12,11 +12,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::error::Retry;
-use super::{Class, NameGenerator, Outcome, QueueKey, Reconcile, ReconcileError, Session};
+use super::{Class, NameGenerator, Outcome, Reconcile, ReconcileError, Session};
 use crate::client::ApiClient;
 use crate::consistency::Tracker;
-use crate::controller::{BoxError, Loop};
+use crate::control_loop::Loop;
+use crate::error::BoxError;
 use crate::metrics::Metrics;
+use crate::queue_key::QueueKey;
 use crate::supervise::panic_text;
 
 /// A [`Reconcile`] over a queue, with as many workers as it is given.

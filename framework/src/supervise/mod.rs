@@ -13,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use backoff::Backoff;
 
-use crate::controller::{BoxError, ControllerContext, ControllerDescriptor, Loop, Running};
+use crate::control_loop::Loop;
+use crate::controller::{ControllerContext, ControllerDescriptor, Running};
+use crate::error::BoxError;
 
 /// A controller between its first initialization and the end of its loops.
 ///

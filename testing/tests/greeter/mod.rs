@@ -2,7 +2,7 @@
 
 use kcm_framework::api::{KnownView as _, ObjectKey, views::Namespace};
 use kcm_framework::client::{Part, Patch, Payload};
-use kcm_framework::informers::{Informer, ListOptions, Subscription};
+use kcm_framework::informers::{HandlerOptions, Informer, ListOptions};
 use kcm_framework::{BoxError, BoxFuture, ControllerContext, ControllerDescriptor, Outcome, Reconcile, ReconcileError};
 use kcm_framework::{Running, Session, async_trait, priority};
 
@@ -13,7 +13,7 @@ fn init(context: &ControllerContext) -> BoxFuture<'_, Result<Option<Running>, Bo
         let namespaces = context.informers().informer::<Namespace>(ListOptions::default());
         let queue = context.queue("greeter");
         let keys = queue.clone();
-        namespaces.subscribe(Subscription { name: "greeter", resync: None }, move |change, origin| {
+        namespaces.subscribe(HandlerOptions { name: "greeter", resync: None }, move |change, origin| {
             keys.add(change.key().clone(), priority(origin));
         });
         let greeter = Greeter(namespaces.clone());

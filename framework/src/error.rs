@@ -1,6 +1,9 @@
-//! An error with its causes, as one line.
+//! The error type of code that a controller brings.
 
 use std::error::Error;
+
+/// An error of any type that a controller returns to the framework.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The message of `error`, followed by those of its sources, separated by colons.
 ///

@@ -1,0 +1,34 @@
+//! One named loop of a controller.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use kcm_informers::Cache;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::BoxError;
+
+type LoopFn = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
+
+/// A loop of a controller: its name, the caches that must sync before it starts, and the function that runs it.
+pub(crate) struct Loop {
+    pub(crate) name: &'static str,
+    pub(crate) reads: Vec<Arc<dyn Cache>>,
+    pub(crate) run: LoopFn,
+}
+
+impl Loop {
+    pub(crate) fn new<F>(name: &'static str, reads: Vec<Arc<dyn Cache>>, run: F) -> Self
+    where
+        F: Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
+    {
+        Self { name, reads, run: Box::new(run) }
+    }
+}
+
+impl fmt::Debug for Loop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loop").field("name", &self.name).finish_non_exhaustive()
+    }
+}
