@@ -4,21 +4,19 @@ use std::ffi::OsString;
 
 use crate::error::{ConfigError, Origin, Problem, Warning, excerpt, nearest};
 use crate::merge::{Entry, Reading};
+use crate::row::{Row, VARIABLE_PREFIX};
 use crate::table::Table;
 
-/// What every variable begins with.
-pub const PREFIX: &str = "KCM_";
-
-/// Reads the variables that begin with [`PREFIX`], in the order of their names.
+/// Reads the variables that begin with [`VARIABLE_PREFIX`], in the order of their names.
 ///
 /// One that no setting has is refused when it resembles a known one, and otherwise ignored with a notice: Kubernetes
 /// itself puts `KCM_SERVICE_HOST` and the like into pods beside a service named `kcm`.
 pub(crate) fn read(table: &Table, variables: &[(OsString, OsString)]) -> Reading {
     let mut reading = Reading::default();
     let mut ours: Vec<_> =
-        variables.iter().filter(|(name, _)| name.as_encoded_bytes().starts_with(PREFIX.as_bytes())).collect();
+        variables.iter().filter(|(name, _)| name.as_encoded_bytes().starts_with(VARIABLE_PREFIX.as_bytes())).collect();
     ours.sort();
-    let known: Vec<String> = table.rows().iter().map(crate::row::Row::variable).collect();
+    let known: Vec<String> = table.rows().iter().map(Row::variable).collect();
     for (name, value) in ours {
         let (name, value) = (name.to_string_lossy().into_owned(), value.to_str());
         let origin = Origin::Variable(name.clone());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::table::TableError;
+use crate::table_error::TableError;
 
 /// What the file may say in one section.
 #[derive(Debug, Clone, Default)]

@@ -3,6 +3,9 @@
 use crate::duration::GoDuration;
 use crate::value::{Kind, Value};
 
+/// The prefix of every environment variable.
+pub const VARIABLE_PREFIX: &str = "KCM_";
+
 /// One setting: everything that its flag, its variable, its key in the file and its documentation are made from.
 ///
 /// Rows are constants that live with what they configure; a controller of another crate brings its own.
@@ -143,7 +146,7 @@ impl Row {
     /// The environment variable: `KCM_KUBE_API_QPS` for `kube-api-qps`.
     #[must_use]
     pub fn variable(&self) -> String {
-        format!("{}{}", crate::env::PREFIX, self.flag.replace('-', "_").to_ascii_uppercase())
+        format!("{}{}", VARIABLE_PREFIX, self.flag.replace('-', "_").to_ascii_uppercase())
     }
 
     /// The help text with the default behind it, as it is printed.
