@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use crate::error::{ConfigError, Origin, Problem, Warning, excerpt, nearest};
+use crate::did_you_mean::nearest;
+use crate::error::{ConfigError, Origin, Problem, Warning, excerpt};
 use crate::merge::{Entry, Reading};
 use crate::row::{Row, VARIABLE_PREFIX};
 use crate::table::Table;

@@ -288,44 +288,9 @@ pub(crate) fn excerpt(given: &str) -> String {
     }
 }
 
-/// The candidate that is spelled most like `given`, if any is close enough to be a slip of the fingers.
-///
-/// Case does not count; the first of equally close ones is taken.
-pub(crate) fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The distance takes time in the product of both lengths, and no name is this long.
-    if given.len() > 100 {
-        return None;
-    }
-    let lowered = given.to_ascii_lowercase();
-    candidates
-        .into_iter()
-        .map(|candidate| {
-            let distance = strsim::osa_distance(&lowered, &candidate.to_ascii_lowercase());
-            // Among spellings that differ in case only, the one typed more nearly.
-            (distance, strsim::osa_distance(given, candidate), candidate)
-        })
-        .filter(|&(distance, _, candidate)| distance <= 1 + candidate.len().min(given.len()) / 4)
-        .min_by_key(|&(distance, exact, _)| (distance, exact))
-        .map(|(_, _, candidate)| candidate)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_nearest_name_is_a_slip_away() {
-        let known = ["kube-api-qps", "kube-api-burst", "v"];
-        assert_eq!(nearest("kube-api-qsp", known), Some("kube-api-qps"));
-        assert_eq!(nearest("KUBE-API-BRUST", known), Some("kube-api-burst"));
-        assert_eq!(nearest("cluster-name", known), None);
-        assert_eq!(nearest(&"x".repeat(1000), known), None);
-    }
-
-    #[test]
-    fn the_nearest_name_keeps_the_case_that_was_typed() {
-        assert_eq!(nearest("concurentRSSyncs", ["ConcurrentRSSyncs", "concurrentRSSyncs"]), Some("concurrentRSSyncs"));
-    }
 
     #[test]
     fn long_input_is_cut_on_a_character() {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::error::{ConfigError, Origin, Position, Problem, excerpt, nearest};
+use crate::did_you_mean::nearest;
+use crate::error::{ConfigError, Origin, Position, Problem, excerpt};
 use crate::keys::{Key, Section};
 use crate::merge::{Entry, Reading};
 use crate::row::Row;

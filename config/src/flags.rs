@@ -6,7 +6,8 @@
 
 use std::ffi::OsString;
 
-use crate::error::{ConfigError, Origin, Problem, excerpt, nearest};
+use crate::did_you_mean::nearest;
+use crate::error::{ConfigError, Origin, Problem, excerpt};
 use crate::merge::{Entry, Reading};
 use crate::row::Row;
 use crate::table::Table;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Problem, excerpt, nearest};
+use crate::did_you_mean::nearest;
+use crate::error::{Problem, excerpt};
 use crate::value::{Kind, parse_bool};
 
 /// One feature gate as a row of data.

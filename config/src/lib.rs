@@ -53,6 +53,7 @@
 //! Validation that needs more than the value itself (controller names against the registry, the lease's periods against
 //! each other) is the host's.
 
+mod did_you_mean;
 mod duration;
 mod effective;
 mod env;
@@ -70,6 +71,7 @@ mod table_error;
 mod value;
 mod yaml;
 
+pub use did_you_mean::nearest;
 pub use duration::{GoDuration, NotADuration};
 pub use effective::{AccessError, Effective};
 pub use error::{ConfigError, ConfigErrors, Origin, Position, Problem, Warning};

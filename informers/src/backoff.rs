@@ -1,41 +1,33 @@
-//! How long to wait after a failure.
+//! Exponential back-off.
 
 use std::time::Duration;
 
-use crate::jitter::Jitter;
-
-/// Waits that double from 800 ms to 30 s, each stretched by up to as much again.
+/// An exponential back-off: each delay is twice the one before, up to a longest one.
 ///
-/// # Upstream
-/// The reflector's back-off, which forgets after two minutes without failure.
+/// It starts over after a failure of what had been healthy for long enough.
 #[derive(Debug, Clone)]
-pub(crate) struct Backoff {
+pub struct Backoff {
+    initial: Duration,
+    max: Duration,
+    reset_after: Duration,
     next: Duration,
-    healthy_since: Option<Duration>,
 }
 
 impl Backoff {
-    pub(crate) const LEAST: Duration = Duration::from_millis(800);
-    pub(crate) const MOST: Duration = Duration::from_secs(30);
-    pub(crate) const FORGETS_AFTER: Duration = Duration::from_mins(2);
-
-    pub(crate) const fn new() -> Self {
-        Self { next: Self::LEAST, healthy_since: None }
+    /// A back-off from `initial` to `max` that starts over after a healthy time of `reset_after`.
+    #[must_use]
+    pub const fn new(initial: Duration, max: Duration, reset_after: Duration) -> Self {
+        Self { initial, max, reset_after, next: initial }
     }
 
-    /// The server has answered.
-    pub(crate) fn healthy(&mut self, now: Duration) {
-        self.healthy_since.get_or_insert(now);
-    }
-
-    /// Something failed: how long to wait.
-    pub(crate) fn failed(&mut self, now: Duration, jitter: &mut Jitter) -> Duration {
-        if self.healthy_since.take().is_some_and(|since| now.saturating_sub(since) >= Self::FORGETS_AFTER) {
-            self.next = Self::LEAST;
+    /// The delay after a failure of what had been healthy for `healthy_for`.
+    pub fn delay_after(&mut self, healthy_for: Duration) -> Duration {
+        if healthy_for >= self.reset_after {
+            self.next = self.initial;
         }
-        let least = self.next;
-        self.next = (least * 2).min(Self::MOST);
-        jitter.stretch(least)
+        let delay = self.next;
+        self.next = (delay * 2).min(self.max);
+        delay
     }
 }
 
@@ -48,24 +40,12 @@ mod tests {
     }
 
     #[test]
-    fn doubles_up_to_half_a_minute() {
-        let (mut backoff, mut jitter) = (Backoff::new(), Jitter::new(1));
-        for least in [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000] {
-            let least = Duration::from_millis(least);
-            let drawn = backoff.failed(Duration::ZERO, &mut jitter);
-            assert!((least..2 * least).contains(&drawn), "{drawn:?} is not in [{least:?}, {:?})", 2 * least);
-        }
-    }
-
-    #[test]
-    fn forgets_after_two_minutes_of_health_and_not_before() {
-        let (mut backoff, mut jitter) = (Backoff::new(), Jitter::new(1));
-        for _ in 0..5 {
-            backoff.failed(Duration::ZERO, &mut jitter);
-        }
-        backoff.healthy(seconds(10));
-        backoff.healthy(seconds(100));
-        assert!(backoff.clone().failed(seconds(129), &mut jitter) > 2 * Backoff::LEAST);
-        assert!(backoff.failed(seconds(130), &mut jitter) < 2 * Backoff::LEAST);
+    fn doubles_up_to_the_longest_and_starts_over_after_a_healthy_time() {
+        let mut backoff = Backoff::new(seconds(1), seconds(60), seconds(120));
+        let delays: Vec<u64> = (0..8).map(|_| backoff.delay_after(seconds(1)).as_secs()).collect();
+        assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(backoff.clone().delay_after(seconds(119)), seconds(60));
+        assert_eq!(backoff.delay_after(seconds(120)), seconds(1));
+        assert_eq!(backoff.delay_after(seconds(1)), seconds(2));
     }
 }

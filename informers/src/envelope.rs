@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use kcm_api::protobuf::{self, Field, Malformed, Message, Reader};
-use kcm_api::{DecodeError, Meta, ResourceVersion, View};
+use kcm_api::{DecodeError, Meta, ResourceVersion, Status, View};
 use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::value::RawValue;
@@ -239,46 +239,14 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Why the API server refused; also what an `ERROR` event carries.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Status {
-    pub(crate) code: u16,
-    pub(crate) reason: String,
-    pub(crate) message: String,
-    pub(crate) details: Option<StatusDetails>,
+/// Reads the status that an `ERROR` event carries.
+pub(crate) fn status_of_event(object: Object<'_>) -> Result<Status, serde_json::Error> {
+    object.read(Status::MESSAGE)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct StatusDetails {
-    pub(crate) causes: Option<Vec<StatusCause>>,
-    pub(crate) retry_after_seconds: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct StatusCause {
-    pub(crate) reason: String,
-}
-
-impl Status {
-    pub(crate) fn read(object: Object<'_>) -> Result<Self, serde_json::Error> {
-        const STATUS: &Message = &[
-            Field::text(3, "message"),
-            Field::text(4, "reason"),
-            Field::one(5, "details", DETAILS),
-            Field::integer(6, "code"),
-        ];
-        const DETAILS: &Message =
-            &[Field::many(4, "causes", &[Field::text(1, "reason")]), Field::integer(5, "retryAfterSeconds")];
-        object.read(STATUS)
-    }
-
-    /// The status in the body of a refusal, if it is one.
-    pub(crate) fn of_refusal(body: &[u8]) -> Option<Self> {
-        Self::read(Object::of(body).ok()?).ok()
-    }
+/// Reads the status in the body of a response that is no success, if it is one.
+pub(crate) fn status_of_body(body: &[u8]) -> Option<Status> {
+    status_of_event(Object::of(body).ok()?).ok()
 }
 
 #[cfg(test)]

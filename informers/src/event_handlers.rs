@@ -7,8 +7,8 @@ use kcm_api::{Resource, View};
 use tokio::time::Instant;
 
 use crate::change::{Change, Origin};
-use crate::failure::panic_text;
 use crate::metrics::Metrics;
+use crate::panic_message::panic_message;
 
 /// Who subscribes, and how often it wants to hear of everything again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl<V: View> Subscriber<V> {
                 resource = %report.resource,
                 subscriber = self.name,
                 key = %change.key(),
-                panic = panic_text(&*panic),
+                panic = panic_message(&*panic),
                 "Subscriber panicked"
             );
         }

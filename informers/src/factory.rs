@@ -13,7 +13,6 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::cache::Cache;
 use crate::informer::Informer;
-use crate::jitter::Jitter;
 use crate::list_options::ListOptions;
 use crate::metrics::{MetricsOf, NoMetrics};
 use crate::reflector;
@@ -57,7 +56,7 @@ struct Inner {
 
 struct State {
     informers: Vec<Entry>,
-    seeds: Jitter,
+    seeds: fastrand::Rng,
     run: Run,
     tasks: JoinSet<()>,
 }
@@ -91,7 +90,7 @@ impl Factory {
     pub fn new(options: FactoryOptions) -> Self {
         let state = State {
             informers: Vec::new(),
-            seeds: Jitter::new(options.seed),
+            seeds: fastrand::Rng::with_seed(options.seed),
             run: Run::NotStarted,
             tasks: JoinSet::new(),
         };
@@ -129,7 +128,7 @@ impl Factory {
             metrics(&resource),
         ));
         let informer = Informer::new(Arc::clone(&shared));
-        let task = reflector::run(shared, client.clone(), state.seeds.next()).boxed();
+        let task = reflector::run(shared, client.clone(), state.seeds.u64(..)).boxed();
         state.informers.push(Entry {
             resource,
             list_options,

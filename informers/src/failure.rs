@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use http::StatusCode;
-use kcm_api::Resource;
+use kcm_api::{Resource, Status};
 
-use crate::envelope::Status;
+use crate::envelope::status_of_body;
 use crate::frames::TooLong;
 use crate::protocol::{Failure, ListWatchRequest, Trouble};
 
@@ -74,17 +74,15 @@ impl Cause {
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 fn class_of(status: &Status) -> Failure {
-    let too_large = |status: &Status| {
-        let causes = status.details.iter().flat_map(|details| details.causes.iter().flatten());
-        causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
-    };
     match status.code {
         410 => Failure::Expired,
-        _ if status.reason == "Expired" || status.reason == "Gone" || too_large(status) => Failure::Expired,
+        _ if status.reason == "Expired" || status.reason == "Gone" || status.has_cause("ResourceVersionTooLarge") => {
+            Failure::Expired
+        }
         400 | 405 | 422 => Failure::Unsupported,
         _ if status.message.contains("sendInitialEvents") => Failure::Unsupported,
         429 | 503 => {
-            let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+            let seconds = status.details.retry_after_seconds;
             let wait = Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER);
             Failure::Busy { retry_after: (seconds > 0).then_some(wait) }
         }
@@ -95,19 +93,17 @@ fn class_of(status: &Status) -> Failure {
 /// The status in the body of a refusal, or what can be said without one.
 pub(crate) fn status_of(code: StatusCode, retry_after: Option<u64>, body: &[u8]) -> Status {
     const SHOWN: usize = 200;
-    let mut status = Status::of_refusal(body).filter(|status| status.code != 0);
-    let status = status.get_or_insert_with(|| {
+    let mut status = status_of_body(body).filter(|status| status.code != 0).unwrap_or_else(|| {
         let text = String::from_utf8_lossy(body);
         let message: String = text.trim().chars().take(SHOWN).collect();
         let message = if message.is_empty() { "no reason given".to_owned() } else { message };
         let reason = code.canonical_reason().unwrap_or_default().to_owned();
-        Status { code: code.as_u16(), reason, message, details: None }
+        Status { code: code.as_u16(), reason, message, ..Status::default() }
     });
     if let Some(seconds) = retry_after {
-        let details = status.details.get_or_insert_default();
-        details.retry_after_seconds = details.retry_after_seconds.max(seconds);
+        status.details.retry_after_seconds = status.details.retry_after_seconds.max(seconds);
     }
-    std::mem::take(status)
+    status
 }
 
 /// An error with all its causes in one line; a cause that an outer text already tells is not repeated.
@@ -124,37 +120,28 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&'static str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "it said nothing".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::envelope::{StatusCause, StatusDetails};
+    use kcm_api::{StatusCause, StatusDetails};
 
     use super::*;
 
     fn refused(code: u16, reason: &str, message: &str) -> Status {
-        Status { code, reason: reason.to_owned(), message: message.to_owned(), details: None }
+        Status { code, reason: reason.to_owned(), message: message.to_owned(), ..Status::default() }
     }
 
     #[test]
     fn refusals_have_classes() {
-        let busy = StatusDetails { causes: None, retry_after_seconds: 3 };
-        let out_for_the_day = StatusDetails { causes: None, retry_after_seconds: u64::MAX };
+        let busy = StatusDetails { retry_after_seconds: 3, ..StatusDetails::default() };
+        let out_for_the_day = StatusDetails { retry_after_seconds: u64::MAX, ..StatusDetails::default() };
         let too_large = StatusDetails {
-            causes: Some(vec![StatusCause { reason: "ResourceVersionTooLarge".to_owned() }]),
+            causes: vec![StatusCause { reason: "ResourceVersionTooLarge".to_owned(), ..StatusCause::default() }],
             retry_after_seconds: 0,
         };
         let rows = [
             (refused(410, "Gone", ""), Failure::Expired),
             (refused(410, "Expired", ""), Failure::Expired),
-            (Status { details: Some(too_large), ..refused(504, "Timeout", "") }, Failure::Expired),
+            (Status { details: too_large, ..refused(504, "Timeout", "") }, Failure::Expired),
             (refused(422, "Invalid", "sendInitialEvents: Forbidden"), Failure::Unsupported),
             (refused(400, "BadRequest", ""), Failure::Unsupported),
             (refused(405, "MethodNotAllowed", ""), Failure::Unsupported),
@@ -164,11 +151,11 @@ mod tests {
             (refused(404, "NotFound", ""), Failure::Refused),
             (refused(500, "InternalError", ""), Failure::Refused),
             (
-                Status { details: Some(busy), ..refused(429, "TooManyRequests", "") },
+                Status { details: busy, ..refused(429, "TooManyRequests", "") },
                 Failure::Busy { retry_after: Some(Duration::from_secs(3)) },
             ),
             (
-                Status { details: Some(out_for_the_day), ..refused(503, "ServiceUnavailable", "") },
+                Status { details: out_for_the_day, ..refused(503, "ServiceUnavailable", "") },
                 Failure::Busy { retry_after: Some(LONGEST_RETRY_AFTER) },
             ),
             (refused(503, "ServiceUnavailable", ""), Failure::Busy { retry_after: None }),

@@ -12,10 +12,11 @@ use kcm_api::{PartialObjectMeta, View};
 use kube::Client;
 use tokio::time::{Instant, sleep_until};
 
-use crate::envelope::{Bookmark, Event, EventKind, Object, Page, Status};
-use crate::failure::{Cause, ExchangeError, chain, panic_text};
+use crate::envelope::{Bookmark, Event, EventKind, Object, Page, status_of_event};
+use crate::failure::{Cause, ExchangeError, chain};
 use crate::frames::{Frame, Frames};
 use crate::http_exchange::{Answer, HttpExchange, ResponseEvent};
+use crate::panic_message::panic_message;
 use crate::protocol::{Effect, Failure, Input, ListWatchRequest, Protocol};
 use crate::request::{Form, request};
 use crate::shared_informer::{SharedInformer, Staged, Undecodable};
@@ -28,7 +29,7 @@ pub(crate) async fn run<V: View>(shared: Arc<SharedInformer<V>>, client: Client,
     let mut reflector = Reflector::new(shared, client, seed);
     loop {
         let Err(panic) = AssertUnwindSafe(reflector.drive()).catch_unwind().await;
-        reflector.start_again(&panic_text(&*panic));
+        reflector.start_again(&panic_message(&*panic));
     }
 }
 
@@ -206,7 +207,7 @@ impl<V: View> Reflector<V> {
                 }
                 Err(error) => self.fail(Cause::Unreadable(error)),
             },
-            EventKind::Error => match Status::read(event.object) {
+            EventKind::Error => match status_of_event(event.object) {
                 Ok(status) => self.fail(Cause::Refused(status)),
                 Err(error) => self.fail(Cause::Unreadable(error)),
             },
@@ -332,7 +333,7 @@ fn decode<V: View>(object: Object<'_>) -> Result<V, Undecodable> {
     let error = match catch_unwind(|| object.decode::<V>()) {
         Ok(Ok(object)) => return Ok(object),
         Ok(Err(error)) => chain(&error),
-        Err(panic) => format!("its decoder panicked: {}", panic_text(&*panic)),
+        Err(panic) => format!("its decoder panicked: {}", panic_message(&*panic)),
     };
     let meta = object.decode::<PartialObjectMeta>().ok().map(|object| Box::new(object.metadata));
     Err(Undecodable { meta: meta.filter(|meta| !meta.key.name().is_empty()), error })

@@ -17,9 +17,9 @@ use tokio::time::Instant;
 use crate::cache::{Cache, ObjectState, Progress, ProgressHook};
 use crate::change::{Change, Origin};
 use crate::event_handlers::{EventHandlers, Handler, HandlerOptions, HandlerRegistration, Report};
-use crate::failure::panic_text;
 use crate::list_options::ListOptions;
 use crate::metrics::Metrics;
+use crate::panic_message::panic_message;
 use crate::status::{InformerStatus, Record, UndecodableObjects};
 use crate::store::Store;
 
@@ -189,7 +189,7 @@ impl<V: View> SharedInformer<V> {
             for hook in hooks.iter() {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(&progress))) {
                     self.metrics.panicked("progress hook");
-                    tracing::error!(resource = %self.resource, panic = panic_text(&*panic), "Progress hook panicked");
+                    tracing::error!(resource = %self.resource, panic = panic_message(&*panic), "Progress hook panicked");
                 }
             }
         }

@@ -14,17 +14,6 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-/// Draws numbers; splitmix64.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        (mixed ^ (mixed >> 27)) % bound
-    }
-}
-
 /// Keys and versions: what a cache is compared by.
 type Versions = BTreeMap<ObjectKey, String>;
 
@@ -62,14 +51,14 @@ fn served(sandbox: &Sandbox) -> Versions {
     objects.iter().map(versions).collect()
 }
 
-fn misbehave(sandbox: &Sandbox, dice: &mut Dice) {
+fn misbehave(sandbox: &Sandbox, rng: &mut fastrand::Rng) {
     let faults = sandbox.faults();
     let watches = || Fault::on(Verb::Watch).resource(CONFIG_MAPS).times(1);
-    match dice.below(9) {
+    match rng.u64(..9) {
         0 => faults.cut_watches(&CONFIG_MAPS, Cut::Clean),
         1 => faults.cut_watches(&CONFIG_MAPS, Cut::Broken),
         2 => faults.silence_watches(&CONFIG_MAPS),
-        3 => faults.cut_next_watch(&CONFIG_MAPS, usize::try_from(dice.below(4)).unwrap_or_default(), Cut::Broken),
+        3 => faults.cut_next_watch(&CONFIG_MAPS, usize::try_from(rng.u64(..4)).unwrap_or_default(), Cut::Broken),
         4 => {
             sandbox.compact();
             faults.cut_watches(&CONFIG_MAPS, Cut::Broken);
@@ -81,15 +70,15 @@ fn misbehave(sandbox: &Sandbox, dice: &mut Dice) {
     }
 }
 
-fn write(sandbox: &Sandbox, dice: &mut Dice) {
-    let key = ObjectKey::namespaced("default", format!("c{}", dice.below(8)));
+fn write(sandbox: &Sandbox, rng: &mut fastrand::Rng) {
+    let key = ObjectKey::namespaced("default", format!("c{}", rng.u64(..8)));
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": key.name()},
     });
     // Half of them meet an object that is, or is not, there; the other half is enough.
-    match dice.below(4) {
+    match rng.u64(..4) {
         0 | 1 => drop(sandbox.create(&CONFIG_MAPS, object)),
-        2 => drop(sandbox.patch(&CONFIG_MAPS, &key, &json!({"data": {"a": dice.below(1000).to_string()}}))),
+        2 => drop(sandbox.patch(&CONFIG_MAPS, &key, &json!({"data": {"a": rng.u64(..1000).to_string()}}))),
         _more => drop(sandbox.delete_now(&CONFIG_MAPS, &key)),
     }
 }
@@ -113,15 +102,15 @@ async fn survives(seed: u64, has_streaming_lists: bool) -> u64 {
     let whole = factory.informer_for::<Typed<Value>>(CONFIG_MAPS, ListOptions::default());
     let mirrors = [mirror(&metadata), mirror(&whole)];
     factory.start();
-    let mut dice = Dice(seed);
+    let mut rng = fastrand::Rng::with_seed(seed);
     for _ in 0..200 {
-        for _ in 0..dice.below(5) {
-            write(&sandbox, &mut dice);
+        for _ in 0..rng.u64(..5) {
+            write(&sandbox, &mut rng);
         }
-        if dice.below(5) == 0 {
-            misbehave(&sandbox, &mut dice);
+        if rng.u64(..5) == 0 {
+            misbehave(&sandbox, &mut rng);
         }
-        tokio::time::sleep(Duration::from_millis(dice.below(20_000))).await;
+        tokio::time::sleep(Duration::from_millis(rng.u64(..20_000))).await;
     }
     // Long enough for a stalled question, a silent watch and the longest back-off after each other.
     tokio::time::sleep(Duration::from_mins(20)).await;

@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::client_identity::ClientIdentity;
 use super::request::{
-    ApiError, Cause, DeleteOptions, Deleted, ListOptions, Page, Patch, Payload, Query, Status, Subresource, Target,
-    Written, transport,
+    ApiError, Cause, DeleteOptions, Deleted, ListOptions, Page, Patch, Payload, Query, Subresource, Target, Written,
+    read_status, transport,
 };
 
 /// The time that a write gives the API server, in its `timeout` parameter.
@@ -238,7 +238,7 @@ impl ApiClient {
         let deadline = Instant::now() + ALLOWED;
         let cause = match self.send(request, deadline).await {
             Ok((code, _, body)) if code.is_success() => return Ok(body),
-            Ok((code, retry_after, body)) => Cause::Status(Box::new(Status::read(code, retry_after.as_deref(), &body))),
+            Ok((code, retry_after, body)) => Cause::Status(Box::new(read_status(code, retry_after.as_deref(), &body))),
             Err(cause) => cause,
         };
         let deadline = (method != Method::GET).then_some(deadline);

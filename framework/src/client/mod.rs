@@ -22,7 +22,7 @@ pub(crate) use rate_limiter::TokenBucket;
 pub use rate_limiter::{Limits, RateLimiter};
 pub use request::{
     ApiError, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListOptions, Page, Patch, Payload,
-    Status, StatusCause, Subresource, Written,
+    Subresource, Written,
 };
 pub use transport::{LoadError, StackError, connect, load_config};
 pub use warnings::Warnings;

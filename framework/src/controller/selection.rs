@@ -88,18 +88,10 @@ impl Selection {
     }
 }
 
-// A name that shares less than about two thirds of its letters is no help.
-const SIMILAR: f64 = 0.6;
-
 fn nearest(name: &str, registry: &Registry, absent: &[AbsentController]) -> Option<&'static str> {
     let linked = registry.iter().map(|controller| (controller.name, controller.aliases));
-    linked
-        .chain(absent.iter().copied())
-        .flat_map(|(canonical, aliases)| std::iter::once(canonical).chain(aliases.iter().copied()))
-        .map(|known| (strsim::normalized_damerau_levenshtein(name, known), known))
-        .filter(|(similarity, _)| *similarity >= SIMILAR)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, known)| known)
+    let all = linked.chain(absent.iter().copied());
+    kcm_config::nearest(name, all.flat_map(|(name, aliases)| std::iter::once(name).chain(aliases.iter().copied())))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use kcm_api::ObjectKey;
-use kcm_informers::Cache;
+use kcm_informers::{Cache, panic_message};
 use kcm_workqueue::{Priority, Queue};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,6 @@ use crate::control_loop::Loop;
 use crate::error::BoxError;
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
-use crate::supervise::panic_text;
 
 /// A [`Reconcile`] over a queue, with as many workers as it is given.
 ///
@@ -145,7 +144,7 @@ impl<R: Reconcile> Workers<R> {
         span.in_scope(|| match result {
             Ok(Ok(outcome)) => self.succeeded(key, outcome),
             Ok(Err(error)) => self.failed(key, &error),
-            Err(panic) => self.panicked(key, &panic_text(&*panic)),
+            Err(panic) => self.panicked(key, &panic_message(&*panic)),
         });
         processing.is_handled = true;
     }

@@ -292,22 +292,12 @@ fn late(sandbox: &Sandbox, delay: Duration) -> kube::Client {
     kube::Client::new(service, "default")
 }
 
-/// Numbers that look random (splitmix64).
-fn random(state: &mut u64) -> impl FnMut(u64) -> u64 {
-    move |below| {
-        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % below
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn whatever_breaks_as_many_parts_are_made_as_wanted() {
     const WANTED: usize = 5;
     for seed in 0..60 {
-        let mut state = seed;
-        let mut random = random(&mut state);
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut random = |below: u64| rng.u64(..below);
         let sandbox = sandbox();
         let world = World::with(Options::default(), &sandbox, |turn| create_missing(turn).boxed()).await;
         for _ in 0..=random(6) {

@@ -22,7 +22,7 @@ use std::time::Duration;
 use kcm_api::ResourceVersion;
 
 use crate::backoff::Backoff;
-use crate::jitter::Jitter;
+use crate::jitter::jittered;
 
 pub use inputs_and_effects::{Effect, Failure, Input, ListWatchRequest, Trouble};
 
@@ -39,7 +39,9 @@ pub struct Protocol {
     /// Watches in a row that were refused or stayed silent: the version may be the reason.
     doubts: u32,
     backoff: Backoff,
-    jitter: Jitter,
+    /// Since when the server has answered without a failure.
+    healthy_since: Option<Duration>,
+    rng: fastrand::Rng,
 }
 
 #[derive(Debug)]
@@ -81,17 +83,29 @@ impl Protocol {
     /// A server restored from a backup knows nothing of our version and may stay silent until it gets there.
     pub const DOUBTS: u32 = 4;
 
+    /// The delay after the first failure, before jitter.
+    ///
+    /// # Upstream
+    /// The reflector's back-off: 800 ms doubling to 30 s, jittered by up to as much again, reset after two minutes without
+    /// failure.
+    pub const BACKOFF_INITIAL: Duration = Duration::from_millis(800);
+    /// The longest delay after a failure, before jitter.
+    pub const BACKOFF_MAX: Duration = Duration::from_secs(30);
+    /// The time without failure after which the back-off starts over.
+    pub const BACKOFF_RESET_AFTER: Duration = Duration::from_mins(2);
+
     /// A protocol that lists as soon as its [deadline](Self::deadline), which is zero, has passed.
     #[must_use]
-    pub const fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self {
             state: State::Waiting { until: Duration::ZERO, continue_token: None },
             version: None,
             streaming: true,
             cut_short: false,
             doubts: 0,
-            backoff: Backoff::new(),
-            jitter: Jitter::new(seed),
+            backoff: Backoff::new(Self::BACKOFF_INITIAL, Self::BACKOFF_MAX, Self::BACKOFF_RESET_AFTER),
+            healthy_since: None,
+            rng: fastrand::Rng::with_seed(seed),
         }
     }
 
@@ -125,7 +139,7 @@ impl Protocol {
             Input::Answered => {
                 exchange.answered = true;
                 exchange.heard = now;
-                self.backoff.healthy(now);
+                self.healthy_since.get_or_insert(now);
                 Effect::Nothing
             }
             Input::ResponseEvent => {
@@ -179,11 +193,11 @@ impl Protocol {
         };
         let (kind, ask) = match &self.version {
             Some(from) => {
-                let timeout = self.jitter.stretch(Self::LEAST_TIMEOUT);
+                let timeout = jittered(Self::LEAST_TIMEOUT, &mut self.rng);
                 (ExchangeKind::Watch, ListWatchRequest::Watch { from: from.clone(), timeout })
             }
             None if self.streaming => {
-                let timeout = self.jitter.stretch(Self::LEAST_TIMEOUT);
+                let timeout = jittered(Self::LEAST_TIMEOUT, &mut self.rng);
                 (ExchangeKind::StreamingList, ListWatchRequest::StreamingList { timeout })
             }
             None => (ExchangeKind::Page, ListWatchRequest::Page { continue_token }),
@@ -301,7 +315,9 @@ impl Protocol {
     }
 
     fn back_off(&mut self, now: Duration, at_least: Option<Duration>, trouble: Option<Trouble>) -> Effect {
-        let wait = self.backoff.failed(now, &mut self.jitter).max(at_least.unwrap_or_default());
+        let healthy_for = self.healthy_since.take().map_or(Duration::ZERO, |since| now.saturating_sub(since));
+        let delay = jittered(self.backoff.delay_after(healthy_for), &mut self.rng);
+        let wait = delay.max(at_least.unwrap_or_default());
         self.state = State::Waiting { until: now + wait, continue_token: None };
         Effect::Close(trouble)
     }

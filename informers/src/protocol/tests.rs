@@ -116,7 +116,7 @@ enum Next {
     After(Duration, &'static str),
 }
 
-const FIRST: Duration = Backoff::LEAST;
+const FIRST: Duration = Protocol::BACKOFF_INITIAL;
 
 fn words(ask: &ListWatchRequest) -> String {
     match ask {

@@ -3,9 +3,8 @@
 use std::error::Error as StdError;
 use std::time::Duration;
 
+use kcm_api::Status;
 use tokio::time::Instant;
-
-use super::status::Status;
 
 /// A request that did not get the answer it asked for.
 ///
@@ -160,7 +159,8 @@ impl ApiError {
     /// How long the server asks to be left alone, if it does.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        self.status().and_then(|status| status.retry_after)
+        let seconds = self.status().map_or(0, |status| status.details.retry_after_seconds);
+        (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 
     /// Whether the namespace of the object is being deleted, so that nothing can be created in it any more.
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     fn status(code: u16, body: &str) -> ApiError {
-        let status = Status::read(StatusCode::from_u16(code).unwrap(), None, body.as_bytes());
+        let status = super::super::status::read_status(StatusCode::from_u16(code).unwrap(), None, body.as_bytes());
         ApiError::new("create pods in namespace \"a\"", Cause::Status(Box::new(status)))
     }
 

@@ -11,5 +11,5 @@ pub use error::{ApiError, Cause, ErrorClass};
 pub(super) use error::{chain, transport};
 pub use payload::{DeleteOptions, DeletionPropagation, ListOptions, Patch, Payload, Subresource};
 pub use response::{Deleted, Page, Written};
-pub use status::{Status, StatusCause};
+pub(super) use status::read_status;
 pub(super) use target::{Query, Target};

@@ -1,99 +1,38 @@
-//! What the API server says about a request that it did not fulfil.
-
-use std::fmt;
-use std::time::Duration;
+//! The status of a response that is no success.
 
 use http::StatusCode;
-use serde::Deserialize;
+use kcm_api::Status;
 
-/// What the API server says about a request that it did not fulfil.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
-    /// The HTTP status code.
-    pub code: u16,
-    /// The machine-readable reason, for example `AlreadyExists`; of the code where the server gave none.
-    pub reason: String,
-    /// The server's sentence.
-    pub message: String,
-    /// The causes in the status' details.
-    pub causes: Vec<StatusCause>,
-    /// How long the server asks to be left alone.
-    pub retry_after: Option<Duration>,
-}
-
-/// One cause in the details of a [`Status`].
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
-pub struct StatusCause {
-    /// The machine-readable reason.
-    pub reason: String,
-    /// The server's sentence.
-    pub message: String,
-    /// The field of the object at fault, if any.
-    pub field: String,
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.message.is_empty() { write!(f, "{} ({})", self.reason, self.code) } else { f.write_str(&self.message) }
+/// Reads the status of a response that is no success; a body that is no status object is described by its code.
+///
+/// A `Retry-After` header in seconds overrides the one in the body.
+pub(in super::super) fn read_status(code: StatusCode, retry_after: Option<&str>, body: &[u8]) -> Status {
+    let mut status = from_body(body).unwrap_or_else(|| Status { message: describe(code, body), ..Status::default() });
+    status.code = code.as_u16();
+    if status.reason.is_empty() {
+        reason_of(code).clone_into(&mut status.reason);
     }
+    if let Some(seconds) = retry_after.and_then(|seconds| seconds.trim().parse().ok()) {
+        status.details.retry_after_seconds = seconds;
+    }
+    status
 }
 
-impl Status {
-    /// Reads an answer that is no success; one that carries no status object is described by its code.
-    #[must_use]
-    pub fn read(code: StatusCode, retry_after: Option<&str>, body: &[u8]) -> Self {
-        #[derive(Deserialize)]
-        struct Raw {
-            kind: String,
-            #[serde(default)]
-            reason: String,
-            #[serde(default)]
-            message: String,
-            #[serde(default)]
-            details: Option<Details>,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Details {
-            causes: Vec<StatusCause>,
-            retry_after_seconds: u64,
-        }
-
-        let header = retry_after.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
-        match serde_json::from_slice::<Raw>(body) {
-            Ok(raw) if raw.kind == "Status" => {
-                let details = raw.details.unwrap_or_default();
-                let reason = if raw.reason.is_empty() { reason_of(code).to_owned() } else { raw.reason };
-                let in_body =
-                    (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds));
-                Self {
-                    code: code.as_u16(),
-                    reason,
-                    message: raw.message,
-                    causes: details.causes,
-                    retry_after: header.or(in_body),
-                }
-            }
-            _ => Self {
-                code: code.as_u16(),
-                reason: reason_of(code).to_owned(),
-                message: plain_text(code, body),
-                causes: Vec::new(),
-                retry_after: header,
-            },
-        }
+fn from_body(body: &[u8]) -> Option<Status> {
+    #[derive(serde::Deserialize)]
+    struct Typed {
+        kind: String,
+        #[serde(flatten)]
+        status: Status,
     }
-
-    pub(super) fn has_cause(&self, reason: &str) -> bool {
-        self.causes.iter().any(|cause| cause.reason == reason)
-    }
+    let Typed { kind, status } = serde_json::from_slice(body).ok()?;
+    (kind == "Status").then_some(status)
 }
 
-fn plain_text(code: StatusCode, body: &[u8]) -> String {
-    const ENOUGH: usize = 200;
+fn describe(code: StatusCode, body: &[u8]) -> String {
+    const MAX_LENGTH: usize = 200;
     let text = String::from_utf8_lossy(body);
-    let shown: String = text.trim().chars().take(ENOUGH).collect();
+    let shown: String = text.trim().chars().take(MAX_LENGTH).collect();
     let shown = if shown.is_empty() { code.canonical_reason().unwrap_or("no explanation").to_owned() } else { shown };
     format!("the server answered {}: {shown}", code.as_u16())
 }
@@ -125,10 +64,11 @@ mod tests {
 
     #[test]
     fn retry_after_is_taken_from_header_or_body() {
-        let read =
-            |header, body: &str| Status::read(StatusCode::TOO_MANY_REQUESTS, header, body.as_bytes()).retry_after;
-        assert_eq!(read(Some("2"), ""), Some(Duration::from_secs(2)));
-        assert_eq!(read(None, r#"{"kind":"Status","details":{"retryAfterSeconds":5}}"#), Some(Duration::from_secs(5)));
-        assert_eq!(read(None, ""), None);
+        let read = |header, body: &str| {
+            read_status(StatusCode::TOO_MANY_REQUESTS, header, body.as_bytes()).details.retry_after_seconds
+        };
+        assert_eq!(read(Some("2"), ""), 2);
+        assert_eq!(read(None, r#"{"kind":"Status","details":{"retryAfterSeconds":5}}"#), 5);
+        assert_eq!(read(None, ""), 0);
     }
 }

@@ -1,21 +1,21 @@
 //! Keeps controllers running: what fails or panics is started again with back-off, and its siblings never notice.
 
-mod backoff;
-
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::join_all;
+use kcm_informers::{Backoff, panic_message};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-pub(crate) use backoff::Backoff;
 
 use crate::control_loop::Loop;
 use crate::controller::{ControllerContext, ControllerDescriptor, Running};
 use crate::error::BoxError;
+
+/// The back-off of an `InitFunc` or a loop that fails: 1 s doubling to a minute, reset by a run of two minutes.
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1), Duration::from_mins(2));
 
 /// A controller between its first initialization and the end of its loops.
 ///
@@ -49,12 +49,12 @@ impl Supervised {
     /// Runs the controller's loops until `cancel`; initializes again with back-off where that failed.
     pub(crate) async fn run(self, descriptor: ControllerDescriptor, cancel: CancellationToken) {
         let Self { context, mut loops } = self;
-        let mut backoff = Backoff::new();
+        let mut backoff = BACKOFF;
         let loops = loop {
             if let Some(loops) = loops.take() {
                 break loops;
             }
-            if !pause(&cancel, backoff.after(std::time::Duration::ZERO)).await {
+            if !pause(&cancel, backoff.delay_after(Duration::ZERO)).await {
                 return;
             }
             match try_initialize(&descriptor, &context).await {
@@ -76,7 +76,7 @@ async fn try_initialize(
     let initialized = AssertUnwindSafe(async { descriptor.initialize(context).await })
         .catch_unwind()
         .await
-        .unwrap_or_else(|panic| Err(Panicked(panic_text(&*panic)).into()));
+        .unwrap_or_else(|panic| Err(Panicked(panic_message(&*panic)).into()));
     match &initialized {
         Ok(Some(_)) => context.subscriptions().keep(),
         // Else each try would leave subscribers behind, with queues that fill up and are never emptied.
@@ -98,24 +98,24 @@ async fn keep_running(controller: &str, one: &Loop, context: &ControllerContext,
     if reads_caches {
         tracing::info!(controller, what = one.name, "Caches are synced");
     }
-    let mut backoff = Backoff::new();
+    let mut backoff = BACKOFF;
     loop {
         let started = Instant::now();
         let ended = AssertUnwindSafe(async { (one.run)(cancel.clone()).await }).catch_unwind().await;
         match ended {
             Ok(Ok(())) => return,
             Ok(Err(error)) => report(controller, one.name, &*error),
-            Err(panic) => report(controller, one.name, &Panicked(panic_text(&*panic))),
+            Err(panic) => report(controller, one.name, &Panicked(panic_message(&*panic))),
         }
         context.metrics().loop_failed(controller, one.name);
-        if !pause(&cancel, backoff.after(started.elapsed())).await {
+        if !pause(&cancel, backoff.delay_after(started.elapsed())).await {
             return;
         }
     }
 }
 
 /// Whether the pause ran to its end.
-async fn pause(cancel: &CancellationToken, delay: std::time::Duration) -> bool {
+async fn pause(cancel: &CancellationToken, delay: Duration) -> bool {
     tokio::select! {
         () = cancel.cancelled() => false,
         () = tokio::time::sleep(delay) => true,
@@ -134,12 +134,3 @@ fn report(controller: &str, what: &str, error: &(dyn std::error::Error + 'static
 #[derive(Debug, thiserror::Error)]
 #[error("panicked: {0}")]
 pub(crate) struct Panicked(pub(crate) String);
-
-/// What a panic said, where it said something readable.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(ToString::to_string)
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "with a value that is not text".to_owned())
-}

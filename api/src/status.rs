@@ -1,0 +1,100 @@
+//! `metav1.Status`: why the API server did not fulfil a request.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::decode::null_as_default;
+use crate::protobuf::{Field, Message};
+
+/// A `metav1.Status`: the body of a response that is no success, and the object of an `ERROR` event of a watch.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// The HTTP status code.
+    pub code: u16,
+    /// The machine-readable reason, for example `AlreadyExists`.
+    #[serde(deserialize_with = "null_as_default")]
+    pub reason: String,
+    /// The message of the API server.
+    #[serde(deserialize_with = "null_as_default")]
+    pub message: String,
+    /// Causes, and how long to wait.
+    #[serde(deserialize_with = "null_as_default")]
+    pub details: StatusDetails,
+}
+
+/// The details of a [`Status`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct StatusDetails {
+    /// The causes of the failure.
+    #[serde(deserialize_with = "null_as_default")]
+    pub causes: Vec<StatusCause>,
+    /// How many seconds the client waits before it sends the request again; 0 where the server does not say.
+    pub retry_after_seconds: u64,
+}
+
+/// One cause in the details of a [`Status`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct StatusCause {
+    /// The machine-readable reason.
+    #[serde(deserialize_with = "null_as_default")]
+    pub reason: String,
+    /// The message of the API server.
+    #[serde(deserialize_with = "null_as_default")]
+    pub message: String,
+    /// The path of the invalid field, if any.
+    #[serde(deserialize_with = "null_as_default")]
+    pub field: String,
+}
+
+impl Status {
+    /// The fields of the message in protobuf.
+    pub const MESSAGE: &'static Message = &[
+        Field::text(3, "message"),
+        Field::text(4, "reason"),
+        Field::one(5, "details", StatusDetails::MESSAGE),
+        Field::integer(6, "code"),
+    ];
+
+    /// Whether the details have a cause of that reason.
+    #[must_use]
+    pub fn has_cause(&self, reason: &str) -> bool {
+        self.details.causes.iter().any(|cause| cause.reason == reason)
+    }
+}
+
+impl StatusDetails {
+    const MESSAGE: &'static Message = &[
+        Field::many(4, "causes", &[Field::text(1, "reason"), Field::text(2, "message"), Field::text(3, "field")]),
+        Field::integer(5, "retryAfterSeconds"),
+    ];
+}
+
+impl fmt::Display for Status {
+    /// The message, or reason and code where there is none.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.message.is_empty() { write!(f, "{} ({})", self.reason, self.code) } else { f.write_str(&self.message) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_and_missing_fields_are_defaults() {
+        let status: Status = serde_json::from_str(r#"{"code":404,"reason":null,"details":{"causes":null}}"#).unwrap();
+        assert_eq!(status, Status { code: 404, ..Status::default() });
+    }
+
+    #[test]
+    fn displays_its_message_or_reason_and_code() {
+        let mut status = Status { code: 404, reason: "NotFound".to_owned(), ..Status::default() };
+        assert_eq!(status.to_string(), "NotFound (404)");
+        status.message = "pods \"a\" not found".to_owned();
+        assert_eq!(status.to_string(), "pods \"a\" not found");
+    }
+}
