@@ -1,4 +1,4 @@
-//! The error type of code that a controller brings.
+//! Errors as they cross the boundary: the type that controllers return, and an error with its causes as one line.
 
 use std::error::Error;
 
