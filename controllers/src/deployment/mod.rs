@@ -56,7 +56,7 @@
 //! | a check that is due within a second is made after one | at once, with back-off | |
 //! | a revision that is no number keeps all notes of its set from being renewed | unless `minReadySeconds` changes too | |
 //! | an owner reference needs kind, name and uid | the uid, in claims | one rule for wiring and claims |
-//! | whether the last pod is gone is read from the cache | replica sets are listed live for each pod that goes | |
+//! | during a recreation the last pod of each replica set enqueues the deployment, when it finished or is gone | the last pod of all, when it is gone; replica sets are listed live for that | a recreation waits for pods that may run, of old replica sets |
 //! | a relist that shows the same version wakes nobody | wakes the deployment | nothing changed; a resync still wakes |
 //! | the live check before adoption reads metadata only | the whole object | |
 //! | a selector or a strategy that is invalid waits for a change | retries | only a change helps |

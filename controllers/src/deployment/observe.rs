@@ -6,6 +6,7 @@ use kcm_api::views::{Deployment, DeploymentStrategy, Pod, PodPhase, ReplicaSet};
 use kcm_api::{ObjectKey, Uid};
 use kcm_informers::{Index, Informer};
 
+use super::rollout::recreate::may_run;
 use super::wiring::{Deployments, Family};
 use crate::shared::ownership::{Holder, Owner, by_holder};
 
@@ -46,11 +47,7 @@ impl Caches {
 
     /// What wiring needs to know of replica sets and pods, without the caches themselves.
     pub(super) fn lineage(&self) -> Lineage {
-        Lineage {
-            replica_sets: self.replica_sets.clone(),
-            sets_by_holder: self.sets_by_holder.clone(),
-            pods_by_holder: self.pods_by_holder.clone(),
-        }
+        Lineage { replica_sets: self.replica_sets.clone(), pods_by_holder: self.pods_by_holder.clone() }
     }
 
     /// The snapshot of one deployment; absent where there is none of that name.
@@ -95,7 +92,6 @@ impl Deployments for Informer<Deployment> {
 #[derive(Clone)]
 pub(super) struct Lineage {
     replica_sets: Informer<ReplicaSet>,
-    sets_by_holder: Index<ReplicaSet, Holder>,
     pods_by_holder: Index<Pod, Holder>,
 }
 
@@ -104,8 +100,8 @@ impl Family for Lineage {
         self.replica_sets.get(key)
     }
 
-    fn has_pods(&self, deployment: &Deployment) -> bool {
-        let sets = self.sets_by_holder.get(&Holder::Controller(deployment.metadata.uid.clone()));
-        sets.iter().any(|set| self.pods_by_holder.count(&Holder::Controller(set.metadata.uid.clone())) > 0)
+    fn has_running_pods(&self, set: &ReplicaSet) -> bool {
+        let pods = self.pods_by_holder.get(&Holder::Controller(set.metadata.uid.clone()));
+        pods.iter().any(|pod| may_run(pod.phase))
     }
 }

@@ -1,5 +1,6 @@
 //! The order of a reconcile: what is changed about the replica sets, and what the deployment says of itself then.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -213,8 +214,9 @@ impl<'a> Planner<'a> {
     }
 
     fn recreate(&self) -> Result<Changed, Refusal> {
-        let new = self.sets.new.as_ref().map(|set| &set.metadata.uid);
-        let old_pods = self.observed.pods.iter().filter(|(set, _)| Some(set) != new).map(|(_, phase)| *phase);
+        // Pods of a replica set that is not claimed do not count: no change of them would enqueue the deployment.
+        let old: BTreeSet<_> = self.sets.old.iter().map(|set| &set.metadata.uid).collect();
+        let old_pods = self.observed.pods.iter().filter(|(set, _)| old.contains(set)).map(|(_, phase)| *phase);
         let (created, scaled) =
             match recreate::plan(self.new_count().as_ref(), &self.old_counts(), old_pods, self.limits) {
                 recreate::Plan::ScaleDown(scaled) => return Ok(Changed { scaled, ..Changed::default() }),

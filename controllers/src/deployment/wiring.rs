@@ -6,6 +6,7 @@ use kcm_api::views::{Deployment, DeploymentStrategy, Pod, ReplicaSet};
 use kcm_api::{KnownView as _, Meta, ObjectKey, Resource};
 use kcm_informers::{Change, Origin};
 
+use super::rollout::recreate::may_run;
 use crate::shared::ownership::Owner;
 
 const DEPLOYMENT: &Resource = &Deployment::RESOURCE;
@@ -25,8 +26,8 @@ pub(super) trait Family {
     /// The replica set of that name.
     fn replica_set(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>>;
 
-    /// Whether any replica set of the deployment has a pod, in whatever phase.
-    fn has_pods(&self, deployment: &Deployment) -> bool;
+    /// Whether the replica set has a pod that may run.
+    fn has_running_pods(&self, set: &ReplicaSet) -> bool;
 }
 
 /// A deployment is woken by every change of its own, and by a resync.
@@ -72,32 +73,33 @@ fn keys_for_updated_set(old: &Meta, new: &Meta, deployments: &impl Deployments) 
     keys
 }
 
-/// A pod wakes nobody but, when the last one is gone, a deployment that waits for that before it starts new ones.
+/// A pod enqueues the deployment of its replica set only for the strategy `Recreate`, and only when it was the last pod
+/// of the replica set that may run: it finished or is gone.
 ///
-/// Everything else about pods is told by the status of their replica sets.
+/// A recreation waits for that before it creates new pods. For everything else the status of the replica set enqueues
+/// the deployment.
 pub(super) fn keys_for_pod(
     change: &Change<Pod>,
     deployments: &impl Deployments,
     family: &impl Family,
 ) -> Vec<ObjectKey> {
-    match change {
-        Change::Added(_) | Change::Updated { .. } => Vec::new(),
-        Change::Deleted { last, final_state_known: _ } => {
-            let deployment = deployment_of(last, deployments, family);
-            let waits = |deployment: &&Arc<Deployment>| {
-                deployment.strategy == DeploymentStrategy::Recreate && !family.has_pods(deployment)
-            };
-            deployment.as_ref().filter(waits).map(|deployment| deployment.metadata.key.clone()).into_iter().collect()
-        }
-    }
+    let stopped = match change {
+        Change::Deleted { last, final_state_known: _ } => last,
+        Change::Updated { old, new } if may_run(old.phase) && !may_run(new.phase) => new,
+        Change::Added(_) | Change::Updated { .. } => return Vec::new(),
+    };
+    recreating(stopped, deployments, family).into_iter().collect()
 }
 
-fn deployment_of(pod: &Pod, deployments: &impl Deployments, family: &impl Family) -> Option<Arc<Deployment>> {
-    let set = family.replica_set(&controller_key(&pod.metadata, REPLICA_SET)?)?;
-    if !Owner::of(&*set).owns(&pod.metadata) {
+/// The deployment that may have waited for the pod.
+fn recreating(stopped: &Pod, deployments: &impl Deployments, family: &impl Family) -> Option<ObjectKey> {
+    let set = family.replica_set(&controller_key(&stopped.metadata, REPLICA_SET)?)?;
+    if !Owner::of(&*set).owns(&stopped.metadata) {
         return None;
     }
-    owning(&set.metadata, deployments)
+    let deployment = owning(&set.metadata, deployments)?;
+    let waits = deployment.strategy == DeploymentStrategy::Recreate && !family.has_running_pods(&set);
+    waits.then(|| deployment.metadata.key.clone())
 }
 
 /// The deployment that the replica set's controller reference means, if it is still that one.

@@ -49,8 +49,8 @@ pub(crate) fn plan(
     }
 }
 
-/// Whether a pod in this phase may have a container that runs; of one whose node cannot be asked nobody knows.
-fn may_run(phase: PodPhase) -> bool {
+/// Whether a pod in this phase may have a container that runs; one in phase `Unknown` may.
+pub(crate) fn may_run(phase: PodPhase) -> bool {
     match phase {
         PodPhase::Succeeded | PodPhase::Failed => false,
         PodPhase::Pending | PodPhase::Running | PodPhase::Unknown | PodPhase::Other | _ => true,

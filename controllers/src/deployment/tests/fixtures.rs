@@ -265,8 +265,13 @@ pub(crate) fn build(sets: &[SetBuilder]) -> Vec<Arc<ReplicaSet>> {
     sets.iter().map(SetBuilder::build).collect()
 }
 
-/// A pod of a replica set.
+/// A running pod of a replica set.
 pub(crate) fn pod_of(set: &str) -> Arc<Pod> {
+    pod_in(set, "Running")
+}
+
+/// A pod of a replica set in this phase.
+pub(crate) fn pod_in(set: &str, phase: &str) -> Arc<Pod> {
     let pod = json!({
         "metadata": {
             "namespace": NAMESPACE,
@@ -279,6 +284,7 @@ pub(crate) fn pod_of(set: &str) -> Arc<Pod> {
                 "controller": true,
             }],
         },
+        "status": { "phase": phase },
     });
     Arc::new(Pod::decode(&pod.to_string()).unwrap())
 }

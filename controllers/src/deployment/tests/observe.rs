@@ -99,8 +99,9 @@ async fn sees_pods_only_where_the_strategy_asks_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn knows_whether_a_deployment_has_a_pod_in_whatever_phase() {
-    for (phase, expected) in [(Some("Failed"), true), (None, false)] {
+async fn knows_whether_a_replica_set_has_a_pod_that_may_run() {
+    for (phase, expected) in [(Some("Running"), true), (Some("Pending"), true), (Some("Failed"), false), (None, false)]
+    {
         let prepare = |sandbox: &Sandbox, uid: &str| {
             create_set(sandbox, &set("own").owner("Deployment", "web", uid));
             create_set(sandbox, &set("theirs").owned_by("twin"));
@@ -109,7 +110,7 @@ async fn knows_whether_a_deployment_has_a_pod_in_whatever_phase() {
                 create_pod(sandbox, "a", "own", phase);
             }
         };
-        let look = |caches: &Caches| caches.lineage().has_pods(&caches.deployments.get(&key("web")).unwrap());
+        let look = |caches: &Caches| caches.lineage().has_running_pods(&caches.replica_sets.get(&key("own")).unwrap());
         assert_eq!(with_caches(&deployment("web"), prepare, look).await, expected, "{phase:?}");
     }
 }

@@ -308,6 +308,8 @@ fn recreate_waits_for_pods_that_may_run() {
     ] {
         assert_eq!(words(&planned_with(&owner, &sets, pods).unwrap()), steps, "{pods:?}");
     }
+    let of_orphan = [("terminating-orphan", PodPhase::Running)];
+    assert_eq!(words(&planned_with(&owner, &sets, &of_orphan).unwrap()), ["create 4"], "only claimed sets count");
     let owner = web().recreate();
     let running = [("new", PodPhase::Running)];
     assert_eq!(words(&planned_with(&owner, &[new(3, 3)], &running).unwrap()), ["scale new 3 4"], "its own may run");

@@ -7,7 +7,7 @@ use kcm_api::views::{Deployment, ReplicaSet};
 use kcm_informers::{Change, Origin};
 use serde_json::json;
 
-use super::fixtures::{DeploymentBuilder, SetBuilder, deployment, key, pod_of, set};
+use super::fixtures::{DeploymentBuilder, SetBuilder, deployment, key, pod_in, pod_of, set};
 use crate::deployment::wiring::{Deployments, Family, keys_for_deployment, keys_for_pod, keys_for_replica_set};
 
 struct Known(Vec<Arc<Deployment>>);
@@ -103,7 +103,7 @@ fn changes_of_a_replica_set_wake_the_deployments_that_it_bears_on() {
 
 struct Kin {
     sets: Vec<Arc<ReplicaSet>>,
-    pods_left: bool,
+    others_run: bool,
 }
 
 impl Family for Kin {
@@ -111,18 +111,18 @@ impl Family for Kin {
         self.sets.iter().find(|set| set.metadata.key == *key).cloned()
     }
 
-    fn has_pods(&self, _: &Deployment) -> bool {
-        self.pods_left
+    fn has_running_pods(&self, _: &ReplicaSet) -> bool {
+        self.others_run
     }
 }
 
 #[test]
-fn only_the_last_pod_wakes_and_only_a_deployment_that_recreates() {
+fn only_the_last_pod_that_may_run_enqueues_and_only_a_deployment_that_recreates() {
     let pod = || pod_of("a");
     let removed = || Change::Deleted { last: pod(), final_state_known: true };
-    let changed = || Change::Updated { old: pod(), new: pod() };
+    let updated = |old, new| Change::Updated { old: pod_in("a", old), new: pod_in("a", new) };
     let recreate = || deployment("web").recreate();
-    for (name, change, owner, owners_set, pods_left, wakes) in [
+    for (name, change, owner, owners_set, others_run, wakes) in [
         ("the last one", removed(), recreate(), set("a"), false, true),
         (
             "the last one, gone in a relist",
@@ -132,16 +132,20 @@ fn only_the_last_pod_wakes_and_only_a_deployment_that_recreates() {
             false,
             true,
         ),
-        ("others are left", removed(), recreate(), set("a"), true, false),
+        ("others may run", removed(), recreate(), set("a"), true, false),
+        ("the last one, finished", updated("Running", "Succeeded"), recreate(), set("a"), false, true),
+        ("finished while others may run", updated("Running", "Failed"), recreate(), set("a"), true, false),
+        ("finished before", updated("Failed", "Failed"), recreate(), set("a"), false, false),
+        ("its node is lost", updated("Running", "Unknown"), recreate(), set("a"), false, false),
         ("of a rolling update", removed(), deployment("web"), set("a"), false, false),
         ("added", Change::Added(pod()), recreate(), set("a"), false, false),
-        ("changed", changed(), recreate(), set("a"), false, false),
+        ("changed", updated("Running", "Running"), recreate(), set("a"), false, false),
         ("of a replica set that is gone", removed(), recreate(), set("b"), false, false),
         ("of a namesake", removed(), recreate(), set("a").with("/metadata", "uid", json!("new")), false, false),
         ("of an orphan", removed(), recreate(), set("a").orphan(), false, false),
         ("of a deployment that is gone", removed(), recreate().uid("new"), set("a"), false, false),
     ] {
-        let family = Kin { sets: vec![owners_set.build()], pods_left };
+        let family = Kin { sets: vec![owners_set.build()], others_run };
         let expected = if wakes { vec![key("web")] } else { vec![] };
         assert_eq!(keys_for_pod(&change, &Known(vec![owner.build()]), &family), expected, "{name}");
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_sandbox_apiserver::{DEPLOYMENTS, PODS};
+use kcm_sandbox_apiserver::{DEPLOYMENTS, PODS, REPLICA_SETS};
 use serde_json::{Value, json};
 
 use super::with_image;
@@ -91,6 +91,46 @@ async fn recreation_starts_when_the_last_old_pod_is_gone() {
     assert_eq!(cluster.sizes(), rows(&[("image:1", 0), ("image:2", 2)]));
     cluster.run_to_the_end().await;
     assert_eq!(cluster.progress(), "NewReplicaSetAvailable");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recreation_does_not_wait_for_pods_of_a_terminating_orphan() {
+    let cluster = Cluster::start_both(|_| {}).await;
+    cluster.create(&deployment("web").replicas(2).recreate());
+    cluster.run_to_the_end().await;
+    let [orphan] = cluster.sets().try_into().unwrap();
+    let orphan = key(orphan["metadata"]["name"].as_str().unwrap());
+    cluster.sandbox.delete_now(&DEPLOYMENTS, &key("web")).unwrap();
+    let held = json!({ "metadata": { "ownerReferences": [], "finalizers": ["example.com/hold"] } });
+    cluster.sandbox.patch(&REPLICA_SETS, &orphan, &held).unwrap();
+    cluster.sandbox.delete(&REPLICA_SETS, &orphan).unwrap();
+    cluster.settle().await;
+    assert_eq!(cluster.serving(), 2, "its pods still run");
+
+    cluster.create(&deployment("web").replicas(2).recreate());
+    cluster.settle().await;
+    assert_eq!(cluster.sizes(), rows(&[("image:1", 2), ("image:1", 2)]), "the orphan is not adopted");
+    cluster.run_to_the_end().await;
+    assert_eq!(cluster.progress(), "NewReplicaSetAvailable");
+}
+
+#[tokio::test(start_paused = true)]
+async fn recreation_starts_when_the_last_old_pod_has_finished_though_finished_ones_are_held() {
+    let cluster = Cluster::start_both(|_| {}).await;
+    cluster.create(&deployment("web").replicas(2).recreate());
+    cluster.run_to_the_end().await;
+    for pod in cluster.pod_keys() {
+        let held = json!({ "metadata": { "finalizers": ["example.com/hold"] } });
+        cluster.sandbox.patch(&PODS, &pod, &held).unwrap();
+    }
+    cluster.patch(&with_image("image:2"));
+    cluster.settle().await;
+    for pod in cluster.pod_keys() {
+        assert_eq!(cluster.sizes(), rows(&[("image:1", 0)]), "one still runs");
+        cluster.sandbox.set_pod_phase(&pod, "Succeeded").unwrap();
+        cluster.settle().await;
+    }
+    assert_eq!(cluster.sizes(), rows(&[("image:1", 0), ("image:2", 2)]));
 }
 
 #[tokio::test(start_paused = true)]
