@@ -32,7 +32,12 @@ pub(super) type Changes = BTreeMap<String, String>;
 
 /// The revision of a replica set; absent where it is no number, 0 where there is none.
 pub(super) fn revision_of(set: &Meta) -> Option<i64> {
-    set.annotations.get(REVISION).map_or(Some(0), |revision| revision.parse().ok())
+    set.annotations.get(REVISION).map_or(Some(0), parse_revision)
+}
+
+/// The number of a revision annotation; absent where it is no number.
+pub(super) fn parse_revision(revision: &str) -> Option<i64> {
+    revision.parse().ok()
 }
 
 /// A size in the annotations of a replica set; absent where it is not a number from 0 on.

@@ -242,7 +242,7 @@ impl<'a> Planner<'a> {
         };
         let edit = self.renewed(new);
         let present = revision_after(&edit).unwrap_or_default().to_owned();
-        let rollback = Rollback::decide(self.deployment, self.sets, revision);
+        let rollback = Rollback::decide(self.deployment, self.sets, &present, revision);
         let edit = (!edit.is_empty()).then_some(Step::Edit(edit));
         let steps = edit.into_iter().chain([Step::RollBack { rollback, present }]).collect();
         Ok(Plan { course: Course::RollBack, steps, report: None, recheck: None })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kcm_api::views::{Deployment, ReplicaSet};
 use kcm_api::{Document, EditError, POD_TEMPLATE_HASH};
 
-use super::annotations::{REVISION, ROLLBACK_TO, revision_of, rolled_back};
+use super::annotations::{REVISION, ROLLBACK_TO, parse_revision, revision_of, rolled_back};
 use super::notice::Notice;
 use super::sets::{Sets, has_template_of};
 
@@ -31,15 +31,21 @@ pub(super) enum Rollback {
 
 impl Rollback {
     /// Decides about the request for `revision`, where 0 stands for the last one before the present.
-    pub(super) fn decide(deployment: &Deployment, sets: &Sets, revision: i64) -> Self {
+    ///
+    /// `present` is the revision of the new replica set after it was renewed. A request may come in the same write as
+    /// an earlier template: the replica set of that template is then the latest revision, not its old one.
+    pub(super) fn decide(deployment: &Deployment, sets: &Sets, present: &str, revision: i64) -> Self {
+        let old = sets.old.iter().filter_map(|set| Some((revision_of(&set.metadata)?, set)));
+        let new = sets.new.iter().filter_map(|set| Some((parse_revision(present)?, set)));
+        let revisions: Vec<_> = old.chain(new).collect();
         let revision = match revision {
-            0 => match last_revision(sets) {
+            0 => match last_revision(&revisions) {
                 0 => return Self::NoLastRevision,
                 last => last,
             },
             asked => asked,
         };
-        match sets.all().find(|set| revision_of(&set.metadata) == Some(revision)) {
+        match revisions.into_iter().find(|(of_set, _)| *of_set == revision).map(|(_, set)| set) {
             None => Self::NoSuchRevision,
             Some(set) if has_template_of(deployment, set) => Self::TemplateUnchanged,
             Some(set) => Self::To { set: Arc::clone(set), revision },
@@ -80,8 +86,8 @@ impl Rollback {
 }
 
 /// The second highest revision, 0 where there is none. The highest twice is the second highest too.
-fn last_revision(sets: &Sets) -> i64 {
-    let mut revisions: Vec<_> = sets.all().filter_map(|set| revision_of(&set.metadata)).collect();
+fn last_revision(sets: &[(i64, &Arc<ReplicaSet>)]) -> i64 {
+    let mut revisions: Vec<_> = sets.iter().map(|(revision, _)| *revision).collect();
     revisions.sort_unstable();
     revisions.iter().rev().nth(1).copied().unwrap_or(0).max(0)
 }

@@ -137,6 +137,22 @@ fn the_first_course_that_applies_is_taken() {
             progress: None,
         },
         Case {
+            name: "a rollback to the last, together with the template of an earlier revision",
+            owner: web().image("image:0").annotations(rollback("0")),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::RollBack,
+            steps: &["edit old", "roll back to 2 from 3"],
+            progress: None,
+        },
+        Case {
+            name: "a rollback to the revision that the template had before it was renewed",
+            owner: web().image("image:0").annotations(rollback("1")),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::RollBack,
+            steps: &["edit old", "roll back without such from 3"],
+            progress: None,
+        },
+        Case {
             name: "a rollback waits for the set of the present template",
             owner: web().image("image:9").annotations(rollback("1")),
             sets: vec![old(4, 4)],

@@ -9,7 +9,9 @@ use crate::deployment::sets::Sets;
 
 fn decided(sets: &[SetBuilder], revision: i64) -> Rollback {
     let owner = deployment("web").build();
-    Rollback::decide(&owner, &Sets::of(&owner, build(sets)), revision)
+    let sets = Sets::of(&owner, build(sets));
+    let present = sets.new.as_ref().and_then(|set| set.metadata.annotations.get("deployment.kubernetes.io/revision"));
+    Rollback::decide(&owner, &sets, present.unwrap_or_default(), revision)
 }
 
 #[test]
@@ -29,6 +31,16 @@ fn a_request_is_for_a_revision_that_is_there_and_differs() {
     ] {
         assert_eq!(decided(sets, asked), expected, "{name}");
     }
+}
+
+#[test]
+fn the_present_revision_is_that_of_the_renewed_set() {
+    let owner = deployment("web").build();
+    let again = Sets::of(&owner, build(&[set("a").revision("1"), set("b").image("image:2").revision("2")]));
+    let to = |revision| Rollback::decide(&owner, &again, "3", revision);
+    assert_eq!(to(0), Rollback::To { set: again.old[0].clone(), revision: 2 });
+    assert_eq!(to(1), Rollback::NoSuchRevision);
+    assert_eq!(to(3), Rollback::TemplateUnchanged);
 }
 
 #[test]
