@@ -57,6 +57,7 @@
 //! | a revision that is no number keeps all notes of its set from being renewed | unless `minReadySeconds` changes too | |
 //! | an owner reference needs kind, name and uid | the uid, in claims | one rule for wiring and claims |
 //! | during a recreation the last pod of each replica set enqueues the deployment, when it finished or is gone | the last pod of all, when it is gone; replica sets are listed live for that | a recreation waits for pods that may run, of old replica sets |
+//! | an old replica set that a paused deployment scales up is not deleted by the same reconcile | is deleted, where it exceeds the history limit | it gets the pods |
 //! | a relist that shows the same version wakes nobody | wakes the deployment | nothing changed; a resync still wakes |
 //! | the live check before adoption reads metadata only | the whole object | |
 //! | a selector or a strategy that is invalid waits for a change | retries | only a change helps |

@@ -196,8 +196,11 @@ impl<'a> Planner<'a> {
     fn pause(&self) -> Changed {
         // What is to be rolled back to is kept.
         let rolls_back = rollback_to(&self.deployment.metadata).is_some();
-        let deleted = if rolls_back { Vec::new() } else { self.excess() };
-        Changed { created: None, scaled: self.resized(), deleted }
+        let mut deleted = if rolls_back { Vec::new() } else { self.excess() };
+        let scaled = self.resized();
+        // The latest of the old sets may be scaled up and exceed the history limit at once.
+        deleted.retain(|&index| scaled.iter().all(|scale| scale.index != index));
+        Changed { created: None, scaled, deleted }
     }
 
     fn roll(&self) -> Result<Changed, Refusal> {

@@ -105,6 +105,14 @@ fn the_first_course_that_applies_is_taken() {
             progress: Some("DeploymentPaused"),
         },
         Case {
+            name: "paused, changed while paused and scaled up: what gets replicas is not deleted",
+            owner: web().replicas(5).paused().image("image:9").with("/spec", "revisionHistoryLimit", json!(0)),
+            sets: vec![old(0, 0), new(0, 0)],
+            course: Course::Paused,
+            steps: &["scale new 0 5", "delete old"],
+            progress: Some("DeploymentPaused"),
+        },
+        Case {
             name: "paused with a new template: no replica set is made",
             owner: web().paused().image("image:9"),
             sets: vec![old(4, 4)],
