@@ -62,6 +62,13 @@ fn web() -> DeploymentBuilder {
     deployment("web").replicas(4).settled("2")
 }
 
+/// A deployment of 4 that keeps no old replica sets, and whose status at generation 1 counts so many replicas.
+fn unfinished(mut status: serde_json::Value, generation: i64) -> DeploymentBuilder {
+    status["observedGeneration"] = json!(1);
+    status["conditions"] = json!([progressing("True", "ReplicaSetUpdated", 10)]);
+    web().status(status).generation(generation).with("/spec", "revisionHistoryLimit", json!(0))
+}
+
 struct Case {
     name: &'static str,
     owner: DeploymentBuilder,
@@ -230,6 +237,30 @@ fn the_first_course_that_applies_is_taken() {
             sets: vec![old(0, 0), new(4, 4)],
             course: Course::RollingUpdate,
             steps: &["delete old"],
+            progress: ENDED,
+        },
+        Case {
+            name: "a rollout that has not ended is not cleaned up",
+            owner: unfinished(json!({ "updatedReplicas": 4, "replicas": 4, "availableReplicas": 3 }), 1),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::RollingUpdate,
+            steps: &[],
+            progress: ENDED,
+        },
+        Case {
+            name: "a recreation that has not ended is not cleaned up",
+            owner: unfinished(json!({ "updatedReplicas": 4, "replicas": 4, "availableReplicas": 3 }), 1).recreate(),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::Recreate,
+            steps: &[],
+            progress: ENDED,
+        },
+        Case {
+            name: "nothing is cleaned up while the status is of an earlier generation",
+            owner: unfinished(json!({ "updatedReplicas": 4, "replicas": 4, "availableReplicas": 4 }), 2),
+            sets: vec![old(0, 0), new(4, 4)],
+            course: Course::RollingUpdate,
+            steps: &[],
             progress: ENDED,
         },
         Case {

@@ -97,6 +97,14 @@ fn a_new_set_that_serves_all_leaves_nothing_to_old_ones() {
 }
 
 #[test]
+fn a_new_set_that_has_all_but_serves_none_takes_nothing_from_old_ones() {
+    let to = limits(2, 1, 1);
+    let broken = scaled(&to, sets(&[(1, 1), (2, 0)]));
+    let (new, old) = newest(&broken);
+    assert_eq!(rows(&plan(Some(new), old, &to, 3)), []);
+}
+
+#[test]
 fn what_there_was_at_most_is_read_from_the_set_or_the_status() {
     let to = limits(120, 0, 1);
     for (name, annotation, reported, then) in [

@@ -41,6 +41,16 @@ fn surge_rounds_up_and_unavailable_down_and_one_of_them_is_left() {
             unavailable: Some("9"),
             resolved: (0, 3),
         },
+        Case {
+            name: "as many as there are",
+            replicas: 10,
+            surge: Some("0"),
+            unavailable: Some("10"),
+            resolved: (0, 10),
+        },
+        Case { name: "half", replicas: 10, surge: Some("0"), unavailable: Some("50%"), resolved: (0, 5) },
+        Case { name: "all, as a share", replicas: 10, surge: Some("0"), unavailable: Some("100%"), resolved: (0, 10) },
+        Case { name: "more, as a share", replicas: 5, surge: Some("0"), unavailable: Some("120%"), resolved: (0, 5) },
         Case { name: "none there, both 0", replicas: 0, surge: Some("0%"), unavailable: Some("0%"), resolved: (0, 0) },
         Case { name: "none there, counts", replicas: 0, surge: Some("3"), unavailable: Some("2"), resolved: (3, 0) },
     ] {

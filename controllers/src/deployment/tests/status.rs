@@ -13,7 +13,7 @@ use super::fixtures::{
 use crate::deployment::conditions::Conditions;
 use crate::deployment::rollout::Limits;
 use crate::deployment::settings::Settings;
-use crate::deployment::status::{Basis, Counted, Scope, recheck_at, status, with_status};
+use crate::deployment::status::{Basis, Counted, Scope, is_complete, recheck_at, status, with_status};
 
 struct Case {
     name: &'static str,
@@ -344,6 +344,35 @@ fn failures_of_replica_sets_are_told_the_new_ones_first() {
     assert_eq!(failure(json!([expected("told")]), both(), new(), Scope::Rollout), expected("told"), "as it was told");
     assert_eq!(failure(json!([expected("told")]), vec![], new(), Scope::Rollout), Value::Null, "it is over");
     assert_eq!(failure(json!([expected("told")]), vec![], new(), Scope::Counts), expected("told"), "nobody looked");
+}
+
+#[test]
+fn a_deployment_is_complete_when_every_count_is_its_size_and_the_status_is_of_its_generation() {
+    let complete = |replicas: i32, [all, updated, available]: [i32; 3], generation: i64| {
+        let status = json!({
+            "observedGeneration": 2,
+            "replicas": all,
+            "updatedReplicas": updated,
+            "availableReplicas": available,
+        });
+        let owner = deployment("web").replicas(replicas).generation(generation).status(status).build();
+        is_complete(&owner, &owner.status)
+    };
+    for (name, replicas, counts, generation, expected) in [
+        ("all of them", 5, [5, 5, 5], 2, true),
+        ("one is not available", 5, [5, 5, 4], 2, false),
+        ("fewer are available than must be", 5, [5, 5, 3], 2, false),
+        ("one is not updated, and all are available", 5, [5, 4, 5], 2, false),
+        ("an old one is left", 1, [2, 1, 1], 2, false),
+        ("one is missing", 5, [4, 5, 5], 2, false),
+        ("the only one is not available", 1, [1, 1, 0], 2, false),
+        ("more are available than asked for", 5, [5, 5, 6], 2, false),
+        ("none of none", 0, [0, 0, 0], 2, true),
+        ("the status is of an earlier generation", 5, [5, 5, 5], 3, false),
+        ("the status is of a later generation", 5, [5, 5, 5], 1, true),
+    ] {
+        assert_eq!(complete(replicas, counts, generation), expected, "{name}");
+    }
 }
 
 #[test]

@@ -126,6 +126,16 @@ fn only_active_pods_are_claimed_and_terminating_ones_of_its_own_are_counted() {
 }
 
 #[test]
+fn a_terminating_owner_keeps_its_own_pods_and_claims_no_orphan() {
+    let pods = [pod("kept"), pod("orphan").orphan(), pod("going").terminating(), pod("relabelled").labels(json!({}))];
+    let observed = observed(&replica_set("web").terminating(), &pods);
+    let claims = plan_claims(&observed, observed.owner.selector.as_ref().unwrap());
+    assert_eq!(names(&claims.active.kept), ["kept"]);
+    assert!(claims.active.adopt.is_empty() && claims.active.release.is_empty(), "{claims:?}");
+    assert_eq!(claims.terminating, 1);
+}
+
+#[test]
 fn an_absent_selector_releases_everything() {
     let observed = observed(&replica_set("web"), &[pod("a"), pod("b").orphan()]);
     let claims = plan_claims(&observed, &Selector::nothing());

@@ -2,7 +2,7 @@
 
 use kcm_api::views::{Pod, ReplicaSet};
 use kcm_informers::{Factory, FactoryOptions, ListOptions};
-use kcm_sandbox_apiserver::Sandbox;
+use kcm_sandbox_apiserver::{REPLICA_SETS, Sandbox};
 use serde_json::json;
 
 use super::cluster::{create_pod, create_replica_set};
@@ -85,6 +85,25 @@ async fn company_is_every_active_pod_that_a_sibling_selects() {
     })
     .await;
     let company = build(&[pod("a").node("one"), pod("b").node("one"), pod("c").node("two"), pod("d").node("two")]);
+    assert_eq!(observed.occupancy, Occupancy::of(company.iter().map(|pod| &**pod)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn company_is_the_same_where_replica_sets_are_being_deleted() {
+    let observed = observe_web(|sandbox| {
+        let held = |name: &str| by_deployment(name).with("/metadata", "finalizers", json!(["example.com/hold"]));
+        create_replica_set(sandbox, &held("web").replicas(0));
+        create_replica_set(sandbox, &held("old"));
+        for (name, app, node) in [("a", "web", "one"), ("b", "old", "two")] {
+            create_pod(sandbox, &pod(name).labels(json!({ "app": app })).orphan().node(node));
+        }
+        for name in ["web", "old"] {
+            sandbox.delete(&REPLICA_SETS, &key(name)).unwrap();
+        }
+    })
+    .await;
+    assert!(observed.owner.metadata.is_terminating());
+    let company = build(&[pod("a").node("one"), pod("b").node("two")]);
     assert_eq!(observed.occupancy, Occupancy::of(company.iter().map(|pod| &**pod)));
 }
 

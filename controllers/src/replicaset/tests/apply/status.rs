@@ -3,8 +3,8 @@
 use kcm_sandbox_apiserver::{Fault, PODS, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 
-use crate::replicaset::tests::cluster::Cluster;
-use crate::replicaset::tests::fixtures::{key, replica_set};
+use crate::replicaset::tests::cluster::{Cluster, create_pod};
+use crate::replicaset::tests::fixtures::{key, pod, replica_set};
 
 #[tokio::test(start_paused = true)]
 async fn puts_the_whole_object_back_with_its_version() {
@@ -67,8 +67,10 @@ async fn a_deleted_replica_set_is_left_alone_but_its_status_is_kept() {
     cluster.sandbox.delete(&REPLICA_SETS, &key("web")).unwrap();
     cluster.settle().await;
     let gone = cluster.pod_keys().remove(0);
+    create_pod(&cluster.sandbox, &pod("orphan").orphan());
     cluster.sandbox.delete_now(&PODS, &gone).unwrap();
     cluster.until("the loss is counted", |_| cluster.status("web")["replicas"] == 1).await;
     cluster.settle().await;
-    assert_eq!((cluster.pods().len(), cluster.requests("POST").len()), (1, 2));
+    assert_eq!((cluster.pods().len(), cluster.requests("POST").len()), (2, 2), "the orphan and one of its own");
+    assert!(cluster.requests("PATCH").is_empty() && cluster.requests("DELETE").is_empty());
 }
