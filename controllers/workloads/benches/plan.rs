@@ -10,9 +10,9 @@ use kcm_api::views::{Deployment, Pod, PodPhase, ReplicaSet};
 use kcm_controllers::{deployment, replicaset};
 use serde_json::{Value, json};
 
-const DEPLOYMENT: &str = include_str!("../../api/fixtures/deployment.json");
-const REPLICA_SET: &str = include_str!("../../api/fixtures/replica_set.json");
-const POD: &str = include_str!("../../api/fixtures/pod.json");
+const DEPLOYMENT: &str = include_str!("../../../api/fixtures/deployment.json");
+const REPLICA_SET: &str = include_str!("../../../api/fixtures/replica_set.json");
+const POD: &str = include_str!("../../../api/fixtures/pod.json");
 
 const SIZES: [i32; 2] = [50, 5000];
 
