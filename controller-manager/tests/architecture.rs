@@ -11,7 +11,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-informers", &["kcm-api"]),
     ("kcm-config", &[]),
     ("kcm-framework", &["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-config"]),
-    ("kcm-controllers", &["kcm-framework", "kcm-api", "kcm-informers", "kcm-config"]),
+    ("kcm-controllers", &["kcm-controllers-workloads"]),
+    ("kcm-controllers-workloads", &["kcm-framework", "kcm-api", "kcm-informers", "kcm-config"]),
     (
         "kcm-controller-manager",
         &[
@@ -49,7 +50,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("kcm-workqueue", &["kube", "k8s-openapi", "hyper", "http", "serde_json"]),
     ("kcm-api", &["tokio", "kube", "hyper", "k8s-openapi"]),
     ("kcm-config", &["kube", "hyper", "tokio", "k8s-openapi"]),
-    ("kcm-controllers", &["kube", "hyper"]),
+    ("kcm-controllers-workloads", &["kube", "hyper"]),
     ("kcm-sandbox-apiserver", &["hyper", "hyper-util", "rcgen", "rustls", "tokio-rustls"]),
 ];
 

@@ -44,6 +44,15 @@ fn every_controller_of_upstream_is_known_with_its_aliases() {
     assert_eq!(known, table.into_iter().map(|row| (row.name, row.aliases)).collect::<Vec<_>>());
 }
 
+/// Linkers drop what nothing refers to: naming the facade must link the controllers of every area.
+#[test]
+fn the_controllers_of_every_area_are_linked() {
+    let linked = Registry::linked().expect("the built-in controllers are linked");
+    for (area, name) in [("workloads", "deployment-controller"), ("workloads", "replicaset-controller")] {
+        assert!(linked.find(name).is_some(), "{name} of {area} is not linked");
+    }
+}
+
 #[test]
 fn every_linked_controller_is_upstreams_in_all_that_operators_see() {
     let linked = Registry::linked().expect("the built-in controllers are linked");

@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use jiff::Timestamp;
 use kcm_api::View as _;
 use kcm_api::views::{Deployment, Pod, PodPhase, ReplicaSet};
-use kcm_controllers::{deployment, replicaset};
+use kcm_controllers_workloads::{deployment, replicaset};
 use serde_json::{Value, json};
 
 const DEPLOYMENT: &str = include_str!("../../../api/fixtures/deployment.json");

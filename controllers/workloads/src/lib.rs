@@ -1,7 +1,6 @@
-//! The built-in controllers, one folder each.
+//! The controllers of workloads, a folder for each.
 //!
-//! Each registers itself by being linked: a host that depends on this crate writes `use kcm_controllers as _;`.
-//! A controller is removed by deleting its folder and its line here.
+//! Each registers itself by being linked. A controller is removed by deleting its folder and its line here.
 
 #[cfg(test)]
 mod cluster;
