@@ -11,14 +11,14 @@ use kcm_framework::clock::Clock;
 use kcm_framework::events::ObjectReference;
 use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Recorder, Session, async_trait};
 
-use super::notice::Notice;
+use super::events::Notice;
 use super::observe::Caches;
 use super::plan::{Plan, Refusal, Step, plan, plan_for_everything};
-use super::report::{Report, report_collision, report_failed_creation};
+use super::replica_sets::{Edit, Namesake, NewSet, namesake};
 use super::rollback::Rollback;
-use super::sets::{Edit, Namesake, NewSet, namesake};
 use super::settings::Settings;
 use super::status::with_status;
+use super::status_update::{Report, report_collision, report_failed_creation};
 use crate::shared::adoption::settle;
 use crate::shared::claim::Claims;
 use crate::shared::error::retried;

@@ -69,15 +69,15 @@ mod apply;
 #[doc(hidden)]
 pub mod bench;
 mod conditions;
-mod notice;
+mod events;
 mod observe;
 mod plan;
-mod report;
+mod replica_sets;
 mod rollback;
 mod rollout;
-mod sets;
 mod settings;
 mod status;
+mod status_update;
 mod wiring;
 
 #[cfg(test)]

@@ -8,14 +8,14 @@ use kcm_api::views::{Deployment, DeploymentStrategy, ReplicaSet};
 use kcm_api::{EditError, InternedStr, Selector};
 
 use super::annotations::{Annotations, Changes, REVISION, of_new_set, rollback_to, sizes};
-use super::notice::Notice;
+use super::events::Notice;
 use super::observe::Observed;
-use super::report::{NewSetIs, Report, conditions_with_news, report_everything};
+use super::replica_sets::{Edit, NewSet, Sets, count};
 use super::rollback::Rollback;
 use super::rollout::{InvalidLimit, Limits, Scale, SetCount, cleanup, proportion, recreate, rolling};
-use super::sets::{Edit, NewSet, Sets, count};
 use super::settings::Settings;
 use super::status::{Basis, Counted, Scope, is_complete, recheck_at, status};
+use super::status_update::{NewSetIs, Report, conditions_with_news, report_everything};
 
 /// What one reconcile does.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,8 +8,8 @@ use kcm_api::views::{Deployment, ReplicaSet};
 use kcm_api::{Document, EditError, POD_TEMPLATE_HASH};
 
 use super::annotations::{REVISION, ROLLBACK_TO, parse_revision, revision_of, rolled_back};
-use super::notice::Notice;
-use super::sets::{Sets, has_template_of};
+use super::events::Notice;
+use super::replica_sets::{Sets, has_template_of};
 
 /// What becomes of a request to roll back. In every case the request is cleared.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,15 +12,15 @@ use kcm_framework::clock::Clock;
 use kcm_framework::events::ObjectReference;
 use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Recorder, Session, async_trait};
 
-use super::batch::SlowStart;
-use super::body::Template;
 use super::claim::plan_claims;
 use super::error::ScaleError;
+use super::events::Notice;
 use super::metrics::Metrics;
-use super::notice::Notice;
 use super::observe::Caches;
 use super::plan::{Plan, Step, plan};
+use super::pod_template::Template;
 use super::settings::Settings;
+use super::slow_start::SlowStart;
 use super::status::{Counted, recheck_at, status, with_status};
 use crate::shared::adoption::settle;
 use crate::shared::error::{Behind, retried};

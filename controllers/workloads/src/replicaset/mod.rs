@@ -47,18 +47,18 @@
 //! | `--concurrent-replicaset-syncs` below 1 is refused | accepted, and nothing runs | |
 
 mod apply;
-mod batch;
 #[doc(hidden)]
 pub mod bench;
-mod body;
 mod claim;
 mod error;
+mod events;
 mod metrics;
-mod notice;
 mod observe;
 mod plan;
+mod pod_template;
 mod rank;
 mod settings;
+mod slow_start;
 mod status;
 mod wiring;
 

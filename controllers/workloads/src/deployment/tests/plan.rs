@@ -7,8 +7,8 @@ use serde_json::json;
 use super::fixtures::{DEFAULTS, DeploymentBuilder, SetBuilder, build, deployment, now, progressing, set};
 use crate::deployment::observe::Observed;
 use crate::deployment::plan::{Course, Plan, Refusal, Step, plan, plan_for_everything};
-use crate::deployment::report::{report_collision, report_failed_creation};
 use crate::deployment::rollback::Rollback;
+use crate::deployment::status_update::{report_collision, report_failed_creation};
 
 fn planned_with(owner: &DeploymentBuilder, sets: &[SetBuilder], pods: &[(&str, PodPhase)]) -> Result<Plan, Refusal> {
     let pods = pods.iter().map(|(set, phase)| (Uid::from(format!("uid-of-{set}").as_str()), *phase)).collect();

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::fixtures::{SetBuilder, build, deployment, set};
-use crate::deployment::notice::Notice;
+use crate::deployment::events::Notice;
+use crate::deployment::replica_sets::Sets;
 use crate::deployment::rollback::Rollback;
-use crate::deployment::sets::Sets;
 
 fn decided(sets: &[SetBuilder], revision: i64) -> Rollback {
     let owner = deployment("web").build();

@@ -1,12 +1,12 @@
 mod apply;
-mod batch;
-mod body;
 mod claim;
 mod cluster;
+mod events;
 mod fixtures;
-mod notice;
 mod observe;
 mod plan;
+mod pod_template;
 mod rank;
+mod slow_start;
 mod status;
 mod wiring;

@@ -2,7 +2,7 @@
 
 use kcm_framework::events::EventType;
 
-use crate::replicaset::notice::Notice;
+use crate::replicaset::events::Notice;
 
 #[test]
 fn events_read_as_upstreams_do() {

@@ -2,7 +2,7 @@
 
 use kcm_framework::events::EventType;
 
-use crate::deployment::notice::Notice;
+use crate::deployment::events::Notice;
 
 #[test]
 fn events_read_as_upstreams_do() {

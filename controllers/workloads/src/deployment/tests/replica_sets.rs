@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::fixtures::{DeploymentBuilder, SetBuilder, build, deployment, set};
 use crate::deployment::annotations::Changes;
-use crate::deployment::sets::{Edit, Namesake, NewSet, Sets, namesake};
+use crate::deployment::replica_sets::{Edit, Namesake, NewSet, Sets, namesake};
 
 fn names(sets: &Sets) -> (Option<&str>, Vec<&str>) {
     let new = sets.new.as_ref().map(|set| set.metadata.key.name());

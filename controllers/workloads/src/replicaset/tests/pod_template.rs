@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::fixtures::replica_set;
-use crate::replicaset::body::Template;
+use crate::replicaset::pod_template::Template;
 
 fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap()
