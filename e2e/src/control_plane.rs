@@ -11,9 +11,9 @@ use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tempfile::TempDir;
 
-use crate::manager::Subject;
 use crate::pki::Pki;
 use crate::process::Process;
+use crate::subject::Subject;
 use crate::{binaries, wait};
 
 /// How long the API server may take until it is ready, on a busy machine.

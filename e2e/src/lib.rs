@@ -28,5 +28,6 @@ pub mod procfs;
 pub mod random;
 pub mod requests;
 pub mod scenarios;
+pub mod subject;
 pub mod suite;
 pub mod wait;

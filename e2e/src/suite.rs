@@ -21,8 +21,9 @@ use kube::api::{Api, DeleteParams, PostParams};
 use tokio::time::Instant;
 
 use crate::control_plane::{ControlPlane, Options};
-use crate::manager::{Manager, Subject};
+use crate::manager::Manager;
 use crate::nodes;
+use crate::subject::Subject;
 
 /// How long one scenario may take.
 const LIMIT: Duration = Duration::from_mins(4);

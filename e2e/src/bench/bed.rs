@@ -12,9 +12,10 @@ use super::figures::{Figure, Phase};
 use super::telling::{self, Page};
 use super::workload::Workload;
 use crate::control_plane::{ControlPlane, Options, free_ports};
-use crate::manager::{Manager, Subject};
+use crate::manager::Manager;
 use crate::nodes;
 use crate::requests::Requests;
+use crate::subject::Subject;
 use crate::wait::eventually_within;
 
 /// Nodes that pods run on.

@@ -26,7 +26,7 @@ pub use report::Record;
 pub use scenarios::{SCENARIOS, Scenario, Size};
 
 use crate::binaries;
-use crate::manager::Subject;
+use crate::subject::Subject;
 use bed::{Bed, Setup};
 use micro::Micro;
 

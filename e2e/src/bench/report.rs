@@ -10,7 +10,7 @@ use super::chart;
 use super::figures::{Figure, Phase, Spread};
 use super::micro::{self, Micro};
 use super::scenarios::SCENARIOS;
-use crate::manager::Subject;
+use crate::subject::Subject;
 
 /// Every run of every manager, as it is kept in a file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use kcm_e2e::bench::{self, Plan, Record, SCENARIOS, Size};
 use kcm_e2e::interrupt;
-use kcm_e2e::manager::Subject;
+use kcm_e2e::subject::Subject;
 
 const USAGE: &str = "\
 usage: cargo xtask bench [FLAGS]

@@ -6,7 +6,7 @@ use futures::{FutureExt, StreamExt, stream};
 use kcm_sandbox_conformance::{self as scenarios, Side};
 
 use crate::control_plane::{ControlPlane, Options};
-use crate::manager::Subject;
+use crate::subject::Subject;
 use crate::suite::{Case, ManagedBy, Scenario};
 
 /// How many rows are played at a time.

@@ -13,10 +13,10 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::binaries;
-use crate::manager::Subject;
 use crate::pki::Pki;
 use crate::process::Process;
 use crate::requests::Requests;
+use crate::subject::Subject;
 use crate::suite::{Case, ManagedBy, Scenario};
 use crate::wait::eventually;
 

@@ -7,7 +7,7 @@ use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use crate::kubectl::Kubectl;
-use crate::manager::Subject;
+use crate::subject::Subject;
 use crate::suite::{Case, ManagedBy, Scenario};
 use crate::wait::eventually;
 

@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 use futures::FutureExt;
 
 use crate::kubectl::Kubectl;
-use crate::manager::Subject;
 use crate::process::Process;
+use crate::subject::Subject;
 use crate::suite::{Case, ManagedBy, Scenario};
 use crate::wait::eventually;
 

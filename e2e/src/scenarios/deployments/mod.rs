@@ -20,7 +20,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::manager::Subject;
+use crate::subject::Subject;
 use crate::suite::{Case, ManagedBy, Scenario};
 use crate::wait::eventually;
 

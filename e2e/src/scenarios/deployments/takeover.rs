@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::state::State;
 use super::watch::{follow, now};
 use super::{Objects, condition, deployment, held, image, is_ready, is_waiting, reports, revision};
-use crate::manager::Subject;
+use crate::subject::Subject;
 use crate::suite::Case;
 use crate::wait::{PATIENCE, eventually};
 

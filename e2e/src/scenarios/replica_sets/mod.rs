@@ -16,7 +16,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::manager::Subject;
+use crate::subject::Subject;
 use crate::suite::{Case, ManagedBy, Scenario};
 use crate::wait::eventually;
 

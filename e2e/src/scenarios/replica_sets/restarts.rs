@@ -11,8 +11,8 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, WatchEvent, WatchParams};
 
 use super::{Objects, is_active, is_controlled_by, names, replica_set};
-use crate::manager::Subject;
 use crate::random::Random;
+use crate::subject::Subject;
 use crate::suite::Case;
 use crate::wait::{eventually, throughout};
 

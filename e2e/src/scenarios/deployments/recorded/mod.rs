@@ -17,7 +17,7 @@ use self::track::Track;
 use super::state::State;
 use super::watch::{follow, now};
 use super::{Objects, held, is_waiting, revision};
-use crate::manager::Subject;
+use crate::subject::Subject;
 use crate::suite::Case;
 use crate::wait::eventually;
 
