@@ -1,12 +1,12 @@
-//! Random moments that can be had again.
+//! Random moments that can be repeated.
 
 use anyhow::{Context, Result};
 
-/// `SplitMix64`: small, and the same everywhere for the same seed.
+/// A random sequence and the seed that gives it again.
 #[derive(Debug, Clone)]
 pub struct Random {
     seed: u64,
-    state: u64,
+    generator: fastrand::Rng,
 }
 
 impl Random {
@@ -26,21 +26,21 @@ impl Random {
     /// The sequence of this seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
-        Self { seed, state: seed }
+        Self { seed, generator: fastrand::Rng::with_seed(seed) }
     }
 
-    /// The seed, to have the sequence again.
+    /// The seed, to repeat the sequence.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
     /// The next number, at least `low` and less than `high`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such number.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        low + (z ^ (z >> 31)) % high.saturating_sub(low).max(1)
+        self.generator.u64(low..high)
     }
 }
 
