@@ -47,13 +47,14 @@ pub fn kwok_stages() -> Result<PathBuf> {
     Ok(file)
 }
 
-/// A program of this workspace, as built for release.
+/// A program of this workspace, as built for release; `E2E_PROFILE` names another folder of `target/` to take it from.
 ///
 /// # Errors
 ///
 /// If it is not there; the text names the command that builds it.
 pub fn ours(name: &str, package: &str) -> Result<PathBuf> {
-    built("release", name, &format!("cargo build --release --package={package}"))
+    let profile = std::env::var("E2E_PROFILE").unwrap_or_else(|_| "release".to_owned());
+    built(&profile, name, &format!("cargo build --package={package}` and the profile of that folder, as in `--release"))
 }
 
 /// A host of the examples, as built for development: nobody ships it.

@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use crate::binaries;
 use crate::process::Process;
-use crate::suite::Case;
+use crate::scenario::Case;
 
 /// What a person sees after a command.
 pub(crate) struct Answer {

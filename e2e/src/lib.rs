@@ -18,15 +18,18 @@
 pub mod bench;
 pub mod binaries;
 pub mod control_plane;
+mod helpers;
 pub mod interrupt;
 mod kubectl;
 pub mod manager;
+pub mod manager_log;
 pub mod nodes;
 pub mod pki;
 pub mod process;
 pub mod procfs;
 pub mod random;
 pub mod requests;
+pub mod scenario;
 pub mod scenarios;
 pub mod subject;
 pub mod suite;

@@ -64,6 +64,11 @@ impl Process {
         self.child.id()
     }
 
+    /// The file of all that it has printed.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
     /// All that it has printed.
     ///
     /// # Errors

@@ -13,15 +13,16 @@ use super::telling::{self, Page};
 use super::workload::Workload;
 use crate::control_plane::{ControlPlane, Options, free_ports};
 use crate::manager::Manager;
-use crate::nodes;
 use crate::requests::Requests;
+use crate::scenario::LIMITS;
 use crate::subject::Subject;
 use crate::wait::eventually_within;
+use crate::{helpers, nodes};
 
 /// Nodes that pods run on.
 const NODES: usize = 50;
-/// What every manager is allowed.
-pub(super) const LIMITS: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
+/// Upstream's controllers that scenarios need.
+pub(crate) const HELPERS: [&str; 1] = ["garbage-collector-controller"];
 /// How long a manager may take until it rests.
 const LIMIT: Duration = Duration::from_mins(10);
 /// How long it may take to end.
@@ -58,12 +59,7 @@ impl Bed {
     pub(super) async fn start(setup: Setup) -> Result<Self> {
         let plane = ControlPlane::start(Options { scheduler: true, kwok: true, ..Options::default() }).await?;
         nodes::create(&plane.client(), "node", NODES).await?;
-        let collector = if setup.collector {
-            let controllers = "--controllers=garbage-collector-controller";
-            Some(Manager::start(Subject::Peer, &plane, "collector", &[&[controllers], LIMITS.as_slice()].concat())?)
-        } else {
-            None
-        };
+        let collector = if setup.collector { Some(helpers::start(&plane, &HELPERS)?) } else { None };
         let cutter = match setup.cut_every {
             Some(every) => Some(Cutter::start(&plane, every).await?),
             None => None,

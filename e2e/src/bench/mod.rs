@@ -26,7 +26,10 @@ pub use report::Record;
 pub use scenarios::{SCENARIOS, Scenario, Size};
 
 use crate::binaries;
+use crate::scenario::LIMITS;
 use crate::subject::Subject;
+#[cfg(test)]
+pub(crate) use bed::HELPERS;
 use bed::{Bed, Setup};
 use micro::Micro;
 
@@ -132,7 +135,7 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
 pub fn measured(plan: &Plan) -> Result<String> {
     let times = if plan.runs == 1 { "once".to_owned() } else { format!("{} times", plan.runs) };
     let peer = output_of(&binaries::control_plane("kube-controller-manager")?, &["--version"])?;
-    let flags = format!("--controllers={} {}", plan.controllers, bed::LIMITS.join(" "));
+    let flags = format!("--controllers={} {}", plan.controllers, LIMITS.join(" "));
     Ok(format!("{times} each on {} beside {peer}, both with `{flags}`, on {}", version_today()?, machine()))
 }
 

@@ -6,8 +6,8 @@ use futures::{FutureExt, StreamExt, stream};
 use kcm_sandbox_conformance::{self as scenarios, Side};
 
 use crate::control_plane::{ControlPlane, Options};
+use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
-use crate::suite::{Case, ManagedBy, Scenario};
 
 /// How many rows are played at a time.
 const AT_ONCE: usize = 8;
@@ -17,7 +17,8 @@ pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
     name: "api/table",
     controllers: "",
     subjects: &[Subject::Ours],
-    manager: ManagedBy::Scenario,
+    runs: Runs::WithOwnManagers,
+    expected_errors: &[],
     run: |case| table(case).boxed_local(),
 }];
 

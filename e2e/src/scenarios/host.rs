@@ -16,8 +16,8 @@ use crate::binaries;
 use crate::pki::Pki;
 use crate::process::Process;
 use crate::requests::Requests;
+use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
-use crate::suite::{Case, ManagedBy, Scenario};
 use crate::wait::eventually;
 
 pub(super) static SCENARIOS: [Scenario; 5] = [
@@ -30,7 +30,14 @@ pub(super) static SCENARIOS: [Scenario; 5] = [
 
 /// A scenario about our own program.
 const fn alone(name: &'static str, run: fn(Case) -> futures::future::LocalBoxFuture<'static, Result<()>>) -> Scenario {
-    Scenario { name, controllers: "", subjects: &[Subject::Ours], manager: ManagedBy::Scenario, run }
+    Scenario {
+        name,
+        controllers: "",
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        run,
+    }
 }
 
 const LABEL: &str = "example.com/greeting";
@@ -43,7 +50,7 @@ const END: Duration = Duration::from_secs(30);
 fn start(case: &Case, program: &Path, kubeconfig: &Path, args: &[&str]) -> Result<Process> {
     let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
     let args = [&[kubeconfig.as_str()], LIMITS.as_slice(), args].concat();
-    Process::start(case.namespace(), program, &args, case.plane().logs())
+    case.start_program(program, &args)
 }
 
 /// Waits for the program to end by itself with `code`, and returns the only error that it told.

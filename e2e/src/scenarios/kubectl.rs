@@ -7,8 +7,8 @@ use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use crate::kubectl::Kubectl;
+use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
-use crate::suite::{Case, ManagedBy, Scenario};
 use crate::wait::eventually;
 
 pub(super) static SCENARIOS: [Scenario; 10] = [
@@ -25,8 +25,14 @@ pub(super) static SCENARIOS: [Scenario; 10] = [
 ];
 
 const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
-    let subjects = &[Subject::Ours];
-    Scenario { name, controllers: "deployment,replicaset", subjects, manager: ManagedBy::Suite, run }
+    Scenario {
+        name,
+        controllers: "deployment,replicaset",
+        subjects: &[Subject::Ours],
+        runs: Runs::OnSharedManager,
+        expected_errors: &[],
+        run,
+    }
 }
 
 /// The columns of a table's first line.

@@ -7,7 +7,7 @@ mod kubectl;
 mod replica_sets;
 mod tour;
 
-use crate::suite::Scenario;
+use crate::scenario::Scenario;
 
 /// Every scenario there is.
 pub fn all() -> impl Iterator<Item = &'static Scenario> {

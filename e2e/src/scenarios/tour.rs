@@ -7,15 +7,16 @@ use futures::FutureExt;
 
 use crate::kubectl::Kubectl;
 use crate::process::Process;
+use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
-use crate::suite::{Case, ManagedBy, Scenario};
 use crate::wait::eventually;
 
 pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
     name: "host/sandbox_is_toured",
     controllers: "",
     subjects: &[Subject::Ours],
-    manager: ManagedBy::Scenario,
+    runs: Runs::WithOwnManagers,
+    expected_errors: &[],
     run: |case| is_toured(case).boxed_local(),
 }];
 
@@ -27,7 +28,7 @@ async fn is_toured(case: Case) -> Result<()> {
     let folder = case.plane().logs();
     let kubeconfig = folder.join("sandbox.kubeconfig");
     // No flags: what the first command of the README starts.
-    let mut sandbox = Process::start("tour", &Subject::Ours.program()?, &["sandbox"], folder)?;
+    let mut sandbox = case.start_program(&Subject::Ours.program()?, &["sandbox"])?;
     let told = eventually("the sandbox to tell what runs", async || {
         sandbox.must_run()?;
         let told = sandbox.printed()?;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Objects, deployment, is_controlled_by, revision, uids};
 use crate::kubectl::Kubectl;
-use crate::suite::Case;
+use crate::scenario::Case;
 use crate::wait::eventually;
 
 /// In the background the deployment goes first; in the foreground it waits for its pods, and makes nothing new.

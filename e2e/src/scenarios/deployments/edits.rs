@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Objects, deployment, image_of, revision};
 use crate::kubectl::Kubectl;
-use crate::suite::Case;
+use crate::scenario::Case;
 
 /// A template changed in an editor rolls out; what is not of the template does not.
 pub(super) async fn is_edited(case: Case) -> Result<()> {

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::watch::{follow, now};
 use super::{Objects, deployment, image, is_complete, is_ready};
 use crate::random::Random;
-use crate::suite::Case;
+use crate::scenario::Case;
 
 const KILLS: usize = 50;
 const REPLICAS: i32 = 10;

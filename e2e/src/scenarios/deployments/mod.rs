@@ -20,15 +20,19 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
+use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
-use crate::suite::{Case, ManagedBy, Scenario};
 use crate::wait::eventually;
 
 pub(super) static SCENARIOS: [Scenario; 15] = [
     alone("deployment/survives_kills", |case| kills::survives_kills(case).boxed_local()),
     alone("deployment/takes_over", |case| takeover::takes_over(case).boxed_local()),
     alone("deployment/gives_back", |case| takeover::gives_back(case).boxed_local()),
-    alone("deployment/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local()),
+    Scenario {
+        // Its steps are told apart by pauses.
+        runs: Runs::Exclusively,
+        ..alone("deployment/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local())
+    },
     shared("deployment/is_watched", |case| progress::is_watched(case).boxed_local()),
     shared("deployment/is_stuck_and_recovers", |case| progress::is_stuck_and_recovers(case).boxed_local()),
     shared("deployment/may_not_make_a_set", |case| progress::may_not_make_a_set(case).boxed_local()),
@@ -46,12 +50,19 @@ const CONTROLLERS: &str = "deployment,replicaset";
 
 /// A scenario that both managers show, without starting one.
 const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
-    Scenario { name, controllers: CONTROLLERS, subjects: &Subject::ALL, manager: ManagedBy::Suite, run }
+    Scenario {
+        name,
+        controllers: CONTROLLERS,
+        subjects: &Subject::ALL,
+        runs: Runs::OnSharedManager,
+        expected_errors: &[],
+        run,
+    }
 }
 
 /// A scenario that kills or exchanges our manager.
 const fn alone(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
-    Scenario { name, controllers: CONTROLLERS, subjects: &[Subject::Ours], manager: ManagedBy::Scenario, run }
+    Scenario { subjects: &[Subject::Ours], runs: Runs::WithOwnManagers, ..shared(name, run) }
 }
 
 /// A deployment whose pods run as soon as they are there.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::state::State;
 use super::{Objects, condition, deployment, held, image, is_waiting, reports, uids};
 use crate::kubectl::Kubectl;
-use crate::suite::Case;
+use crate::scenario::Case;
 use crate::wait::eventually;
 
 /// The columns that kubectl shows while a deployment rolls move only as the strategy lets them.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Objects, annotation, deployment, image_of, reports, revision, uids};
 use crate::kubectl::{Kubectl, revisions};
-use crate::suite::Case;
+use crate::scenario::Case;
 use crate::wait::eventually;
 
 /// `status`, `history` and `undo`: each rollout is a revision, and going back makes an old one the newest.

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use super::state::State;
 use super::watch::{follow, now};
 use super::{Objects, condition, deployment, held, image, is_ready, is_waiting, reports, revision};
+use crate::scenario::Case;
 use crate::subject::Subject;
-use crate::suite::Case;
 use crate::wait::{PATIENCE, eventually};
 
 /// For how long nothing at rest must be written.

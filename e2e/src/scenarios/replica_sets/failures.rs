@@ -12,7 +12,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{json, to_value};
 
 use super::{Objects, failure_of, replica_set};
-use crate::suite::Case;
+use crate::scenario::Case;
 use crate::wait::{eventually, throughout};
 
 /// A template that names a priority class which does not exist makes no pod.

@@ -6,7 +6,7 @@ use kube::api::{DeleteParams, PropagationPolicy};
 use serde_json::json;
 
 use super::{Objects, controller_of, is_active, names, replica_set};
-use crate::suite::Case;
+use crate::scenario::Case;
 use crate::wait::eventually;
 
 /// Three pods come into being, owned, labelled and reported.

@@ -16,8 +16,8 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
-use crate::suite::{Case, ManagedBy, Scenario};
 use crate::wait::eventually;
 
 pub(super) static SCENARIOS: [Scenario; 16] = [
@@ -35,25 +35,25 @@ pub(super) static SCENARIOS: [Scenario; 16] = [
     shared("replicaset/quota", |case| failures::quota(case).boxed_local()),
     shared("replicaset/min_ready_seconds", |case| readiness::min_ready_seconds(case).boxed_local()),
     shared("replicaset/runs_on_nodes", |case| readiness::runs_on_nodes(case).boxed_local()),
-    Scenario {
-        name: "replicaset/survives_kills",
-        controllers: "replicaset",
-        subjects: &[Subject::Ours],
-        manager: ManagedBy::Scenario,
-        run: |case| restarts::survives_kills(case).boxed_local(),
-    },
-    Scenario {
-        name: "replicaset/takes_over_and_gives_back",
-        controllers: "replicaset",
-        subjects: &[Subject::Ours],
-        manager: ManagedBy::Scenario,
-        run: |case| restarts::takes_over_and_gives_back(case).boxed_local(),
-    },
+    alone("replicaset/survives_kills", |case| restarts::survives_kills(case).boxed_local()),
+    alone("replicaset/takes_over_and_gives_back", |case| restarts::takes_over_and_gives_back(case).boxed_local()),
 ];
 
 /// A scenario that both managers show, without starting one.
 const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
-    Scenario { name, controllers: "replicaset", subjects: &Subject::ALL, manager: ManagedBy::Suite, run }
+    Scenario {
+        name,
+        controllers: "replicaset",
+        subjects: &Subject::ALL,
+        runs: Runs::OnSharedManager,
+        expected_errors: &[],
+        run,
+    }
+}
+
+/// A scenario that kills or exchanges our manager.
+const fn alone(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario { subjects: &[Subject::Ours], runs: Runs::WithOwnManagers, ..shared(name, run) }
 }
 
 /// A replica set whose pods nobody schedules: they stay pending until a scenario says otherwise.

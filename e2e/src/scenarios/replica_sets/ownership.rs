@@ -6,7 +6,7 @@ use kube::api::{DeleteParams, PropagationPolicy};
 use serde_json::json;
 
 use super::{Objects, controller_of, is_controlled_by, names, orphan_of, replica_set};
-use crate::suite::Case;
+use crate::scenario::Case;
 use crate::wait::eventually;
 
 /// A pod that matches and belongs to nobody counts: only the rest is made.

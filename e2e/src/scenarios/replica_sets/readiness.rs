@@ -8,7 +8,7 @@ use kube::api::{WatchEvent, WatchParams};
 use serde_json::json;
 
 use super::{Objects, replica_set};
-use crate::suite::Case;
+use crate::scenario::Case;
 use crate::wait::{eventually, eventually_within};
 
 /// A ready pod becomes available after `minReadySeconds`, without anything else happening, and

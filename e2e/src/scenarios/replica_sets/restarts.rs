@@ -12,8 +12,8 @@ use kube::api::{Api, DeleteParams, ListParams, WatchEvent, WatchParams};
 
 use super::{Objects, is_active, is_controlled_by, names, replica_set};
 use crate::random::Random;
+use crate::scenario::Case;
 use crate::subject::Subject;
-use crate::suite::Case;
 use crate::wait::{eventually, throughout};
 
 const MANY: usize = 200;

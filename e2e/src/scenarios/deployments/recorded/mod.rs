@@ -18,7 +18,7 @@ use super::state::State;
 use super::watch::{follow, now};
 use super::{Objects, held, is_waiting, revision};
 use crate::subject::Subject;
-use crate::suite::Case;
+use crate::scenario::Case;
 use crate::wait::eventually;
 
 const REPLICAS: usize = 4;
