@@ -17,6 +17,7 @@
 
 pub mod bench;
 pub mod binaries;
+mod clock;
 pub mod control_plane;
 mod helpers;
 pub mod interrupt;

@@ -8,6 +8,7 @@ use kube::api::{WatchEvent, WatchParams};
 use serde_json::json;
 
 use super::{Objects, replica_set};
+use crate::clock::now;
 use crate::scenario::Case;
 use crate::wait::{eventually, eventually_within};
 
@@ -76,10 +77,4 @@ pub(super) async fn runs_on_nodes(case: Case) -> Result<()> {
         Ok(())
     })
     .await
-}
-
-/// The wall clock, which the API server stamps conditions with.
-#[expect(clippy::disallowed_methods, reason = "a real API server keeps real time")]
-fn now() -> Timestamp {
-    Timestamp::now()
 }

@@ -2,6 +2,7 @@
 
 mod explained;
 mod script;
+mod times;
 mod track;
 
 use std::cell::RefCell;
@@ -13,12 +14,13 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 
 use self::script::{CHANGES_EACH, SCRIPT};
+use self::times::next_second;
 use self::track::Track;
 use super::state::State;
 use super::watch::{follow, now};
 use super::{Objects, held, is_waiting, revision};
-use crate::subject::Subject;
 use crate::scenario::Case;
+use crate::subject::Subject;
 use crate::wait::eventually;
 
 const REPLICAS: usize = 4;
@@ -48,23 +50,23 @@ pub(super) async fn acts_as_recorded(case: Case) -> Result<()> {
 /// Plays the script under one manager, with pods that run one at a time: so every step is the only one possible.
 async fn play(case: &Case, objects: &Objects, subject: Subject) -> Result<BTreeMap<String, Track>> {
     let mut manager = case.start(subject, &[])?;
-    let heard = RefCell::new(Vec::new());
+    let events_seen = RefCell::new(Vec::new());
     let since = now(&objects.events).await?;
     let hear = |event: &corev1::Event, gone: bool| {
         if !gone {
-            heard.borrow_mut().push(event.clone());
+            events_seen.borrow_mut().push(event.clone());
         }
         Ok(())
     };
     let tracks = tokio::select! {
         broken = follow(&objects.events, since, hear) => broken.and_then(|()| bail!("the watch of events ended")),
-        tracks = perform(objects, &heard) => tracks,
+        tracks = perform(objects, &events_seen) => tracks,
     }?;
     manager.must_run()?;
     Ok(tracks)
 }
 
-async fn perform(objects: &Objects, heard: &RefCell<Vec<corev1::Event>>) -> Result<BTreeMap<String, Track>> {
+async fn perform(objects: &Objects, events_seen: &RefCell<Vec<corev1::Event>>) -> Result<BTreeMap<String, Track>> {
     for (name, _) in &SCRIPT {
         objects.create(held(name, REPLICAS)).await?;
     }
@@ -73,11 +75,12 @@ async fn perform(objects: &Objects, heard: &RefCell<Vec<corev1::Event>>) -> Resu
     }
     let mut tracks = BTreeMap::new();
     let state = State::quiet(objects).await?;
-    let first = std::mem::take(&mut *heard.borrow_mut());
+    next_second(&state).await;
+    let first = std::mem::take(&mut *events_seen.borrow_mut());
     for (name, _) in &SCRIPT {
         let mut track = Track::default();
-        track.hear(state.deployment(name)?, &first);
-        track.see(&state, name, &[])?;
+        track.count(state.deployment(name)?, &first);
+        track.record(&state, name, &[])?;
         tracks.insert((*name).to_owned(), track);
     }
     for round in 0..CHANGES_EACH {
@@ -87,10 +90,11 @@ async fn perform(objects: &Objects, heard: &RefCell<Vec<corev1::Event>>) -> Resu
         }
         for turn in 0.. {
             let state = State::quiet(objects).await?;
-            let events = std::mem::take(&mut *heard.borrow_mut());
+            let events = std::mem::take(&mut *events_seen.borrow_mut());
             for (name, track) in &mut tracks {
-                track.see(&state, name, &events)?;
+                track.record(&state, name, &events)?;
             }
+            next_second(&state).await;
             let mut ran = false;
             for (name, steps) in &SCRIPT {
                 if turn < steps[round].pods
