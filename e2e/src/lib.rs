@@ -25,6 +25,7 @@ mod kubectl;
 pub mod manager;
 pub mod manager_log;
 pub mod nodes;
+mod peer_verified;
 pub mod pki;
 pub mod process;
 pub mod procfs;

@@ -32,6 +32,8 @@ pub struct Scenario {
     pub runs: Runs,
     /// Errors that a manager of ours logs because of what the scenario does. Any other error fails the scenario.
     pub expected_errors: &'static [ExpectedError],
+    /// The file that declares it, by `file!()`.
+    pub source: &'static str,
     /// The scenario itself.
     pub run: fn(Case) -> LocalBoxFuture<'static, Result<()>>,
 }
@@ -194,6 +196,7 @@ mod tests {
             subjects: &Subject::ALL,
             runs: Runs::OnSharedManager,
             expected_errors: &[],
+            source: file!(),
             run: |_| async { Ok(()) }.boxed_local(),
         },
         Scenario {
@@ -202,6 +205,7 @@ mod tests {
             subjects: &[Subject::Ours],
             runs: Runs::WithOwnManagers,
             expected_errors: &[],
+            source: file!(),
             run: |_| async { Ok(()) }.boxed_local(),
         },
     ];

@@ -6,6 +6,8 @@
 //! scenarios that start their own managers: of these a lane runs one at a time, because a manager acts in every
 //! namespace.
 //!
+//! The peer does not run again what it has passed with the same sources: see [`crate::peer_verified`].
+//!
 //! On a sandbox ([`On::Sandbox`]) the same scenarios show that it serves as the real one does; it has collectors of its
 //! own, and `NOT_ON_A_SANDBOX` says what it lacks.
 
@@ -17,6 +19,7 @@ use std::collections::VecDeque;
 use anyhow::Result;
 
 use self::lane::Lane;
+use crate::peer_verified::{self, PeerVerified};
 use crate::scenario::{Runs, Scenario, Selected};
 use crate::subject::Subject;
 
@@ -43,6 +46,15 @@ pub enum On {
     Sandbox,
 }
 
+/// Which of the selected scenarios the peer runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerRuns {
+    /// Those whose sources or pinned versions are not the ones that it has passed.
+    Changed,
+    /// All, and the record is written anew for those that it passes.
+    All,
+}
+
 /// How scenarios are run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
@@ -50,6 +62,8 @@ pub struct Plan {
     pub on: On,
     /// How many control planes there are at most.
     pub jobs: usize,
+    /// Which ones the peer runs.
+    pub peer: PeerRuns,
 }
 
 /// How a run went.
@@ -59,12 +73,15 @@ pub struct Outcome {
     pub passed: usize,
     /// Scenarios that did not, and managers that failed beside them.
     pub failed: usize,
+    /// What the peer has passed.
+    peer_passed: Vec<&'static str>,
 }
 
 impl Outcome {
     fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.peer_passed.extend(other.peer_passed);
     }
 }
 
@@ -75,12 +92,30 @@ impl Outcome {
 /// If a control plane or a helper cannot be started or dies; a scenario that fails is counted, not an error.
 pub async fn run(plan: Plan, selected: &[Selected], report: &dyn Fn(&str)) -> Result<Outcome> {
     let selected = possible(plan.on, selected, report);
+    let mut verified = PeerVerified::read()?;
+    // The record is about the real control plane.
+    let selected = match (plan.on, plan.peer) {
+        (On::ControlPlane, PeerRuns::Changed) => not_verified(&verified, selected, report)?,
+        (On::Sandbox, _) | (On::ControlPlane, PeerRuns::All) => selected,
+    };
     // The peer is needed in any case: it helps.
     Subject::Peer.program()?;
     if plan.on == On::Sandbox || selected.iter().any(|it| it.subject == Subject::Ours) {
         Subject::Ours.program()?;
     }
-    on_lanes(plan, &Work::of(&selected), report).await
+    let outcome = on_lanes(plan, &Work::of(&selected), report).await?;
+    if (plan.on, plan.peer) == (On::ControlPlane, PeerRuns::All) {
+        for it in selected.iter().filter(|it| outcome.peer_passed.contains(&it.scenario.name)) {
+            verified.insert(it.scenario, peer_verified::digest(it.scenario)?);
+        }
+        verified.retain(is_of_the_peer);
+        verified.write()?;
+    }
+    Ok(outcome)
+}
+
+fn is_of_the_peer(name: &str) -> bool {
+    crate::scenarios::all().any(|it| it.name == name && it.subjects.contains(&Subject::Peer))
 }
 
 /// Leaves out what cannot be shown there, and says so.
@@ -96,6 +131,20 @@ fn possible(on: On, selected: &[Selected], report: &dyn Fn(&str)) -> Vec<Selecte
         });
     }
     possible
+}
+
+/// Leaves out what the peer has passed as it is now, and says so.
+fn not_verified(record: &PeerVerified, selected: Vec<Selected>, report: &dyn Fn(&str)) -> Result<Vec<Selected>> {
+    let mut left = Vec::new();
+    for it in selected {
+        let digest = peer_verified::digest(it.scenario)?;
+        if it.subject == Subject::Peer && record.holds(it.scenario, &digest) {
+            report(&format!("verified {} with {digest}", it.name()));
+        } else {
+            left.push(it);
+        }
+    }
+    Ok(left)
 }
 
 /// Scenarios by how they run.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use kcm_e2e::scenario::{Selected, select};
-use kcm_e2e::suite::{self, On, Outcome, Plan};
+use kcm_e2e::suite::{self, On, Outcome, PeerRuns, Plan};
 use kcm_e2e::{interrupt, scenarios};
 
 const USAGE: &str = "\
@@ -15,6 +15,8 @@ usage: cargo xtask e2e [FLAGS] [PART-OF-A-NAME...]
   --list      name the scenarios and run none
   --sandbox   run them on a sandbox instead of a control plane
   --jobs=N    control planes at the same time (default: one for each core, at most 4)
+  --peer      let upstream's manager run again what it has passed, and record what it passes
+              in e2e/peer-verified.tsv
 ";
 
 /// More control planes than these would compete for the disk.
@@ -38,12 +40,13 @@ async fn main() -> ExitCode {
 async fn run() -> Result<Option<Outcome>> {
     let (flags, filters): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|arg| arg.starts_with('-'));
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut plan = Plan { on: On::ControlPlane, jobs: cores.min(MOST_JOBS) };
+    let mut plan = Plan { on: On::ControlPlane, jobs: cores.min(MOST_JOBS), peer: PeerRuns::Changed };
     let mut is_list = false;
     for flag in &flags {
         match flag.split_once('=').unwrap_or((flag, "")) {
             ("--list", "") => is_list = true,
             ("--sandbox", "") => plan.on = On::Sandbox,
+            ("--peer", "") => plan.peer = PeerRuns::All,
             ("--jobs", number) => plan.jobs = number.parse().with_context(|| format!("`{flag}` needs a number"))?,
             _ => bail!("`{flag}` was not expected\n\n{USAGE}"),
         }

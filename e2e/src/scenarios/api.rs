@@ -19,6 +19,7 @@ pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
     subjects: &[Subject::Ours],
     runs: Runs::WithOwnManagers,
     expected_errors: &[],
+    source: file!(),
     run: |case| table(case).boxed_local(),
 }];
 

@@ -36,6 +36,7 @@ const fn alone(name: &'static str, run: fn(Case) -> futures::future::LocalBoxFut
         subjects: &[Subject::Ours],
         runs: Runs::WithOwnManagers,
         expected_errors: &[],
+        source: file!(),
         run,
     }
 }

@@ -31,6 +31,7 @@ const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Res
         subjects: &[Subject::Ours],
         runs: Runs::OnSharedManager,
         expected_errors: &[],
+        source: file!(),
         run,
     }
 }

@@ -17,6 +17,7 @@ pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
     subjects: &[Subject::Ours],
     runs: Runs::WithOwnManagers,
     expected_errors: &[],
+    source: file!(),
     run: |case| is_toured(case).boxed_local(),
 }];
 

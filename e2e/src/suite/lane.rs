@@ -129,10 +129,10 @@ impl<'a> Lane<'a> {
         let log = (*subject == Subject::Ours).then(|| SharedLog::new(manager.log().to_owned()));
         let this = &*self;
         let log = log.as_ref();
-        let runs = scenarios.iter().map(|&it| this.run_in_time(it, log));
-        let results: Vec<bool> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
-        for passed in results {
-            self.count(passed);
+        let runs = scenarios.iter().map(|&it| async move { (it, this.run_in_time(it, log).await) });
+        let results: Vec<(Selected, bool)> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
+        for (it, passed) in results {
+            self.count(it, passed);
         }
         manager.must_run()?;
         // What it logs at its end is read too.
@@ -149,12 +149,15 @@ impl<'a> Lane<'a> {
 
     async fn run_one(&mut self, it: Selected, log: Option<&SharedLog>) {
         let passed = self.run_in_time(it, log).await;
-        self.count(passed);
+        self.count(it, passed);
     }
 
-    fn count(&mut self, passed: bool) {
+    fn count(&mut self, it: Selected, passed: bool) {
         if passed {
             self.outcome.passed += 1;
+            if it.subject == Subject::Peer {
+                self.outcome.peer_passed.push(it.scenario.name);
+            }
         } else {
             self.outcome.failed += 1;
         }

@@ -56,6 +56,7 @@ const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Res
         subjects: &Subject::ALL,
         runs: Runs::OnSharedManager,
         expected_errors: &[],
+        source: file!(),
         run,
     }
 }

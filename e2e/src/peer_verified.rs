@@ -1,0 +1,175 @@
+//! The record of which scenarios upstream's manager has passed, so that they are not run again for nothing.
+//!
+//! A scenario that runs for both subjects shows with the peer that its claim is right. That can change only with the
+//! scenario, with what it uses of the suite, and with the pinned versions of the control plane: `peer-verified.tsv`
+//! holds for each scenario a digest of these files as they were when the peer passed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use aws_lc_rs::digest;
+
+use crate::scenario::Scenario;
+
+/// What every scenario uses of the suite, and the pinned versions.
+const USED_BY_ALL: [&str; 8] = [
+    "control-plane/etcd/go.mod",
+    "control-plane/kubernetes/go.mod",
+    "control-plane/kwok/go.mod",
+    "src/control_plane.rs",
+    "src/kubectl.rs",
+    "src/manager.rs",
+    "src/nodes.rs",
+    "src/wait.rs",
+];
+
+const HEADER: &str = "# Scenarios that upstream's manager has passed, with a digest of their sources and of the pinned \
+                      versions.\n# `cargo xtask e2e --peer` writes this file.\n";
+
+/// Digests by scenario.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PeerVerified(BTreeMap<String, String>);
+
+impl PeerVerified {
+    /// Reads the record; it is empty where there is none.
+    pub(crate) fn read() -> Result<Self> {
+        let path = record();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&text).with_context(|| format!("cannot read {}", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let rows = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+        let rows = rows.map(|line| {
+            let (name, digest) = line.split_once('\t').with_context(|| format!("no tab in the row `{line}`"))?;
+            Ok((name.to_owned(), digest.to_owned()))
+        });
+        Ok(Self(rows.collect::<Result<_>>()?))
+    }
+
+    /// Whether the peer has passed the scenario with this digest.
+    pub(crate) fn holds(&self, scenario: &Scenario, digest: &str) -> bool {
+        self.0.get(scenario.name).is_some_and(|verified| verified == digest)
+    }
+
+    /// Records that the peer has passed the scenario with this digest.
+    pub(crate) fn insert(&mut self, scenario: &Scenario, digest: String) {
+        self.0.insert(scenario.name.to_owned(), digest);
+    }
+
+    /// Leaves out what is no longer a scenario of the peer.
+    pub(crate) fn retain(&mut self, is_scenario: impl Fn(&str) -> bool) {
+        self.0.retain(|name, _| is_scenario(name));
+    }
+
+    pub(crate) fn write(&self) -> Result<()> {
+        let path = record();
+        std::fs::write(&path, self.print()).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn print(&self) -> String {
+        let rows = self.0.iter().map(|(name, digest)| format!("{name}\t{digest}\n"));
+        HEADER.to_owned() + &rows.collect::<String>()
+    }
+}
+
+fn record() -> PathBuf {
+    manifest().join("peer-verified.tsv")
+}
+
+fn manifest() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The digest of a scenario's sources and of what it uses.
+pub(crate) fn digest(scenario: &Scenario) -> Result<String> {
+    let mut files: Vec<PathBuf> = USED_BY_ALL.iter().map(PathBuf::from).collect();
+    files.extend(sources(scenario.source)?);
+    files.sort_unstable();
+    let mut hash = digest::Context::new(&digest::SHA256);
+    for file in &files {
+        let text = std::fs::read(manifest().join(file)).with_context(|| format!("cannot read {}", file.display()))?;
+        // Names and lengths tell where a file ends.
+        hash.update(format!("{} {}\n", file.display(), text.len()).as_bytes());
+        hash.update(&text);
+    }
+    let mut printed = String::new();
+    for byte in &hash.finish().as_ref()[..8] {
+        write!(printed, "{byte:02x}").context("a string takes everything")?;
+    }
+    Ok(printed)
+}
+
+/// The files of a scenario: the one that declares it, or the whole folder whose `mod.rs` does.
+fn sources(declared_in: &str) -> Result<Vec<PathBuf>> {
+    let (_, within) = declared_in.rsplit_once("src/").with_context(|| format!("{declared_in} is not in src/"))?;
+    let file = Path::new("src").join(within);
+    let mut found = Vec::new();
+    match file.parent() {
+        Some(folder) if file.ends_with("mod.rs") => gather(folder, &mut found)?,
+        _ => found.push(file),
+    }
+    Ok(found)
+}
+
+fn gather(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let within = manifest().join(folder);
+    for entry in std::fs::read_dir(&within).with_context(|| format!("cannot read {}", within.display()))? {
+        let entry = entry.with_context(|| format!("cannot read {}", within.display()))?;
+        let path = folder.join(entry.file_name());
+        if entry.path().is_dir() {
+            gather(&path, found)?;
+        } else {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{PeerVerified, digest, sources};
+    use crate::scenarios;
+    use crate::subject::Subject;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let all: Vec<_> = scenarios::all().take(2).collect();
+        let mut record = PeerVerified::default();
+        record.insert(all[0], "01".to_owned());
+        record.insert(all[1], "02".to_owned());
+        let read = PeerVerified::parse(&record.print()).expect("the record is sound");
+        assert_eq!(read, record);
+        assert!(read.holds(all[0], "01") && !read.holds(all[0], "02"));
+        assert!(PeerVerified::parse("no tab\n").is_err());
+    }
+
+    #[test]
+    fn the_committed_record_names_scenarios_of_the_peer_only() {
+        let mut record = PeerVerified::read().expect("the committed record is sound");
+        let before = record.clone();
+        record.retain(|name| scenarios::all().any(|it| it.name == name && it.subjects.contains(&Subject::Peer)));
+        assert_eq!(record, before);
+    }
+
+    #[test]
+    fn a_folder_of_scenarios_is_digested_as_a_whole_and_apart_from_others() {
+        let of = |name: &str| scenarios::all().find(|it| it.name == name).expect("it is a scenario");
+        let files = sources(of("deployment/is_watched").source).expect("its sources are there");
+        for file in ["src/scenarios/deployments/mod.rs", "src/scenarios/deployments/recorded/script.rs"] {
+            assert!(files.iter().any(|it| it == Path::new(file)), "{files:?}");
+        }
+        let [one, same, other] = ["deployment/is_watched", "deployment/is_edited", "replicaset/creates"]
+            .map(|name| digest(of(name)).expect("its sources are there"));
+        assert_eq!(one, same);
+        assert_ne!(one, other);
+        assert_eq!(one.len(), 16);
+    }
+}
