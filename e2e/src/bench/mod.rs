@@ -1,19 +1,19 @@
 //! Ours beside upstream's: memory, CPU, time and requests, scenario by scenario.
 //!
 //! Each run of each scenario has a control plane of its own, with nodes on which pods run, and one manager; the
-//! managers take turns, so that what the machine does meanwhile hits both. `bed` measures, `workload` makes the work,
-//! `scenarios` says what is played, `telling` reads what a manager says of itself, `micro` what criterion measured of
+//! managers take turns, so that what the machine does meanwhile hits both. `testbed` measures, `workload` makes the work,
+//! `scenarios` says what is played, `self_metrics` reads what a manager says of itself, `micro` what criterion measured of
 //! one step, `bars` what must be reached, `report` and `chart` make the page.
 
 mod bars;
-mod bed;
 mod chart;
-mod cutter;
 mod figures;
+mod flaky_proxy;
 mod micro;
 mod report;
 mod scenarios;
-mod telling;
+mod self_metrics;
+mod testbed;
 mod workload;
 
 use std::path::Path;
@@ -28,10 +28,10 @@ pub use scenarios::{SCENARIOS, Scenario, Size};
 use crate::binaries;
 use crate::scenario::LIMITS;
 use crate::subject::Subject;
-#[cfg(test)]
-pub(crate) use bed::HELPERS;
-use bed::{Bed, Setup};
 use micro::Micro;
+#[cfg(test)]
+pub(crate) use testbed::HELPERS;
+use testbed::{Bed, Setup};
 
 /// What to measure.
 #[derive(Debug, Clone)]

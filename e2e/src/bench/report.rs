@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::bars::{BARS, Bar, Limit};
-use super::bed::as_f64;
 use super::chart;
 use super::figures::{Figure, Phase, Spread};
 use super::micro::{self, Micro};
 use super::scenarios::SCENARIOS;
+use super::testbed::as_f64;
 use crate::subject::Subject;
 
 /// Every run of every manager, as it is kept in a file.

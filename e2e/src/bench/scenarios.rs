@@ -6,7 +6,7 @@ use anyhow::Result;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 
-use super::bed::Bed;
+use super::testbed::Bed;
 use super::workload::Fleet;
 
 /// How much is played.

@@ -7,9 +7,9 @@ use anyhow::{Context, Result, ensure};
 use tokio::process::Command;
 use tokio::time::Instant;
 
-use super::cutter::Cutter;
 use super::figures::{Figure, Phase};
-use super::telling::{self, Page};
+use super::flaky_proxy::Cutter;
+use super::self_metrics::{self, Page};
 use super::workload::Workload;
 use crate::control_plane::{ControlPlane, Options, free_ports};
 use crate::manager::Manager;
@@ -136,7 +136,9 @@ impl Bed {
             figures.insert(Figure::Received, as_f64(received));
         }
         let log = self.manager.printed()?;
-        figures.extend(log.get(logged..).and_then(telling::caches_full_in_log).map(|full| (Figure::CachesFull, full)));
+        figures.extend(
+            log.get(logged..).and_then(self_metrics::caches_full_in_log).map(|full| (Figure::CachesFull, full)),
+        );
         self.add_heap(&mut figures).await?;
         self.phases.push(Phase { name: name.to_owned(), figures, requests: BTreeMap::new() });
         Ok(())
@@ -165,8 +167,8 @@ impl Bed {
     /// Asks for the allocator's view, once everything else is measured: the answer costs something itself.
     async fn add_heap(&self, figures: &mut BTreeMap<Figure, f64>) -> Result<()> {
         let heap = match &self.page {
-            None => telling::heap_of(&self.manager).await,
-            Some(page) => telling::heap_in_metrics(&page.read().await?),
+            None => self_metrics::heap_of(&self.manager).await,
+            Some(page) => self_metrics::heap_in_metrics(&page.read().await?),
         };
         if let Some(heap) = heap {
             figures.extend([(Figure::Live, heap.live), (Figure::Held, heap.held)]);
@@ -177,7 +179,7 @@ impl Bed {
     /// The longest that a key waited; ends ours, which tells it then.
     async fn longest_wait(&mut self) -> Result<Option<f64>> {
         if let Some(page) = &self.page {
-            return Ok(telling::longest_wait_in_metrics(&page.read().await?));
+            return Ok(self_metrics::longest_wait_in_metrics(&page.read().await?));
         }
         self.manager.terminate()?;
         eventually_within("the manager to end", END, async || {
@@ -185,7 +187,9 @@ impl Bed {
             Ok(())
         })
         .await?;
-        telling::longest_wait_in_log(&self.manager.printed()?).context("the manager's log tells no waits").map(Some)
+        self_metrics::longest_wait_in_log(&self.manager.printed()?)
+            .context("the manager's log tells no waits")
+            .map(Some)
     }
 
     /// The phases, once everything still runs.
