@@ -13,6 +13,7 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::binaries;
+use crate::manager_log::ExpectedError;
 use crate::pki::Pki;
 use crate::process::Process;
 use crate::requests::Requests;
@@ -24,8 +25,20 @@ pub(super) static SCENARIOS: [Scenario; 5] = [
     alone("hello/labels_namespaces", |case| labels_namespaces(case).boxed_local()),
     alone("hello/beside_builtin", |case| beside_builtin(case).boxed_local()),
     alone("host/waits_for_rights", |case| waits_for_rights(case).boxed_local()),
-    alone("host/wrong_authority", |case| wrong_authority(case).boxed_local()),
-    alone("host/unknown_credentials", |case| unknown_credentials(case).boxed_local()),
+    Scenario {
+        expected_errors: &[ExpectedError {
+            message: "is not signed by a trusted authority",
+            reason: "the kubeconfig names the CA of another cluster",
+        }],
+        ..alone("host/wrong_authority", |case| wrong_authority(case).boxed_local())
+    },
+    Scenario {
+        expected_errors: &[ExpectedError {
+            message: "does not know our credentials (401)",
+            reason: "the client certificate is of another cluster",
+        }],
+        ..alone("host/unknown_credentials", |case| unknown_credentials(case).boxed_local())
+    },
 ];
 
 /// A scenario about our own program.
