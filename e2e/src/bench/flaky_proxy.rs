@@ -12,12 +12,12 @@ use tokio::task::JoinSet;
 use crate::control_plane::ControlPlane;
 
 /// Passes bytes on, and drops all connections so often; ends when dropped.
-pub(super) struct Cutter {
+pub(super) struct FlakyProxy {
     kubeconfig: PathBuf,
     _tasks: JoinSet<()>,
 }
 
-impl Cutter {
+impl FlakyProxy {
     pub(super) async fn start(plane: &ControlPlane, every: Duration) -> Result<Self> {
         let text = std::fs::read_to_string(plane.kubeconfig()).context("cannot read the kubeconfig")?;
         let mut config: serde_json::Value = serde_json::from_str(&text).context("the kubeconfig is not JSON")?;

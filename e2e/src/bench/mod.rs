@@ -31,7 +31,7 @@ use crate::subject::Subject;
 use micro::Micro;
 #[cfg(test)]
 pub(crate) use testbed::HELPERS;
-use testbed::{Bed, Setup};
+use testbed::{Testbed, Setup};
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -109,18 +109,18 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
                     subject,
                     controllers: plan.controllers.clone(),
                     collector: scenario.collector,
-                    cut_every: scenario.cut_every,
+                    break_every: scenario.break_every,
                     rest: Duration::from_secs(match plan.size {
                         Size::Quick => 3,
                         Size::Full => 10,
                     }),
                 };
-                let mut bed = Bed::start(setup).await?;
-                if let Err(error) = (scenario.play)(&mut bed, plan.size).await {
-                    let logs = bed.keep_logs();
+                let mut testbed = Testbed::start(setup).await?;
+                if let Err(error) = (scenario.play)(&mut testbed, plan.size).await {
+                    let logs = testbed.keep_logs();
                     return Err(error).with_context(|| format!("{} of {subject} (logs: {logs})", scenario.name));
                 }
-                record.add(scenario.name, measured, subject, bed.finish().await?);
+                record.add(scenario.name, measured, subject, testbed.finish().await?);
             }
         }
     }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 
-use super::testbed::Bed;
+use super::testbed::Testbed;
 use super::workload::Fleet;
 
 /// How much is played.
@@ -36,29 +36,29 @@ pub struct Scenario {
     /// Part of a quick run.
     pub quick: bool,
     pub(super) collector: bool,
-    pub(super) cut_every: Option<Duration>,
-    pub(super) play: for<'a> fn(&'a mut Bed, Size) -> LocalBoxFuture<'a, Result<()>>,
+    pub(super) break_every: Option<Duration>,
+    pub(super) play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
 }
 
 const fn scenario(
     name: &'static str,
     about: &'static str,
-    play: for<'a> fn(&'a mut Bed, Size) -> LocalBoxFuture<'a, Result<()>>,
+    play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
 ) -> Scenario {
-    Scenario { name, about, quick: false, collector: false, cut_every: None, play }
+    Scenario { name, about, quick: false, collector: false, break_every: None, play }
 }
 
 /// Every scenario, in the order of the report.
 pub static SCENARIOS: [Scenario; 10] = [
     Scenario {
         quick: true,
-        ..scenario("idle", "nothing to do for a minute", |bed, size| idle(bed, size).boxed_local())
+        ..scenario("idle", "nothing to do for a minute", |testbed, size| idle(testbed, size).boxed_local())
     },
     Scenario {
         quick: true,
         collector: true,
-        ..scenario("replica-sets", "100 replica sets of 50 pods, made and deleted", |bed, size| {
-            replica_sets(bed, size).boxed_local()
+        ..scenario("replica-sets", "100 replica sets of 50 pods, made and deleted", |testbed, size| {
+            replica_sets(testbed, size).boxed_local()
         })
     },
     Scenario {
@@ -66,95 +66,95 @@ pub static SCENARIOS: [Scenario; 10] = [
         ..scenario(
             "deployments",
             "100 deployments of 50 pods: available, all rolled, a minute of rest, scaled to one and back, restarted",
-            |bed, size| deployments(bed, size).boxed_local(),
+            |testbed, size| deployments(testbed, size).boxed_local(),
         )
     },
-    scenario("restart", "started again with 5,000 pods, then with 20,000", |bed, size| {
-        restart(bed, size).boxed_local()
+    scenario("restart", "started again with 5,000 pods, then with 20,000", |testbed, size| {
+        restart(testbed, size).boxed_local()
     }),
-    scenario("rest", "20,000 pods at rest, then 50,000", |bed, size| rest(bed, size).boxed_local()),
-    scenario("churn", "ten changes a second for five minutes", |bed, size| churn(bed, size).boxed_local()),
-    scenario("one-namespace", "2,000 deployments of one pod in one namespace", |bed, size| {
-        many(bed, size, 1).boxed_local()
+    scenario("rest", "20,000 pods at rest, then 50,000", |testbed, size| rest(testbed, size).boxed_local()),
+    scenario("churn", "ten changes a second for five minutes", |testbed, size| churn(testbed, size).boxed_local()),
+    scenario("one-namespace", "2,000 deployments of one pod in one namespace", |testbed, size| {
+        many(testbed, size, 1).boxed_local()
     }),
-    scenario("200-namespaces", "2,000 deployments of one pod in 200 namespaces", |bed, size| {
-        many(bed, size, 200).boxed_local()
+    scenario("200-namespaces", "2,000 deployments of one pod in 200 namespaces", |testbed, size| {
+        many(testbed, size, 200).boxed_local()
     }),
-    scenario("large", "one deployment of 5,000 pods: available, rolled", |bed, size| large(bed, size).boxed_local()),
+    scenario("large", "one deployment of 5,000 pods: available, rolled", |testbed, size| large(testbed, size).boxed_local()),
     Scenario {
-        cut_every: Some(Duration::from_secs(5)),
-        ..scenario("cut", "a rollout of 1,000 pods while all connections break every five seconds", |bed, size| {
-            cut(bed, size).boxed_local()
+        break_every: Some(Duration::from_secs(5)),
+        ..scenario("cut", "a rollout of 1,000 pods while all connections break every five seconds", |testbed, size| {
+            cut(testbed, size).boxed_local()
         })
     },
 ];
 
-async fn idle(bed: &mut Bed, size: Size) -> Result<()> {
+async fn idle(testbed: &mut Testbed, size: Size) -> Result<()> {
     let time = Duration::from_secs(size.pick(10, 60));
-    bed.phase("idle", async |_| {
+    testbed.phase("idle", async |_| {
         tokio::time::sleep(time).await;
         Ok(())
     })
     .await
 }
 
-async fn replica_sets(bed: &mut Bed, size: Size) -> Result<()> {
+async fn replica_sets(testbed: &mut Testbed, size: Size) -> Result<()> {
     let sets = size.pick(20, 100);
-    bed.phase("made", async |it| it.make_replica_sets(0..sets, 50).await).await?;
-    bed.phase("deleted", async |it| it.delete_replica_sets().await).await
+    testbed.phase("made", async |it| it.make_replica_sets(0..sets, 50).await).await?;
+    testbed.phase("deleted", async |it| it.delete_replica_sets().await).await
 }
 
-async fn deployments(bed: &mut Bed, size: Size) -> Result<()> {
+async fn deployments(testbed: &mut Testbed, size: Size) -> Result<()> {
     let fleet = Fleet { deployments: size.pick(10, 100), pods: 50, namespaces: 1 };
-    bed.phase("available", async |it| it.make_deployments(fleet).await).await?;
-    bed.phase("rolled", async |it| it.roll(fleet, "example/main:2").await).await?;
-    bed.phase("rested", async |_| {
+    testbed.phase("available", async |it| it.make_deployments(fleet).await).await?;
+    testbed.phase("rolled", async |it| it.roll(fleet, "example/main:2").await).await?;
+    testbed.phase("rested", async |_| {
         tokio::time::sleep(Duration::from_secs(size.pick(5, 60))).await;
         Ok(())
     })
     .await?;
-    bed.phase("scaled to one", async |it| it.scale(fleet, 1).await).await?;
-    bed.phase("scaled back", async |it| it.scale(fleet, 50).await).await?;
-    bed.restart("restarted").await
+    testbed.phase("scaled to one", async |it| it.scale(fleet, 1).await).await?;
+    testbed.phase("scaled back", async |it| it.scale(fleet, 50).await).await?;
+    testbed.restart("restarted").await
 }
 
-async fn restart(bed: &mut Bed, size: Size) -> Result<()> {
+async fn restart(testbed: &mut Testbed, size: Size) -> Result<()> {
     let (few, many) = size.pick((10, 40), (100, 400));
-    bed.phase("5,000 pods made", async |it| it.make_replica_sets(0..few, 50).await).await?;
-    bed.restart("with 5,000 pods").await?;
-    bed.phase("20,000 pods made", async |it| it.make_replica_sets(few..many, 50).await).await?;
-    bed.restart("with 20,000 pods").await?;
-    bed.per_pod(("with 5,000 pods", "with 20,000 pods"), size.pick(1500, 15_000));
+    testbed.phase("5,000 pods made", async |it| it.make_replica_sets(0..few, 50).await).await?;
+    testbed.restart("with 5,000 pods").await?;
+    testbed.phase("20,000 pods made", async |it| it.make_replica_sets(few..many, 50).await).await?;
+    testbed.restart("with 20,000 pods").await?;
+    testbed.per_pod(("with 5,000 pods", "with 20,000 pods"), size.pick(1500, 15_000));
     Ok(())
 }
 
-async fn rest(bed: &mut Bed, size: Size) -> Result<()> {
+async fn rest(testbed: &mut Testbed, size: Size) -> Result<()> {
     let (few, many) = size.pick((40, 100), (400, 1000));
-    bed.phase("20,000 pods", async |it| it.make_replica_sets(0..few, 50).await).await?;
-    bed.phase("50,000 pods", async |it| it.make_replica_sets(few..many, 50).await).await
+    testbed.phase("20,000 pods", async |it| it.make_replica_sets(0..few, 50).await).await?;
+    testbed.phase("50,000 pods", async |it| it.make_replica_sets(few..many, 50).await).await
 }
 
-async fn churn(bed: &mut Bed, size: Size) -> Result<()> {
+async fn churn(testbed: &mut Testbed, size: Size) -> Result<()> {
     let fleet = Fleet { deployments: 100, pods: 5, namespaces: 1 };
-    bed.phase("available", async |it| it.make_deployments(fleet).await).await?;
+    testbed.phase("available", async |it| it.make_deployments(fleet).await).await?;
     let changes = size.pick(100, 3000);
-    bed.phase("churned", async |it| it.churn(fleet, Duration::from_millis(100), changes).await).await
+    testbed.phase("churned", async |it| it.churn(fleet, Duration::from_millis(100), changes).await).await
 }
 
-async fn many(bed: &mut Bed, size: Size, namespaces: usize) -> Result<()> {
+async fn many(testbed: &mut Testbed, size: Size, namespaces: usize) -> Result<()> {
     let fleet = Fleet { deployments: size.pick(200, 2000), pods: 1, namespaces };
-    bed.phase("available", async |it| it.make_deployments(fleet).await).await?;
-    bed.phase("rolled", async |it| it.roll(fleet, "example/main:2").await).await
+    testbed.phase("available", async |it| it.make_deployments(fleet).await).await?;
+    testbed.phase("rolled", async |it| it.roll(fleet, "example/main:2").await).await
 }
 
-async fn large(bed: &mut Bed, size: Size) -> Result<()> {
+async fn large(testbed: &mut Testbed, size: Size) -> Result<()> {
     let fleet = Fleet { deployments: 1, pods: size.pick(500, 5000), namespaces: 1 };
-    bed.phase("available", async |it| it.make_deployments(fleet).await).await?;
-    bed.phase("rolled", async |it| it.roll(fleet, "example/main:2").await).await
+    testbed.phase("available", async |it| it.make_deployments(fleet).await).await?;
+    testbed.phase("rolled", async |it| it.roll(fleet, "example/main:2").await).await
 }
 
-async fn cut(bed: &mut Bed, size: Size) -> Result<()> {
+async fn cut(testbed: &mut Testbed, size: Size) -> Result<()> {
     let fleet = Fleet { deployments: size.pick(5, 20), pods: 50, namespaces: 1 };
-    bed.phase("available", async |it| it.make_deployments(fleet).await).await?;
-    bed.phase("rolled", async |it| it.roll(fleet, "example/main:2").await).await
+    testbed.phase("available", async |it| it.make_deployments(fleet).await).await?;
+    testbed.phase("rolled", async |it| it.roll(fleet, "example/main:2").await).await
 }

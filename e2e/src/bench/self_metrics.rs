@@ -22,12 +22,12 @@ pub(super) struct Heap {
 
 /// The peer's page of metrics.
 #[derive(Clone)]
-pub(super) struct Page {
+pub(super) struct PeerMetrics {
     client: Client,
     port: u16,
 }
 
-impl Page {
+impl PeerMetrics {
     /// The page that a peer serves which was started with [`Self::args`].
     pub(super) fn at(port: u16) -> Result<Self> {
         let url = format!("https://127.0.0.1:{port}").parse().context("the address of the peer is none")?;

@@ -8,8 +8,8 @@ use tokio::process::Command;
 use tokio::time::Instant;
 
 use super::figures::{Figure, Phase};
-use super::flaky_proxy::Cutter;
-use super::self_metrics::{self, Page};
+use super::flaky_proxy::FlakyProxy;
+use super::self_metrics::{self, PeerMetrics};
 use super::workload::Workload;
 use crate::control_plane::{ControlPlane, Options, free_ports};
 use crate::manager::Manager;
@@ -36,46 +36,46 @@ pub(super) struct Setup {
     /// Run upstream's garbage collector beside the manager: what is deleted takes its dependents along.
     pub(super) collector: bool,
     /// Break the manager's connections so often.
-    pub(super) cut_every: Option<Duration>,
+    pub(super) break_every: Option<Duration>,
     /// Memory is read once nothing was done for so long: a garbage collector has had its turn.
     pub(super) rest: Duration,
 }
 
 /// A manager on a control plane of its own.
-pub(super) struct Bed {
+pub(super) struct Testbed {
     // Dropped in this order: whoever uses the API server goes before it.
     manager: Manager,
     collector: Option<Manager>,
-    cutter: Option<Cutter>,
+    proxy: Option<FlakyProxy>,
     /// Where the peer tells of itself.
-    page: Option<Page>,
+    page: Option<PeerMetrics>,
     plane: ControlPlane,
     setup: Setup,
     phases: Vec<Phase>,
 }
 
-impl Bed {
+impl Testbed {
     /// Starts it all, and waits until the manager works and rests again.
     pub(super) async fn start(setup: Setup) -> Result<Self> {
         let plane = ControlPlane::start(Options { scheduler: true, kwok: true, ..Options::default() }).await?;
         nodes::create(&plane.client(), "node", NODES).await?;
         let collector = if setup.collector { Some(helpers::start(&plane, &HELPERS)?) } else { None };
-        let cutter = match setup.cut_every {
-            Some(every) => Some(Cutter::start(&plane, every).await?),
+        let proxy = match setup.break_every {
+            Some(every) => Some(FlakyProxy::start(&plane, every).await?),
             None => None,
         };
         let page = match setup.subject {
             Subject::Ours => None,
             Subject::Peer => {
                 let [port] = free_ports()?;
-                Some(Page::at(port)?)
+                Some(PeerMetrics::at(port)?)
             }
         };
-        let manager = start_manager(&setup, &plane, cutter.as_ref(), page.as_ref())?;
-        let mut bed = Self { manager, collector, cutter, page, plane, setup, phases: Vec::new() };
-        bed.probe("started").await?;
-        bed.rest().await?;
-        Ok(bed)
+        let manager = start_manager(&setup, &plane, proxy.as_ref(), page.as_ref())?;
+        let mut testbed = Self { manager, collector, proxy, page, plane, setup, phases: Vec::new() };
+        testbed.probe("started").await?;
+        testbed.rest().await?;
+        Ok(testbed)
     }
 
     /// Does `work` and measures what it costs until the manager is at rest again.
@@ -100,7 +100,7 @@ impl Bed {
             (Figure::ServerCpu, server_cpu.as_secs_f64()),
         ]);
         // A cut connection takes its count along.
-        if let (Some(before), Some(after), None) = (received, self.received().await, &self.cutter) {
+        if let (Some(before), Some(after), None) = (received, self.received().await, &self.proxy) {
             figures.insert(Figure::Received, as_f64(after.saturating_sub(before)));
         }
         let changes = requests.changes();
@@ -120,7 +120,7 @@ impl Bed {
         let server_cpu = self.plane.api_server_cpu()?;
         let probe = self.workload().begin_probe(name).await?;
         let start = Instant::now();
-        self.manager = start_manager(&self.setup, &self.plane, self.cutter.as_ref(), self.page.as_ref())?;
+        self.manager = start_manager(&self.setup, &self.plane, self.proxy.as_ref(), self.page.as_ref())?;
         self.workload().end_probe(&probe).await?;
         let wall = start.elapsed();
         let resident = self.rest().await?;
@@ -132,7 +132,7 @@ impl Bed {
             (Figure::Peak, as_f64(self.manager.peak_bytes()?)),
             (Figure::ServerCpu, server_cpu.as_secs_f64()),
         ]);
-        if let (Some(received), None) = (self.received().await, &self.cutter) {
+        if let (Some(received), None) = (self.received().await, &self.proxy) {
             figures.insert(Figure::Received, as_f64(received));
         }
         let log = self.manager.printed()?;
@@ -244,12 +244,12 @@ impl Bed {
     }
 }
 
-fn start_manager(setup: &Setup, plane: &ControlPlane, cutter: Option<&Cutter>, page: Option<&Page>) -> Result<Manager> {
+fn start_manager(setup: &Setup, plane: &ControlPlane, proxy: Option<&FlakyProxy>, page: Option<&PeerMetrics>) -> Result<Manager> {
     let controllers = format!("--controllers={}", setup.controllers);
     let mut args: Vec<String> = [controllers.as_str()].iter().chain(&LIMITS).map(|&arg| arg.to_owned()).collect();
     // The last of two flags counts.
-    args.extend(cutter.map(|cutter| format!("--kubeconfig={}", cutter.kubeconfig().display())));
-    args.extend(page.into_iter().flat_map(Page::args));
+    args.extend(proxy.map(|proxy| format!("--kubeconfig={}", proxy.kubeconfig().display())));
+    args.extend(page.into_iter().flat_map(PeerMetrics::args));
     if setup.subject == Subject::Ours {
         args.push("--leader-elect=false".to_owned());
     }
