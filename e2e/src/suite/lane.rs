@@ -213,7 +213,7 @@ impl SharedLog {
         Ok(found)
     }
 
-    /// What no scenario was told of: what names none of them, or was logged after its end.
+    /// The findings that failed no scenario: they name none, or were logged after its end.
     fn unread(&self, scenarios: &[Selected]) -> Result<Vec<Finding>> {
         let log = read(&self.path)?;
         let is_expected = |finding: &Finding| {

@@ -8,8 +8,8 @@
 //!
 //! The peer does not run again what it has passed with the same sources: see [`crate::peer_verified`].
 //!
-//! On a sandbox ([`On::Sandbox`]) the same scenarios show that it serves as the real one does; it has collectors of its
-//! own, and `NOT_ON_A_SANDBOX` says what it lacks.
+//! On a sandbox ([`On::Sandbox`]) the same scenarios show that it serves as the real one does. It collects garbage
+//! itself; `NOT_ON_A_SANDBOX` lists what it lacks.
 
 mod lane;
 
@@ -33,8 +33,8 @@ const NOT_ON_A_SANDBOX: [(&str, &str); 6] = [
     ("host/", "about the host and its users, not about an API"),
     ("hello/labels_namespaces", "counts requests by the API server's metrics"),
     ("replicaset/quota", "quotas are stored and not enforced"),
-    ("deployment/may_not_make_a_set", "everybody may do everything"),
-    ("deployment/may_not_make_a_pod", "everybody may do everything"),
+    ("deployment/may_not_make_a_set", "every user may do everything"),
+    ("deployment/may_not_make_a_pod", "every user may do everything"),
 ];
 
 /// What the scenarios run on.
