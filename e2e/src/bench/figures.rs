@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(super) enum Figure {
     /// From the first request to what is waited for, in seconds.
     Wall,
-    /// From the first line of the manager's log to the one that says that the last of its caches is full, in seconds.
+    /// From the first line of the manager's log to the one of the last cache that is synced, in seconds.
     CachesFull,
     /// CPU of the manager until it is at rest again, in seconds.
     Cpu,
@@ -22,12 +22,12 @@ pub(super) enum Figure {
     Received,
     /// CPU of the API server, in seconds.
     ServerCpu,
-    /// Accepted writes to pods, replica sets and deployments, each a change that the manager hears of, for each second
+    /// Accepted writes to pods, replica sets and deployments, each a change that the manager watches, for each second
     /// of its CPU.
     ChangesPerCpu,
     /// The longest that a key has waited for a worker since the manager was started, in seconds.
     ///
-    /// Of the peer the bound of a bucket, a power of ten: it tells no more.
+    /// Of the peer the bound of a bucket, a power of ten: its histogram has no more.
     LongestWait,
     /// Bytes that the manager has allocated and not freed yet, by its allocator.
     Live,

@@ -1,4 +1,4 @@
-//! A way to the API server that breaks every few seconds.
+//! A proxy in front of the API server that breaks all connections every few seconds.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::control_plane::ControlPlane;
 
-/// Passes bytes on, and drops all connections so often; ends when dropped.
+/// Passes bytes on, and drops all connections at an interval; ends when dropped.
 pub(super) struct FlakyProxy {
     kubeconfig: PathBuf,
     _tasks: JoinSet<()>,
@@ -26,7 +26,7 @@ impl FlakyProxy {
         let address: SocketAddr = address.parse().context("the server's address is none")?;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on a free port")?;
         *server = format!("https://{}", listener.local_addr()?).into();
-        let kubeconfig = plane.logs().join("cut.kubeconfig");
+        let kubeconfig = plane.logs().join("flaky-proxy.kubeconfig");
         std::fs::write(&kubeconfig, config.to_string()).context("cannot write a kubeconfig")?;
         let mut tasks = JoinSet::new();
         tasks.spawn(pass(listener, address, every));
@@ -40,13 +40,13 @@ impl FlakyProxy {
 
 async fn pass(listener: TcpListener, server: SocketAddr, every: Duration) {
     let mut connections = JoinSet::new();
-    let mut scissors = tokio::time::interval(every);
+    let mut breaks = tokio::time::interval(every);
     loop {
         tokio::select! {
-            _ = scissors.tick() => connections.abort_all(),
+            _ = breaks.tick() => connections.abort_all(),
             accepted = listener.accept() => if let Ok((mut client, _)) = accepted {
                 connections.spawn(async move {
-                    // Who cannot be connected, or breaks off, is cut a little earlier.
+                    // A connection that fails by itself is one that was dropped earlier.
                     if let Ok(mut server) = TcpStream::connect(server).await {
                         drop(copy_bidirectional(&mut client, &mut server).await);
                     }

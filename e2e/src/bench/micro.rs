@@ -37,7 +37,7 @@ impl Micro {
     pub(super) fn table(&self) -> String {
         let mut text = String::new();
         for (name, median) in &self.medians {
-            writeln!(text, "  {name:<80}{:>12}", time(*median)).expect("a string takes everything");
+            writeln!(text, "  {name:<80}{:>12}", time(*median)).expect("writing to a string cannot fail");
         }
         text
     }
@@ -51,7 +51,7 @@ impl Micro {
             self.measured
         );
         for (name, median) in &self.medians {
-            writeln!(text, "| {name} | {} |", time(*median)).expect("a string takes everything");
+            writeln!(text, "| {name} | {} |", time(*median)).expect("writing to a string cannot fail");
         }
         text
     }
@@ -90,7 +90,7 @@ fn collect(folder: &Path, medians: &mut BTreeMap<String, f64>) -> Result<()> {
 fn figure(folder: &Path) -> Result<(String, f64)> {
     let read = |file: &str| -> Result<Value> { Ok(serde_json::from_slice(&fs::read(folder.join(file))?)?) };
     let benchmark = read("benchmark.json")?;
-    let name = benchmark["full_id"].as_str().context("`full_id` must be a text")?.to_owned();
+    let name = benchmark["full_id"].as_str().context("`full_id` must be a string")?.to_owned();
     let elements = benchmark["throughput"]["Elements"].as_f64().unwrap_or(1.0);
     let median = read("estimates.json")?["median"]["point_estimate"].as_f64().context("the median must be a number")?;
     Ok((name, median / elements))

@@ -2,7 +2,7 @@
 //!
 //! Each run of each scenario has a control plane of its own, with nodes on which pods run, and one manager; the
 //! managers take turns, so that what the machine does meanwhile hits both. `testbed` measures, `workload` makes the work,
-//! `scenarios` says what is played, `self_metrics` reads what a manager says of itself, `micro` what criterion measured of
+//! `scenarios` is what is played, `self_metrics` reads a manager's metrics and log, `micro` what criterion measured of
 //! one step, `bars` what must be reached, `report` and `chart` make the page.
 
 mod bars;
@@ -31,7 +31,7 @@ use crate::subject::Subject;
 use micro::Micro;
 #[cfg(test)]
 pub(crate) use testbed::HELPERS;
-use testbed::{Testbed, Setup};
+use testbed::{Setup, Testbed};
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ impl Plan {
     }
 }
 
-/// Measures as planned and tells `progress` what is being done; `measured` is what the record says of it.
+/// Measures as planned and reports each run to `progress`; `measured` is the record's description of the measurement.
 ///
 /// # Errors
 ///
@@ -127,7 +127,8 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
     Ok(record)
 }
 
-/// What is measured: how often, when, which commit, and on what. To be asked when the programs have just been built.
+/// The description of a measurement: how often, when, which commit, and on what. Taken when the programs have just been
+/// built.
 ///
 /// # Errors
 ///

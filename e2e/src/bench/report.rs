@@ -39,7 +39,7 @@ struct Row {
 }
 
 impl Row {
-    /// Ours as a part of the peer's; `None` where the peer tells no more than a bound, or next to nothing.
+    /// Ours as a part of the peer's; `None` where the peer's is no more than a bound, or next to nothing.
     fn ratio(&self) -> Option<f64> {
         let (ours, peer) = (self.ours?.median, self.peer?.median);
         let is_exact = self.figure != Figure::LongestWait;
@@ -155,12 +155,14 @@ impl Record {
             "Ours beside upstream's kube-controller-manager, with the same controllers and limits. Each run has a \
              control plane of its own with 50 simulated nodes, and the managers take turns. Figures are medians, with \
              the least and the most in brackets; less is better, except for changes per CPU second. The peer serves \
-             its metrics meanwhile, and tells of the longest wait no more than a power of ten. The allocator's view \
-             (live, held beside it) is jemalloc's and the Go runtime's. Requests are those of everybody: the \
-             scheduler, the simulated nodes, and the benchmark, which waits by listing. `cargo xtask bench --full` \
+             its metrics over HTTPS meanwhile, which ours does not do yet, and its longest wait is a power of ten, the \
+             bound of a bucket. The allocator's view (live, held beside it) is jemalloc's and the Go runtime's. Memory is \
+             read after ten seconds of rest; Go collects by itself only every two minutes when idle, so the peer's may \
+             include garbage. Requests are those of all clients: the scheduler, the simulated nodes, and the benchmark, \
+             which waits by listing. `cargo xtask bench --full` \
              writes this page; with `--scenario` it renews a part, with `--micro` the last. Compare within a \
              scenario: each says on what machine it was played. Until caches are full is from the first line of a \
-             manager's log to the last that says so; the peer looks every 0.1 s.\n\n",
+             manager's log to the last \"Caches are synced\"; the peer looks every 0.1 s.\n\n",
         );
         page.push_str("## Bars\n\n");
         page.push_str(&self.bars());
@@ -257,6 +259,18 @@ mod tests {
     }
 
     #[test]
+    fn the_committed_page_and_charts_are_those_of_the_committed_record() {
+        let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let read = |name: &str| std::fs::read_to_string(docs.join(name)).expect("it is committed");
+        let record: Record = serde_json::from_str(&read("benchmark/record.json")).expect("the record is sound");
+        let (page, charts) = record.page();
+        assert!(read("benchmark.md") == page, "docs/benchmark.md differs from what the record and this code make");
+        for (name, svg) in charts {
+            assert!(read(&format!("benchmark/{name}")) == svg, "docs/benchmark/{name} differs");
+        }
+    }
+
+    #[test]
     fn a_bar_is_held_against_the_peer_of_the_same_record() {
         let reached = record(0.3, 1.0).bars();
         let bar = "| replica-sets, made | CPU | 0.30 s | 1.00 s | 0.35 of the peer's: 0.35 s | reached |\n";
@@ -288,7 +302,7 @@ mod tests {
             Row { scenario: "idle", phase: "idle".to_owned(), figure, ours: spread(ours), peer: spread(peer) }
         };
         assert_eq!(row(Figure::Cpu, 1.0, 2.0).ratio(), Some(0.5));
-        assert_eq!(row(Figure::LongestWait, 1.0, 10.0).ratio(), None, "the peer tells a power of ten");
+        assert_eq!(row(Figure::LongestWait, 1.0, 10.0).ratio(), None, "the peer's is a power of ten");
         assert_eq!(row(Figure::Received, 1e5, 3e3).ratio(), None, "0.0 MB");
     }
 

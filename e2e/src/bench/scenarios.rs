@@ -80,7 +80,9 @@ pub static SCENARIOS: [Scenario; 10] = [
     scenario("200-namespaces", "2,000 deployments of one pod in 200 namespaces", |testbed, size| {
         many(testbed, size, 200).boxed_local()
     }),
-    scenario("large", "one deployment of 5,000 pods: available, rolled", |testbed, size| large(testbed, size).boxed_local()),
+    scenario("large", "one deployment of 5,000 pods: available, rolled", |testbed, size| {
+        large(testbed, size).boxed_local()
+    }),
     Scenario {
         break_every: Some(Duration::from_secs(5)),
         ..scenario("cut", "a rollout of 1,000 pods while all connections break every five seconds", |testbed, size| {
@@ -91,11 +93,12 @@ pub static SCENARIOS: [Scenario; 10] = [
 
 async fn idle(testbed: &mut Testbed, size: Size) -> Result<()> {
     let time = Duration::from_secs(size.pick(10, 60));
-    testbed.phase("idle", async |_| {
-        tokio::time::sleep(time).await;
-        Ok(())
-    })
-    .await
+    testbed
+        .phase("idle", async |_| {
+            tokio::time::sleep(time).await;
+            Ok(())
+        })
+        .await
 }
 
 async fn replica_sets(testbed: &mut Testbed, size: Size) -> Result<()> {
@@ -108,11 +111,12 @@ async fn deployments(testbed: &mut Testbed, size: Size) -> Result<()> {
     let fleet = Fleet { deployments: size.pick(10, 100), pods: 50, namespaces: 1 };
     testbed.phase("available", async |it| it.make_deployments(fleet).await).await?;
     testbed.phase("rolled", async |it| it.roll(fleet, "example/main:2").await).await?;
-    testbed.phase("rested", async |_| {
-        tokio::time::sleep(Duration::from_secs(size.pick(5, 60))).await;
-        Ok(())
-    })
-    .await?;
+    testbed
+        .phase("rested", async |_| {
+            tokio::time::sleep(Duration::from_secs(size.pick(5, 60))).await;
+            Ok(())
+        })
+        .await?;
     testbed.phase("scaled to one", async |it| it.scale(fleet, 1).await).await?;
     testbed.phase("scaled back", async |it| it.scale(fleet, 50).await).await?;
     testbed.restart("restarted").await

@@ -1,4 +1,4 @@
-//! What a manager tells of itself: the peer on its page of metrics, ours in its log.
+//! What a manager reports about itself: the peer in its metrics, ours in its log.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::manager::Manager;
 /// How long a debugger may take.
 const DEBUGGER: Duration = Duration::from_secs(20);
 
-/// What an allocator says of a process, in bytes.
+/// The memory of a process by its allocator, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Heap {
     /// Allocated and not freed, or, of the peer, not collected yet.
@@ -20,7 +20,7 @@ pub(super) struct Heap {
     pub(super) held: f64,
 }
 
-/// The peer's page of metrics.
+/// The metrics endpoint of the peer.
 #[derive(Clone)]
 pub(super) struct PeerMetrics {
     client: Client,
@@ -28,7 +28,7 @@ pub(super) struct PeerMetrics {
 }
 
 impl PeerMetrics {
-    /// The page that a peer serves which was started with [`Self::args`].
+    /// The endpoint of a peer that was started with [`Self::args`].
     pub(super) fn at(port: u16) -> Result<Self> {
         let url = format!("https://127.0.0.1:{port}").parse().context("the address of the peer is none")?;
         let mut config = kube::Config::new(url);
@@ -38,7 +38,7 @@ impl PeerMetrics {
         Ok(Self { client: Client::try_from(config).context("cannot make a client of the peer")?, port })
     }
 
-    /// Has the peer serve the page to everybody on this machine.
+    /// The flags that let the peer serve its metrics to every user of this machine.
     pub(super) fn args(&self) -> [String; 3] {
         [
             format!("--secure-port={}", self.port),
@@ -86,15 +86,15 @@ pub(super) fn longest_wait_in_metrics(page: &str) -> Option<f64> {
     longest.filter(|bound| bound.is_finite())
 }
 
-/// Asks the allocator of ours, through a debugger: it prints into the log. `None` where the system has no `gdb`, or does
-/// not let it look into other processes.
+/// The memory of ours by jemalloc, which a debugger makes it print into the log. `None` where the system has no `gdb`, or
+/// does not let it attach to other processes.
 pub(super) async fn heap_of(manager: &Manager) -> Option<Heap> {
     let before = manager.printed().ok()?.len();
     let process = manager.id().to_string();
     // The letters leave out all but the sums.
     let call = "call (void)malloc_stats_print((void*)0, (void*)0, \"gmdablxe\")";
-    let asked = Command::new("gdb").args(["-nx", "-batch", "-p", &process, "-ex", call]).kill_on_drop(true).output();
-    tokio::time::timeout(DEBUGGER, asked).await.ok()?.ok()?;
+    let printed = Command::new("gdb").args(["-nx", "-batch", "-p", &process, "-ex", call]).kill_on_drop(true).output();
+    tokio::time::timeout(DEBUGGER, printed).await.ok()?.ok()?;
     heap_in_log(manager.printed().ok()?.get(before..)?)
 }
 
@@ -110,7 +110,7 @@ fn heap_in_log(log: &str) -> Option<Heap> {
     Some(Heap { live, held: value("resident: ")? - value("metadata: ")? - live })
 }
 
-/// The longest wait that ours writes into its log when it ends, in seconds.
+/// The longest wait that ours logs when it ends, in seconds.
 pub(super) fn longest_wait_in_log(log: &str) -> Option<f64> {
     let waits = log.lines().filter_map(|line| {
         let (_, rest) = line.split_once("longest_wait_seconds=")?;
@@ -119,8 +119,7 @@ pub(super) fn longest_wait_in_log(log: &str) -> Option<f64> {
     waits.reduce(f64::max)
 }
 
-/// The time between the first line of a log and the last one that says that caches are full, in seconds; both managers
-/// say so in the same words.
+/// The time between the first line of a log and the last "Caches are synced", in seconds; both managers log these words.
 pub(super) fn caches_full_in_log(log: &str) -> Option<f64> {
     const DAY: f64 = 24.0 * 60.0 * 60.0;
     let first = log.lines().find_map(time_of_day)?;
@@ -173,7 +172,7 @@ INFO Stopped
     }
 
     #[test]
-    fn both_managers_tell_when_the_last_cache_was_full() {
+    fn both_managers_log_when_the_last_cache_is_synced() {
         let peer = "\
 I1122 23:59:59.500000   17 serving.go:1] Generated self-signed cert
 I1122 23:59:59.800000   17 shared_informer.go:1] \"Caches are synced\" controller=\"deployment\"
@@ -190,7 +189,7 @@ I1122 00:00:02.000000   17 something.go:1] Went on
     }
 
     #[test]
-    fn allocators_tell_what_is_live_and_what_they_hold_beside() {
+    fn allocators_report_what_is_live_and_what_they_hold_beside() {
         let page = "\
 go_memstats_heap_alloc_bytes 1e+07
 go_memstats_heap_released_bytes 5e+06

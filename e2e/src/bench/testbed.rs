@@ -23,7 +23,7 @@ use crate::{helpers, nodes};
 const NODES: usize = 50;
 /// Upstream's controllers that scenarios need.
 pub(crate) const HELPERS: [&str; 1] = ["garbage-collector-controller"];
-/// How long a manager may take until it rests.
+/// How long a manager may take until it is idle.
 const LIMIT: Duration = Duration::from_mins(10);
 /// How long it may take to end.
 const END: Duration = Duration::from_secs(30);
@@ -33,22 +33,25 @@ const END: Duration = Duration::from_secs(30);
 pub(super) struct Setup {
     pub(super) subject: Subject,
     pub(super) controllers: String,
-    /// Run upstream's garbage collector beside the manager: what is deleted takes its dependents along.
+    /// Run upstream's garbage collector beside the manager, so that dependents of deleted objects are deleted.
     pub(super) collector: bool,
-    /// Break the manager's connections so often.
+    /// Break the manager's connections at this interval.
     pub(super) break_every: Option<Duration>,
-    /// Memory is read once nothing was done for so long: a garbage collector has had its turn.
+    /// Memory is read once the manager has been idle for so long.
+    ///
+    /// Go collects garbage by itself only every two minutes when idle (`runtime.forcegcperiod`), so what the peer has
+    /// resident then may include garbage.
     pub(super) rest: Duration,
 }
 
 /// A manager on a control plane of its own.
 pub(super) struct Testbed {
-    // Dropped in this order: whoever uses the API server goes before it.
+    // Dropped in this order: what uses the API server ends before it.
     manager: Manager,
-    collector: Option<Manager>,
+    helpers: Option<Manager>,
     proxy: Option<FlakyProxy>,
-    /// Where the peer tells of itself.
-    page: Option<PeerMetrics>,
+    /// The metrics of the peer.
+    metrics: Option<PeerMetrics>,
     plane: ControlPlane,
     setup: Setup,
     phases: Vec<Phase>,
@@ -59,20 +62,20 @@ impl Testbed {
     pub(super) async fn start(setup: Setup) -> Result<Self> {
         let plane = ControlPlane::start(Options { scheduler: true, kwok: true, ..Options::default() }).await?;
         nodes::create(&plane.client(), "node", NODES).await?;
-        let collector = if setup.collector { Some(helpers::start(&plane, &HELPERS)?) } else { None };
+        let helpers = if setup.collector { Some(helpers::start(&plane, &HELPERS)?) } else { None };
         let proxy = match setup.break_every {
             Some(every) => Some(FlakyProxy::start(&plane, every).await?),
             None => None,
         };
-        let page = match setup.subject {
+        let metrics = match setup.subject {
             Subject::Ours => None,
             Subject::Peer => {
                 let [port] = free_ports()?;
                 Some(PeerMetrics::at(port)?)
             }
         };
-        let manager = start_manager(&setup, &plane, proxy.as_ref(), page.as_ref())?;
-        let mut testbed = Self { manager, collector, proxy, page, plane, setup, phases: Vec::new() };
+        let manager = start_manager(&setup, &plane, proxy.as_ref(), metrics.as_ref())?;
+        let mut testbed = Self { manager, helpers, proxy, metrics, plane, setup, phases: Vec::new() };
         testbed.probe("started").await?;
         testbed.rest().await?;
         Ok(testbed)
@@ -120,7 +123,7 @@ impl Testbed {
         let server_cpu = self.plane.api_server_cpu()?;
         let probe = self.workload().begin_probe(name).await?;
         let start = Instant::now();
-        self.manager = start_manager(&self.setup, &self.plane, self.proxy.as_ref(), self.page.as_ref())?;
+        self.manager = start_manager(&self.setup, &self.plane, self.proxy.as_ref(), self.metrics.as_ref())?;
         self.workload().end_probe(&probe).await?;
         let wall = start.elapsed();
         let resident = self.rest().await?;
@@ -164,11 +167,11 @@ impl Testbed {
         Workload { client: self.plane.client() }
     }
 
-    /// Asks for the allocator's view, once everything else is measured: the answer costs something itself.
+    /// Adds the allocator's view, once everything else is measured: reading it costs something itself.
     async fn add_heap(&self, figures: &mut BTreeMap<Figure, f64>) -> Result<()> {
-        let heap = match &self.page {
+        let heap = match &self.metrics {
             None => self_metrics::heap_of(&self.manager).await,
-            Some(page) => self_metrics::heap_in_metrics(&page.read().await?),
+            Some(metrics) => self_metrics::heap_in_metrics(&metrics.read().await?),
         };
         if let Some(heap) = heap {
             figures.extend([(Figure::Live, heap.live), (Figure::Held, heap.held)]);
@@ -176,10 +179,10 @@ impl Testbed {
         Ok(())
     }
 
-    /// The longest that a key waited; ends ours, which tells it then.
+    /// The longest that a key waited; ends ours, which logs it then.
     async fn longest_wait(&mut self) -> Result<Option<f64>> {
-        if let Some(page) = &self.page {
-            return Ok(self_metrics::longest_wait_in_metrics(&page.read().await?));
+        if let Some(metrics) = &self.metrics {
+            return Ok(self_metrics::longest_wait_in_metrics(&metrics.read().await?));
         }
         self.manager.terminate()?;
         eventually_within("the manager to end", END, async || {
@@ -187,16 +190,14 @@ impl Testbed {
             Ok(())
         })
         .await?;
-        self_metrics::longest_wait_in_log(&self.manager.printed()?)
-            .context("the manager's log tells no waits")
-            .map(Some)
+        self_metrics::longest_wait_in_log(&self.manager.printed()?).context("the manager's log has no waits").map(Some)
     }
 
     /// The phases, once everything still runs.
     pub(super) async fn finish(mut self) -> Result<Vec<Phase>> {
         self.manager.must_run()?;
-        if let Some(collector) = &mut self.collector {
-            collector.must_run()?;
+        if let Some(helpers) = &mut self.helpers {
+            helpers.must_run()?;
         }
         self.plane.must_run()?;
         let longest_wait = self.longest_wait().await?;
@@ -207,7 +208,7 @@ impl Testbed {
         Ok(phases)
     }
 
-    /// Keeps the logs, and says where they are.
+    /// Keeps the logs, and returns their folder.
     pub(super) fn keep_logs(&mut self) -> String {
         self.plane.keep_logs();
         self.plane.logs().display().to_string()
@@ -244,19 +245,25 @@ impl Testbed {
     }
 }
 
-fn start_manager(setup: &Setup, plane: &ControlPlane, proxy: Option<&FlakyProxy>, page: Option<&PeerMetrics>) -> Result<Manager> {
+fn start_manager(
+    setup: &Setup,
+    plane: &ControlPlane,
+    proxy: Option<&FlakyProxy>,
+    metrics: Option<&PeerMetrics>,
+) -> Result<Manager> {
     let controllers = format!("--controllers={}", setup.controllers);
     let mut args: Vec<String> = [controllers.as_str()].iter().chain(&LIMITS).map(|&arg| arg.to_owned()).collect();
     // The last of two flags counts.
     args.extend(proxy.map(|proxy| format!("--kubeconfig={}", proxy.kubeconfig().display())));
-    args.extend(page.into_iter().flat_map(PeerMetrics::args));
+    args.extend(metrics.into_iter().flat_map(PeerMetrics::args));
     if setup.subject == Subject::Ours {
         args.push("--leader-elect=false".to_owned());
     }
     Manager::start(setup.subject, plane, &setup.subject.to_string(), &args)
 }
 
-/// Sums what `ss` says of the connections of a process: a line for the connection, then one with its counts.
+/// Sums the bytes that the connections of a process received, as `ss` prints them: a line for each connection, then one
+/// with its counts.
 fn received_by(text: &str, process: u32) -> u64 {
     let mark = format!("pid={process},");
     let mut theirs = false;

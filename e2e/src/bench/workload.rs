@@ -67,7 +67,7 @@ impl Workload {
         Ok(Probe { name })
     }
 
-    /// Waits until it has its pod and says so.
+    /// Waits until it has its pod and reports it.
     pub(super) async fn end_probe(&self, probe: &Probe) -> Result<()> {
         let sets: Api<appsv1::ReplicaSet> = Api::namespaced(self.client.clone(), "probe");
         wait::eventually_within("the probe to be reconciled", LIMIT, async || {
@@ -78,7 +78,7 @@ impl Workload {
         .await
     }
 
-    /// Makes replica sets of so many pods, which nobody schedules, and waits until they are written down.
+    /// Creates replica sets of so many pods, which are not scheduled, and waits until their statuses report them.
     pub(super) async fn make_replica_sets(&self, range: Range<usize>, pods: usize) -> Result<()> {
         self.make_namespace(NAMESPACE).await?;
         let sets: Api<appsv1::ReplicaSet> = Api::namespaced(self.client.clone(), NAMESPACE);
@@ -222,7 +222,7 @@ fn template(name: &str) -> Value {
 
 fn replica_set(name: &str, pods: usize) -> Value {
     let mut template = template(name);
-    template["spec"]["schedulerName"] = json!("nobody");
+    template["spec"]["schedulerName"] = json!("no-scheduler");
     json!({
         "metadata": { "name": name },
         "spec": { "replicas": pods, "selector": { "matchLabels": { "app": name } }, "template": template },
