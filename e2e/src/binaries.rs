@@ -15,7 +15,7 @@ fn root() -> &'static Path {
 ///
 /// # Errors
 ///
-/// If neither has it; the text names the command that builds it.
+/// If neither has it; the message names the command that builds it.
 pub fn control_plane(name: &str) -> Result<PathBuf> {
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty());
     let given = assets.map(|assets| PathBuf::from(assets).join(name));
@@ -34,11 +34,11 @@ pub fn control_plane(name: &str) -> Result<PathBuf> {
     }
 }
 
-/// The file that tells kwok how nodes become ready and pods run.
+/// The file of kwok's stages, by which nodes become ready and pods run.
 ///
 /// # Errors
 ///
-/// If it is not there; the text names the command that gathers it.
+/// If it is not there; the message names the command that gathers it.
 pub fn kwok_stages() -> Result<PathBuf> {
     let file = root().join(".control-plane/kwok-stages.yaml");
     if !file.is_file() {
@@ -51,17 +51,17 @@ pub fn kwok_stages() -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// If it is not there; the text names the command that builds it.
+/// If it is not there; the message names the command that builds it.
 pub fn ours(name: &str, package: &str) -> Result<PathBuf> {
     let profile = std::env::var("E2E_PROFILE").unwrap_or_else(|_| "release".to_owned());
     built(&profile, name, &format!("cargo build --package={package}` and the profile of that folder, as in `--release"))
 }
 
-/// A host of the examples, as built for development: nobody ships it.
+/// A host of the examples, as built for development.
 ///
 /// # Errors
 ///
-/// If it is not there; the text names the command that builds it.
+/// If it is not there; the message names the command that builds it.
 pub fn example_host(name: &str) -> Result<PathBuf> {
     built("debug", name, "cargo xtask e2e")
 }

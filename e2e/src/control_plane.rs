@@ -1,5 +1,5 @@
-//! A Kubernetes control plane of one's own: etcd and an API server on free ports of the loopback
-//! interface, and a scheduler and simulated nodes where asked for; or a sandbox in their place.
+//! A Kubernetes control plane: etcd and an API server on free ports of the loopback interface, with a scheduler and
+//! simulated nodes where the options say so; or a sandbox in their place.
 
 use std::fs;
 use std::net::TcpListener;
@@ -34,7 +34,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Refuses to begin what would stop half-way for want of a program.
+    /// Fails before anything is started if a program is missing.
     fn check(&self) -> Result<()> {
         let programs =
             [("etcd", true), ("kube-apiserver", true), ("kube-scheduler", self.scheduler), ("kwok", self.kwok)];
@@ -50,13 +50,13 @@ impl Options {
 
 /// A running control plane; dropping it ends its processes and removes its files.
 pub struct ControlPlane {
-    // Dropped in this order: whoever uses the API server goes before it.
+    // Dropped in this order: what uses the API server ends before it.
     processes: Vec<Process>,
     client: Client,
     kubeconfig: PathBuf,
-    /// Who can make further users; a sandbox has only one.
+    /// What makes further users; a sandbox has only one.
     users: Option<Users>,
-    // The store is never kept: it can be large and nobody reads it.
+    // The store is not kept with the logs: it can be large, and says nothing that the API did not say.
     _store: Option<TempDir>,
     folder: TempDir,
 }
@@ -72,8 +72,8 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// If a program is missing (the text names the command that builds it), ends by itself, or is
-    /// not ready in time. The logs are kept then, and the text says where.
+    /// If a program is missing (the message names the command that builds it), ends by itself, or is
+    /// not ready in time. The logs are kept then, and the message says where.
     pub async fn start(options: Options) -> Result<Self> {
         options.check()?;
         let mut folder = temporary()?;
@@ -91,7 +91,7 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// If our binary was not built (the text names the command), or the sandbox ends by itself or is not there in time.
+    /// If our binary was not built (the message names the command), or the sandbox ends by itself or is not there in time.
     pub async fn sandbox(nodes: usize) -> Result<Self> {
         let folder = temporary()?;
         let kubeconfig = folder.path().join("sandbox.kubeconfig");
@@ -176,7 +176,7 @@ impl ControlPlane {
     /// If it has ended.
     pub fn api_server_cpu(&self) -> Result<Duration> {
         let serves = |process: &&Process| ["kube-apiserver", "sandbox"].contains(&process.name());
-        self.processes.iter().find(serves).context("nobody serves the API")?.cpu_time()
+        self.processes.iter().find(serves).context("no process serves the API")?.cpu_time()
     }
 
     /// The folder of the logs of everything that runs here.
@@ -249,7 +249,7 @@ fn start_api_server(logs: &Path, pki: &Pki, etcd: u16, port: u16, options: &Opti
         format!("--etcd-servers=http://127.0.0.1:{etcd}"),
         format!("--secure-port={port}"),
         "--bind-address=127.0.0.1".to_owned(),
-        // A loopback address makes no valid endpoint of the service `kubernetes`; nobody needs one.
+        // A loopback address makes no valid endpoint of the service `kubernetes`, and none is needed.
         "--advertise-address=127.0.0.1".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
@@ -260,8 +260,8 @@ fn start_api_server(logs: &Path, pki: &Pki, etcd: u16, port: u16, options: &Opti
         format!("--service-account-key-file={}", sa_public.display()),
         format!("--service-account-signing-key-file={}", sa_private.display()),
         "--authorization-mode=RBAC".to_owned(),
-        // While only some controllers run, nobody takes the not-ready taint from a new node, and
-        // nobody makes the service account `default` of a new namespace.
+        // The controllers that take the not-ready taint from a new node and make the service account `default` of a
+        // new namespace do not run here.
         "--disable-admission-plugins=TaintNodesByCondition,ServiceAccount".to_owned(),
     ];
     args.extend(options.api_server_args.iter().cloned());
@@ -324,7 +324,7 @@ pub async fn connect(kubeconfig: &Path) -> Result<Client> {
     Client::try_from(config).with_context(|| format!("cannot make a client from {}", kubeconfig.display()))
 }
 
-/// Ports that nobody listens on. They are held until all are found, so that they differ.
+/// Free ports. They are held until all are found, so that they differ.
 pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
     let mut held = Vec::new();
     for _ in 0..N {

@@ -11,10 +11,10 @@ use crate::binaries;
 use crate::process::Process;
 use crate::scenario::Case;
 
-/// What a person sees after a command.
+/// How a command ended.
 pub(crate) struct Answer {
     pub(crate) succeeded: bool,
-    /// What it printed, complaints last.
+    /// What it printed, standard error last.
     pub(crate) text: String,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Kubectl<'a> {
         Self { kubeconfig: plane.kubeconfig(), namespace: case.namespace(), folder: plane.logs() }
     }
 
-    /// Runs a command that is to succeed, and returns what it printed.
+    /// Runs a command that must succeed, and returns what it printed.
     pub(crate) async fn run(&self, line: &str) -> Result<String> {
         let answer = self.ask(line, None).await?;
         ensure!(answer.succeeded, "`kubectl {line}` failed:\n{}", answer.text);
@@ -52,10 +52,10 @@ impl<'a> Kubectl<'a> {
         Ok(self.ask(line, None).await?.text)
     }
 
-    /// Runs a command that is to fail, and returns its complaint.
+    /// Runs a command that must fail, and returns what it printed.
     pub(crate) async fn refused(&self, line: &str) -> Result<String> {
         let answer = self.ask(line, None).await?;
-        ensure!(!answer.succeeded, "`kubectl {line}` was to fail:\n{}", answer.text);
+        ensure!(!answer.succeeded, "`kubectl {line}` must fail:\n{}", answer.text);
         Ok(answer.text)
     }
 
@@ -86,7 +86,7 @@ impl<'a> Kubectl<'a> {
             .await
             .context("cannot start kubectl")?;
         let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8(text).context("kubectl printed no text")?;
+        let text = String::from_utf8(text).context("kubectl did not print UTF-8")?;
         Ok(Answer { succeeded: output.status.success(), text })
     }
 

@@ -4,8 +4,8 @@
 //! needs neither Go nor a cluster: it tests only the parts of this crate that are pure.
 //!
 //! ```text
-//! binaries ──▶ process ──▶ control_plane ──▶ suite ──▶ scenarios
-//!                   └────▶ manager ───────────┘
+//! binaries ─▶ process ─▶ control_plane ─▶ manager ─▶ scenario ─▶ scenarios
+//!                                                         └────▶ suite
 //! ```
 //!
 //! - Every program started is the child of a guard: it ends with the guard, at the latest.
@@ -13,7 +13,7 @@
 //! - A missing program is an error that names the command which builds it, never a skip.
 //! - The same scenario with the same assertions runs against our manager and against upstream's.
 
-#![allow(clippy::must_use_candidate, reason = "nobody reads a getter's value by accident; what must be used says so")]
+#![allow(clippy::must_use_candidate, reason = "the value of a getter is not ignored by accident")]
 
 pub mod bench;
 pub mod binaries;

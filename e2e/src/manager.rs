@@ -8,8 +8,7 @@ use crate::control_plane::ControlPlane;
 use crate::process::Process;
 use crate::subject::Subject;
 
-/// A running controller manager with every right; everything that can be asked of a [`Process`]
-/// can be asked of it.
+/// A running controller manager with every right. It derefs to its [`Process`].
 #[derive(Debug)]
 pub struct Manager {
     subject: Subject,
@@ -21,7 +20,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// If it was not built (the text names the command) or cannot be started.
+    /// If it was not built (the message names the command) or cannot be started.
     pub fn ours<S: AsRef<str>>(plane: &ControlPlane, args: &[S]) -> Result<Self> {
         Self::start(Subject::Ours, plane, "ours", args)
     }
@@ -30,7 +29,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// If it was not built (the text names the command) or cannot be started.
+    /// If it was not built (the message names the command) or cannot be started.
     pub fn peer<S: AsRef<str>>(plane: &ControlPlane, args: &[S]) -> Result<Self> {
         Self::start(Subject::Peer, plane, "peer", args)
     }
@@ -39,7 +38,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// If it was not built (the text names the command) or cannot be started.
+    /// If it was not built (the message names the command) or cannot be started.
     pub fn start<S: AsRef<str>>(subject: Subject, plane: &ControlPlane, name: &str, args: &[S]) -> Result<Self> {
         let mut all = vec![format!("--kubeconfig={}", plane.kubeconfig().display())];
         if subject == Subject::Peer {

@@ -1,7 +1,7 @@
 //! Reads the log of a program of ours for panics and errors that its scenario did not announce.
 //!
-//! A scenario can hold although a reconcile panicked, was caught and succeeded at the second attempt. The log says so,
-//! and a scenario whose log says so fails.
+//! A scenario can hold although a reconcile panicked, was caught and succeeded at the second attempt: only the log shows
+//! it.
 
 use std::fmt;
 

@@ -94,7 +94,7 @@ pub(crate) fn digest(scenario: &Scenario) -> Result<String> {
     let mut hash = digest::Context::new(&digest::SHA256);
     for file in &files {
         let text = std::fs::read(manifest().join(file)).with_context(|| format!("cannot read {}", file.display()))?;
-        // Names and lengths tell where a file ends.
+        // With names and lengths, two sets of files never read alike.
         hash.update(format!("{} {}\n", file.display(), text.len()).as_bytes());
         hash.update(&text);
     }

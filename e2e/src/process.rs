@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{procfs, wait};
 
-/// How long a program may take to end after SIGTERM, once nobody asks for it any more.
+/// How long a program may take to end after SIGTERM, when its guard is dropped.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A child process whose output goes to a file.
@@ -26,8 +26,8 @@ pub struct Process {
 impl Process {
     /// Starts `program`; what it prints is appended to `NAME.log` in `logs`.
     ///
-    /// Of this process's environment it sees only `PATH`, so that settings of whoever runs the
-    /// suite cannot change its outcome; `HOME` is the folder of the logs.
+    /// Of this process's environment it gets only `PATH`, so that a user's settings cannot change the outcome of the
+    /// suite; `HOME` is the folder of the logs.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Process {
     ///
     /// If the kernel does not say.
     pub fn exited(&mut self) -> Result<Option<ExitStatus>> {
-        self.child.try_wait().with_context(|| format!("cannot ask after {}", self.name))
+        self.child.try_wait().with_context(|| format!("cannot read the status of {}", self.name))
     }
 
     /// Fails if the process has ended, with the end of its log.
@@ -201,7 +201,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // There is nobody left to tell; a process that cannot be signalled is not ours any more.
+        // A destructor cannot return an error, and a process that cannot be signalled is not ours any more.
         drop(self.stop());
     }
 }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn output_goes_to_the_log_and_the_status_is_told() {
+    async fn output_goes_to_the_log_and_the_status_is_returned() {
         let logs = tempfile::tempdir().expect("a temporary folder");
         let mut process = shell("speaks", "echo out; echo err >&2; exit 3", logs.path());
         let status = process.wait(Duration::from_secs(10)).await.expect("it ends");

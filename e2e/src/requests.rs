@@ -51,7 +51,7 @@ impl Requests {
         self.by_kind.get(&kind).copied().unwrap_or(0)
     }
 
-    /// Writes that were accepted to objects that controllers watch: each is a change that they hear of.
+    /// Writes that were accepted to objects that controllers watch: each becomes an event of their watches.
     pub fn changes(&self) -> u64 {
         self.changes
     }
@@ -85,7 +85,7 @@ impl Requests {
     }
 }
 
-/// The value of a label. None of those asked for holds a comma or a quote.
+/// The value of a label. None of those that are read holds a comma or a quote.
 fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
     labels.split(',').find_map(|label| {
         let (key, value) = label.split_once('=')?;
@@ -118,7 +118,7 @@ apiserver_request_duration_seconds_count{resource="pods",verb="POST"} 99
 "#;
 
     #[test]
-    fn codes_are_summed_and_subresources_told_apart() {
+    fn codes_are_summed_and_subresources_are_counted_apart() {
         let later = Requests::parse(LATER);
         assert_eq!(later.of("POST", "pods"), 1252);
         assert_eq!(later.of("PUT", "replicasets/status"), 7);
@@ -127,7 +127,7 @@ apiserver_request_duration_seconds_count{resource="pods",verb="POST"} 99
     }
 
     #[test]
-    fn what_came_between_is_told_and_its_changes_are_counted() {
+    fn requests_between_two_readings_are_counted_and_their_changes_too() {
         let since = Requests::parse(LATER).since(&Requests::parse(EARLIER));
         assert_eq!(since.of("POST", "pods"), 1242);
         assert_eq!(since.changes(), 1247, "what was refused is no change");

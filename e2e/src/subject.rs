@@ -24,7 +24,7 @@ impl Subject {
     ///
     /// # Errors
     ///
-    /// If it was not built; the text names the command that builds it.
+    /// If it was not built; the message names the command that builds it.
     pub fn program(self) -> Result<PathBuf> {
         const NAME: &str = "kube-controller-manager";
         match self {

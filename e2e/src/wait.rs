@@ -70,11 +70,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_condition_that_comes_true_is_returned() {
-        let mut asked = 0;
+        let mut tries = 0;
         let answer = eventually("the third time", async || {
-            asked += 1;
-            ensure!(asked == 3, "asked {asked} times");
-            Ok(asked)
+            tries += 1;
+            ensure!(tries == 3, "tried {tries} times");
+            Ok(tries)
         });
         assert_eq!(answer.await.expect("it comes true"), 3);
     }
@@ -88,13 +88,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_condition_that_must_hold_fails_at_once_when_it_breaks() {
-        let mut asked = 0;
+        let mut tries = 0;
         let broken = throughout("few questions", Duration::from_mins(1), async || {
-            asked += 1;
-            ensure!(asked < 5, "asked {asked} times");
+            tries += 1;
+            ensure!(tries < 5, "tried {tries} times");
             Ok(())
         });
         assert!(broken.await.is_err());
-        assert_eq!(asked, 5);
+        assert_eq!(tries, 5);
     }
 }

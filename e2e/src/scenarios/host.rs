@@ -1,4 +1,4 @@
-//! The program around the controllers: hosts with a plugin, and what is said when the API server cannot be used.
+//! The program around the controllers: hosts with a plugin, and the errors when the API server cannot be used.
 
 use std::path::Path;
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn start(case: &Case, program: &Path, kubeconfig: &Path, args: &[&str]) -> Resul
     case.start_program(program, &args)
 }
 
-/// Waits for the program to end by itself with `code`, and returns the only error that it told.
+/// Waits for the program to end by itself with `code`, and returns the only error that it printed.
 async fn refusal(mut process: Process, code: i32) -> Result<String> {
     let status = process.wait(END).await?;
     let log = process.printed()?;
@@ -118,7 +118,7 @@ async fn remove_namespace(case: &Case, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A host of its own greets namespaces that are there and new ones, and none twice.
+/// A host with a plugin alone labels namespaces that exist and new ones, and none twice.
 async fn labels_namespaces(case: Case) -> Result<()> {
     let host = binaries::example_host("hello-host")?;
     let first = start(&case, &host, case.plane().kubeconfig(), &["--hello-greeting=servus"])?;
@@ -150,9 +150,9 @@ async fn beside_builtin(case: Case) -> Result<()> {
     stop(process).await
 }
 
-/// Without rights the program says what is missing, and works as soon as it is granted.
+/// Without permissions the program logs which are missing, and works as soon as they are granted.
 async fn waits_for_rights(case: Case) -> Result<()> {
-    let user = "e2e-nobody";
+    let user = "e2e-unprivileged";
     let kubeconfig = case.plane().kubeconfig_for(user, &[])?;
     let process = start(&case, &Subject::Ours.program()?, &kubeconfig, &["--controllers=replicaset"])?;
     create_set(&case).await?;
@@ -162,8 +162,8 @@ async fn waits_for_rights(case: Case) -> Result<()> {
         let remedy = format!("; grant the user list and watch of {name}");
         eventually(&format!("the log to say that {name} are forbidden"), async || {
             let log = process.printed()?;
-            let told = log.lines().any(|line| line.contains(&refused) && line.ends_with(&remedy));
-            ensure!(told, "the log is:\n{log}");
+            let logged = log.lines().any(|line| line.contains(&refused) && line.ends_with(&remedy));
+            ensure!(logged, "the log is:\n{log}");
             Ok(())
         })
         .await?;
@@ -199,7 +199,7 @@ async fn wrong_authority(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// A user whom another cluster has made is not known here.
+/// A client certificate of another cluster is refused at once.
 async fn unknown_credentials(case: Case) -> Result<()> {
     let identity = stranger(&case)?.client("e2e-stranger", &["system:masters"])?;
     let kubeconfig = changed_kubeconfig(&case, "unknown-credentials", |config| {
@@ -233,7 +233,7 @@ async fn create_set(case: &Case) -> Result<()> {
             "selector": { "matchLabels": { "app": "web" } },
             "template": {
                 "metadata": { "labels": { "app": "web" } },
-                "spec": { "schedulerName": "nobody", "containers": [{ "name": "main", "image": "example/main:1" }] },
+                "spec": { "schedulerName": "no-scheduler", "containers": [{ "name": "main", "image": "example/main:1" }] },
             },
         },
     }))?;

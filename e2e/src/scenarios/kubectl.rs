@@ -161,8 +161,8 @@ async fn creates_what_people_create(case: Case) -> Result<()> {
             .split(' ')
             .map(|word| if word.starts_with("--schedule") { word.replace('_', " ") } else { word.to_owned() })
             .collect();
-        let told = kubectl.run_words(&words).await?;
-        ensure!(told.trim() == expected, "`kubectl {line}`: {told}");
+        let output = kubectl.run_words(&words).await?;
+        ensure!(output.trim() == expected, "`kubectl {line}`: {output}");
     }
     contains_all(&kubectl.run("get service web").await?, &["ClusterIP", "80/TCP"])?;
     contains_all(&kubectl.run("get hpa,pdb,cronjob,job,ingress").await?, &["Deployment/web", "cronjob.batch/often"])?;
@@ -214,8 +214,8 @@ async fn applies_what_it_has_read(case: Case) -> Result<()> {
     let list: Value = serde_json::from_str(&kubectl.run("get configmap one two -o json").await?)?;
     ensure!(list["kind"] == "List", "{list}");
     kubectl.run("delete configmap two").await?;
-    let told = kubectl.run(&format!("apply -f {}", kubectl.manifest(&list)?)).await?;
-    contains_all(&told, &["configmap/one configured", "configmap/two created"])
+    let output = kubectl.run(&format!("apply -f {}", kubectl.manifest(&list)?)).await?;
+    contains_all(&output, &["configmap/one configured", "configmap/two created"])
 }
 
 async fn applies_by_the_server(case: Case) -> Result<()> {
@@ -226,16 +226,16 @@ async fn applies_by_the_server(case: Case) -> Result<()> {
     ensure!(kubectl.run(&apply("one")).await?.trim() == "deployment.apps/web serverside-applied");
     object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("example/main:2");
     kubectl.manifest(&object)?;
-    let told = kubectl.refused(&apply("two")).await?;
+    let output = kubectl.refused(&apply("two")).await?;
     contains_all(
-        &told,
+        &output,
         &["conflict with \"one\"", ".spec.template.spec.containers[name=\"main\"].image", "--force-conflicts"],
     )?;
     kubectl.run(&format!("{} --force-conflicts", apply("two"))).await?;
     let fields =
         kubectl.run("get deploy web --show-managed-fields -o jsonpath={.metadata.managedFields[*].manager}").await?;
     contains_all(&fields, &["one", "two"])?;
-    // Nobody but `one` asked for the label: without it, it goes.
+    // The label belongs to the field manager `one` alone: when `one` leaves it out, it goes.
     object["metadata"]["labels"] = json!({});
     kubectl.manifest(&object)?;
     kubectl.run(&apply("two")).await?;
@@ -256,8 +256,8 @@ async fn patches_in_all_forms(case: Case) -> Result<()> {
         ("json", r#"[{"op":"replace","path":"/spec/replicas","value":2}]"#.to_owned()),
     ];
     for (form, patch) in rows {
-        let told = kubectl.run(&format!("patch deployment web --type={form} -p {patch}")).await?;
-        ensure!(told.trim() == "deployment.apps/web patched", "{form}: {told}");
+        let output = kubectl.run(&format!("patch deployment web --type={form} -p {patch}")).await?;
+        ensure!(output.trim() == "deployment.apps/web patched", "{form}: {output}");
     }
     let read = async |path: &str| kubectl.run(&format!("get deploy web -o jsonpath={{{path}}}")).await;
     ensure!(read(".spec.template.spec.containers[0].env[0].name").await? == "A");
@@ -269,10 +269,10 @@ async fn patches_in_all_forms(case: Case) -> Result<()> {
     }))?;
     kubectl.run(&format!("apply --server-side --force-conflicts -f {file}")).await?;
     ensure!(read(".spec.replicas").await? == "3");
-    let told = kubectl
+    let output = kubectl
         .refused(r#"patch deployment web --type=json -p [{"op":"test","path":"/spec/replicas","value":9}]"#)
         .await?;
-    contains_all(&told, &["the server rejected our request due to an error in our request"])?;
+    contains_all(&output, &["the server rejected our request due to an error in our request"])?;
     Ok(())
 }
 
@@ -280,8 +280,8 @@ async fn labels_and_annotates(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
     kubectl.run("create configmap settings --from-literal=a=b").await?;
     ensure!(kubectl.run("label configmap settings colour=red").await?.trim() == "configmap/settings labeled");
-    let told = kubectl.refused("label configmap settings colour=blue").await?;
-    contains_all(&told, &["already has a value"])?;
+    let output = kubectl.refused("label configmap settings colour=blue").await?;
+    contains_all(&output, &["already has a value"])?;
     kubectl.run("label configmap settings colour=blue --overwrite").await?;
     contains_all(&kubectl.run("get configmaps -l colour=blue").await?, &["settings"])?;
     contains_all(&kubectl.run("get configmaps -L colour").await?, &["COLOUR", "blue"])?;
@@ -294,13 +294,13 @@ async fn labels_and_annotates(case: Case) -> Result<()> {
 async fn waits_and_deletes(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
     kubectl.run("create deployment web --image=example/main:1 --replicas=2").await?;
-    let told = kubectl.run("wait deployment/web --for=condition=Available --timeout=90s").await?;
-    ensure!(told.trim() == "deployment.apps/web condition met", "{told}");
+    let output = kubectl.run("wait deployment/web --for=condition=Available --timeout=90s").await?;
+    ensure!(output.trim() == "deployment.apps/web condition met", "{output}");
     kubectl.run("wait deployment/web --for=jsonpath={.status.readyReplicas}=2 --timeout=90s").await?;
     kubectl.run("scale deployment/web --replicas=3").await?;
     kubectl.run("wait pods -l app=web --for=condition=Ready --timeout=90s").await?;
-    let told = kubectl.run("delete deployment web").await?;
-    contains_all(&told, &["deployment.apps \"web\" deleted"])?;
+    let output = kubectl.run("delete deployment web").await?;
+    contains_all(&output, &["deployment.apps \"web\" deleted"])?;
     eventually("the pods of a deleted deployment to go", async || {
         let left = kubectl.run("get pods,rs -o name").await?;
         ensure!(left.trim().is_empty(), "{left}");
@@ -336,8 +336,8 @@ async fn is_refused_with_reasons(case: Case) -> Result<()> {
         ("delete namespace kube-system", "is forbidden"),
     ];
     for (line, expected) in rows {
-        let told = kubectl.refused(line).await?;
-        ensure!(told.contains(expected), "`kubectl {line}`: {told}");
+        let output = kubectl.refused(line).await?;
+        ensure!(output.contains(expected), "`kubectl {line}`: {output}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The sandbox as a newcomer meets it: one process with its controllers, and kubectl beside it.
+//! The sandbox as README and docs/sandbox.md introduce it: one process with its controllers, and kubectl beside it.
 
 use std::time::Duration;
 
@@ -30,16 +30,16 @@ async fn is_toured(case: Case) -> Result<()> {
     let kubeconfig = folder.join("sandbox.kubeconfig");
     // No flags: what the first command of the README starts.
     let mut sandbox = case.start_program(&Subject::Ours.program()?, &["sandbox"])?;
-    let told = eventually("the sandbox to tell what runs", async || {
+    let output = eventually("the sandbox to print what runs", async || {
         sandbox.must_run()?;
-        let told = sandbox.printed()?;
-        ensure!(told.contains("Ctrl-C ends it all."), "{told}");
-        Ok(told)
+        let output = sandbox.printed()?;
+        ensure!(output.contains("Ctrl-C ends it all."), "{output}");
+        Ok(output)
     })
     .await?;
     let kubectl = Kubectl { kubeconfig: &kubeconfig, namespace: "default", folder };
 
-    let commands: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("  kubectl ")).collect();
+    let commands: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix("  kubectl ")).collect();
     let [create, set_image, watch] = commands.as_slice() else {
         anyhow::bail!("not the three commands that are run here: {commands:?}")
     };

@@ -1,4 +1,4 @@
-//! `kubectl delete`, each way; the garbage collector runs beside the manager.
+//! `kubectl delete` with each propagation policy; the garbage collector runs beside the manager.
 
 use anyhow::{Result, ensure};
 use kube::ResourceExt;
@@ -15,8 +15,8 @@ pub(super) async fn with_its_pods(case: Case) -> Result<()> {
     let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
     objects.settle(deployment("back", 2)).await?;
     objects.settle(deployment("fore", 2)).await?;
-    let told = kubectl.run("delete deploy/back").await?;
-    ensure!(told.starts_with("deployment.apps \"back\" deleted"), "{told}");
+    let output = kubectl.run("delete deploy/back").await?;
+    ensure!(output.starts_with("deployment.apps \"back\" deleted"), "{output}");
     ensure!(objects.deployments.get_opt("back").await?.is_none(), "the deployment is still there");
 
     let pods = objects.pods_of("fore").await?;
@@ -50,7 +50,7 @@ async fn hold(objects: &Objects, pod: &str, finalizers: serde_json::Value) -> Re
     Ok(())
 }
 
-/// What a deployment leaves behind belongs to the next of the same name, and not one pod is made.
+/// A deployment recreated under the same name adopts the orphaned replica set, and no pod is created.
 pub(super) async fn leaves_orphans(case: Case) -> Result<()> {
     let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
     let web = objects.settle(deployment("web", 3)).await?;

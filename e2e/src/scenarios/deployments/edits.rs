@@ -12,8 +12,8 @@ use crate::scenario::Case;
 pub(super) async fn is_edited(case: Case) -> Result<()> {
     let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
     objects.settle(deployment("web", 2)).await?;
-    let told = kubectl.edit("deploy/web", "sed -i s,example/main:1,example/main:2,").await?;
-    ensure!(told.trim() == "deployment.apps/web edited", "{told}");
+    let output = kubectl.edit("deploy/web", "sed -i s,example/main:1,example/main:2,").await?;
+    ensure!(output.trim() == "deployment.apps/web edited", "{output}");
     let web = objects.complete("web").await?;
     let sets = objects.sets_of(&web).await?;
     ensure!(sets.len() == 2 && revision(&web) == 2, "{} sets, revision {}", sets.len(), revision(&web));
@@ -54,10 +54,10 @@ pub(super) async fn is_applied_by_the_server(case: Case) -> Result<()> {
 
     kubectl.run("scale deploy/web --replicas=3").await?;
     objects.complete("web").await?;
-    let told = kubectl.refused(&apply).await?;
+    let output = kubectl.refused(&apply).await?;
     ensure!(
-        told.contains("conflict with \"kubectl\" with subresource \"scale\"") && told.contains(".spec.replicas"),
-        "{told}"
+        output.contains("conflict with \"kubectl\" with subresource \"scale\"") && output.contains(".spec.replicas"),
+        "{output}"
     );
     kubectl.run(&format!("{apply} --force-conflicts")).await?;
     let web = objects.complete("web").await?;

@@ -1,4 +1,4 @@
-//! The manager dies again and again amid a rollout, and nobody but it notices.
+//! The manager is killed again and again amid rollouts, which stay within their bounds.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +60,7 @@ async fn roll_and_die(case: &Case, objects: &Objects, random: &mut Random) -> Re
         tokio::time::sleep(Duration::from_millis(random.between(20, 1000))).await;
         manager.must_run()?;
         manager.kill9()?;
-        // Who dies after the work is done proves nothing.
+        // A kill after the rollout is complete proves nothing.
         deaths += usize::from(is_complete(&objects.deployments.get("web").await?).is_err());
     }
     ensure!(tag >= 3, "only {} rollouts were begun in {KILLS} lives: the scenario shows nothing", tag - 1);
@@ -88,7 +88,7 @@ impl Bounds {
         Ok(Self { asked: RefCell::new(asked), available: RefCell::new(available) })
     }
 
-    /// The formula counts what the sets ask for: pods that are asked away may take a moment to go.
+    /// The bound is on the replicas that the sets ask for: surplus pods may take a moment to go.
     fn see_set(&self, set: &appsv1::ReplicaSet, gone: bool) -> Result<()> {
         let mut sets = self.asked.borrow_mut();
         sets.insert(set.name_any(), if gone { 0 } else { asked(set) });

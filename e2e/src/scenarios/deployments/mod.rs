@@ -1,5 +1,5 @@
-//! Deployments: what a person does with kubectl, what a crash or a change of manager leaves as it
-//! was, and that the peer does the same.
+//! Deployments: what users do with kubectl, crashes and changes of the manager, and a comparison with the peer step by
+//! step.
 
 mod deletion;
 mod edits;
@@ -29,7 +29,7 @@ pub(super) static SCENARIOS: [Scenario; 15] = [
     alone("deployment/takes_over", |case| takeover::takes_over(case).boxed_local()),
     alone("deployment/gives_back", |case| takeover::gives_back(case).boxed_local()),
     Scenario {
-        // Its steps are told apart by pauses.
+        // A step is over when nothing has changed for a while: a busy machine would end it too early.
         runs: Runs::Exclusively,
         ..alone("deployment/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local())
     },
@@ -61,7 +61,7 @@ const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Res
     }
 }
 
-/// A scenario that kills or exchanges our manager.
+/// A scenario that kills or replaces our manager.
 const fn alone(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
     Scenario { subjects: &[Subject::Ours], runs: Runs::WithOwnManagers, ..shared(name, run) }
 }
@@ -86,7 +86,7 @@ fn deployment(name: &str, replicas: usize) -> Value {
 /// A deployment whose pods wait until the scenario lets them run.
 fn held(name: &str, replicas: usize) -> Value {
     let mut deployment = deployment(name, replicas);
-    deployment["spec"]["template"]["spec"]["schedulerName"] = json!("nobody");
+    deployment["spec"]["template"]["spec"]["schedulerName"] = json!("no-scheduler");
     deployment
 }
 
@@ -130,7 +130,7 @@ impl Objects {
         self.complete(&name).await
     }
 
-    /// Waits until the deployment has what it asks for, of its template only, and says so.
+    /// Waits until all replicas are of the deployment's template and available, and its status reports them.
     async fn complete(&self, name: &str) -> Result<appsv1::Deployment> {
         eventually(&format!("deployment {name} to be complete"), async || {
             let deployment = self.deployments.get(name).await?;
@@ -196,7 +196,7 @@ impl Objects {
     }
 }
 
-/// Fails, naming the counters, unless all is as asked for and reported.
+/// Fails, naming the counters, unless the status reports as many as the spec asks for.
 fn is_complete(deployment: &appsv1::Deployment) -> Result<()> {
     let asked = deployment.spec.replicas.unwrap_or(1);
     let status = deployment.status.clone().unwrap_or_default();
@@ -248,7 +248,7 @@ fn is_ready(pod: &corev1::Pod) -> bool {
 fn is_waiting(pod: &corev1::Pod) -> bool {
     let spec = pod.spec.as_ref();
     pod.metadata.deletion_timestamp.is_none()
-        && spec.is_some_and(|spec| spec.node_name.is_none() && spec.scheduler_name.as_deref() == Some("nobody"))
+        && spec.is_some_and(|spec| spec.node_name.is_none() && spec.scheduler_name.as_deref() == Some("no-scheduler"))
 }
 
 /// The image of the first container.

@@ -1,4 +1,4 @@
-//! Rollouts that move as they should, and such as cannot.
+//! Rollouts that progress, and rollouts that cannot.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1 as appsv1;
@@ -83,7 +83,8 @@ impl Row {
     }
 }
 
-/// A rollout that fits no node keeps the old pods, is told to be stuck after its deadline, and recovers both ways.
+/// A rollout that fits no node keeps the old pods, is reported as stuck after its deadline, and recovers by `undo` and
+/// by a change.
 pub(super) async fn is_stuck_and_recovers(case: Case) -> Result<()> {
     let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
     let mut web = deployment("web", 3);
@@ -119,8 +120,8 @@ pub(super) async fn is_stuck_and_recovers(case: Case) -> Result<()> {
 }
 
 async fn gets_stuck(objects: &Objects, kubectl: &Kubectl<'_>) -> Result<()> {
-    let told = kubectl.refused("rollout status deploy/web --timeout=60s").await?;
-    ensure!(told.contains("error: deployment \"web\" exceeded its progress deadline"), "{told}");
+    let output = kubectl.refused("rollout status deploy/web --timeout=60s").await?;
+    ensure!(output.contains("error: deployment \"web\" exceeded its progress deadline"), "{output}");
     let web = reports(objects, "web", "Progressing", ("False", "ProgressDeadlineExceeded")).await?;
     ensure!(condition(&web, "Available") == Some(("True", "MinimumReplicasAvailable")), "{:?}", web.status);
     let sets = objects.sets_of(&web).await?;
@@ -148,10 +149,11 @@ pub(super) async fn may_not_make_a_set(case: Case) -> Result<()> {
     let stuck = reports(&objects, "web", "Progressing", ("False", "ReplicaSetCreateError")).await?;
     let why = message(&stuck, "Progressing");
     ensure!(why.starts_with("Failed to create new replica set \"web-") && why.contains("exceeded quota"), "{why}");
-    eventually("a warning that says so", async || {
+    eventually("a warning with the message", async || {
         let events = objects.events(&web, "ReplicaSetCreateError").await?;
-        let told = events.iter().any(|it| it.message.as_ref() == Some(&why) && it.type_.as_deref() == Some("Warning"));
-        ensure!(told, "{events:?}");
+        let warned =
+            events.iter().any(|it| it.message.as_ref() == Some(&why) && it.type_.as_deref() == Some("Warning"));
+        ensure!(warned, "{events:?}");
         Ok(())
     })
     .await?;

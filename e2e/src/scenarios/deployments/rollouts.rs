@@ -20,18 +20,18 @@ pub(super) async fn rolls_out_and_back(case: Case) -> Result<()> {
     kubectl.run("set image deploy/web main=example/main:2").await?;
     rolled_out(&kubectl).await?;
     caused(&kubectl, "second", &[(1, "first"), (2, "second")]).await?;
-    let told = kubectl.run("rollout history deploy/web --revision=1").await?;
-    ensure!(told.contains("example/main:1") && told.contains("change-cause: first"), "{told}");
+    let output = kubectl.run("rollout history deploy/web --revision=1").await?;
+    ensure!(output.contains("example/main:1") && output.contains("change-cause: first"), "{output}");
 
-    let told = kubectl.run("rollout undo deploy/web").await?;
-    ensure!(told.starts_with("deployment.apps/web rolled back\n"), "{told}");
+    let output = kubectl.run("rollout undo deploy/web").await?;
+    ensure!(output.starts_with("deployment.apps/web rolled back\n"), "{output}");
     rolled_out(&kubectl).await?;
     has_history(&kubectl, &[(2, "second"), (3, "first")]).await?;
     kubectl.run("rollout undo deploy/web --to-revision=2").await?;
     rolled_out(&kubectl).await?;
     has_history(&kubectl, &[(3, "first"), (4, "second")]).await?;
-    let told = kubectl.refused("rollout undo deploy/web --to-revision=9").await?;
-    ensure!(told.contains("unable to find specified revision 9 in history"), "{told}");
+    let output = kubectl.refused("rollout undo deploy/web --to-revision=9").await?;
+    ensure!(output.contains("unable to find specified revision 9 in history"), "{output}");
 
     let web = objects.complete("web").await?;
     let sets = objects.sets_of(&web).await?;
@@ -48,12 +48,12 @@ pub(super) async fn rolls_out_and_back(case: Case) -> Result<()> {
 }
 
 async fn rolled_out(kubectl: &Kubectl<'_>) -> Result<()> {
-    let told = kubectl.run("rollout status deploy/web --timeout=60s").await?;
-    ensure!(told.trim_end().ends_with("deployment \"web\" successfully rolled out"), "{told}");
+    let output = kubectl.run("rollout status deploy/web --timeout=60s").await?;
+    ensure!(output.trim_end().ends_with("deployment \"web\" successfully rolled out"), "{output}");
     Ok(())
 }
 
-/// Names the cause of the last change, and waits until the history tells it.
+/// Annotates the cause of the last change, and waits until the history lists it.
 async fn caused(kubectl: &Kubectl<'_>, cause: &str, expected: &[(u64, &str)]) -> Result<()> {
     kubectl.run(&format!("annotate deploy/web --overwrite kubernetes.io/change-cause={cause}")).await?;
     has_history(kubectl, expected).await
@@ -61,7 +61,7 @@ async fn caused(kubectl: &Kubectl<'_>, cause: &str, expected: &[(u64, &str)]) ->
 
 async fn has_history(kubectl: &Kubectl<'_>, expected: &[(u64, &str)]) -> Result<()> {
     let expected: Vec<_> = expected.iter().map(|&(revision, cause)| (revision, cause.to_owned())).collect();
-    eventually("the history to be told", async || {
+    eventually("the history to list them", async || {
         let found = revisions(&kubectl.run("rollout history deploy/web").await?);
         ensure!(found == expected, "it is {found:?}");
         Ok(())
@@ -90,10 +90,10 @@ pub(super) async fn pauses_and_resumes(case: Case) -> Result<()> {
     })
     .await?;
     ensure!(objects.sets_of(&web).await?.len() == 2 && revision(&web) == 2, "a paused deployment has rolled");
-    let told = kubectl.refused("rollout undo deploy/web").await?;
-    ensure!(told.contains("you cannot rollback a paused deployment"), "{told}");
-    let told = kubectl.refused("rollout restart deploy/web").await?;
-    ensure!(told.contains("can't restart paused deployment"), "{told}");
+    let output = kubectl.refused("rollout undo deploy/web").await?;
+    ensure!(output.contains("you cannot rollback a paused deployment"), "{output}");
+    let output = kubectl.refused("rollout restart deploy/web").await?;
+    ensure!(output.contains("can't restart paused deployment"), "{output}");
 
     kubectl.run("rollout resume deploy/web").await?;
     rolled_out(&kubectl).await?;
@@ -114,8 +114,8 @@ pub(super) async fn scales_and_restarts(case: Case) -> Result<()> {
     objects.complete("web").await?;
     let more = uids(&objects.pods_of("web").await?);
     ensure!(first.iter().all(|pod| more.contains(pod)), "scaling up replaced a pod");
-    let told = kubectl.refused("scale deploy/web --current-replicas=2 --replicas=9").await?;
-    ensure!(told.contains("Expected replicas to be 2, was 5"), "{told}");
+    let output = kubectl.refused("scale deploy/web --current-replicas=2 --replicas=9").await?;
+    ensure!(output.contains("Expected replicas to be 2, was 5"), "{output}");
     kubectl.run("scale deploy/web --current-replicas=5 --replicas=3").await?;
     let web = objects.complete("web").await?;
     let before = uids(&objects.pods_of("web").await?);

@@ -1,4 +1,4 @@
-//! The manager is exchanged, at rest and amid rollouts.
+//! One manager replaces another, at rest and amid rollouts.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +91,7 @@ async fn hand_over(case: &Case, objects: &Objects, made: &RefCell<Made>, from: S
         let asked: Vec<_> = sets.iter().map(|set| set.spec.replicas.unwrap_or(1)).collect();
         ensure!(asked == [0, 4], "the sets of {name} ask for {asked:?}");
         for set in &sets {
-            // The old ones once, the new ones once: nobody restarted what the other had made.
+            // Four pods were ever created for each set: no pod that one manager had created was replaced by the other.
             let pods = made.borrow().of(&set.name_any());
             ensure!(pods == REPLICAS, "set {} of {name} has had {pods} pods", set.name_any());
         }
@@ -114,7 +114,7 @@ async fn begin(objects: &Objects) -> Result<()> {
     objects.pods.patch(&old[0].name_any(), &PatchParams::default(), &Patch::Merge(going)).await?;
     objects.patch("rest-paused", &json!({ "spec": { "paused": true } })).await?;
     for name in ["rest-stuck", "amid-stuck"] {
-        let hold = json!({ "spec": { "template": { "spec": { "schedulerName": "nobody" } } } });
+        let hold = json!({ "spec": { "template": { "spec": { "schedulerName": "no-scheduler" } } } });
         objects.patch(name, &json!({ "spec": { "progressDeadlineSeconds": 2 } })).await?;
         objects.patch(name, &hold).await?;
     }

@@ -30,7 +30,7 @@ pub(super) async fn refused_template(case: Case) -> Result<()> {
     );
     let message = failure.message.unwrap_or_default();
     ensure!(message.contains(&class), "the message does not say why: {message}");
-    let event = eventually("an event that says why", async || {
+    let event = eventually("an event with the reason", async || {
         let events = objects.events(&set, "FailedCreate").await?;
         events.into_iter().next().context("there is none")
     })

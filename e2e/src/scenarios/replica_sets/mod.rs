@@ -1,4 +1,4 @@
-//! Replica sets: what the controller makes, keeps, gives away and reports.
+//! Replica sets: pods that the controller creates, keeps, adopts and releases, and the status that it reports.
 
 mod failures;
 mod life;
@@ -57,7 +57,7 @@ const fn alone(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Resu
     Scenario { subjects: &[Subject::Ours], runs: Runs::WithOwnManagers, ..shared(name, run) }
 }
 
-/// A replica set whose pods nobody schedules: they stay pending until a scenario says otherwise.
+/// A replica set whose pods are not scheduled: they stay pending until a scenario binds them or sets their status.
 fn replica_set(name: &str, replicas: usize) -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -68,17 +68,17 @@ fn replica_set(name: &str, replicas: usize) -> Value {
             "selector": { "matchLabels": { "app": name } },
             "template": {
                 "metadata": { "labels": { "app": name, "tier": "test" } },
-                "spec": { "schedulerName": "nobody", "containers": [{ "name": "main", "image": "example/main:1" }] },
+                "spec": { "schedulerName": "no-scheduler", "containers": [{ "name": "main", "image": "example/main:1" }] },
             },
         },
     })
 }
 
-/// A pod that the replica set of this name would take for its own.
+/// A pod that the replica set of this name would adopt.
 fn orphan_of(set: &str, name: &str) -> Value {
     json!({
         "metadata": { "name": name, "labels": { "app": set } },
-        "spec": { "schedulerName": "nobody", "containers": [{ "name": "main", "image": "example/main:1" }] },
+        "spec": { "schedulerName": "no-scheduler", "containers": [{ "name": "main", "image": "example/main:1" }] },
     })
 }
 
@@ -139,14 +139,14 @@ impl Objects {
         Ok(pods.items.into_iter().filter(|pod| is_controlled_by(pod, set)).collect())
     }
 
-    /// The pods that count for the set.
+    /// The pods of the set that are active.
     async fn active(&self, set: &appsv1::ReplicaSet) -> Result<Vec<corev1::Pod>> {
         let mut pods = self.owned(set).await?;
         pods.retain(is_active);
         Ok(pods)
     }
 
-    /// Waits until the set has as many pods as it asks for, and says so.
+    /// Waits until the set has as many pods as its spec asks for, and its status reports them.
     async fn settled(&self, name: &str) -> Result<(appsv1::ReplicaSet, Vec<corev1::Pod>)> {
         eventually(&format!("replica set {name} to have what it asks for"), async || {
             let set = self.sets.get(name).await?;
@@ -172,7 +172,7 @@ impl Objects {
         Ok(events.items)
     }
 
-    /// Waits for the condition that says that pods cannot be made or removed.
+    /// Waits for the condition `ReplicaFailure`.
     async fn failure(&self, name: &str) -> Result<appsv1::ReplicaSetCondition> {
         eventually(&format!("replica set {name} to report a failure"), async || {
             let set = self.sets.get(name).await?;

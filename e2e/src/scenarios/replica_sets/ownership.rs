@@ -1,4 +1,4 @@
-//! Which pods belong to a set, and how they come to and leave it.
+//! Adoption and release of pods.
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
@@ -9,7 +9,7 @@ use super::{Objects, controller_of, is_controlled_by, names, orphan_of, replica_
 use crate::scenario::Case;
 use crate::wait::eventually;
 
-/// A pod that matches and belongs to nobody counts: only the rest is made.
+/// A pod that matches and has no controller counts: only the rest is created.
 pub(super) async fn adopts(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let (probe, _) = objects.settle(replica_set("probe", 1)).await?;
@@ -52,7 +52,7 @@ pub(super) async fn adopts_the_surplus(case: Case) -> Result<()> {
     eventually("one of the three to go", async || {
         let all = objects.pods.list(&kube::api::ListParams::default().labels("app=web")).await?.items;
         ensure!(all.len() == 2, "{:?} are there", names(&all));
-        ensure!(all.iter().all(|pod| is_controlled_by(pod, &set)), "one belongs to nobody");
+        ensure!(all.iter().all(|pod| is_controlled_by(pod, &set)), "one has no controller");
         let known = |name: &String| name == "orphan" || names(&before).contains(name);
         ensure!(names(&all).iter().all(known), "a pod was made: {:?}", names(&all));
         Ok(())

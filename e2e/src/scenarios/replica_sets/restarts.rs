@@ -1,4 +1,4 @@
-//! The manager dies or is exchanged, and nobody notices.
+//! The manager is killed, or replaced by another, without any effect on the pods.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -85,7 +85,7 @@ async fn never_more(pods: &Api<corev1::Pod>, set: &appsv1::ReplicaSet, from: &st
             } else {
                 alive.remove(&pod.name_any());
             }
-            ensure!(alive.len() <= MANY, "there were {} pods, of {MANY} asked for", alive.len());
+            ensure!(alive.len() <= MANY, "there were {} pods, of {MANY} replicas", alive.len());
         }
     }
 }
@@ -118,7 +118,7 @@ fn sorted(pods: &[corev1::Pod]) -> Vec<&corev1::Pod> {
     pods
 }
 
-/// Waits until the manager of the hour replaces a pod.
+/// Waits until the manager that runs replaces a pod.
 async fn acts(objects: &Objects) -> Result<()> {
     let (probe, pods) = objects.settled("probe").await?;
     let [pod] = pods.as_slice() else { bail!("the probe has {} pods", pods.len()) };

@@ -1,4 +1,4 @@
-//! The same sixty changes, played to the peer and to us, and all that came of each.
+//! The same sixty changes under the peer and under ours, with a comparison of all that follows from each.
 
 mod explained;
 mod script;
@@ -41,10 +41,14 @@ pub(super) async fn acts_as_recorded(case: Case) -> Result<()> {
         return Ok(());
     }
     for (whose, tracks) in [("theirs", theirs), ("ours", ours)] {
-        let told: Vec<String> = tracks.iter().map(|(name, track)| format!("{name}\n{track}\n")).collect();
-        std::fs::write(case.plane().logs().join(format!("recorded-{whose}.txt")), told.concat())?;
+        let recordings: Vec<String> = tracks.iter().map(|(name, track)| format!("{name}\n{track}\n")).collect();
+        std::fs::write(case.plane().logs().join(format!("recorded-{whose}.txt")), recordings.concat())?;
     }
-    bail!("{} deployments differ (all is told in recorded-*.txt):\n{}", differences.len(), differences.join("\n"))
+    bail!(
+        "{} deployments differ (the recordings are in recorded-*.txt):\n{}",
+        differences.len(),
+        differences.join("\n")
+    )
 }
 
 /// Plays the script under one manager, with pods that run one at a time: so every step is the only one possible.
