@@ -7,7 +7,8 @@ use kcm_controllers as _;
 use kcm_framework::Registry;
 
 use crate::control_plane::ControlPlane;
-use crate::manager::Manager;
+use crate::manager;
+use crate::process::Process;
 use crate::scenario::LIMITS;
 use crate::subject::Subject;
 
@@ -16,11 +17,11 @@ use crate::subject::Subject;
 /// # Errors
 ///
 /// If one of the controllers is linked into our manager, or upstream's cannot be started.
-pub(crate) fn start(plane: &ControlPlane, controllers: &[&str]) -> Result<Manager> {
+pub(crate) fn start(plane: &ControlPlane, controllers: &[&str]) -> Result<Process> {
     check(controllers, &linked()?)?;
     let controllers = format!("--controllers={}", controllers.join(","));
     let args: Vec<&str> = [controllers.as_str()].iter().chain(&LIMITS).copied().collect();
-    Manager::start(Subject::Peer, plane, "helpers", &args)
+    manager::start(Subject::Peer, plane, "helpers", &args)
 }
 
 /// The names and aliases of the controllers that are linked into our manager.

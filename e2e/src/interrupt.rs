@@ -1,4 +1,4 @@
-//! Ending early in good order.
+//! Ending all processes when the program is interrupted.
 
 use anyhow::{Context, Result, bail};
 use tokio::signal::unix::{SignalKind, signal};

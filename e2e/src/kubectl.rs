@@ -1,4 +1,4 @@
-//! kubectl, as a person at a terminal uses it.
+//! kubectl as a process.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -22,7 +22,7 @@ pub(crate) struct Answer {
 pub(crate) struct Kubectl<'a> {
     pub(crate) kubeconfig: &'a Path,
     pub(crate) namespace: &'a str,
-    /// Where it keeps what it caches, and what it prints.
+    /// The folder of its cache, of manifests and of logs.
     pub(crate) folder: &'a Path,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Kubectl<'a> {
         Ok(answer.text)
     }
 
-    /// Runs a command of words without spaces.
+    /// Runs a command whose words have no spaces.
     async fn ask(&self, line: &str, editor: Option<&str>) -> Result<Answer> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         self.ask_words(&words, editor).await

@@ -8,10 +8,12 @@
 //!                                                         └────▶ suite
 //! ```
 //!
-//! - Every program started is the child of a guard: it ends with the guard, at the latest.
-//! - What is waited for is a condition with a time limit; nothing sleeps and hopes.
+//! - Every program is owned by a guard: dropping the guard ends the program.
+//! - After a scenario the logs of our managers are read: a panic or an error that it does not expect fails it.
+//! - A scenario waits for a condition with a time limit, and does not sleep in its stead.
 //! - A missing program is an error that names the command which builds it, never a skip.
 //! - The same scenario with the same assertions runs against our manager and against upstream's.
+//!   `peer-verified.tsv` records what upstream's has passed.
 
 #![allow(clippy::must_use_candidate, reason = "the value of a getter is not ignored by accident")]
 

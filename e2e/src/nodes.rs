@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::wait;
 
-/// The annotation, and its value, of nodes that kwok looks after.
+/// The annotation, with its value, of nodes that kwok simulates.
 pub(crate) const MANAGED: &str = "kwok.x-k8s.io/node=fake";
 
 /// Makes nodes `PREFIX-1`, `PREFIX-2`… and waits until kwok has made them ready.

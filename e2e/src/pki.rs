@@ -1,4 +1,4 @@
-//! The certificates and keys of one control plane, made anew for each.
+//! The certificates and keys of one control plane. Each has its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};

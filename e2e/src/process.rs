@@ -112,7 +112,7 @@ impl Process {
         .await
     }
 
-    /// Asks it to end, as an operator or a kubelet does (SIGTERM).
+    /// Sends SIGTERM, as an operator or a kubelet does.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Process {
         self.signal(Signal::TERM)
     }
 
-    /// Ends it without any warning (SIGKILL), and waits until it is gone.
+    /// Sends SIGKILL, and waits until it has ended.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl Process {
         lines[lines.len().saturating_sub(15)..].join("\n")
     }
 
-    /// SIGTERM, some patience, SIGKILL.
+    /// SIGTERM, and SIGKILL after the grace period.
     fn stop(&mut self) -> Result<()> {
         const PAUSE: Duration = Duration::from_millis(10);
         self.terminate()?;

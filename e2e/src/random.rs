@@ -1,4 +1,4 @@
-//! Random moments that can be repeated.
+//! Random numbers that can be repeated.
 
 use anyhow::{Context, Result};
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use kube::Client;
 use serde::Serialize;
 
-/// What a request did to what.
+/// The verb and the resource of a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Kind {
     /// The verb as the metric has it, as in `POST` or `WATCH`.

@@ -11,7 +11,7 @@ use kube::Client;
 use kube::api::Api;
 
 use crate::control_plane::ControlPlane;
-use crate::manager::Manager;
+use crate::manager;
 use crate::manager_log::{ExpectedError, Finding, findings};
 use crate::process::Process;
 use crate::subject::Subject;
@@ -106,7 +106,7 @@ impl Case {
     /// # Errors
     ///
     /// If it cannot be started.
-    pub fn start(&self, subject: Subject, args: &[&str]) -> Result<Manager> {
+    pub fn start(&self, subject: Subject, args: &[&str]) -> Result<Process> {
         let name = format!("{}-{subject}", self.namespace);
         let manager = start_manager(&self.plane, subject, &name, self.controllers, args)?;
         if subject == Subject::Ours {
@@ -148,10 +148,10 @@ pub(crate) fn start_manager(
     name: &str,
     controllers: &str,
     args: &[&str],
-) -> Result<Manager> {
+) -> Result<Process> {
     let controllers = format!("--controllers={controllers}");
     let args: Vec<&str> = [controllers.as_str()].iter().chain(&LIMITS).chain(args).copied().collect();
-    Manager::start(subject, plane, name, &args)
+    manager::start(subject, plane, name, &args)
 }
 
 /// A scenario for one subject, as the command line selects it.

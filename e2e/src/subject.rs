@@ -1,4 +1,4 @@
-//! Whose controller manager a scenario runs: ours, or upstream's as the peer.
+//! Which controller manager a scenario runs: ours, or upstream's as the peer.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::binaries;
 
-/// Whose controller manager.
+/// Which controller manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The one of this workspace.

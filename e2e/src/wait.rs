@@ -5,8 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::time::Instant;
 
-/// How long a condition may take when nothing else is said: long enough for a busy machine, and
-/// never waited out where the condition holds.
+/// The time limit of a condition that has no other: long enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 const POLL: Duration = Duration::from_millis(50);

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use kube::Client;
 use tokio::process::Command;
 
-use crate::manager::Manager;
+use crate::process::Process;
 
 /// How long a debugger may take.
 const DEBUGGER: Duration = Duration::from_secs(20);
@@ -88,7 +88,7 @@ pub(super) fn longest_wait_in_metrics(page: &str) -> Option<f64> {
 
 /// The memory of ours by jemalloc, which a debugger makes it print into the log. `None` where the system has no `gdb`, or
 /// does not let it attach to other processes.
-pub(super) async fn heap_of(manager: &Manager) -> Option<Heap> {
+pub(super) async fn heap_of(manager: &Process) -> Option<Heap> {
     let before = manager.printed().ok()?.len();
     let process = manager.id().to_string();
     // The letters leave out all but the sums.

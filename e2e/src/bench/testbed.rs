@@ -12,12 +12,12 @@ use super::flaky_proxy::FlakyProxy;
 use super::self_metrics::{self, PeerMetrics};
 use super::workload::Workload;
 use crate::control_plane::{ControlPlane, Options, free_ports};
-use crate::manager::Manager;
+use crate::process::Process;
 use crate::requests::Requests;
 use crate::scenario::LIMITS;
 use crate::subject::Subject;
 use crate::wait::eventually_within;
-use crate::{helpers, nodes};
+use crate::{helpers, manager, nodes};
 
 /// Nodes that pods run on.
 const NODES: usize = 50;
@@ -47,8 +47,8 @@ pub(super) struct Setup {
 /// A manager on a control plane of its own.
 pub(super) struct Testbed {
     // Dropped in this order: what uses the API server ends before it.
-    manager: Manager,
-    helpers: Option<Manager>,
+    manager: Process,
+    helpers: Option<Process>,
     proxy: Option<FlakyProxy>,
     /// The metrics of the peer.
     metrics: Option<PeerMetrics>,
@@ -250,7 +250,7 @@ fn start_manager(
     plane: &ControlPlane,
     proxy: Option<&FlakyProxy>,
     metrics: Option<&PeerMetrics>,
-) -> Result<Manager> {
+) -> Result<Process> {
     let controllers = format!("--controllers={}", setup.controllers);
     let mut args: Vec<String> = [controllers.as_str()].iter().chain(&LIMITS).map(|&arg| arg.to_owned()).collect();
     // The last of two flags counts.
@@ -259,7 +259,7 @@ fn start_manager(
     if setup.subject == Subject::Ours {
         args.push("--leader-elect=false".to_owned());
     }
-    Manager::start(setup.subject, plane, &setup.subject.to_string(), &args)
+    manager::start(setup.subject, plane, &setup.subject.to_string(), &args)
 }
 
 /// Sums the bytes that the connections of a process received, as `ss` prints them: a line for each connection, then one

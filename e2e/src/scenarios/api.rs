@@ -1,4 +1,4 @@
-//! The table of API scenarios on the real API server: what it says there is what the sandbox is held to.
+//! The table of API scenarios on the real API server, which the sandbox must serve alike.
 
 use anyhow::{Result, bail};
 use futures::future::LocalBoxFuture;

@@ -79,7 +79,7 @@ async fn refusal(mut process: Process, code: i32) -> Result<String> {
     }
 }
 
-/// Ends a program as an operator does, and expects it to do so well.
+/// Sends SIGTERM, and expects the program to end with exit code 0.
 async fn stop(mut process: Process) -> Result<()> {
     process.must_run()?;
     process.terminate()?;
@@ -95,7 +95,7 @@ async fn create_namespace(case: &Case, name: &str) -> Result<corev1::Namespace> 
     namespaces.create(&PostParams::default(), &namespace).await.with_context(|| format!("cannot make namespace {name}"))
 }
 
-/// Waits until every namespace that is not about to go has the greeting.
+/// Waits until every namespace that is not terminating has the greeting as its label.
 async fn all_greeted(case: &Case, greeting: &str) -> Result<()> {
     let namespaces: Api<corev1::Namespace> = Api::all(case.client());
     eventually("every namespace to be greeted", async || {

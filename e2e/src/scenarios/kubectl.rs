@@ -1,5 +1,5 @@
-//! What a person does with kubectl, whatever controller is at work: on a real API server it shows that a claim is
-//! right, on a sandbox that the sandbox serves as the real one does.
+//! kubectl commands that depend on no particular controller. A real API server shows that a scenario is right, a sandbox
+//! that it serves as the real one does.
 
 use anyhow::{Result, ensure};
 use futures::FutureExt;
@@ -156,7 +156,7 @@ async fn creates_what_people_create(case: Case) -> Result<()> {
         ),
     ];
     for (line, expected) in rows {
-        // Words hold no spaces here, and a schedule does.
+        // A line is split at spaces, and a schedule has some.
         let words: Vec<String> = line
             .split(' ')
             .map(|word| if word.starts_with("--schedule") { word.replace('_', " ") } else { word.to_owned() })
@@ -263,7 +263,7 @@ async fn patches_in_all_forms(case: Case) -> Result<()> {
     ensure!(read(".spec.template.spec.containers[0].env[0].name").await? == "A");
     ensure!(read(".spec.template.spec.containers[0].image").await? == "example/main:1");
     ensure!(read(".metadata.labels.a").await? == "b" && read(".spec.replicas").await? == "2");
-    // The fourth form is apply's.
+    // The fourth form is server-side apply.
     let file = kubectl.manifest(&json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" }, "spec": { "replicas": 3 },
     }))?;

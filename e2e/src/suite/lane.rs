@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use super::{HELPERS, On, Outcome, Shared, Work};
 use crate::control_plane::{ControlPlane, Options};
-use crate::manager::Manager;
 use crate::manager_log::{Finding, findings};
+use crate::process::Process;
 use crate::scenario::{Case, Selected, start_manager};
 use crate::subject::Subject;
 use crate::wait::PATIENCE;
@@ -35,7 +35,7 @@ const AT_ONCE: usize = 4;
 /// A control plane, its helpers, and what became of the scenarios so far.
 pub(super) struct Lane<'a> {
     // Dropped in this order: the helpers use the API server.
-    helpers: Option<Manager>,
+    helpers: Option<Process>,
     plane: Rc<ControlPlane>,
     on: On,
     outcome: Outcome,
@@ -92,7 +92,7 @@ impl<'a> Lane<'a> {
 
     /// Ends the control plane, whose logs are kept if anything has failed.
     pub(super) fn end(mut self) -> Result<Outcome> {
-        let mut alive = self.helpers.as_mut().map_or(Ok(()), |helpers| helpers.must_run());
+        let mut alive = self.helpers.as_mut().map_or(Ok(()), Process::must_run);
         // Ends here, while the API server that it uses still runs.
         self.helpers = None;
         if self.on == On::Sandbox {

@@ -10,7 +10,7 @@ use crate::kubectl::Kubectl;
 use crate::scenario::Case;
 use crate::wait::eventually;
 
-/// In the background the deployment goes first; in the foreground it waits for its pods, and makes nothing new.
+/// In the background the deployment is deleted first; in the foreground it waits for its pods, and nothing is created.
 pub(super) async fn with_its_pods(case: Case) -> Result<()> {
     let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
     objects.settle(deployment("back", 2)).await?;

@@ -1,4 +1,4 @@
-//! Changes that a person makes to a whole object.
+//! Changes to a whole object, by an editor and by server-side apply.
 
 use anyhow::{Result, ensure};
 use kube::ResourceExt;
@@ -8,7 +8,7 @@ use super::{Objects, deployment, image_of, revision};
 use crate::kubectl::Kubectl;
 use crate::scenario::Case;
 
-/// A template changed in an editor rolls out; what is not of the template does not.
+/// A change of the template in an editor is rolled out; a change beside the template is not.
 pub(super) async fn is_edited(case: Case) -> Result<()> {
     let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
     objects.settle(deployment("web", 2)).await?;
@@ -26,7 +26,7 @@ pub(super) async fn is_edited(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// The server applies a manifest: the controller's fields are its own, and what is applied again changes nothing.
+/// Server-side apply: the controller owns the fields that it writes, and applying again changes nothing.
 pub(super) async fn is_applied_by_the_server(case: Case) -> Result<()> {
     let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
     let mut manifest = deployment("web", 2);

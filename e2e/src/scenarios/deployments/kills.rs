@@ -27,7 +27,7 @@ const UNAVAILABLE: usize = 2;
 pub(super) async fn survives_kills(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let mut web = deployment("web", usize::try_from(REPLICAS)?);
-    // Every set is to be there at the end, to be counted.
+    // Every set must exist at the end, to be counted.
     web["spec"]["revisionHistoryLimit"] = json!(KILLS);
     web["spec"]["strategy"] = json!({ "rollingUpdate": { "maxSurge": "30%", "maxUnavailable": "25%" } });
     {
@@ -72,7 +72,7 @@ async fn roll_and_die(case: &Case, objects: &Objects, random: &mut Random) -> Re
     manager.must_run()
 }
 
-/// What the strategy allows, against all that was seen.
+/// The bounds of the strategy, checked against every change.
 struct Bounds {
     asked: RefCell<BTreeMap<String, i32>>,
     available: RefCell<BTreeSet<String>>,

@@ -48,7 +48,7 @@ pub(super) static SCENARIOS: [Scenario; 15] = [
 
 const CONTROLLERS: &str = "deployment,replicaset";
 
-/// A scenario that both managers show, without starting one.
+/// A scenario for both managers, which starts none.
 const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
     Scenario {
         name,
@@ -66,7 +66,7 @@ const fn alone(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Resu
     Scenario { subjects: &[Subject::Ours], runs: Runs::WithOwnManagers, ..shared(name, run) }
 }
 
-/// A deployment whose pods run as soon as they are there.
+/// A deployment whose pods run at once.
 fn deployment(name: &str, replicas: usize) -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -124,7 +124,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Creates a deployment and waits until it has what it asks for.
+    /// Creates a deployment and waits until it is complete.
     async fn settle(&self, deployment: Value) -> Result<appsv1::Deployment> {
         let name = self.create(deployment).await?.name_any();
         self.complete(&name).await
@@ -140,7 +140,7 @@ impl Objects {
         .await
     }
 
-    /// As [`Self::complete`], letting run what waits meanwhile.
+    /// As [`Self::complete`], binding waiting pods to a node meanwhile.
     async fn complete_held(&self, name: &str) -> Result<appsv1::Deployment> {
         eventually(&format!("deployment {name} to be complete"), async || {
             for pod in self.pods.list(&ListParams::default().labels(&format!("app={name}"))).await? {
@@ -155,8 +155,7 @@ impl Objects {
         .await
     }
 
-    /// Puts a pod that waits for a scheduler on a node, where it runs at once. A pod that is gone
-    /// is left alone.
+    /// Binds a pod to a node, where it runs at once. A pod that no longer exists is no error.
     async fn run(&self, pod: &corev1::Pod) -> Result<()> {
         let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
         let binding = json!({
@@ -182,7 +181,7 @@ impl Objects {
         Ok(sets)
     }
 
-    /// The pods labelled as this deployment's, those on their way out included.
+    /// The pods labelled as this deployment's, terminating ones included.
     async fn pods_of(&self, name: &str) -> Result<Vec<corev1::Pod>> {
         let pods = self.pods.list(&ListParams::default().labels(&format!("app={name}"))).await;
         Ok(pods.with_context(|| format!("cannot list the pods of {name}"))?.items)
@@ -244,7 +243,7 @@ fn is_ready(pod: &corev1::Pod) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// Whether a pod waits until the scenario puts it on a node.
+/// Whether a pod waits until the scenario binds it to a node.
 fn is_waiting(pod: &corev1::Pod) -> bool {
     let spec = pod.spec.as_ref();
     pod.metadata.deletion_timestamp.is_none()
@@ -256,7 +255,7 @@ fn image_of(template: Option<&corev1::PodTemplateSpec>) -> Option<&str> {
     template?.spec.as_ref()?.containers.first()?.image.as_deref()
 }
 
-/// Uids in order, to be compared.
+/// Uids, sorted.
 fn uids(pods: &[corev1::Pod]) -> Vec<String> {
     let mut uids: Vec<String> = pods.iter().filter_map(ResourceExt::uid).collect();
     uids.sort_unstable();

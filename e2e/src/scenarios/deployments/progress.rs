@@ -12,7 +12,7 @@ use crate::kubectl::Kubectl;
 use crate::scenario::Case;
 use crate::wait::eventually;
 
-/// The columns that kubectl shows while a deployment rolls move only as the strategy lets them.
+/// The columns of `kubectl get -w` change during a rollout only as the strategy allows.
 pub(super) async fn is_watched(case: Case) -> Result<()> {
     let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
     let mut web = held("web", 3);
@@ -35,7 +35,7 @@ pub(super) async fn is_watched(case: Case) -> Result<()> {
     shows(Row { ready: 3, asked: 3, updated: 3, available: 3 }).await?;
     objects.patch("web", &image(2)).await?;
     for updated in 1..=3 {
-        // One new pod is there and waits; all three that may serve do.
+        // One new pod exists and waits; all three that must be available are.
         shows(Row { ready: 3, asked: 3, updated, available: 3 }).await?;
         State::quiet(&objects).await?;
         let pods = objects.pods_of("web").await?;
@@ -53,7 +53,7 @@ pub(super) async fn is_watched(case: Case) -> Result<()> {
         let within = (3..=4).contains(&row.ready) && (3..=4).contains(&row.available) && row.asked == 3;
         ensure!(within, "{row:?} in {rows:?}");
     }
-    // Until the change is seen all are up to date, from then on more and more.
+    // Until the change is observed all are up to date, then none, then more and more.
     let rolling: Vec<u32> = rows.iter().map(|row| row.updated).skip_while(|&updated| updated == 3).collect();
     ensure!(rolling.first() == Some(&0) && rolling.is_sorted(), "{rows:?}");
     ensure!(rolling.last() == Some(&3), "{rows:?}");
@@ -140,7 +140,7 @@ fn message(deployment: &appsv1::Deployment, kind: &str) -> String {
         .unwrap_or_default()
 }
 
-/// A replica set that a quota refuses is reported, and made when the quota is raised.
+/// A replica set that a quota refuses is reported, and created when the quota is raised.
 pub(super) async fn may_not_make_a_set(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let web = objects.settle(deployment("web", 2)).await?;

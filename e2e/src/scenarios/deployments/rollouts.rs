@@ -9,7 +9,7 @@ use crate::kubectl::{Kubectl, revisions};
 use crate::scenario::Case;
 use crate::wait::eventually;
 
-/// `status`, `history` and `undo`: each rollout is a revision, and going back makes an old one the newest.
+/// `status`, `history` and `undo`: each rollout is a revision, and a rollback makes an old revision the newest.
 pub(super) async fn rolls_out_and_back(case: Case) -> Result<()> {
     let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
     let manifest = kubectl.manifest(&deployment("web", 3))?;
@@ -69,7 +69,7 @@ async fn has_history(kubectl: &Kubectl<'_>, expected: &[(u64, &str)]) -> Result<
     .await
 }
 
-/// While paused, a deployment scales and gathers changes; resumed, it rolls them out as one.
+/// While paused, a deployment scales but does not roll out changes; resumed, it rolls them out as one revision.
 pub(super) async fn pauses_and_resumes(case: Case) -> Result<()> {
     let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
     objects.settle(deployment("web", 2)).await?;
@@ -105,7 +105,7 @@ pub(super) async fn pauses_and_resumes(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// Scaling keeps pods and revision; restarting exchanges every pod and makes a revision.
+/// Scaling keeps pods and revision; a restart replaces every pod and adds a revision.
 pub(super) async fn scales_and_restarts(case: Case) -> Result<()> {
     let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
     objects.settle(deployment("web", 2)).await?;

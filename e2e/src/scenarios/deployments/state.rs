@@ -1,4 +1,4 @@
-//! Everything in a scenario's namespace at one time, and the moments when nothing moves.
+//! A snapshot of all objects in a scenario's namespace, and waiting until they no longer change.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::{Objects, is_controlled_by, is_ready, revision};
 use crate::wait::{PATIENCE, eventually_within};
 
-/// For how long nothing must have changed: many times what a controller takes to answer a change.
+/// For how long nothing must have changed: many times what a controller takes to react to a change.
 const QUIET: Duration = Duration::from_millis(350);
 
 /// All deployments with what they own.
@@ -37,7 +37,7 @@ impl State {
         Ok(Self { deployments: deployments.items, sets: sets.items, pods: pods.items, events: events.items })
     }
 
-    /// Waits until all that is reported is true and nothing has changed for a while.
+    /// Waits until every status agrees with the objects and nothing has changed for a while.
     pub(super) async fn quiet(objects: &Objects) -> Result<Self> {
         let mut last = BTreeMap::new();
         let mut since = Instant::now();
@@ -48,7 +48,7 @@ impl State {
                 (last, since) = (versions, Instant::now());
             }
             for deployment in &state.deployments {
-                state.tells_the_truth(deployment)?;
+                state.statuses_agree(deployment)?;
             }
             ensure!(since.elapsed() >= QUIET, "something changed {} ms ago", since.elapsed().as_millis());
             Ok(state)
@@ -96,8 +96,8 @@ impl State {
         versions
     }
 
-    /// Fails, naming what is not so, unless every status is that of the objects below.
-    fn tells_the_truth(&self, deployment: &appsv1::Deployment) -> Result<()> {
+    /// Fails, naming the difference, unless every status counts the objects that exist.
+    fn statuses_agree(&self, deployment: &appsv1::Deployment) -> Result<()> {
         let mut counted = [0; 3];
         for set in self.sets_of(deployment) {
             let name = set.name_any();
@@ -125,7 +125,7 @@ impl State {
     }
 }
 
-/// An object by kind, name and uid, and its version.
+/// An object by kind, name and uid, and its resource version.
 fn version<K: kube::Resource<DynamicType = ()>>(object: &K) -> (String, String) {
     let meta = object.meta();
     let (name, uid) = (meta.name.clone().unwrap_or_default(), meta.uid.clone().unwrap_or_default());

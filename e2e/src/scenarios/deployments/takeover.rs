@@ -18,7 +18,7 @@ use crate::scenario::Case;
 use crate::subject::Subject;
 use crate::wait::{PATIENCE, eventually};
 
-/// For how long nothing at rest must be written.
+/// For how long objects at rest must not be written.
 const REST: Duration = Duration::from_secs(30);
 
 const AT_REST: [&str; 8] = [
@@ -44,12 +44,12 @@ const AMID: [&str; 7] = [
 /// The replicas of each.
 const REPLICAS: usize = 4;
 
-/// What upstream's manager has begun, ours goes on with.
+/// Ours continues what upstream's manager has begun.
 pub(super) async fn takes_over(case: Case) -> Result<()> {
     is_handed_over(&case, Subject::Peer, case.subject()).await
 }
 
-/// What our manager has begun, upstream's goes on with.
+/// Upstream's continues what our manager has begun.
 pub(super) async fn gives_back(case: Case) -> Result<()> {
     is_handed_over(&case, case.subject(), Subject::Peer).await
 }
@@ -67,7 +67,7 @@ async fn is_handed_over(case: &Case, from: Subject, to: Subject) -> Result<()> {
 async fn hand_over(case: &Case, objects: &Objects, made: &RefCell<Made>, from: Subject, to: Subject) -> Result<()> {
     let mut manager = case.start(from, &[])?;
     begin(objects).await.with_context(|| format!("{from} is to begin"))?;
-    // Ended in good order before the next begins, as a lease would see to it.
+    // One ends before the next begins, as leader election would have it.
     manager.terminate()?;
     manager.wait(PATIENCE).await?;
     let before = State::read(objects).await?;
@@ -99,7 +99,7 @@ async fn hand_over(case: &Case, objects: &Objects, made: &RefCell<Made>, from: S
     manager.must_run()
 }
 
-/// Brings one part to rest, and the other to the midst of a rollout.
+/// Creates the deployments: some at rest, the others amid a rollout.
 async fn begin(objects: &Objects) -> Result<()> {
     for made in manifests() {
         objects.create(made).await?;
@@ -128,7 +128,7 @@ async fn begin(objects: &Objects) -> Result<()> {
         objects.complete_held(name).await?;
     }
     let state = State::quiet(objects).await?;
-    // One step on, so that old and new both serve.
+    // One step on, so that both revisions have ready pods.
     for name in ["amid-numbers", "amid-percentages", "amid-paused"] {
         let pods = state.pods.iter().filter(|pod| pod.labels().get("app").is_some_and(|app| app == name));
         let waiting = pods.into_iter().find(|pod| is_waiting(pod));
@@ -152,11 +152,11 @@ async fn begin(objects: &Objects) -> Result<()> {
     is_amid(objects).await
 }
 
-/// Fails unless what is to be amid a rollout is.
+/// Fails unless the deployments that must be amid a rollout are.
 async fn is_amid(objects: &Objects) -> Result<()> {
     let state = State::read(objects).await?;
     for (name, expected) in [
-        // The sets by revision, as pods that are asked for, and as those that are ready.
+        // The replica sets by revision: replicas of the spec, and ready pods.
         ("amid-numbers", &[(2, 2), (3, 1)][..]),
         ("amid-percentages", &[(2, 2), (3, 1)]),
         ("amid-paused", &[(2, 2), (3, 1)]),
@@ -179,7 +179,7 @@ async fn is_amid(objects: &Objects) -> Result<()> {
     Ok(())
 }
 
-/// Lets what waits amid a rollout go on to its end.
+/// Lets the rollouts run to their end.
 async fn go_on(objects: &Objects) -> Result<()> {
     let held = objects.pods_of("amid-old-pods-going").await?;
     let going = held.iter().find(|pod| pod.metadata.deletion_timestamp.is_some()).context("no old pod is held")?;
@@ -231,7 +231,7 @@ fn manifests() -> Vec<Value> {
     ]
 }
 
-/// A template with what the API server rewrites, defaults or escapes.
+/// A template with fields that the API server converts, defaults or escapes.
 fn rich_template(app: &str) -> Value {
     json!({
         "metadata": { "labels": { "app": app }, "annotations": { "example.com/note": "a < b && c > d, \u{e9}\u{2028}" } },
@@ -262,7 +262,7 @@ fn rich_template(app: &str) -> Value {
     })
 }
 
-/// Every pod that was ever there, by the set that controls it.
+/// The names of all pods that ever existed, by the set that controls them.
 #[derive(Default)]
 struct Made(BTreeMap<String, BTreeSet<String>>);
 

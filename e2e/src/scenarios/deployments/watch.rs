@@ -1,4 +1,4 @@
-//! Following every change to objects of a kind.
+//! Watching all changes to objects of a kind.
 
 use std::fmt::Debug;
 
@@ -8,14 +8,14 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use serde::de::DeserializeOwned;
 
-/// The version from which on everything that happens is seen.
+/// The resource version from which a watch sees everything that happens from now on.
 pub(super) async fn now<K: Clone + Debug + DeserializeOwned>(api: &Api<K>) -> Result<String> {
     let list = api.list(&ListParams::default()).await.context("cannot list")?;
     list.metadata.resource_version.context("a list has a version")
 }
 
-/// Hands every change since `from` to `see`, with whether the object is gone; ends only with an
-/// error of its own or of `see`.
+/// Calls `see` with every change since `from` and whether the object was deleted; ends only with an error of its own or
+/// of `see`.
 pub(super) async fn follow<K>(api: &Api<K>, from: String, mut see: impl FnMut(&K, bool) -> Result<()>) -> Result<()>
 where
     K: Clone + Debug + DeserializeOwned + kube::Resource,

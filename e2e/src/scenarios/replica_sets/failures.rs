@@ -1,5 +1,4 @@
-//! What the API server refuses is reported, tried again more and more slowly, and ends well when
-//! the reason goes away.
+//! Creations that the API server refuses are reported, retried with back-off, and succeed when the cause is removed.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use super::{Objects, failure_of, replica_set};
 use crate::scenario::Case;
 use crate::wait::{eventually, throughout};
 
-/// A template that names a priority class which does not exist makes no pod.
+/// No pod is created from a template whose priority class does not exist.
 pub(super) async fn refused_template(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let class = case.namespace().to_owned();
@@ -65,7 +64,7 @@ async fn backs_off(objects: &Objects, set: &appsv1::ReplicaSet) -> Result<()> {
     Ok(())
 }
 
-/// A quota of three lets three of five be; two more come when it is raised.
+/// A quota of three admits three of five pods, and two more when it is raised.
 pub(super) async fn quota(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let quotas: Api<corev1::ResourceQuota> = case.api();
@@ -95,7 +94,7 @@ pub(super) async fn quota(case: Case) -> Result<()> {
     recovers(&objects, "web").await
 }
 
-/// The set gets its pods without being touched, and reports no failure any more.
+/// The set gets its pods without a change of its own, and reports no failure any more.
 async fn recovers(objects: &Objects, name: &str) -> Result<()> {
     let (set, _) = objects.settled(name).await?;
     eventually("the failure to be withdrawn", async || {

@@ -1,4 +1,4 @@
-//! Making pods, removing pods, replacing pods.
+//! Creation, deletion and replacement of pods.
 
 use anyhow::{Result, ensure};
 use kube::ResourceExt;
@@ -9,7 +9,7 @@ use super::{Objects, controller_of, is_active, names, replica_set};
 use crate::scenario::Case;
 use crate::wait::eventually;
 
-/// Three pods come into being, owned, labelled and reported.
+/// Three pods are created with owner, labels and events, and reported.
 pub(super) async fn creates(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let (set, pods) = objects.settle(replica_set("web", 3)).await?;
@@ -39,7 +39,7 @@ pub(super) async fn creates(case: Case) -> Result<()> {
     .await
 }
 
-/// Up keeps what is there, down removes only the surplus, and zero removes all.
+/// Scaling up keeps the pods, scaling down deletes only the surplus, and scaling to zero deletes all.
 pub(super) async fn scales(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let (_, first) = objects.settle(replica_set("web", 2)).await?;
@@ -61,7 +61,7 @@ pub(super) async fn scales(case: Case) -> Result<()> {
     .await
 }
 
-/// Scaling down takes the pods in their order: not ready before ready, cheap before dear.
+/// Scaling down deletes pods by rank: not ready before ready, low deletion cost before high.
 pub(super) async fn deletes_by_rank(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let (_, pods) = objects.settle(replica_set("web", 4)).await?;
@@ -88,7 +88,7 @@ pub(super) async fn deletes_by_rank(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// A deleted pod is replaced, and so is a failed one, which stays to be looked at.
+/// A deleted pod is replaced, and so is a failed one, which is kept.
 pub(super) async fn replaces_what_is_gone(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let (set, pods) = objects.settle(replica_set("web", 3)).await?;
@@ -108,7 +108,7 @@ pub(super) async fn replaces_what_is_gone(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// A pod that cannot end yet is replaced at once and reported as terminating until it has.
+/// A terminating pod is replaced at once, and counted as terminating until it is gone.
 pub(super) async fn counts_terminating(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let (set, pods) = objects.settle(replica_set("web", 2)).await?;
@@ -130,7 +130,7 @@ pub(super) async fn counts_terminating(case: Case) -> Result<()> {
     terminating(0).await
 }
 
-/// A set that waits for its pods to go makes no new ones.
+/// A set that is deleted in the foreground creates no pods while it waits for its own to go.
 pub(super) async fn goes_in_foreground(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let (set, pods) = objects.settle(replica_set("web", 3)).await?;

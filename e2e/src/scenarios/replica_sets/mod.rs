@@ -39,7 +39,7 @@ pub(super) static SCENARIOS: [Scenario; 16] = [
     alone("replicaset/takes_over_and_gives_back", |case| restarts::takes_over_and_gives_back(case).boxed_local()),
 ];
 
-/// A scenario that both managers show, without starting one.
+/// A scenario for both managers, which starts none.
 const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
     Scenario {
         name,
@@ -52,7 +52,7 @@ const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Res
     }
 }
 
-/// A scenario that kills or exchanges our manager.
+/// A scenario that kills or replaces our manager.
 const fn alone(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
     Scenario { subjects: &[Subject::Ours], runs: Runs::WithOwnManagers, ..shared(name, run) }
 }
@@ -104,7 +104,7 @@ impl Objects {
         self.pods.create(&PostParams::default(), &pod).await.context("cannot create the pod")
     }
 
-    /// Creates a replica set and waits until it has what it asks for.
+    /// Creates a replica set and waits until it has its pods.
     async fn settle(&self, set: Value) -> Result<(appsv1::ReplicaSet, Vec<corev1::Pod>)> {
         let name = self.create_set(set).await?.name_any();
         self.settled(&name).await
@@ -133,7 +133,7 @@ impl Objects {
         Ok(())
     }
 
-    /// The pods that the set controls, those on their way out included.
+    /// The pods that the set controls, terminating ones included.
     async fn owned(&self, set: &appsv1::ReplicaSet) -> Result<Vec<corev1::Pod>> {
         let pods = self.pods.list(&ListParams::default()).await.context("cannot list pods")?;
         Ok(pods.items.into_iter().filter(|pod| is_controlled_by(pod, set)).collect())
@@ -200,7 +200,7 @@ fn is_active(pod: &corev1::Pod) -> bool {
     pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Failed" | "Succeeded"))
 }
 
-/// Names in order, to be compared.
+/// Names, sorted.
 fn names(pods: &[corev1::Pod]) -> Vec<String> {
     let mut names: Vec<String> = pods.iter().map(ResourceExt::name_any).collect();
     names.sort_unstable();

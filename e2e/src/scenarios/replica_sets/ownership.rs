@@ -14,7 +14,7 @@ pub(super) async fn adopts(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let (probe, _) = objects.settle(replica_set("probe", 1)).await?;
     objects.create_pod(orphan_of("web", "orphan")).await?;
-    pass_by(&objects, &probe).await?;
+    sees_pods(&objects, &probe).await?;
     let (set, pods) = objects.settle(replica_set("web", 2)).await?;
     ensure!(names(&pods).contains(&"orphan".to_owned()), "the orphan was not adopted: {:?}", names(&pods));
     let orphan = objects.pods.get("orphan").await?;
@@ -24,15 +24,16 @@ pub(super) async fn adopts(case: Case) -> Result<()> {
     let status = set.status.unwrap_or_default();
     // The orphan lacks the template's label `tier`.
     ensure!(status.fully_labeled_replicas == Some(1), "fully labelled: {:?}", status.fully_labeled_replicas);
-    // A pod is never made and removed again on the way.
+    // No pod was created and deleted again on the way.
     let all = objects.pods.list(&kube::api::ListParams::default().labels("app=web")).await?.items;
     ensure!(all.len() == 2, "{:?}", names(&all));
     Ok(())
 }
 
-/// Lets the manager act on a change made after those it is to have seen: changes of one kind come
-/// in order, so a pod replaced now proves that a pod created before was seen.
-async fn pass_by(objects: &Objects, probe: &k8s_openapi::api::apps::v1::ReplicaSet) -> Result<()> {
+/// Waits until the manager has seen the pods created so far.
+///
+/// Changes of one kind come in order: when the probe's pod, deleted now, is replaced, earlier ones were seen.
+async fn sees_pods(objects: &Objects, probe: &k8s_openapi::api::apps::v1::ReplicaSet) -> Result<()> {
     let before = objects.active(probe).await?;
     let [pod] = before.as_slice() else { anyhow::bail!("the probe has {} pods", before.len()) };
     objects.pods.delete(&pod.name_any(), &DeleteParams::default()).await?;
@@ -44,7 +45,7 @@ async fn pass_by(objects: &Objects, probe: &k8s_openapi::api::apps::v1::ReplicaS
     .await
 }
 
-/// An orphan that makes one too many is adopted first, and then one pod goes.
+/// A surplus orphan is adopted first, and then one pod is deleted.
 pub(super) async fn adopts_the_surplus(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let (set, before) = objects.settle(replica_set("web", 2)).await?;
@@ -62,7 +63,7 @@ pub(super) async fn adopts_the_surplus(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// A pod that no longer matches is let go, untouched otherwise, and replaced.
+/// A pod that no longer matches is released, otherwise left as it is, and replaced.
 pub(super) async fn releases(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let (set, pods) = objects.settle(replica_set("web", 2)).await?;
@@ -82,7 +83,7 @@ pub(super) async fn releases(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// Pods left behind by a set that went are taken over by one that comes, and none is made.
+/// The orphaned pods of a deleted set are adopted by a new set, and no pod is created.
 pub(super) async fn orphans(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let (_, pods) = objects.settle(replica_set("web", 3)).await?;
@@ -98,9 +99,9 @@ pub(super) async fn orphans(case: Case) -> Result<()> {
         Ok(())
     })
     .await?;
-    // The next one is another set, although it has the same name: its uid differs.
+    // A set recreated under the same name has another uid.
     let (probe, _) = objects.settle(replica_set("probe", 1)).await?;
-    pass_by(&objects, &probe).await?;
+    sees_pods(&objects, &probe).await?;
     let (_, adopted) = objects.settle(replica_set("web", 3)).await?;
     ensure!(names(&adopted) == names(&pods), "{:?} instead of {:?}", names(&adopted), names(&pods));
     Ok(())

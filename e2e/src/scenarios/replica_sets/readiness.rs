@@ -1,4 +1,4 @@
-//! Ready and available.
+//! Readiness and availability of pods.
 
 use anyhow::{Result, ensure};
 use futures::{TryStreamExt, pin_mut};
@@ -52,7 +52,7 @@ pub(super) async fn min_ready_seconds(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// On nodes that run their pods, a set becomes available and loses pods with their grace.
+/// On nodes that run their pods, a set becomes available, and pods terminate gracefully when it is scaled down.
 pub(super) async fn runs_on_nodes(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let mut set = replica_set("web", 5);

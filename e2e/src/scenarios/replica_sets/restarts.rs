@@ -18,7 +18,7 @@ use crate::wait::{eventually, throughout};
 
 const MANY: usize = 200;
 
-/// Killed again and again while it makes 200 pods, the manager never makes one too many.
+/// Killed again and again while it creates 200 pods, the manager never creates one too many.
 pub(super) async fn survives_kills(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let set = objects.create_set(replica_set("web", MANY)).await?;
@@ -90,14 +90,14 @@ async fn never_more(pods: &Api<corev1::Pod>, set: &appsv1::ReplicaSet, from: &st
     }
 }
 
-/// From the peer to ours and back: no pod is made or removed, and what is at rest is not written.
+/// From the peer to ours and back: no pod is created or deleted, and objects at rest are not written.
 pub(super) async fn takes_over_and_gives_back(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let mut manager = case.start(Subject::Peer, &[])?;
     objects.settle(replica_set("probe", 1)).await?;
     let (set, pods) = objects.settle(replica_set("web", 3)).await?;
     for next in [Subject::Ours, Subject::Peer] {
-        // Ended in good order before the next begins, as a lease would see to it.
+        // One ends before the next begins, as leader election would have it.
         manager.terminate()?;
         manager.wait(crate::wait::PATIENCE).await?;
         manager = case.start(next, &[])?;

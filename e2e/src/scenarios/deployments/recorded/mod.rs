@@ -25,7 +25,7 @@ use crate::wait::eventually;
 
 const REPLICAS: usize = 4;
 
-/// What the peer did after each change, we do too.
+/// Ours does after each change what the peer did.
 pub(super) async fn acts_as_recorded(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let theirs = play(&case, &objects, Subject::Peer).await.context("the peer plays")?;
@@ -51,7 +51,7 @@ pub(super) async fn acts_as_recorded(case: Case) -> Result<()> {
     )
 }
 
-/// Plays the script under one manager, with pods that run one at a time: so every step is the only one possible.
+/// Runs the script under one manager. Pods run one at a time, so that the next step is determined.
 async fn play(case: &Case, objects: &Objects, subject: Subject) -> Result<BTreeMap<String, Track>> {
     let mut manager = case.start(subject, &[])?;
     let events_seen = RefCell::new(Vec::new());
@@ -117,14 +117,14 @@ async fn perform(objects: &Objects, events_seen: &RefCell<Vec<corev1::Event>>) -
     Ok(tracks)
 }
 
-/// The pod that may run next: of the newest set that has one that waits.
+/// The pod that runs next: a waiting one of the newest set that has any.
 fn next_pod<'a>(state: &'a State, name: &str) -> Result<Option<&'a corev1::Pod>> {
     let mut sets = state.sets_of(state.deployment(name)?);
     sets.sort_by_key(|set| std::cmp::Reverse(revision(*set)));
     Ok(sets.iter().find_map(|set| state.pods_of(set).into_iter().find(|pod| is_waiting(pod))))
 }
 
-/// Removes all deployments with their pods.
+/// Deletes all deployments with their pods.
 async fn clear(objects: &Objects) -> Result<()> {
     for deployment in objects.deployments.list(&kube::api::ListParams::default()).await? {
         objects.deployments.delete(&deployment.name_any(), &DeleteParams::default()).await?;

@@ -1,21 +1,21 @@
-//! What is played: twelve deployments of four pods with five changes each, the same every time.
+//! The script: twelve deployments of four pods with five changes each.
 
 use serde_json::{Value, json};
 
-/// A deployment's name and what is done to it.
+/// A deployment's name and its changes.
 pub(super) type Part = (&'static str, [Step; CHANGES_EACH]);
 
 /// How many changes each deployment sees.
 pub(super) const CHANGES_EACH: usize = 5;
 
-/// A change, and how many of the pods that wait after it may run before the next comes.
+/// A change, and how many of the pods that wait after it run before the next change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     pub(super) change: Change,
     pub(super) pods: usize,
 }
 
-/// What a person changes.
+/// A change to a deployment.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change {
     Image(u64),
@@ -24,15 +24,15 @@ pub(super) enum Change {
     Scale(u64),
     Pause,
     Resume,
-    /// Back to a revision, by the annotation that the controller itself obeys; 0 is the last one.
+    /// A rollback to a revision by the annotation that the controller reads; 0 is the previous one.
     Undo(u64),
     Recreate,
-    /// A rolling update with this surge and this many unavailable.
+    /// A rolling update with these `maxSurge` and `maxUnavailable`.
     Budget(&'static str, &'static str),
     Label(u64),
     Annotation(u64),
     HistoryLimit(u64),
-    /// The largest number means none.
+    /// The largest number means no deadline.
     ProgressDeadline(i32),
     MinReadySeconds(u64),
 }
@@ -42,7 +42,7 @@ use Change::{
     Resume, Scale, Undo,
 };
 
-/// The next change comes when this one is through.
+/// The next change comes when all pods of this one run.
 const fn through(change: Change) -> Step {
     Step { change, pods: usize::MAX }
 }

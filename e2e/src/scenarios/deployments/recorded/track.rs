@@ -29,7 +29,7 @@ impl Track {
         self.lines.push(format!("change {:?}", step.change));
     }
 
-    /// Counts events without recording them: how the first pods came to run differs from time to time.
+    /// Counts events without recording them: the order in which the first pods run is not determined.
     pub(super) fn count(&mut self, deployment: &appsv1::Deployment, events: &[corev1::Event]) {
         for event in events.iter().filter(|event| is_about(event, deployment) || set_of(event, deployment).is_some()) {
             self.combined.describe(event);
