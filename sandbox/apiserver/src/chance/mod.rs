@@ -1,4 +1,0 @@
-//! Randomness and hashes that follow from the seed. Pure.
-
-pub mod hash;
-pub mod random;
