@@ -11,19 +11,17 @@ use kcm_api::{ObjectKey, Resource};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::apply::Author;
+use crate::json;
 use crate::kinds::PODS;
-use crate::object;
-use crate::patch;
-use crate::sandbox::{Sandbox, target, target_of};
-use crate::server::Write;
-use crate::service::request::Verb;
+use crate::request::FieldManager;
+use crate::request::{Target, Verb, Write};
+use crate::sandbox::Sandbox;
 use crate::status::Status;
 
-pub use crate::server::Now;
+pub use crate::json::labels_of;
+pub use crate::request::Now;
 pub use crate::server::delete::{DeleteOptions, Propagation};
 pub use crate::server::expiry::EVENT_LIFE;
-pub use crate::store::selection::labels_of;
 pub use crate::store::storage::{Event, EventKind, TooOld};
 pub use crate::store::stored::Stored;
 
@@ -34,20 +32,20 @@ pub type Objects = BTreeMap<Resource, BTreeMap<ObjectKey, Arc<Stored>>>;
 #[derive(Debug, Clone)]
 pub struct DirectClient {
     sandbox: Sandbox,
-    author: Author<'static>,
+    field_manager: FieldManager<'static>,
 }
 
 impl DirectClient {
     /// A client of this sandbox under the sandbox's own field manager.
     #[must_use]
     pub fn new(sandbox: &Sandbox) -> Self {
-        Self { sandbox: sandbox.clone(), author: Author::DIRECT }
+        Self { sandbox: sandbox.clone(), field_manager: FieldManager::DIRECT }
     }
 
     /// The same client under another field manager, which owns the fields that it writes.
     #[must_use]
     pub fn by(&self, manager: &'static str) -> Self {
-        Self { sandbox: self.sandbox.clone(), author: Author { manager, ..Author::DIRECT } }
+        Self { sandbox: self.sandbox.clone(), field_manager: FieldManager { name: manager, ..FieldManager::DIRECT } }
     }
 
     /// The time of a request that is sent now.
@@ -65,7 +63,7 @@ impl DirectClient {
     /// A receiver that is notified of every change.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
-        self.sandbox.shared.listen()
+        self.sandbox.shared.subscribe()
     }
 
     /// Notifies all receivers although nothing has changed.
@@ -109,9 +107,9 @@ impl DirectClient {
 
     /// Creates an object in the namespace that it names.
     pub fn create(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
-        let namespace = object::text(&object, &["metadata", "namespace"]).map(str::to_owned);
-        let target = target(Verb::Create, resource, namespace, None, None);
-        self.sandbox.perform(&target, self.author, |server, write| server.create(write, object))
+        let namespace = json::text(&object, &["metadata", "namespace"]).map(str::to_owned);
+        let target = Target::new(Verb::Create, resource, namespace, None, None);
+        self.sandbox.perform(&target, self.field_manager, |server, write| server.create(write, object))
     }
 
     /// Replaces an object by what `edit` returns and returns the result; `None` leaves the object unchanged.
@@ -122,9 +120,9 @@ impl DirectClient {
         subresource: Option<&str>,
         edit: impl FnOnce(&Value) -> Option<Value>,
     ) -> Result<Option<Arc<Value>>, Status> {
-        let target = target_of(Verb::Patch, resource, key, subresource);
+        let target = Target::of(Verb::Patch, resource, key, subresource);
         let mut changed = false;
-        let object = self.sandbox.perform(&target, self.author, |server, write| {
+        let object = self.sandbox.perform(&target, self.field_manager, |server, write| {
             let stored = server.store.value(resource, key);
             let Some(old) = stored else { return Err(Status::not_found(resource, key.name())) };
             match edit(&old) {
@@ -149,7 +147,7 @@ impl DirectClient {
     ) -> Result<(), Status> {
         let edited = self.edit(resource, key, subresource, |old| {
             let mut new = old.clone();
-            patch::merge(&mut new, merge_patch);
+            json::merge(&mut new, merge_patch);
             Some(new)
         });
         edited.map(drop)
@@ -157,18 +155,18 @@ impl DirectClient {
 
     /// Deletes an object.
     pub fn delete(&self, resource: &Resource, key: &ObjectKey, options: &DeleteOptions) -> Result<(), Status> {
-        let target = target_of(Verb::Delete, resource, key, None);
-        let write = Write { target: &target, dry_run: false, author: self.author, now: self.now() };
+        let target = Target::of(Verb::Delete, resource, key, None);
+        let write = Write { target: &target, dry_run: false, field_manager: self.field_manager, now: self.now() };
         self.sandbox.shared.change(|state| state.server.delete(write, options)).map(drop)
     }
 
     /// Evicts a pod; a pod disruption budget may refuse. A pod that is gone counts as evicted.
     pub fn evict(&self, pod: &ObjectKey, uid: &str) -> Result<(), Status> {
-        let target = target_of(Verb::Create, &PODS, pod, Some("eviction"));
+        let target = Target::of(Verb::Create, &PODS, pod, Some("eviction"));
         let eviction = json!({
             "metadata": { "name": pod.name() }, "deleteOptions": { "preconditions": { "uid": uid } },
         });
-        match self.sandbox.perform(&target, self.author, |server, write| server.evict(write, &eviction)) {
+        match self.sandbox.perform(&target, self.field_manager, |server, write| server.evict(write, &eviction)) {
             Err(status) if status.code == 404 => Ok(()),
             other => other.map(drop),
         }
@@ -176,8 +174,8 @@ impl DirectClient {
 
     /// Binds a pod to a node.
     pub fn bind(&self, resource: &Resource, pod: &ObjectKey, node: &str) -> Result<(), Status> {
-        let target = target_of(Verb::Create, resource, pod, Some("binding"));
+        let target = Target::of(Verb::Create, resource, pod, Some("binding"));
         let binding = json!({ "metadata": { "name": pod.name() }, "target": { "kind": "Node", "name": node } });
-        self.sandbox.perform(&target, self.author, |server, write| server.bind(write, &binding)).map(drop)
+        self.sandbox.perform(&target, self.field_manager, |server, write| server.bind(write, &binding)).map(drop)
     }
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use kcm_api::Resource;
 use serde_json::Value;
 
+use crate::json;
 use crate::kinds::EVENTS;
-use crate::object;
 use crate::status::Status;
 use crate::store::stored::Stored;
 
@@ -61,7 +61,7 @@ pub(crate) fn outward(resource: &Resource, mut stored: Value) -> Value {
         // The other form does not write them where they are empty.
         for field in ["reportingController", "reportingInstance"] {
             if stored.get(field).is_some_and(|value| value == "") {
-                object::set(&mut stored, &[field], None);
+                json::set(&mut stored, &[field], None);
             }
         }
         say_version(&mut stored, &EVENTS_VIEW);
@@ -128,7 +128,7 @@ fn rename(event: &mut Value, from_and_to: impl Fn(&'static str, &'static str) ->
 
 fn say_version(event: &mut Value, resource: &Resource) {
     if event.get("apiVersion").is_some() {
-        object::set(event, &["apiVersion"], Some(resource.api_version().into()));
+        json::set(event, &["apiVersion"], Some(resource.api_version().into()));
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kcm_api::Resource;
 
-use crate::service::request::{Target, Verb};
+use crate::request::{Target, Verb};
 use crate::status::Status;
 
 type Predicate = Box<dyn Fn(&Target) -> bool + Send + Sync>;

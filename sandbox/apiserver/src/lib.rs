@@ -71,17 +71,24 @@
 //! ```
 
 mod apply;
-pub mod chance;
 mod decode;
 mod defaults;
 mod describe;
 pub mod direct;
+mod event_view;
 mod faults;
+pub mod fnv;
+pub mod json;
 mod kinds;
-pub mod object;
+mod media_type;
+mod options;
 mod patch;
+mod quantity;
+pub mod random;
+mod request;
 mod sandbox;
 mod schema;
+mod selection;
 mod server;
 mod service;
 mod status;
@@ -94,13 +101,14 @@ pub use kcm_api::{ObjectKey, Resource};
 
 pub use faults::{Cut, Fault};
 pub use kinds::{
-    CONFIG_MAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, NODES, PODS, REPLICA_SETS, RESOURCE_QUOTAS, not_served,
+    CONFIG_MAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, NODES, PODS, REPLICA_SETS, RESOURCE_QUOTAS, ScalePaths,
+    not_served,
 };
+pub use options::SandboxOptions;
+pub use request::{Target, Verb};
 pub use sandbox::manifests::{LoadErrors, SaveError};
-pub use sandbox::{FaultControls, InjectedFault, Sandbox, SandboxOptions};
+pub use sandbox::{FaultControls, InjectedFault, Sandbox};
 pub use server::admission::Attempt;
-pub use server::subresource::ScalePaths;
 pub use service::log::Request;
-pub use service::request::{Target, Verb};
 pub use service::{ConnectionLost, ResponseBody, SandboxService, status_response};
 pub use status::{Cause, Details, FieldError, Status};

@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::engine::Engine;
 use crate::nodes::Nodes;
 use crate::nodes::object::condition;
-use crate::{amounts::Amounts, drain};
+use crate::{drain, resource_list::ResourceList};
 use kcm_sandbox_apiserver::direct::DeleteOptions;
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
 use kcm_sandbox_apiserver::{NODES, PODS};
 
 /// How many pods a list shows.
@@ -192,10 +192,10 @@ fn nodes(engine: &Engine) -> String {
         if engine.drains.contains(name) {
             state.push("draining");
         }
-        if object::at(&object, &["spec", "unschedulable"]).is_some() {
+        if json::at(&object, &["spec", "unschedulable"]).is_some() {
             state.push("cordoned");
         }
-        let capacity = Amounts::read(object::at(&object, &["status", "capacity"]));
+        let capacity = ResourceList::read(json::at(&object, &["status", "capacity"]));
         rows.push(vec![
             name.to_string(),
             state.join(","),
@@ -213,14 +213,14 @@ fn pods(engine: &Engine, namespace: Option<&str>) -> String {
     let mut chosen = all.filter(|(key, _)| namespace.is_none() || key.namespace() == namespace);
     for (key, pod) in chosen.by_ref().take(SHOWN) {
         let pod = &*pod.value();
-        let containers = object::list(pod, &["status", "containerStatuses"]);
+        let containers = json::list(pod, &["status", "containerStatuses"]);
         let ready = containers.iter().filter(|status| status["ready"] == true).count();
         rows.push(vec![
             key.namespace().unwrap_or_default().to_owned(),
             key.name().to_owned(),
-            format!("{ready}/{}", object::list(pod, &["spec", "containers"]).len()),
+            format!("{ready}/{}", json::list(pod, &["spec", "containers"]).len()),
             state_of(pod).to_owned(),
-            object::text(pod, &["spec", "nodeName"]).unwrap_or("<none>").to_owned(),
+            json::text(pod, &["spec", "nodeName"]).unwrap_or("<none>").to_owned(),
         ]);
     }
     let more = chosen.count();
@@ -230,14 +230,14 @@ fn pods(engine: &Engine, namespace: Option<&str>) -> String {
 
 /// What is most worth knowing of a pod in one word.
 fn state_of(pod: &Value) -> &str {
-    if object::is_terminating(pod) {
+    if json::is_terminating(pod) {
         return "Terminating";
     }
-    let statuses = ["initContainerStatuses", "containerStatuses"].map(|list| object::list(pod, &["status", list]));
+    let statuses = ["initContainerStatuses", "containerStatuses"].map(|list| json::list(pod, &["status", list]));
     let waiting = statuses.into_iter().flatten().find_map(|status| {
-        object::text(status, &["state", "waiting", "reason"]).filter(|reason| *reason != "PodInitializing")
+        json::text(status, &["state", "waiting", "reason"]).filter(|reason| *reason != "PodInitializing")
     });
-    waiting.or(object::text(pod, &["status", "phase"])).unwrap_or("Pending")
+    waiting.or(json::text(pod, &["status", "phase"])).unwrap_or("Pending")
 }
 
 /// Columns, two spaces apart.

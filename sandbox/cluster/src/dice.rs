@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kcm_sandbox_apiserver::chance::hash::Hash;
-use kcm_sandbox_apiserver::chance::random::Random;
+use kcm_sandbox_apiserver::fnv::Hash;
+use kcm_sandbox_apiserver::random::Random;
 
 /// Seeded chance: the same question has the same answer, in whatever order questions come.
 #[derive(Debug, Clone, Copy)]

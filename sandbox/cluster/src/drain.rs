@@ -11,7 +11,7 @@ use crate::nodes::Nodes;
 use crate::timers::Timers;
 use kcm_sandbox_apiserver::Status;
 use kcm_sandbox_apiserver::direct::DirectClient;
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
 use kcm_sandbox_apiserver::{NODES, PODS};
 
 /// How long a refused eviction waits, as `kubectl drain` has it.
@@ -32,10 +32,10 @@ pub(crate) fn cordon(api: &DirectClient, node: &str, cordoned: bool) -> Result<(
 
 /// Whether a drain leaves a pod where it is.
 pub(crate) fn stays(pod: &Value) -> bool {
-    let owners = object::list(pod, &["metadata", "ownerReferences"]);
+    let owners = json::list(pod, &["metadata", "ownerReferences"]);
     let of_daemon_set = owners.iter().any(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet");
-    let of_kubelet = object::at(pod, &["metadata", "annotations", "kubernetes.io/config.mirror"]).is_some();
-    of_daemon_set || of_kubelet || object::is_terminating(pod)
+    let of_kubelet = json::at(pod, &["metadata", "annotations", "kubernetes.io/config.mirror"]).is_some();
+    of_daemon_set || of_kubelet || json::is_terminating(pod)
 }
 
 impl Drains {
@@ -63,7 +63,7 @@ impl Drains {
             let pods = nodes.pods_of(&name).filter_map(|key| Some((key, api.get(&PODS, key)?)));
             let leaving: Vec<_> = pods.filter(|(_, pod)| !stays(pod)).collect();
             // A pod that is refused now is asked again; one that is gone needs nothing.
-            let refused = leaving.iter().filter(|(key, pod)| api.evict(key, object::uid(pod)).is_err()).count();
+            let refused = leaving.iter().filter(|(key, pod)| api.evict(key, json::uid(pod)).is_err()).count();
             if refused > 0 {
                 self.timers.set(&name, Some(now + AGAIN));
             } else {

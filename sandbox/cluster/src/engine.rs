@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use kcm_api::{ObjectKey, Resource};
 
-use crate::ClusterOptions;
 use crate::change::Change;
-use crate::collect::Collector;
 use crate::dice::Dice;
 use crate::drain::Drains;
+use crate::event_recorder::EventRecorder;
+use crate::garbage_collector::GarbageCollector;
 use crate::kubelet::Kubelets;
 use crate::namespaces::Namespaces;
 use crate::nodes::Nodes;
-use crate::record::Recorder;
+use crate::options::ClusterOptions;
 use crate::schedule::Scheduler;
 use kcm_sandbox_apiserver::direct::EventKind;
 use kcm_sandbox_apiserver::direct::Stored;
@@ -43,10 +43,10 @@ pub(crate) struct Engine {
     pub(crate) nodes: Nodes,
     pub(crate) kubelets: Kubelets,
     scheduler: Option<Scheduler>,
-    collector: Option<Collector>,
+    collector: Option<GarbageCollector>,
     namespaces: Namespaces,
     pub(crate) drains: Drains,
-    recorder: Recorder,
+    recorder: EventRecorder,
 }
 
 impl Engine {
@@ -61,10 +61,10 @@ impl Engine {
             nodes: Nodes::new(dice, options.node_lifecycle),
             kubelets: Kubelets::new(dice, options.rules),
             scheduler: options.scheduler.then(|| Scheduler::new(dice)),
-            collector: options.garbage_collector.then(Collector::default),
+            collector: options.garbage_collector.then(GarbageCollector::default),
             namespaces: Namespaces::new(options.namespace_deleter, options.furniture),
             drains: Drains::default(),
-            recorder: Recorder::new(dice, options.events_kept),
+            recorder: EventRecorder::new(dice, options.events_kept),
         }
     }
 
@@ -89,7 +89,7 @@ impl Engine {
             self.nodes.next(),
             self.kubelets.next(),
             self.scheduler.as_ref().and_then(Scheduler::next),
-            self.collector.as_ref().and_then(Collector::next),
+            self.collector.as_ref().and_then(GarbageCollector::next),
             self.namespaces.next(),
             self.drains.next(),
             self.recorder.next(),

@@ -13,7 +13,7 @@ use kcm_sandbox_apiserver::direct::DeleteOptions;
 use kcm_sandbox_apiserver::direct::DirectClient;
 use kcm_sandbox_apiserver::direct::EVENT_LIFE;
 use kcm_sandbox_apiserver::direct::Now;
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
 
 /// How many repeated events are known; older ones begin anew.
 const KNOWN: usize = 4096;
@@ -62,7 +62,7 @@ type Fingerprint = (String, &'static str, String);
 
 /// Writes events.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct EventRecorder {
     dice: Dice,
     known: BTreeMap<Fingerprint, (ObjectKey, u64)>,
     known_order: VecDeque<Fingerprint>,
@@ -72,7 +72,7 @@ pub(crate) struct Recorder {
     limit: usize,
 }
 
-impl Recorder {
+impl EventRecorder {
     pub(crate) fn new(dice: Dice, limit: usize) -> Self {
         Self { dice, known: BTreeMap::new(), known_order: VecDeque::new(), written: 0, kept: Timers::default(), limit }
     }
@@ -85,7 +85,7 @@ impl Recorder {
             return;
         }
         let now = api.now();
-        let fingerprint = (object::uid(about).to_owned(), note.reason, note.message.clone());
+        let fingerprint = (json::uid(about).to_owned(), note.reason, note.message.clone());
         if let Some((key, count)) = self.known.get_mut(&fingerprint) {
             *count += 1;
             let again = json!({ "count": *count, "lastTimestamp": now.stamp(0) });
@@ -97,8 +97,8 @@ impl Recorder {
         let suffix = self.dice.hex(16, &["event", &self.written.to_string()]);
         let event = event(reporter, about, note, &suffix, now);
         let key = ObjectKey::namespaced(
-            object::text(&event, &["metadata", "namespace"]).unwrap_or("default"),
-            object::name(&event),
+            json::text(&event, &["metadata", "namespace"]).unwrap_or("default"),
+            json::name(&event),
         );
         if api.create(&EVENTS, event).is_ok() && self.known.insert(fingerprint.clone(), (key, 1)).is_none() {
             self.known_order.push_back(fingerprint);
@@ -136,13 +136,13 @@ impl Recorder {
 /// # Upstream
 /// The scheduler reports through `events.k8s.io`, which the core group serves with an event time and an action.
 fn event(reporter: Reporter<'_>, about: &Value, note: Note, suffix: &str, now: Now) -> Value {
-    let name = object::name(about);
-    let namespace = object::text(about, &["metadata", "namespace"]).unwrap_or("default");
+    let name = json::name(about);
+    let namespace = json::text(about, &["metadata", "namespace"]).unwrap_or("default");
     let mut involved = json!({
         "apiVersion": about["apiVersion"], "kind": about["kind"], "name": name, "uid": about["metadata"]["uid"],
         "resourceVersion": about["metadata"]["resourceVersion"],
     });
-    if let Some(namespace) = object::text(about, &["metadata", "namespace"]) {
+    if let Some(namespace) = json::text(about, &["metadata", "namespace"]) {
         involved["namespace"] = json!(namespace);
     }
     if let Some(field) = note.field {
@@ -171,7 +171,7 @@ fn event(reporter: Reporter<'_>, about: &Value, note: Note, suffix: &str, now: N
         }),
     };
     if let Value::Object(fields) = fields {
-        object::map_of(&mut event).extend(fields);
+        json::map_of(&mut event).extend(fields);
     }
     event
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::change::Change;
 use kcm_sandbox_apiserver::direct::DirectClient;
 use kcm_sandbox_apiserver::direct::{DeleteOptions, Propagation};
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -173,16 +173,16 @@ fn may_own(owner: &Owned, dependent: &Owned) -> bool {
 }
 
 fn read(resource: &Resource, key: &ObjectKey, object: &Value) -> Owned {
-    let owners = object::list(object, &["metadata", "ownerReferences"]).iter().map(|owner| Owner {
-        uid: object::text(owner, &["uid"]).unwrap_or_default().to_owned(),
+    let owners = json::list(object, &["metadata", "ownerReferences"]).iter().map(|owner| Owner {
+        uid: json::text(owner, &["uid"]).unwrap_or_default().to_owned(),
         blocks: owner.get("blockOwnerDeletion").is_some_and(|it| *it == true),
     });
-    let finalizers = object::finalizers(object);
+    let finalizers = json::finalizers(object);
     Owned {
         resource: resource.clone(),
         key: key.clone(),
         owners: owners.collect(),
-        terminating: object::is_terminating(object),
+        terminating: json::is_terminating(object),
         foreground: finalizers.contains(&FOREGROUND),
         orphan: finalizers.contains(&ORPHAN),
     }
@@ -190,22 +190,22 @@ fn read(resource: &Resource, key: &ObjectKey, object: &Value) -> Owned {
 
 /// The collector: the graph and the objects that have to be looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Collector {
+pub(crate) struct GarbageCollector {
     graph: Graph,
     queue: VecDeque<String>,
     queued: BTreeSet<String>,
 }
 
-impl Collector {
+impl GarbageCollector {
     pub(crate) fn observe(&mut self, change: &Change) {
         let old = change.old.map(|old| old.text_at(&["metadata", "uid"]));
-        let new = change.new.map(|new| object::uid(new));
+        let new = change.new.map(|new| json::uid(new));
         let mut affected = Vec::new();
         if let Some(old) = old.filter(|old| Some(old.as_str()) != new) {
             affected.extend(self.graph.remove(&old));
         }
         if let Some(object) = change.new {
-            affected.extend(self.graph.insert(object::uid(object), read(change.resource, change.key, object)));
+            affected.extend(self.graph.insert(json::uid(object), read(change.resource, change.key, object)));
         }
         for uid in affected {
             if self.queued.insert(uid.clone()) {
@@ -237,7 +237,7 @@ fn apply(api: &DirectClient, uid: &str, object: &Owned, action: Action) -> Resul
     let (resource, key) = (&object.resource, &object.key);
     let edit = |make: &dyn Fn(&mut Value)| {
         let edited = api.edit(resource, key, None, |old| {
-            if object::uid(old) != uid {
+            if json::uid(old) != uid {
                 return None;
             }
             let mut new = old.clone();
@@ -253,14 +253,14 @@ fn apply(api: &DirectClient, uid: &str, object: &Owned, action: Action) -> Resul
             api.delete(resource, key, &options)
         }
         Action::Disown(owners) => edit(&|new| {
-            let mut left = object::list(new, &["metadata", "ownerReferences"]).to_vec();
-            left.retain(|owner| object::text(owner, &["uid"]).is_none_or(|uid| !owners.iter().any(|it| it == uid)));
-            object::set(new, &["metadata", "ownerReferences"], (!left.is_empty()).then(|| left.into()));
+            let mut left = json::list(new, &["metadata", "ownerReferences"]).to_vec();
+            left.retain(|owner| json::text(owner, &["uid"]).is_none_or(|uid| !owners.iter().any(|it| it == uid)));
+            json::set(new, &["metadata", "ownerReferences"], (!left.is_empty()).then(|| left.into()));
         }),
         Action::RemoveFinalizer(finalizer) => edit(&|new| {
-            let mut left = object::list(new, &["metadata", "finalizers"]).to_vec();
+            let mut left = json::list(new, &["metadata", "finalizers"]).to_vec();
             left.retain(|name| *name != finalizer);
-            object::set(new, &["metadata", "finalizers"], (!left.is_empty()).then(|| left.into()));
+            json::set(new, &["metadata", "finalizers"], (!left.is_empty()).then(|| left.into()));
         }),
     }
 }

@@ -30,18 +30,19 @@
 //!   and no pressure. Rules of restart by exit code are not read.
 //! - A node of this cluster is silent or not; it is never not ready for another reason.
 
-mod amounts;
 mod behaviour;
 mod change;
-mod collect;
 mod command;
 mod dice;
 mod drain;
 mod engine;
+mod event_recorder;
+mod garbage_collector;
 mod kubelet;
 mod namespaces;
 mod nodes;
-mod record;
+mod options;
+mod resource_list;
 mod schedule;
 mod timers;
 
@@ -57,52 +58,11 @@ pub use self::behaviour::{PhraseError, PodRules, RulesError};
 pub use self::command::CommandError;
 use self::engine::{Engine, Turn};
 use self::nodes::Nodes;
+pub use self::options::ClusterOptions;
 use kcm_sandbox_apiserver::Sandbox;
 use kcm_sandbox_apiserver::direct::DirectClient;
 
 const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
-
-/// What is in a cluster.
-#[expect(clippy::struct_excessive_bools, reason = "each switches off one part, and all combinations make sense")]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClusterOptions {
-    /// How many nodes there are at the start: `node-1` to `node-N`.
-    pub nodes: usize,
-    /// Seed of all delays and choices.
-    pub seed: u64,
-    /// What pods do.
-    pub rules: PodRules,
-    /// Pods are bound to nodes.
-    pub scheduler: bool,
-    /// Nodes that are not heard of are tainted, and pods leave them; pods of nodes that are gone go too.
-    pub node_lifecycle: bool,
-    /// What has lost its owners is deleted.
-    pub garbage_collector: bool,
-    /// Namespaces that terminate are emptied and removed.
-    pub namespace_deleter: bool,
-    /// Namespaces get their service account and their root certificate, and `default` the service `kubernetes`.
-    pub furniture: bool,
-    /// How many events are kept, whoever wrote them; the oldest go first, and all after an hour. None of its own are
-    /// written where this is 0.
-    pub events_kept: usize,
-}
-
-impl Default for ClusterOptions {
-    /// Three nodes, seed 0, no rules, everything on, 5,000 events.
-    fn default() -> Self {
-        Self {
-            nodes: 3,
-            seed: 0,
-            rules: PodRules::default(),
-            scheduler: true,
-            node_lifecycle: true,
-            garbage_collector: true,
-            namespace_deleter: true,
-            furniture: true,
-            events_kept: 5_000,
-        }
-    }
-}
 
 /// A cluster at work in a sandbox; dropping it stops everything where it is.
 pub struct Cluster {

@@ -13,7 +13,7 @@ use crate::change::Change;
 use crate::timers::Timers;
 use kcm_sandbox_apiserver::direct::{DeleteOptions, Propagation};
 use kcm_sandbox_apiserver::direct::{DirectClient, Objects};
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
 use kcm_sandbox_apiserver::{CONFIG_MAPS, NAMESPACES};
 
 const SERVICE_ACCOUNTS: Resource = Resource::namespaced("", "v1", "serviceaccounts", "ServiceAccount");
@@ -45,7 +45,7 @@ impl Namespaces {
     pub(crate) fn observe(&mut self, change: &Change, now: Duration) {
         if *change.resource == NAMESPACES {
             let name = change.key.name().to_owned();
-            let terminating = change.new.is_some_and(|new| object::is_terminating(new));
+            let terminating = change.new.is_some_and(|new| json::is_terminating(new));
             if !terminating {
                 self.terminating.remove(&name);
                 self.timers.set(&name, None);
@@ -104,8 +104,8 @@ fn empty(api: &DirectClient, objects: &Objects, namespace: &str) -> bool {
         for (key, object) in here {
             let object = object.value();
             remains.count(resource, &object);
-            if !object::is_terminating(&object) {
-                let uid = Some(object::uid(&object).to_owned());
+            if !json::is_terminating(&object) {
+                let uid = Some(json::uid(&object).to_owned());
                 let propagation = Some(Propagation::Background);
                 // Whoever deleted it was faster.
                 drop(api.delete(resource, key, &DeleteOptions { uid, propagation, ..DeleteOptions::default() }));
@@ -119,10 +119,10 @@ fn empty(api: &DirectClient, objects: &Objects, namespace: &str) -> bool {
     let left = !remains.by_resource.is_empty();
     if !left {
         drop(api.edit(&NAMESPACES, &key, Some("finalize"), |old| {
-            let mut finalizers = object::list(old, &["spec", "finalizers"]).to_vec();
+            let mut finalizers = json::list(old, &["spec", "finalizers"]).to_vec();
             finalizers.retain(|name| *name != "kubernetes");
             let mut new = old.clone();
-            object::set(&mut new, &["spec", "finalizers"], (!finalizers.is_empty()).then(|| finalizers.into()));
+            json::set(&mut new, &["spec", "finalizers"], (!finalizers.is_empty()).then(|| finalizers.into()));
             (new != *old).then_some(new)
         }));
     }
@@ -133,7 +133,7 @@ impl Remains {
     fn count(&mut self, resource: &Resource, object: &Value) {
         let name = format!("{}.{}", resource.plural, resource.group);
         *self.by_resource.entry(name).or_default() += 1;
-        for finalizer in object::finalizers(object) {
+        for finalizer in json::finalizers(object) {
             *self.by_finalizer.entry(finalizer.to_owned()).or_default() += 1;
         }
     }
@@ -149,7 +149,7 @@ impl Remains {
         let content = (!content.is_empty()).then(|| format!("Some resources are remaining: {content}"));
         let finalizers = (!finalizers.is_empty())
             .then(|| format!("Some content in the namespace has finalizers remaining: {finalizers}"));
-        let mut conditions = object::list(namespace, &["status", "conditions"]).to_vec();
+        let mut conditions = json::list(namespace, &["status", "conditions"]).to_vec();
         for (kind, problem, reason, calm_reason, calm) in [
             (
                 "NamespaceDeletionDiscoveryFailure",
@@ -190,11 +190,11 @@ impl Remains {
             let is = if problem.is_some() { "True" } else { "False" };
             let reason = if problem.is_some() { reason } else { calm_reason };
             let message = problem.unwrap_or_else(|| calm.to_owned());
-            let known = conditions.iter().position(|condition| object::text(condition, &["type"]) == Some(kind));
+            let known = conditions.iter().position(|condition| json::text(condition, &["type"]) == Some(kind));
             let since = known
                 .map(|at| &conditions[at])
-                .filter(|old| object::text(old, &["status"]) == Some(is))
-                .and_then(|old| object::text(old, &["lastTransitionTime"]))
+                .filter(|old| json::text(old, &["status"]) == Some(is))
+                .and_then(|old| json::text(old, &["lastTransitionTime"]))
                 .unwrap_or(stamp);
             let new = json!({
                 "type": kind, "status": is, "lastTransitionTime": since, "reason": reason, "message": message,
@@ -205,7 +205,7 @@ impl Remains {
             }
         }
         let mut new = namespace.clone();
-        object::set(&mut new, &["status", "conditions"], Some(conditions.into()));
+        json::set(&mut new, &["status", "conditions"], Some(conditions.into()));
         (new != *namespace).then_some(new)
     }
 }
@@ -221,7 +221,7 @@ mod tests {
         remains.count(&PODS, &json!({ "metadata": { "finalizers": ["a/b"] } }));
         remains.count(&PODS, &json!({}));
         let described = remains.described(&json!({}), "1").expect("there were no conditions");
-        let messages: Vec<&str> = object::list(&described, &["status", "conditions"])
+        let messages: Vec<&str> = json::list(&described, &["status", "conditions"])
             .iter()
             .filter(|condition| condition["status"] == "True")
             .map(|condition| condition["message"].as_str().expect("a condition has a message"))
@@ -235,6 +235,6 @@ mod tests {
         );
         assert_eq!(remains.described(&described, "2"), None);
         let calm = Remains::default().described(&described, "3").expect("nothing is left");
-        assert!(object::list(&calm, &["status", "conditions"]).iter().all(|condition| condition["status"] == "False"));
+        assert!(json::list(&calm, &["status", "conditions"]).iter().all(|condition| condition["status"] == "False"));
     }
 }

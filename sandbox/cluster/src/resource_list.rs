@@ -1,15 +1,15 @@
-//! Amounts of resources that pods ask for and nodes have. Pure.
+//! ResourceList of resources that pods ask for and nodes have. Pure.
 
 use kcm_api::Quantity;
 use serde_json::Value;
 
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
 
 /// How much of each resource, in thousandths; sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Amounts(Vec<(Box<str>, i64)>);
+pub(crate) struct ResourceList(Vec<(Box<str>, i64)>);
 
-impl Amounts {
+impl ResourceList {
     /// Reads a map of quantities; what is no quantity is left out, as the API refuses it anyway.
     pub(crate) fn read(map: Option<&Value>) -> Self {
         let map = map.and_then(Value::as_object);
@@ -24,8 +24,8 @@ impl Amounts {
 
     /// What a container asks for: its requests, and its limits where it requests nothing.
     pub(crate) fn of_container(container: &Value) -> Self {
-        let mut asked = Self::read(object::at(container, &["resources", "limits"]));
-        for (name, amount) in Self::read(object::at(container, &["resources", "requests"])).0 {
+        let mut asked = Self::read(json::at(container, &["resources", "limits"]));
+        for (name, amount) in Self::read(json::at(container, &["resources", "requests"])).0 {
             *asked.entry(&name) = amount;
         }
         asked
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_container_asks_for_its_limits_where_it_requests_nothing() {
         let container = json!({ "resources": { "limits": { "cpu": "2", "memory": "1" }, "requests": { "cpu": "1" } } });
-        let asked = Amounts::of_container(&container);
+        let asked = ResourceList::of_container(&container);
         assert_eq!((asked.get("cpu"), asked.get("memory"), asked.get("other")), (1_000, 1_000, 0));
     }
 }

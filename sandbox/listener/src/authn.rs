@@ -25,12 +25,12 @@ const REQUEST: Duration = Duration::from_mins(1);
 const OPEN: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
 /// The way to the API.
-pub(crate) struct Gate {
+pub(crate) struct Authn {
     pub(crate) service: SandboxService,
     pub(crate) token: Token,
 }
 
-impl Gate {
+impl Authn {
     /// Answers a request of a connection; of one that is too many, with the request to come back later.
     pub(crate) async fn answer(
         &self,

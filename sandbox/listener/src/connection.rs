@@ -17,8 +17,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::activity::{Activity, Order, PIECE};
-use crate::gate::Gate;
-use crate::seats::Seat;
+use crate::authn::Authn;
+use crate::connection_limit::Slot;
 use crate::upload::{Tasks, Upload};
 
 /// How long a client may take for the TLS handshake, and on HTTP/1.1 for each header, the time before it included.
@@ -50,19 +50,19 @@ const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs
 const PLAIN_HTTP: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
 /// Serves a connection until it ends, or is told to.
-pub(crate) async fn serve(stream: TcpStream, tls: TlsAcceptor, gate: Arc<Gate>, seat: Seat) {
-    let longest = if seat.refused { REFUSAL } else { Duration::MAX };
+pub(crate) async fn serve(stream: TcpStream, tls: TlsAcceptor, authn: Arc<Authn>, slot: Slot) {
+    let longest = if slot.refused { REFUSAL } else { Duration::MAX };
     let conversation = timeout(longest, async {
         let shaken = tokio::select! {
-            () = seat.activity.ordered(Order::Leave) => return,
+            () = slot.activity.ordered(Order::Leave) => return,
             shaken = timeout(HEADERS, shake_hands(stream, &tls)) => shaken,
         };
         if let Ok(Some(stream)) = shaken {
-            converse(stream, &gate, &seat).await;
+            converse(stream, &authn, &slot).await;
         }
     });
     tokio::select! {
-        () = seat.activity.ordered(Order::Cut) => {}
+        () = slot.activity.ordered(Order::Cut) => {}
         // A time-out ends a connection as well as its client does.
         _ = conversation => {}
     }
@@ -94,15 +94,15 @@ async fn refuse_plain_http(stream: &mut TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-async fn converse(stream: TlsStream<TcpStream>, gate: &Arc<Gate>, seat: &Seat) {
+async fn converse(stream: TlsStream<TcpStream>, authn: &Arc<Authn>, slot: &Slot) {
     let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let tasks = Tasks::default();
     let builder = builder(speaks_http2, Streams(tasks.clone()));
     let service = service_fn(|request: Request<Incoming>| {
-        let (gate, activity, refused) = (gate.clone(), seat.activity.clone(), seat.refused);
+        let (authn, activity, refused) = (authn.clone(), slot.activity.clone(), slot.refused);
         let leftovers = (!speaks_http2).then(|| tasks.clone());
         let request = request.map(|body| Upload::new(body, leftovers));
-        async move { gate.answer(request, &activity, refused).await }
+        async move { authn.answer(request, &activity, refused).await }
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut ticks = interval(TICK);
@@ -112,13 +112,13 @@ async fn converse(stream: TlsStream<TcpStream>, gate: &Arc<Gate>, seat: &Seat) {
         tokio::select! {
             // A client that is gone, or talks nonsense, is no failure of ours.
             _ = connection.as_mut() => return,
-            () = seat.activity.ordered(Order::Leave), if !leaving => {
+            () = slot.activity.ordered(Order::Leave), if !leaving => {
                 leaving = true;
                 connection.as_mut().graceful_shutdown();
             }
-            now = ticks.tick() => match due(&seat.activity, leaving, now) {
+            now = ticks.tick() => match due(&slot.activity, leaving, now) {
                 Order::Cut => return,
-                order @ (Order::Stay | Order::Leave) => seat.activity.order(order),
+                order @ (Order::Stay | Order::Leave) => slot.activity.order(order),
             }
         }
     }

@@ -16,7 +16,7 @@ const REFUSALS: usize = 64;
 /// something to ask, an idle client connects again without noticing, and connections that never say anything push
 /// out one another. When all are busy, the newcomer is told so. No request at work suffers for a new one.
 #[derive(Clone)]
-pub(crate) struct Seats {
+pub(crate) struct ConnectionLimit {
     limit: usize,
     taken: Arc<Mutex<Taken>>,
 }
@@ -29,7 +29,7 @@ struct Taken {
 }
 
 /// One connection's place; it is free again when this is dropped.
-pub(crate) struct Seat {
+pub(crate) struct Slot {
     number: u64,
     pub(crate) activity: Arc<Activity>,
     /// The connection is there to be told that there are too many.
@@ -37,13 +37,13 @@ pub(crate) struct Seat {
     taken: Arc<Mutex<Taken>>,
 }
 
-impl Seats {
+impl ConnectionLimit {
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, taken: Arc::default() }
     }
 
     /// A place for a new connection; `None` where there is not even one for being refused.
-    pub(crate) fn take(&self) -> Option<Seat> {
+    pub(crate) fn take(&self) -> Option<Slot> {
         let mut taken = self.taken.lock();
         let refused = taken.served.len() >= self.limit && !taken.free_one();
         if refused && taken.refused.len() >= REFUSALS {
@@ -53,7 +53,7 @@ impl Seats {
         let (number, activity) = (taken.seen, Activity::new());
         let places = if refused { &mut taken.refused } else { &mut taken.served };
         places.insert(number, activity.clone());
-        Some(Seat { number, activity, refused, taken: self.taken.clone() })
+        Some(Slot { number, activity, refused, taken: self.taken.clone() })
     }
 
     /// Cuts the connection that has been idle the longest, where one is idle.
@@ -81,7 +81,7 @@ impl Taken {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut taken = self.taken.lock();
         let places = if self.refused { &mut taken.refused } else { &mut taken.served };
@@ -97,42 +97,42 @@ mod tests {
 
     use super::*;
 
-    fn is_cut(seat: &Seat) -> bool {
-        seat.activity.ordered(Order::Cut).now_or_never().is_some()
+    fn is_cut(slot: &Slot) -> bool {
+        slot.activity.ordered(Order::Cut).now_or_never().is_some()
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_connection_that_was_idle_longest_makes_room() {
-        let seats = Seats::new(2);
-        let first = seats.take().expect("there is room");
+        let limit = ConnectionLimit::new(2);
+        let first = limit.take().expect("there is room");
         tokio::time::advance(Duration::from_secs(1)).await;
-        let second = seats.take().expect("there is room");
+        let second = limit.take().expect("there is room");
         tokio::time::advance(Duration::from_secs(1)).await;
         drop(first.activity.begin());
-        let third = seats.take().expect("an idle one makes room");
+        let third = limit.take().expect("an idle one makes room");
         assert_eq!([&first, &second, &third].map(is_cut), [false, true, false]);
         assert!(!third.refused);
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_at_work_makes_room() {
-        let seats = Seats::new(2);
-        let busy: Vec<_> = (0..2).map(|_| seats.take().expect("there is room")).collect();
-        let _work: Vec<_> = busy.iter().map(|seat| seat.activity.begin()).collect();
-        let refused: Vec<_> = (0..REFUSALS).map(|_| seats.take().expect("it is told why")).collect();
-        assert!(refused.iter().all(|seat| seat.refused));
-        assert!(seats.take().is_none());
+        let limit = ConnectionLimit::new(2);
+        let busy: Vec<_> = (0..2).map(|_| limit.take().expect("there is room")).collect();
+        let _work: Vec<_> = busy.iter().map(|slot| slot.activity.begin()).collect();
+        let refused: Vec<_> = (0..REFUSALS).map(|_| limit.take().expect("it is told why")).collect();
+        assert!(refused.iter().all(|slot| slot.refused));
+        assert!(limit.take().is_none());
         assert!(!busy.iter().any(is_cut));
         drop(busy);
-        assert!(!seats.take().expect("there is room again").refused);
+        assert!(!limit.take().expect("there is room again").refused);
     }
 
     #[tokio::test(start_paused = true)]
     async fn closing_waits_for_short_requests_only() {
-        let seats = Seats::new(2);
-        let (idle, busy) = (seats.take().expect("there is room"), seats.take().expect("there is room"));
+        let limit = ConnectionLimit::new(2);
+        let (idle, busy) = (limit.take().expect("there is room"), limit.take().expect("there is room"));
         let _request = busy.activity.begin();
-        seats.close();
+        limit.close();
         assert!(is_cut(&idle) && !is_cut(&busy));
         assert!(busy.activity.ordered(Order::Leave).now_or_never().is_some());
     }

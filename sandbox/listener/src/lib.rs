@@ -4,7 +4,7 @@
 //! [`Sandbox`] there, and writes the kubeconfig of its only user.
 //!
 //! ```text
-//! socket ──▶ seats ──▶ connection ──▶ gate ──▶ service
+//! socket ──▶ limit ──▶ connection ──▶ authn ──▶ service
 //!          (limit)     (TLS, HTTP)   (token)   (the API)
 //! ```
 //!
@@ -22,11 +22,11 @@
 //! - Idle connections of HTTP/1.1 end after 32 seconds, not 90: hyper has one deadline for both.
 
 mod activity;
+mod authn;
 mod connection;
-mod gate;
+mod connection_limit;
 mod identity;
 mod kubeconfig;
-mod seats;
 mod token;
 mod upload;
 
@@ -43,9 +43,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use self::gate::Gate;
+use self::authn::Authn;
+use self::connection_limit::ConnectionLimit;
 use self::identity::{Identity, reachable};
-use self::seats::Seats;
 use self::token::{Token, random};
 use kcm_sandbox_apiserver::Sandbox;
 
@@ -149,8 +149,8 @@ pub struct Listener {
     address: SocketAddr,
     authority: String,
     tls: TlsAcceptor,
-    gate: Arc<Gate>,
-    seats: Seats,
+    authn: Arc<Authn>,
+    limit: ConnectionLimit,
     provider: Arc<CryptoProvider>,
 }
 
@@ -183,8 +183,8 @@ impl Listener {
             address,
             authority: identity.authority,
             tls: TlsAcceptor::from(Arc::new(tls)),
-            gate: Arc::new(Gate { service: sandbox.service(), token }),
-            seats: Seats::new(options.connections),
+            authn: Arc::new(Authn { service: sandbox.service(), token }),
+            limit: ConnectionLimit::new(options.connections),
             provider,
         })
     }
@@ -199,7 +199,7 @@ impl Listener {
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         let server = format!("https://{}", reachable(self.address));
-        kubeconfig::text(&server, &self.authority, self.gate.token.reveal())
+        kubeconfig::text(&server, &self.authority, self.authn.token.reveal())
     }
 
     /// Writes the kubeconfig to a file that only its owner may read.
@@ -220,18 +220,18 @@ impl Listener {
     ///
     /// Dropping the future cuts all connections.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let Self { socket, tls, gate, seats, .. } = self;
+        let Self { socket, tls, authn, limit, .. } = self;
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
         loop {
             tokio::select! {
                 () = &mut stop => break,
                 accepted = socket.accept() => if let Ok((stream, _)) = accepted {
-                    if let Some(seat) = seats.take() {
-                        connections.spawn(connection::serve(stream, tls.clone(), gate.clone(), seat));
+                    if let Some(slot) = limit.take() {
+                        connections.spawn(connection::serve(stream, tls.clone(), authn.clone(), slot));
                     }
                 } else {
-                    seats.free_one();
+                    limit.free_one();
                     sleep(RESPITE).await;
                 },
                 // A connection that panicked has ended as others do.
@@ -239,7 +239,7 @@ impl Listener {
             }
         }
         drop(socket);
-        seats.close();
+        limit.close();
         // Who is not ready by then is cut.
         drop(timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await);
         connections.shutdown().await;

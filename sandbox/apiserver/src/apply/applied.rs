@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::collect::{fields_of, with_declared_parents};
 use super::compare::Changes;
-use super::fieldset::FieldSet;
-use super::managers::{Entry, Manager, Managers, NEVER_OWNED};
+use super::fieldset::{FieldSet, NEVER_OWNED};
+use super::managers::{Entry, Manager, Managers};
 use super::merge::{merge, without};
 use super::shape::Shape;
 

@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::element;
-use super::fieldset::{FieldSet, Node};
-use super::managers::NEVER_OWNED;
+use super::fieldset::{FieldSet, NEVER_OWNED, Node};
 use super::shape::{Form, Shape};
 
 /// The fields in which two states differ. What has an owner has it down to the leaves; fields on the way there are

@@ -191,6 +191,27 @@ impl FieldSet {
     }
 }
 
+/// Identity and book-keeping are nobody's.
+///
+/// # Upstream
+/// `managedfields/internal/stripmeta.go`
+pub(crate) static NEVER_OWNED: std::sync::LazyLock<FieldSet> = std::sync::LazyLock::new(|| {
+    FieldSet::of_paths(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+});
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -11,7 +11,7 @@ use super::collect::fields_of;
 use super::compare::Changes;
 use super::fieldset::FieldSet;
 use super::shape::Shape;
-use crate::object;
+use crate::json;
 
 /// The name under which kubectl applies.
 pub(crate) const MANAGER: &str = "kubectl";
@@ -29,8 +29,8 @@ pub(crate) fn conflicts_left(shape: Shape, version: &str, live: &Value, conflict
 }
 
 fn own_fields(shape: Shape, version: &str, live: &Value) -> Option<FieldSet> {
-    let last: Value = serde_json::from_str(object::text(live, &PATH)?).ok()?;
-    if object::text(&last, &["apiVersion"]) != Some(version) {
+    let last: Value = serde_json::from_str(json::text(live, &PATH)?).ok()?;
+    if json::text(&last, &["apiVersion"]) != Some(version) {
         return None;
     }
     let changes = Changes::between(shape, &last, live, &FieldSet::default());
@@ -42,13 +42,13 @@ fn own_fields(shape: Shape, version: &str, live: &Value) -> Option<FieldSet> {
 
 /// Writes what is applied now into the record, where there is one.
 pub(crate) fn renew_record(object: &mut Value, applied: &Value) {
-    if object::text(object, &PATH).is_none_or(str::is_empty) {
+    if json::text(object, &PATH).is_none_or(str::is_empty) {
         return;
     }
     let mut record = applied.clone();
-    object::set(&mut record, &PATH, None);
-    if object::at(&record, &PATH[..2]).and_then(Value::as_object).is_some_and(serde_json::Map::is_empty) {
-        object::set(&mut record, &PATH[..2], None);
+    json::set(&mut record, &PATH, None);
+    if json::at(&record, &PATH[..2]).and_then(Value::as_object).is_some_and(serde_json::Map::is_empty) {
+        json::set(&mut record, &PATH[..2], None);
     }
-    object::set(object, &PATH, Some(format!("{record}\n").into()));
+    json::set(object, &PATH, Some(format!("{record}\n").into()));
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::compare::Changes;
 use super::fieldset::FieldSet;
-use crate::object;
+use crate::json;
 
 /// More writers without apply than this, and the oldest are taken together.
 const MOST_UPDATERS: usize = 10;
@@ -95,18 +95,18 @@ impl Managers {
     pub(crate) fn from_json(entries: &[Value]) -> Option<Self> {
         let mut managers = BTreeMap::new();
         for entry in entries {
-            let text = |field: &str| object::text(entry, &[field]).unwrap_or_default();
+            let text = |field: &str| json::text(entry, &[field]).unwrap_or_default();
             let operation = Operation::parse(text("operation"))?;
             let version = text("apiVersion");
             if version.is_empty() || text("fieldsType") != "FieldsV1" {
                 return None;
             }
-            let fields = object::at(entry, &["fieldsV1"]).map_or(Some(FieldSet::default()), FieldSet::from_json)?;
+            let fields = json::at(entry, &["fieldsV1"]).map_or(Some(FieldSet::default()), FieldSet::from_json)?;
             let subresource = Some(text("subresource"));
             // A name may be empty in what a client sends.
             let mut manager = Manager::new(text("manager"), operation, version, subresource);
             text("manager").clone_into(&mut manager.name);
-            let time = object::text(entry, &["time"]).map(str::to_owned);
+            let time = json::text(entry, &["time"]).map(str::to_owned);
             managers.insert(manager, Entry { fields, version: version.to_owned(), time });
         }
         Some(Self(managers))
@@ -211,24 +211,3 @@ impl Managers {
         }
     }
 }
-
-/// Identity and book-keeping are nobody's.
-///
-/// # Upstream
-/// `managedfields/internal/stripmeta.go`
-pub(crate) static NEVER_OWNED: std::sync::LazyLock<FieldSet> = std::sync::LazyLock::new(|| {
-    FieldSet::of_paths(&[
-        &["apiVersion"],
-        &["kind"],
-        &["metadata"],
-        &["metadata", "name"],
-        &["metadata", "namespace"],
-        &["metadata", "creationTimestamp"],
-        &["metadata", "selfLink"],
-        &["metadata", "uid"],
-        &["metadata", "clusterName"],
-        &["metadata", "generation"],
-        &["metadata", "managedFields"],
-        &["metadata", "resourceVersion"],
-    ])
-});

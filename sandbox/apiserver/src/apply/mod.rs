@@ -35,72 +35,20 @@ mod tests;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::request::manager_of;
+pub(crate) use self::request::{check, merge, merge_scale, unfit};
 
 use self::compare::Changes;
 use self::managers::{Manager, Managers, Operation};
 use self::reset::reset_fields;
 use self::shape::Shape;
+use crate::json;
 use crate::kinds::Kind;
-use crate::object;
-use crate::server::writes::finish;
-use crate::server::{Server, Write};
+use crate::request::Write;
 
 const MANAGED_FIELDS: &[&str] = &["metadata", "managedFields"];
 
-/// Who writes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Author<'a> {
-    /// The name of the field manager.
-    pub(crate) manager: &'a str,
-    /// The object says already who owns what: it comes from an apply.
-    pub(crate) applied: bool,
-}
-
-impl Author<'static> {
-    /// Whoever holds the sandbox itself.
-    pub(crate) const DIRECT: Self = Self { manager: "sandbox", applied: false };
-}
-
-impl Server {
-    /// The managed fields of an object that is about to be created.
-    ///
-    /// The object is as the client sent it, without what `given` says of managed fields: what admission and
-    /// strategies add has no owner.
-    pub(crate) fn owners_of_new(
-        &self,
-        write: Write<'_>,
-        kind: &Kind,
-        given: Option<Value>,
-        object: &Value,
-    ) -> Option<Value> {
-        if !self.managed_fields || write.author.applied {
-            return given.filter(|_| self.managed_fields);
-        }
-        let mut written = object.clone();
-        finish(kind, &mut written);
-        owners_after(write, kind, None, given.as_ref(), &written)
-    }
-
-    /// The managed fields of an object that is about to replace `old`.
-    ///
-    /// The object has its defaults, and is not yet held to what its path may write.
-    pub(crate) fn owners(
-        &self,
-        write: Write<'_>,
-        kind: &Kind,
-        old: &Value,
-        given: Option<Value>,
-        new: &Value,
-    ) -> Option<Value> {
-        if !self.managed_fields || write.author.applied {
-            return given.filter(|_| self.managed_fields);
-        }
-        owners_after(write, kind, Some(old), given.as_ref(), new)
-    }
-}
-
-fn owners_after(
+/// The managed fields after a write that is no apply.
+pub(crate) fn owners_after(
     write: Write<'_>,
     kind: &Kind,
     old: Option<&Value>,
@@ -111,7 +59,7 @@ fn owners_after(
     let nothing = json!({});
     let ignored = reset_fields(kind, subresource);
     let changes = Changes::between(Shape::of_kind(kind), old.unwrap_or(&nothing), new, ignored);
-    let stored = old.and_then(|old| object::at(old, MANAGED_FIELDS));
+    let stored = old.and_then(|old| json::at(old, MANAGED_FIELDS));
     if changes.is_empty() && (given.is_none() || given == stored) {
         return stored.cloned();
     }
@@ -119,7 +67,7 @@ fn owners_after(
     // Who owns what of an object without owners is not told before something is applied to it.
     if old.is_none() || !managers.is_empty() {
         let version = kind.resource.api_version();
-        let by = Manager::new(write.author.manager, Operation::Update, &version, subresource);
+        let by = Manager::new(write.field_manager.name, Operation::Update, &version, subresource);
         // Upstream loses the time on the way from the scale to its object.
         let now = (subresource != Some("scale")).then(|| write.now.stamp(0));
         managers.update(&changes, by, &version, now);
@@ -131,15 +79,15 @@ fn owners_after(
 ///
 /// # Upstream
 /// `apiserver/pkg/endpoints/handlers/fieldmanager/equality.go`
-pub(crate) fn settle(owners: Option<Value>, old: Option<&Value>, new: &mut Value) {
-    object::set(new, MANAGED_FIELDS, owners);
+pub(crate) fn set_managed_fields(owners: Option<Value>, old: Option<&Value>, new: &mut Value) {
+    json::set(new, MANAGED_FIELDS, owners);
     if let Some(old) = old.filter(|old| differ_in_times_only(old, new)) {
-        object::carry_over(old, new, MANAGED_FIELDS);
+        json::carry_over(old, new, MANAGED_FIELDS);
     }
 }
 
 fn differ_in_times_only(old: &Value, new: &Value) -> bool {
-    let (old_owners, new_owners) = (object::list(old, MANAGED_FIELDS), object::list(new, MANAGED_FIELDS));
+    let (old_owners, new_owners) = (json::list(old, MANAGED_FIELDS), json::list(new, MANAGED_FIELDS));
     old_owners != new_owners
         && old_owners.len() == new_owners.len()
         && old_owners.iter().zip(new_owners).all(|(old, new)| equal_but_for("time", old, new))

@@ -28,13 +28,10 @@ pub(crate) use go::quote;
 use json::Json;
 use typed::Way;
 
-use crate::patch::{JSON_PATCH, STRATEGIC_MERGE_PATCH};
-use crate::service::request::{Query, Verb};
+use crate::media_type::{JSON, JSON_PATCH, PROTOBUF, STRATEGIC_MERGE_PATCH, YAML};
+use crate::request::{Query, Verb};
 use crate::status::{FieldError, Status};
 
-const JSON: &str = "application/json";
-const YAML: &str = "application/yaml";
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const MEDIA_TYPES: [&str; 3] = [JSON, YAML, PROTOBUF];
 const UNRECOGNIZED: &str = "couldn't get version/kind; json parse error: ";
 

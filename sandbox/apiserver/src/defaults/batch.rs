@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{default_text, items, pod};
-use crate::object::{at, set, set_default, text};
+use crate::json::{at, set, set_default, text};
 
 pub(super) fn job(job: &mut Value) {
     if at(job, &["spec", "completions"]).is_none() && at(job, &["spec", "parallelism"]).is_none() {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use kcm_api::{ObjectKey, Resource};
 use serde_json::{Value, json};
 
-use crate::chance::random::Random;
+use crate::json::{self, at, list, set, set_default, text};
 use crate::kinds::Kind;
-use crate::object::{self, at, list, set, set_default, text};
+use crate::random::Random;
 use crate::status::{FieldError, Status};
 use crate::store::storage::Store;
 
@@ -45,7 +45,7 @@ const SYSTEM_CLASSES: [(&str, i64); 2] =
     [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
 fn priority(store: &Store, pods: &Resource, pod: &mut Value) -> Result<(), Status> {
-    let refuse = |pod: &Value, why: String| Err(Status::forbidden(pods, object::name(pod), &why));
+    let refuse = |pod: &Value, why: String| Err(Status::forbidden(pods, json::name(pod), &why));
     let asked = text(pod, &["spec", "priorityClassName"]).filter(|name| !name.is_empty()).map(str::to_owned);
     let class: Option<Arc<Value>> = match &asked {
         Some(name) => store.value(&PRIORITY_CLASSES, &ObjectKey::cluster_scoped(name.as_str())),
@@ -85,14 +85,14 @@ fn priority(store: &Store, pods: &Resource, pod: &mut Value) -> Result<(), Statu
     set(pod, &["spec", "priority"], Some(value.into()));
     set(pod, &["spec", "preemptionPolicy"], Some(policy.into()));
     if let Some(class) = class {
-        set(pod, &["spec", "priorityClassName"], Some(object::name(&class).into()));
+        set(pod, &["spec", "priorityClassName"], Some(json::name(&class).into()));
     }
     Ok(())
 }
 
 /// What the sandbox around a pod takes is said by its class alone.
 fn overhead(store: &Store, pods: &Resource, pod: &mut Value) -> Result<(), Status> {
-    let refuse = |pod: &Value, why: &str| Err(Status::forbidden(pods, object::name(pod), why));
+    let refuse = |pod: &Value, why: &str| Err(Status::forbidden(pods, json::name(pod), why));
     let given = at(pod, &["spec", "overhead"]).cloned();
     let wanted = match text(pod, &["spec", "runtimeClassName"]).filter(|name| !name.is_empty()) {
         None => None,
@@ -126,12 +126,12 @@ fn default_class(store: &Store, claim: &mut Value) {
     // The newest of several wins.
     let newest = |class: &Arc<Value>| {
         let created = text(class, &["metadata", "creationTimestamp"]).unwrap_or_default().to_owned();
-        (created, std::cmp::Reverse(object::name(class).to_owned()))
+        (created, std::cmp::Reverse(json::name(class).to_owned()))
     };
     if let Some(class) =
         store.list(&STORAGE_CLASSES, None).map(|(_, class)| class.value()).filter(is_default).max_by_key(newest)
     {
-        set_default(claim, &["spec", "storageClassName"], object::name(&class));
+        set_default(claim, &["spec", "storageClassName"], json::name(&class));
     }
 }
 
@@ -151,9 +151,9 @@ pub(crate) fn allocate(store: &Store, random: &mut Random, kind: &Kind, service:
     if of_type == "ExternalName" {
         return Ok(());
     }
-    let (name, namespace) = (object::name(service), text(service, &["metadata", "namespace"]));
+    let (name, namespace) = (json::name(service), text(service, &["metadata", "namespace"]));
     let is_other =
-        |other: &Arc<Value>| object::name(other) != name || text(other, &["metadata", "namespace"]) != namespace;
+        |other: &Arc<Value>| json::name(other) != name || text(other, &["metadata", "namespace"]) != namespace;
     let others: Vec<Arc<Value>> =
         store.list(&SERVICES, None).map(|(_, other)| other.value()).filter(is_other).collect();
     let mut errors = Vec::new();
@@ -164,7 +164,7 @@ pub(crate) fn allocate(store: &Store, random: &mut Random, kind: &Kind, service:
     {
         node_ports(&others, random, service, &mut errors);
     }
-    if errors.is_empty() { Ok(()) } else { Err(Status::invalid("", "Service", object::name(service), &errors)) }
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid("", "Service", json::name(service), &errors)) }
 }
 
 fn address(others: &[Arc<Value>], random: &mut Random, service: &mut Value, errors: &mut Vec<FieldError>) {

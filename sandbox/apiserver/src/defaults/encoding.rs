@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::quantity;
+use crate::quantity;
 use crate::schema::{Empty, Field, Struct, Type, Types};
 
 /// Rewrites an object of a known type.

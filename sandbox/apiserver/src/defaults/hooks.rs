@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::items;
-use crate::object::{at, set_default};
+use crate::json::{at, set_default};
 
 pub(super) fn webhooks(configuration: &mut Value, mutating: bool) {
     for hook in items(configuration, &["webhooks"]) {

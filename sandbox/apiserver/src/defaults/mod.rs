@@ -15,7 +15,6 @@ mod encoding;
 mod hooks;
 mod network;
 mod pod;
-mod quantity;
 mod scaling;
 mod start;
 mod storage;
@@ -24,11 +23,10 @@ mod workloads;
 use serde_json::{Value, json};
 
 pub(crate) use cluster::{allocate, of_cluster};
-pub(crate) use quantity::Quantity;
 pub(crate) use start::{carry_over, initial_state};
 
+use crate::json;
 use crate::kinds::{Behaviour, Kind};
-use crate::object;
 use crate::schema;
 
 /// Fills in the fields that a client left out, and writes all fields as the typed API does.
@@ -61,18 +59,18 @@ pub(crate) fn apply(kind: &Kind, object: &mut Value) {
         ("coordination.k8s.io", "leases") => {
             // These belong to a feature that is off.
             for field in ["strategy", "preferredHolder"] {
-                object::set(object, &["spec", field], None);
+                json::set(object, &["spec", field], None);
             }
         }
         ("", "nodes") => {
             first_of_several(object, ["spec", "podCIDR"], ["spec", "podCIDRs"], Value::clone);
-            if let Some(capacity) = object::at(object, &["status", "capacity"]).cloned() {
-                object::set_default(object, &["status", "allocatable"], capacity);
+            if let Some(capacity) = json::at(object, &["status", "capacity"]).cloned() {
+                json::set_default(object, &["status", "allocatable"], capacity);
             }
         }
         ("", "namespaces") => {
-            let name = object::name(object).to_owned();
-            object::set(object, &["metadata", "labels", "kubernetes.io/metadata.name"], Some(name.into()));
+            let name = json::name(object).to_owned();
+            json::set(object, &["metadata", "labels", "kubernetes.io/metadata.name"], Some(name.into()));
         }
         ("", "secrets") => secret(object),
         ("", "limitranges") => limit_range(object),
@@ -83,10 +81,10 @@ pub(crate) fn apply(kind: &Kind, object: &mut Value) {
         ("autoscaling", "horizontalpodautoscalers") => scaling::autoscaler(object),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => binding(object),
         ("scheduling.k8s.io", "priorityclasses") => {
-            object::set_default(object, &["preemptionPolicy"], "PreemptLowerPriority");
+            json::set_default(object, &["preemptionPolicy"], "PreemptLowerPriority");
         }
         ("certificates.k8s.io", "certificatesigningrequests") => {
-            object::set_default(object, &["spec", "usages"], vec!["digital signature", "key encipherment"]);
+            json::set_default(object, &["spec", "usages"], vec!["digital signature", "key encipherment"]);
         }
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations" | "mutatingwebhookconfigurations") => {
             hooks::webhooks(object, &*resource.plural == "mutatingwebhookconfigurations");
@@ -104,15 +102,15 @@ pub(crate) fn apply(kind: &Kind, object: &mut Value) {
 
 /// A field that grew from one value to several: the one is always the first of them.
 fn first_of_several(object: &mut Value, one: [&str; 2], several: [&str; 2], whole: impl Fn(&Value) -> Value) {
-    let given = object::at(object, &one).filter(|value| **value != "").cloned();
-    let first = object::list(object, &several).first().cloned();
+    let given = json::at(object, &one).filter(|value| **value != "").cloned();
+    let first = json::list(object, &several).first().cloned();
     match (given, first) {
         (Some(given), first) if first.as_ref() != Some(&whole(&given)) => {
-            object::set(object, &several, Some(vec![whole(&given)].into()));
+            json::set(object, &several, Some(vec![whole(&given)].into()));
         }
         (None, Some(first)) => {
             let plain = first.get("ip").cloned().unwrap_or(first);
-            object::set(object, &one, Some(plain));
+            json::set(object, &one, Some(plain));
         }
         _ => {}
     }
@@ -120,11 +118,11 @@ fn first_of_several(object: &mut Value, one: [&str; 2], several: [&str; 2], whol
 
 /// `stringData` is only ever written.
 fn secret(secret: &mut Value) {
-    object::set_default(secret, &["type"], "Opaque");
+    json::set_default(secret, &["type"], "Opaque");
     let Some(text) = secret.as_object_mut().and_then(|secret| secret.remove("stringData")) else { return };
     for (key, value) in text.as_object().into_iter().flatten() {
         let encoded = base64(value.as_str().unwrap_or_default().as_bytes());
-        object::set(secret, &["data", key], Some(encoded.into()));
+        json::set(secret, &["data", key], Some(encoded.into()));
     }
 }
 
@@ -144,18 +142,18 @@ fn base64(bytes: &[u8]) -> String {
 /// Limits of containers state by themselves what is asked for and what is allowed.
 fn limit_range(range: &mut Value) {
     for item in items(range, &["spec", "limits"]) {
-        if object::text(item, &["type"]) != Some("Container") {
+        if json::text(item, &["type"]) != Some("Container") {
             continue;
         }
         for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
-            let known: Vec<(String, Value)> = object::at(item, &[from])
+            let known: Vec<(String, Value)> = json::at(item, &[from])
                 .and_then(Value::as_object)
                 .into_iter()
                 .flatten()
                 .map(|(resource, amount)| (resource.clone(), amount.clone()))
                 .collect();
             for (resource, amount) in known {
-                object::set_default(item, &[to, &resource], amount);
+                json::set_default(item, &[to, &resource], amount);
             }
         }
     }
@@ -165,7 +163,7 @@ fn binding(binding: &mut Value) {
     const GROUP: &str = "rbac.authorization.k8s.io";
     default_text(binding, &["roleRef", "apiGroup"], GROUP);
     for subject in items(binding, &["subjects"]) {
-        if matches!(object::text(subject, &["kind"]), Some("User" | "Group")) {
+        if matches!(json::text(subject, &["kind"]), Some("User" | "Group")) {
             default_text(subject, &["apiGroup"], GROUP);
         }
     }
@@ -179,15 +177,15 @@ fn items<'a>(object: &'a mut Value, path: &[&str]) -> impl Iterator<Item = &'a m
 
 /// Sets a text where it is absent or empty, which the typed API does not tell apart.
 fn default_text(object: &mut Value, path: &[&str], text: &str) {
-    if object::text(object, path).is_none_or(str::is_empty) && object::at(object, path).is_none_or(Value::is_string) {
-        object::set(object, path, Some(text.into()));
+    if json::text(object, path).is_none_or(str::is_empty) && json::at(object, path).is_none_or(Value::is_string) {
+        json::set(object, path, Some(text.into()));
     }
 }
 
 /// Sets a number where it is absent or 0.
 fn default_number(object: &mut Value, path: &[&str], number: i64) {
-    if object::at(object, path).is_none_or(|given| given == 0) {
-        object::set(object, path, Some(number.into()));
+    if json::at(object, path).is_none_or(|given| given == 0) {
+        json::set(object, path, Some(number.into()));
     }
 }
 

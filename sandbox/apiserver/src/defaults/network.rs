@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{default_text, items};
-use crate::object::{at, list, set, set_default, text};
+use crate::json::{at, list, set, set_default, text};
 
 pub(super) fn service(service: &mut Value) {
     let Some(spec) = service.get_mut("spec").filter(|spec| spec.is_object()) else { return };

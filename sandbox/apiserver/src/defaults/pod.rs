@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{default_number, default_text, items};
-use crate::object::{at, map_of, set, set_default, text};
+use crate::json::{at, map_of, set, set_default, text};
 
 /// # Upstream
 /// `SetDefaults_Pod` beside those of templates

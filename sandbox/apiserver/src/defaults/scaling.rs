@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::object::{at, list, set, set_default};
+use crate::json::{at, list, set, set_default};
 
 pub(super) fn autoscaler(autoscaler: &mut Value) {
     let Some(spec) = autoscaler.get_mut("spec").filter(|spec| spec.is_object()) else { return };

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{Quantity, batch, workloads};
+use super::{batch, workloads};
+use crate::json::{self, at, list, set, text};
 use crate::kinds::Kind;
-use crate::object::{self, at, list, set, text};
+use crate::quantity::Quantity;
 
 /// The state that a new object starts in.
 pub(crate) fn initial_state(kind: &Kind, object: &mut Value) {
@@ -179,7 +180,7 @@ fn keep_allocated(old: &Value, new: &mut Value) {
         for field in ["clusterIP", "clusterIPs"] {
             let path = ["spec", field];
             if at(new, &path).is_none() {
-                object::carry_over(old, new, &path);
+                json::carry_over(old, new, &path);
             }
         }
     }
@@ -194,7 +195,7 @@ fn keep_allocated(old: &Value, new: &mut Value) {
             }
         }
         if at(new, &["spec", "healthCheckNodePort"]).is_none() {
-            object::carry_over(old, new, &["spec", "healthCheckNodePort"]);
+            json::carry_over(old, new, &["spec", "healthCheckNodePort"]);
         }
     }
     let mut given_up: Vec<&str> = Vec::new();

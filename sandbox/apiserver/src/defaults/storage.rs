@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::default_text;
-use crate::object::{at, set, set_default};
+use crate::json::{at, set, set_default};
 
 pub(super) fn claim(claim: &mut Value) {
     let Some(spec) = claim.get_mut("spec").filter(|spec| spec.is_object()) else { return };
@@ -59,7 +59,7 @@ pub(super) fn csi_driver(driver: &mut Value) {
         set_default(spec, &[field], false);
     }
     set_default(spec, &["fsGroupPolicy"], "ReadWriteOnceWithFSType");
-    if crate::object::list(spec, &["volumeLifecycleModes"]).is_empty() {
+    if crate::json::list(spec, &["volumeLifecycleModes"]).is_empty() {
         set(spec, &["volumeLifecycleModes"], Some(json!(["Persistent"])));
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{default_text, items, pod};
-use crate::object::{at, set, set_default, text};
+use crate::json::{at, set, set_default, text};
 
 fn template(object: &mut Value) {
     pod::template(object.get_mut("spec").and_then(|spec| spec.get_mut("template")));
@@ -77,5 +77,5 @@ pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.gene
 pub(super) fn count_templates(set: &mut Value, count: i64) {
     let mut annotations = at(set, &["metadata", "annotations"]).cloned().unwrap_or_else(|| json!({}));
     annotations[TEMPLATE_GENERATION] = count.to_string().into();
-    crate::object::set(set, &["metadata", "annotations"], Some(annotations));
+    crate::json::set(set, &["metadata", "annotations"], Some(annotations));
 }

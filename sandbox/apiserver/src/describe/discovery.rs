@@ -7,10 +7,10 @@
 use http::{HeaderValue, Method, header};
 use serde_json::{Value, json};
 
-use crate::chance::hash::{Hash, hex};
 use crate::describe::openapi::{self, GroupVersion};
+use crate::fnv::{Hash, hex};
 use crate::kinds::{Kind, Kinds};
-use crate::service::request::Query;
+use crate::request::Query;
 use crate::status::Status;
 
 const JSON: &str = "application/json";
@@ -19,7 +19,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 /// A request for something that is no resource.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct DiscoveryRequest<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a [&'a str],
     pub(crate) query: &'a Query,
@@ -57,7 +57,7 @@ impl Answer {
     }
 
     /// The same answer with a tag, or 304 to a client that has it already.
-    fn tagged(self, tag: &str, asked: &Asked<'_>) -> Self {
+    fn tagged(self, tag: &str, asked: &DiscoveryRequest<'_>) -> Self {
         let tag = format!("\"{tag}\"");
         let is_known = asked.if_none_match.split(',').any(|known| known.trim() == tag);
         let answer = if is_known { Self { code: 304, body: Vec::new(), ..self } } else { self };
@@ -71,7 +71,7 @@ impl Answer {
 ///
 /// What is answered as an object of the API: versions that a known group does not have, methods that are not allowed.
 /// Any other path that is not known is answered with a page.
-pub(crate) fn answer(kinds: &Kinds, asked: &Asked<'_>) -> Result<Answer, Status> {
+pub(crate) fn answer(kinds: &Kinds, asked: &DiscoveryRequest<'_>) -> Result<Answer, Status> {
     let is_aggregated = asked.accept.contains("as=APIGroupDiscoveryList") && asked.accept.contains("v=v2");
     let answered = match asked.path {
         [] => Some(Answer::json(&json!({ "paths": paths(kinds) }))),
@@ -113,7 +113,7 @@ fn page_not_found() -> Answer {
 }
 
 /// An answer to those who only read.
-fn reading(asked: &Asked<'_>, answer: Answer) -> Result<Answer, Status> {
+fn reading(asked: &DiscoveryRequest<'_>, answer: Answer) -> Result<Answer, Status> {
     if [Method::GET, Method::HEAD].contains(asked.method) { Ok(answer) } else { Err(Status::method_not_allowed()) }
 }
 
@@ -139,7 +139,7 @@ fn paths(kinds: &Kinds) -> Vec<String> {
 /// What is looked at: whether requests are answered, and whether objects can be stored.
 const CHECKS: [&str; 2] = ["ping", "storage"];
 
-fn health(asked: &Asked<'_>) -> Option<Answer> {
+fn health(asked: &DiscoveryRequest<'_>) -> Option<Answer> {
     let [endpoint, checks @ ..] = asked.path else { return None };
     match checks {
         [] if !asked.query.all("verbose").is_empty() => {
@@ -185,8 +185,8 @@ fn core_versions(host: &str) -> Value {
 /// A document of OpenAPI v2 in which nothing is described.
 ///
 /// kubectl reads it before it checks the items of a `List`, and passes over those that are not described.
-fn described_in_short(asked: &Asked<'_>) -> Answer {
-    // Asked for with `@` before the version, which no media type may have, and so answered with a dot.
+fn described_in_short(asked: &DiscoveryRequest<'_>) -> Answer {
+    // DiscoveryRequest for with `@` before the version, which no media type may have, and so answered with a dot.
     const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     const ANSWERED: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     if [ASKED, ANSWERED].iter().any(|form| asked.accept.contains(form)) {
@@ -200,7 +200,7 @@ fn described_in_short(asked: &Asked<'_>) -> Answer {
 ///
 /// # Upstream
 /// `kube-openapi/pkg/handler3`
-fn described(kinds: &Kinds, path: &[&str], asked: &Asked<'_>) -> Answer {
+fn described(kinds: &Kinds, path: &[&str], asked: &DiscoveryRequest<'_>) -> Answer {
     let of = match path {
         [] => return Answer::json(&openapi::index(kinds)),
         ["api", version] => GroupVersion { group: "", version },
@@ -301,7 +301,7 @@ fn list_names(kind: &Kind, listed: &mut Value) {
     }
 }
 
-fn aggregated(kinds: &Kinds, core: bool, asked: &Asked<'_>) -> Answer {
+fn aggregated(kinds: &Kinds, core: bool, asked: &DiscoveryRequest<'_>) -> Answer {
     let items: Vec<Value> = groups(kinds)
         .into_iter()
         .filter(|group| group.name.is_empty() == core)

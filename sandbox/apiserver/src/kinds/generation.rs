@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
+use crate::json::{self, at};
 use crate::kinds::Kind;
-use crate::object::{self, at};
 
 /// Built-in resources that count changes to the desired state in `metadata.generation`.
 const COUNTED: [(&str, &str); 28] = [
@@ -51,7 +51,7 @@ pub(crate) fn is_counted(group: &str, plural: &str) -> bool {
 pub(crate) fn begin(kind: &Kind, object: &mut Value) {
     // The first change of a CSI driver makes its first generation.
     if kind.generation && kind.resource.plural != "csidrivers" {
-        object::set(object, &["metadata", "generation"], Some(1.into()));
+        json::set(object, &["metadata", "generation"], Some(1.into()));
     }
     if is_daemon_set(kind) && template_generation(object) < 1 {
         set_template_generation(object, 1);
@@ -60,14 +60,14 @@ pub(crate) fn begin(kind: &Kind, object: &mut Value) {
 
 /// Counts a change of the whole object, if it is one of the desired state.
 pub(crate) fn count(kind: &Kind, old: &Value, new: &mut Value) {
-    object::carry_over(old, new, &["metadata", "generation"]);
+    json::carry_over(old, new, &["metadata", "generation"]);
     if is_daemon_set(kind) {
         let changed = at(old, &["spec", "template"]) != at(new, &["spec", "template"]);
         set_template_generation(new, template_generation(old) + i64::from(changed));
     }
     if kind.generation && differs(kind, old, new) {
         let generation = at(old, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
-        object::set(new, &["metadata", "generation"], Some((generation + 1).into()));
+        json::set(new, &["metadata", "generation"], Some((generation + 1).into()));
     }
 }
 
@@ -90,9 +90,9 @@ fn differs(kind: &Kind, old: &Value, new: &Value) -> bool {
 /// An object without its metadata, and without its status where that is written apart.
 fn without(object: &Value, status: bool) -> Value {
     let mut object = object.clone();
-    object::set(&mut object, &["metadata"], None);
+    json::set(&mut object, &["metadata"], None);
     if status {
-        object::set(&mut object, &["status"], None);
+        json::set(&mut object, &["status"], None);
     }
     object
 }
@@ -102,12 +102,12 @@ fn is_daemon_set(kind: &Kind) -> bool {
 }
 
 fn template_generation(object: &Value) -> i64 {
-    let annotation = object::text(object, &["metadata", "annotations", TEMPLATE_GENERATION]);
+    let annotation = json::text(object, &["metadata", "annotations", TEMPLATE_GENERATION]);
     annotation.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 fn set_template_generation(object: &mut Value, generation: i64) {
-    object::set(object, &["metadata", "annotations", TEMPLATE_GENERATION], Some(json!(generation.to_string())));
+    json::set(object, &["metadata", "annotations", TEMPLATE_GENERATION], Some(json!(generation.to_string())));
 }
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
             let mut old = json!({ "metadata": { "name": "a" } });
             begin(kind, &mut old);
             let mut new = old.clone();
-            crate::patch::merge(&mut new, &change);
+            crate::json::merge(&mut new, &change);
             count(kind, &old, &mut new);
             let found = at(&new, &["metadata", "generation"]).and_then(Value::as_i64);
             assert_eq!(found, expected, "{plural} {change}");
@@ -159,8 +159,8 @@ mod tests {
         begin(kind, &mut old);
         assert_eq!(template_generation(&old), 1);
         let mut new = old.clone();
-        object::set(&mut new, &["spec", "template", "a"], Some(1.into()));
-        object::set(&mut new, &["metadata", "annotations"], None);
+        json::set(&mut new, &["spec", "template", "a"], Some(1.into()));
+        json::set(&mut new, &["metadata", "annotations"], None);
         count(kind, &old, &mut new);
         assert_eq!(template_generation(&new), 2);
         assert_eq!(new["metadata"]["generation"], 2);

@@ -4,6 +4,7 @@
 //! discovery documents.
 
 pub(crate) mod generation;
+mod scale_paths;
 pub(crate) mod strategy;
 
 use std::borrow::Cow;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use kcm_api::Resource;
 use serde_json::Value;
 
-use crate::server::subresource::ScalePaths;
+pub use self::scale_paths::ScalePaths;
 
 /// Pods.
 pub const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");

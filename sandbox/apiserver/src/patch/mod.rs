@@ -1,24 +1,15 @@
-//! The forms of patches, and JSON merge patch (RFC 7386). Pure.
+//! Patches: JSON patch, JSON merge patch and strategic merge patch. Pure.
 
-pub(crate) mod json;
+pub(crate) mod json_patch;
 pub(crate) mod strategic;
 
 use serde_json::Value;
 
 use crate::decode;
-use crate::object;
+use crate::json::{self, merge};
+use crate::media_type::{APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH};
 use crate::schema::Struct;
 use crate::status::Status;
-use json as json_patch;
-
-/// The content types of patches that are read here.
-pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
-/// See [`JSON_PATCH`].
-pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
-/// See [`JSON_PATCH`].
-pub(crate) const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
-/// Server-side apply; it is no patch of the stored object.
-pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// What a patch is applied to.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +58,7 @@ pub(crate) fn apply(content_type: &str, object: &Value, body: &[u8], patched: Pa
             }
             check_map("", &patch)?;
             let mut patched = object.clone();
-            strategic::merge(object::map_of(&mut patched), std::mem::take(object::map_of(&mut patch)), shape)?;
+            strategic::merge(json::map_of(&mut patched), std::mem::take(json::map_of(&mut patch)), shape)?;
             Ok(patched)
         }
         (_, Patched::Custom | Patched::BuiltIn(_)) => unreachable!("the content type was checked"),
@@ -97,22 +88,6 @@ pub(crate) const fn kind_of(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    }
-}
-
-/// Merges `patch` into `target`: maps field by field, null removes, everything else replaces.
-pub(crate) fn merge(target: &mut Value, patch: &Value) {
-    let Some(patch) = patch.as_object() else {
-        *target = patch.clone();
-        return;
-    };
-    let target = object::map_of(target);
-    for (field, value) in patch {
-        if value.is_null() {
-            target.remove(field);
-        } else {
-            merge(target.entry(field).or_insert(Value::Null), value);
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::service::request::Query;
+use super::query::Query;
 use crate::status::{FieldError, Status};
 
 /// The longest time-out that makes a difference: a year.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::decode;
+use crate::json;
 use crate::kinds::{EVENTS, Kind, Kinds, LEASES, NODES};
-use crate::object;
 use crate::sandbox::Sandbox;
 
 /// Made by the API server or by what moves by itself, in every cluster.
@@ -60,7 +60,7 @@ impl Sandbox {
         let defined: BTreeSet<(String, String)> =
             manifests.iter().flat_map(|manifest| defines(&manifest.object)).collect();
         for Manifest { place, object } in &manifests {
-            let text = |field: &str| object::text(object, &[field]).unwrap_or_default().to_owned();
+            let text = |field: &str| json::text(object, &[field]).unwrap_or_default().to_owned();
             if let Err(why) = self.kind_of(object)
                 && !defined.contains(&(text("apiVersion"), text("kind")))
             {
@@ -108,8 +108,8 @@ impl Sandbox {
     }
 
     fn kind_of(&self, object: &Value) -> Result<Arc<Kind>, String> {
-        let version = object::text(object, &["apiVersion"]).unwrap_or_default();
-        let name = object::text(object, &["kind"]).unwrap_or_default();
+        let version = json::text(object, &["apiVersion"]).unwrap_or_default();
+        let name = json::text(object, &["kind"]).unwrap_or_default();
         if version.is_empty() || name.is_empty() {
             return Err("an object must have apiVersion and kind".to_owned());
         }
@@ -141,7 +141,7 @@ enum Rank {
 }
 
 fn rank(object: &Value) -> Rank {
-    match object::text(object, &["kind"]) {
+    match json::text(object, &["kind"]) {
         Some("Namespace") => Rank::Namespace,
         Some("CustomResourceDefinition") => Rank::Definition,
         Some(_) | None => Rank::Rest,
@@ -153,10 +153,10 @@ fn defines(object: &Value) -> Vec<(String, String)> {
     if rank(object) != Rank::Definition {
         return Vec::new();
     }
-    let text = |path: &[&str]| object::text(object, path).unwrap_or_default();
+    let text = |path: &[&str]| json::text(object, path).unwrap_or_default();
     let (group, kind) = (text(&["spec", "group"]), text(&["spec", "names", "kind"]));
-    let versions = object::list(object, &["spec", "versions"]).iter();
-    let versions = versions.filter_map(|version| object::text(version, &["name"]));
+    let versions = json::list(object, &["spec", "versions"]).iter();
+    let versions = versions.filter_map(|version| json::text(version, &["name"]));
     versions.map(|version| (format!("{group}/{version}"), kind.to_owned())).collect()
 }
 
@@ -213,10 +213,10 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
 
 fn is_made_by_people(kind: &Kind, object: &Value) -> bool {
     let moves_by_itself = [EVENTS, NODES, LEASES].contains(&kind.resource);
-    let owners = object::list(object, &["metadata", "ownerReferences"]);
+    let owners = json::list(object, &["metadata", "ownerReferences"]);
     let controlled = owners.iter().any(|owner| owner.get("controller").is_some_and(|it| it == true));
-    let furniture = FURNITURE.contains(&(&kind.resource.kind, object::name(object)));
-    !moves_by_itself && !controlled && !furniture && !object::is_terminating(object)
+    let furniture = FURNITURE.contains(&(&kind.resource.kind, json::name(object)));
+    !moves_by_itself && !controlled && !furniture && !json::is_terminating(object)
 }
 
 /// What a person would have written: without what the API server fills in when the object is made.
@@ -224,17 +224,17 @@ fn without_state(mut object: Value) -> Value {
     for field in
         ["creationTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid"]
     {
-        object::set(&mut object, &["metadata", field], None);
+        json::set(&mut object, &["metadata", field], None);
     }
-    object::set(&mut object, &["status"], None);
-    match object::text(&object, &["kind"]) {
-        Some("Pod") => object::set(&mut object, &["spec", "nodeName"], None),
-        Some("Service") if object::text(&object, &["spec", "clusterIP"]) != Some("None") => {
+    json::set(&mut object, &["status"], None);
+    match json::text(&object, &["kind"]) {
+        Some("Pod") => json::set(&mut object, &["spec", "nodeName"], None),
+        Some("Service") if json::text(&object, &["spec", "clusterIP"]) != Some("None") => {
             for field in ["clusterIP", "clusterIPs"] {
-                object::set(&mut object, &["spec", field], None);
+                json::set(&mut object, &["spec", field], None);
             }
         }
-        Some("Namespace") => object::set(&mut object, &["spec"], None),
+        Some("Namespace") => json::set(&mut object, &["spec"], None),
         Some(_) | None => {}
     }
     object
@@ -245,12 +245,12 @@ const LONGEST_FILE: usize = 200;
 
 /// A path of its own for each object: `shop/deployment.apps-web.yaml`.
 fn path_of(kind: &Kind, object: &Value, taken: &mut BTreeSet<String>) -> PathBuf {
-    let folder = object::text(object, &["metadata", "namespace"]).unwrap_or("cluster");
+    let folder = json::text(object, &["metadata", "namespace"]).unwrap_or("cluster");
     let group = &kind.resource.group;
     let dot = if group.is_empty() { "" } else { "." };
     let mut file = format!("{}{dot}{group}-", kind.singular);
     // Names of some kinds may hold what separates paths or is not a file's name.
-    for byte in object::name(object).bytes() {
+    for byte in json::name(object).bytes() {
         if byte.is_ascii_alphanumeric() || b"-._".contains(&byte) {
             file.push(char::from(byte));
         } else {
@@ -410,7 +410,7 @@ metadata: { name: shop }
             "metadata": {
                 "name": "web-1", "namespace": "shop",
                 "ownerReferences": [{
-                    "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": object::uid(&web), "controller": true,
+                    "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": json::uid(&web), "controller": true,
                 }],
             },
             "spec": web["spec"].as_object().map(|spec| json!({ "selector": spec["selector"], "template": spec["template"] })),

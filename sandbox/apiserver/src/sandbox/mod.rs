@@ -10,58 +10,23 @@ use jiff::Timestamp;
 use kcm_api::{ObjectKey, Resource};
 use serde_json::{Value, json};
 
-use crate::apply::Author;
+use crate::event_view;
 use crate::faults::{Cut, Fault};
+use crate::json;
+use crate::kinds::ScalePaths;
 use crate::kinds::{Kinds, NAMESPACES};
-use crate::object;
-use crate::patch;
+use crate::options::SandboxOptions;
+use crate::request::FieldManager;
+use crate::request::Write;
+use crate::request::{Target, Verb};
+use crate::server::Server;
 use crate::server::admission::Attempt;
 use crate::server::delete::{DeleteOptions, Deleted};
-use crate::server::event_view;
-use crate::server::shared::Shared;
-use crate::server::subresource::ScalePaths;
-use crate::server::{Server, Write};
 use crate::service::SandboxService;
 use crate::service::log::Request;
-use crate::service::request::{Target, Verb};
+use crate::service::shared::Shared;
 use crate::status::Status;
 use crate::store::stored::Stored;
-
-/// How a sandbox is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SandboxOptions {
-    /// The time at which objects begin to be stamped; it moves on with tokio's clock.
-    pub start: Timestamp,
-    /// Seed of uids, generated names and the lengths of watches.
-    pub seed: u64,
-    /// How many past events are kept, about 4 kB each for pods; a watch that is further behind is cut off.
-    pub watch_window: usize,
-    /// How many of the last requests [`Sandbox::requests`] shows; 0 keeps none and costs nothing.
-    pub request_log: usize,
-    /// Serve alpha and beta resources that have no stable version, as `--runtime-config=api/all=true` does.
-    pub beta_apis: bool,
-    /// Keep fields that built-in kinds do not have, as an API server of a later version does that knows them. Otherwise
-    /// they are dropped, as by one that does not.
-    pub keep_unknown_fields: bool,
-    /// Keep `metadata.managedFields`; server-side apply needs it. Without it objects are smaller.
-    pub managed_fields: bool,
-}
-
-impl Default for SandboxOptions {
-    /// The first second of 2026, seed 0, a window of 10,000 events, 20,000 requests, stable resources, managed fields.
-    fn default() -> Self {
-        let start = Timestamp::from_second(1_767_225_600).expect("2026 is a time");
-        Self {
-            start,
-            seed: 0,
-            watch_window: 10_000,
-            request_log: 20_000,
-            beta_apis: false,
-            keep_unknown_fields: false,
-            managed_fields: true,
-        }
-    }
-}
 
 /// An API server in this process; cloning yields another handle on the same one.
 ///
@@ -166,7 +131,7 @@ impl Sandbox {
     /// How many watches of a resource are open.
     #[must_use]
     pub fn open_watches(&self, resource: &Resource) -> usize {
-        self.shared.lock().listeners(resource)
+        self.shared.lock().subscribers(resource)
     }
 
     /// The version of the last write.
@@ -214,8 +179,8 @@ impl Sandbox {
 
     /// Creates an object in the namespace that it names, or in `default`.
     pub fn create(&self, resource: &Resource, object: Value) -> Result<Value, Status> {
-        let namespace = object::text(&object, &["metadata", "namespace"]).unwrap_or("default").to_owned();
-        let target = target(Verb::Create, resource, Some(namespace), None, None);
+        let namespace = json::text(&object, &["metadata", "namespace"]).unwrap_or("default").to_owned();
+        let target = Target::new(Verb::Create, resource, Some(namespace), None, None);
         let object = event_view::inward(resource, object);
         self.write(&target, |server, write| server.create(write, server.reader(&target)?(object)?))
     }
@@ -260,16 +225,16 @@ impl Sandbox {
     }
 
     pub(crate) fn bind(&self, resource: &Resource, key: &ObjectKey, node: &str) -> Result<Value, Status> {
-        let target = target_of(Verb::Create, resource, key, Some("binding"));
+        let target = Target::of(Verb::Create, resource, key, Some("binding"));
         self.write(&target, |server, write| {
             server.bind(write, &json!({ "metadata": { "name": key.name() }, "target": { "name": node } }))
         })
     }
 
     fn put(&self, resource: &Resource, subresource: Option<&str>, object: Value) -> Result<Value, Status> {
-        let namespace = object::text(&object, &["metadata", "namespace"]).unwrap_or("default").to_owned();
-        let name = object::name(&object).to_owned();
-        let target = target(Verb::Update, resource, Some(namespace), Some(name), subresource);
+        let namespace = json::text(&object, &["metadata", "namespace"]).unwrap_or("default").to_owned();
+        let name = json::name(&object).to_owned();
+        let target = Target::new(Verb::Update, resource, Some(namespace), Some(name), subresource);
         let object = event_view::inward(resource, object);
         self.write(&target, |server, write| {
             server.update(write, server.reader(&target)?(object)?).map(|(_, stored)| stored)
@@ -283,13 +248,13 @@ impl Sandbox {
         subresource: Option<&str>,
         merge_patch: &Value,
     ) -> Result<Value, Status> {
-        let target = target_of(Verb::Patch, resource, key, subresource);
+        let target = Target::of(Verb::Patch, resource, key, subresource);
         let merge_patch = event_view::inward(resource, merge_patch.clone());
         self.write(&target, |server, write| {
             let read = server.reader(&target)?;
             server.patch(write, |old| {
                 let mut patched = old.clone();
-                patch::merge(&mut patched, &merge_patch);
+                json::merge(&mut patched, &merge_patch);
                 read(patched)
             })
         })
@@ -301,8 +266,9 @@ impl Sandbox {
         key: &ObjectKey,
         options: &DeleteOptions,
     ) -> Result<Option<Value>, Status> {
-        let target = target_of(Verb::Delete, resource, key, None);
-        let write = Write { target: &target, dry_run: false, author: Author::DIRECT, now: self.shared.now() };
+        let target = Target::of(Verb::Delete, resource, key, None);
+        let write =
+            Write { target: &target, dry_run: false, field_manager: FieldManager::DIRECT, now: self.shared.now() };
         match self.shared.change(|state| state.server.delete(write, options))? {
             Deleted::Gone(_) => Ok(None),
             Deleted::Terminating(object) => Ok(Some(Value::clone(&object))),
@@ -314,34 +280,19 @@ impl Sandbox {
         target: &Target,
         write: impl FnOnce(&mut Server, Write<'_>) -> Result<Arc<Value>, Status>,
     ) -> Result<Value, Status> {
-        let written = self.perform(target, Author::DIRECT, write);
+        let written = self.perform(target, FieldManager::DIRECT, write);
         written.map(|object| event_view::outward(&target.resource, Value::clone(&object)))
     }
 
     pub(crate) fn perform(
         &self,
         target: &Target,
-        author: Author<'_>,
+        field_manager: FieldManager<'_>,
         write: impl FnOnce(&mut Server, Write<'_>) -> Result<Arc<Value>, Status>,
     ) -> Result<Arc<Value>, Status> {
-        let request = Write { target, dry_run: false, author, now: self.shared.now() };
+        let request = Write { target, dry_run: false, field_manager, now: self.shared.now() };
         self.shared.change(|state| write(&mut state.server, request))
     }
-}
-
-pub(crate) fn target_of(verb: Verb, resource: &Resource, key: &ObjectKey, subresource: Option<&str>) -> Target {
-    target(verb, resource, key.namespace().map(str::to_owned), Some(key.name().to_owned()), subresource)
-}
-
-pub(crate) fn target(
-    verb: Verb,
-    resource: &Resource,
-    namespace: Option<String>,
-    name: Option<String>,
-    subresource: Option<&str>,
-) -> Target {
-    let namespace = namespace.filter(|_| resource.namespaced);
-    Target { verb, resource: resource.clone(), namespace, name, subresource: subresource.map(str::to_owned) }
 }
 
 /// Makes things go wrong, and right again.

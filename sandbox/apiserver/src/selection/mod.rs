@@ -1,15 +1,16 @@
 //! Which objects a list or watch is about: namespace, labels and fields.
 
+mod selector_error;
+
 use std::borrow::Cow;
 
-use kcm_api::{InvalidSelector, Labels, ObjectKey, Resource, Selector};
+use kcm_api::{InvalidSelector, ObjectKey, Resource, Selector};
 use serde_json::Value;
 
+use crate::event_view;
+use crate::json::{self, read_labels};
 use crate::kinds::Kind;
-use crate::object;
-use crate::server::event_view;
 use crate::status::Status;
-use crate::store::selector_error;
 use crate::store::stored::Stored;
 
 /// So many fields are looked for in the text of an object.
@@ -89,7 +90,7 @@ fn field_text(object: &Stored, path: &[&str]) -> String {
         ["status", "podIPs"] => {
             let ips = object.at(path).unwrap_or_default();
             let ips = ips.as_array().into_iter().flatten();
-            ips.filter_map(|ip| object::text(ip, &["ip"])).collect::<Vec<_>>().join(",")
+            ips.filter_map(|ip| json::text(ip, &["ip"])).collect::<Vec<_>>().join(",")
         }
         _ => match object.at(path) {
             None | Some(Value::Null) => match path {
@@ -101,17 +102,6 @@ fn field_text(object: &Stored, path: &[&str]) -> String {
             Some(other) => other.to_string(),
         },
     }
-}
-
-/// The labels in the metadata of an object or a template.
-#[must_use]
-pub fn labels_of(object: &Value) -> Labels {
-    object::at(object, &["metadata", "labels"]).map(read_labels).unwrap_or_default()
-}
-
-fn read_labels(labels: &Value) -> Labels {
-    let labels = labels.as_object();
-    labels.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())).collect()
 }
 
 fn parse_labels(text: &str) -> Result<Selector, Status> {
@@ -242,10 +232,9 @@ fn check_field<'a>(kind: &Kind, path: &'a str) -> Result<&'a str, Status> {
         return stored.ok_or_else(|| Status::bad_request(format!("field label not supported: {path}")));
     }
     if kind.is_custom() {
-        let defined =
-            kind.definition.as_deref().map_or(&[][..], |version| object::list(version, &["selectableFields"]));
+        let defined = kind.definition.as_deref().map_or(&[][..], |version| json::list(version, &["selectableFields"]));
         let is_defined = |field: &Value| {
-            object::text(field, &["jsonPath"]).is_some_and(|defined| defined.strip_prefix('.') == Some(path))
+            json::text(field, &["jsonPath"]).is_some_and(|defined| defined.strip_prefix('.') == Some(path))
         };
         if ANYWHERE.contains(&path) || defined.iter().any(is_defined) {
             return Ok(path);

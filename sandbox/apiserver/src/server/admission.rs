@@ -3,7 +3,7 @@
 use kcm_api::{ObjectKey, Resource};
 use serde_json::Value;
 
-use crate::service::request::Verb;
+use crate::request::Verb;
 use crate::status::Status;
 use crate::store::storage::Store;
 

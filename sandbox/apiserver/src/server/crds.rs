@@ -15,12 +15,13 @@ use std::sync::Arc;
 use kcm_api::{ObjectKey, Resource};
 use serde_json::{Value, json};
 
+use crate::json::{self, at, list, text};
+use crate::kinds::ScalePaths;
 use crate::kinds::{Behaviour, Kind, Subresource};
-use crate::object::{self, at, list, text};
+use crate::request::{Now, Write};
+use crate::request::{Target, Verb};
+use crate::server::Server;
 use crate::server::delete::{DeleteOptions, Deleted};
-use crate::server::subresource::ScalePaths;
-use crate::server::{Now, Server, Write};
-use crate::service::request::{Target, Verb};
 use crate::status::{FieldError, Status};
 use crate::store::stored::Stored;
 
@@ -37,18 +38,18 @@ pub(crate) fn is_definition(kind: &Kind) -> bool {
 pub(crate) fn complete(definition: &mut Value) {
     if let Some(kind) = text(definition, &["spec", "names", "kind"]).filter(|kind| !kind.is_empty()).map(str::to_owned)
     {
-        object::set_default(definition, &["spec", "names", "singular"], kind.to_lowercase());
-        object::set_default(definition, &["spec", "names", "listKind"], format!("{kind}List"));
+        json::set_default(definition, &["spec", "names", "singular"], kind.to_lowercase());
+        json::set_default(definition, &["spec", "names", "listKind"], format!("{kind}List"));
     }
-    object::set_default(definition, &["spec", "conversion", "strategy"], "None");
-    object::set_default(definition, &["status", "conditions"], Value::Null);
-    object::set_default(definition, &["status", "acceptedNames"], json!({ "plural": "", "kind": "" }));
+    json::set_default(definition, &["spec", "conversion", "strategy"], "None");
+    json::set_default(definition, &["status", "conditions"], Value::Null);
+    json::set_default(definition, &["status", "acceptedNames"], json!({ "plural": "", "kind": "" }));
     let mut stored = list(definition, &["status", "storedVersions"]).to_vec();
     let name = storage_version(definition).and_then(|version| version.get("name"));
     if let Some(name) = name.filter(|name| !stored.contains(name)) {
         stored.push(name.clone());
     }
-    object::set(definition, &["status", "storedVersions"], Some(stored.into()));
+    json::set(definition, &["status", "storedVersions"], Some(stored.into()));
 }
 
 /// Problems of a definition.
@@ -56,9 +57,9 @@ pub(crate) fn check(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let field = |path: &[&str]| text(new, path).unwrap_or_default().to_owned();
     let (plural, group) = (field(&["spec", "names", "plural"]), field(&["spec", "group"]));
-    if object::name(new) != format!("{plural}.{group}") {
+    if json::name(new) != format!("{plural}.{group}") {
         let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid("metadata.name", object::name(new), detail));
+        errors.push(FieldError::invalid("metadata.name", json::name(new), detail));
     }
     if group.is_empty() {
         errors.push(FieldError::required("spec.group", ""));
@@ -208,7 +209,7 @@ impl Server {
     /// Does what a written definition asks for: its kind is served as it says.
     pub(crate) fn define(&mut self, key: &ObjectKey, now: Now) {
         let Some(definition) = self.store.value(&DEFINITIONS, key) else { return };
-        if object::is_terminating(&definition) {
+        if json::is_terminating(&definition) {
             return;
         }
         self.accept(key, &definition, now);
@@ -246,7 +247,7 @@ impl Server {
         self.store.forget(from);
         for (key, object) in objects {
             let mut moved = Value::clone(&object.value());
-            object::set(&mut moved, &["apiVersion"], Some(to.api_version().into()));
+            json::set(&mut moved, &["apiVersion"], Some(to.api_version().into()));
             self.store.put(to, key, moved, now.elapsed);
         }
     }
@@ -255,7 +256,7 @@ impl Server {
     fn accept(&mut self, key: &ObjectKey, definition: &Value, now: Now) {
         let names = at(definition, &["spec", "names"]).cloned().unwrap_or_default();
         let mut accepted = definition.clone();
-        object::set(&mut accepted, &["status", "acceptedNames"], Some(names));
+        json::set(&mut accepted, &["status", "acceptedNames"], Some(names));
         set_condition(&mut accepted, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
         if text(definition, &["spec", "group"]).is_some_and(is_protected) {
             let approval = approval(definition);
@@ -269,7 +270,7 @@ impl Server {
             self.store.put(&DEFINITIONS, key.clone(), accepted.clone(), now.elapsed);
             set_condition(&mut accepted, "Established", "True", "InitialNamesAccepted", message, now);
         }
-        object::carry_over(definition, &mut accepted, &["metadata", "resourceVersion"]);
+        json::carry_over(definition, &mut accepted, &["metadata", "resourceVersion"]);
         if accepted != *definition {
             self.store.put(&DEFINITIONS, key.clone(), accepted, now.elapsed);
         }
@@ -284,12 +285,12 @@ impl Server {
         old: &Arc<Value>,
     ) -> Deleted {
         let mut new = Value::clone(old);
-        object::set_default(&mut new, &["metadata", "deletionTimestamp"], write.now.stamp(0));
+        json::set_default(&mut new, &["metadata", "deletionTimestamp"], write.now.stamp(0));
         let mut finalizers = list(old, &["metadata", "finalizers"]).to_vec();
         if !finalizers.iter().any(|name| name == CLEANUP) {
             finalizers.push(CLEANUP.into());
         }
-        object::set(&mut new, &["metadata", "finalizers"], Some(finalizers.into()));
+        json::set(&mut new, &["metadata", "finalizers"], Some(finalizers.into()));
         let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
         set_condition(&mut new, "Terminating", "True", "InstanceDeletionPending", message, write.now);
         if write.dry_run {
@@ -320,7 +321,7 @@ impl Server {
     /// Ends a definition that is being deleted once its last object is gone.
     pub(crate) fn finish_definition(&mut self, key: &ObjectKey, now: Now) {
         let Some(definition) = self.store.value(&DEFINITIONS, key) else { return };
-        if !object::is_terminating(&definition) {
+        if !json::is_terminating(&definition) {
             return;
         }
         let custom = self.defined_by(&definition).map(|kind| kind.resource);
@@ -333,12 +334,12 @@ impl Server {
                 self.kinds.unregister(&resource);
                 self.store.forget(&resource);
             }
-            let kept: Vec<&str> = object::finalizers(&definition).into_iter().filter(|name| *name != CLEANUP).collect();
+            let kept: Vec<&str> = json::finalizers(&definition).into_iter().filter(|name| *name != CLEANUP).collect();
             if kept.is_empty() {
                 self.store.remove(&DEFINITIONS, key, now.elapsed);
                 return;
             }
-            object::set(&mut new, &["metadata", "finalizers"], Some(json!(kept)));
+            json::set(&mut new, &["metadata", "finalizers"], Some(json!(kept)));
         }
         if new != *definition {
             self.store.put(&DEFINITIONS, key.clone(), new, now.elapsed);
@@ -351,7 +352,7 @@ impl Server {
             return Ok(());
         }
         let definition = self.store.value(&DEFINITIONS, &definition_key(kind));
-        if definition.is_some_and(|definition| object::is_terminating(&definition)) {
+        if definition.is_some_and(|definition| json::is_terminating(&definition)) {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(Status::forbidden(&kind.resource, name, why));
         }
@@ -385,5 +386,5 @@ fn set_condition(definition: &mut Value, kind: &str, status: &str, reason: &str,
         Some(known) => *known = condition,
         None => conditions.push(condition),
     }
-    object::set(definition, &["status", "conditions"], Some(conditions.into()));
+    json::set(definition, &["status", "conditions"], Some(conditions.into()));
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use kcm_api::ObjectKey;
 
 use crate::kinds::EVENTS;
-use crate::server::{Now, Server};
+use crate::request::Now;
+use crate::server::Server;
 
 /// How long an event is kept.
 pub const EVENT_LIFE: Duration = Duration::from_hours(1);

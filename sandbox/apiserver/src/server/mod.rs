@@ -1,70 +1,40 @@
 //! The API server without its transport: (state, request, now) in, answer out. Pure.
 
 pub(crate) mod admission;
-pub(crate) mod definitions;
+pub(crate) mod apply;
+pub(crate) mod crds;
 pub(crate) mod delete;
-pub(crate) mod event_view;
 pub(crate) mod expiry;
 pub(crate) mod pages;
 pub(crate) mod pod_log;
 pub(crate) mod reads;
 pub(crate) mod reviews;
-pub(crate) mod shared;
 pub(crate) mod subresource;
 pub(crate) mod watch;
 pub(crate) mod writes;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-use jiff::Timestamp;
 use kcm_api::Resource;
 use serde_json::{Value, json};
 
-use crate::apply::{self, Author};
-use crate::chance::random::Random;
 use crate::decode::{Decoder, Expected, FieldValidation};
+use crate::event_view;
+use crate::json;
 use crate::kinds::strategy;
 use crate::kinds::{Behaviour, Kind, Kinds, NAMESPACES};
-use crate::object;
+use crate::options::SandboxOptions;
 use crate::patch;
 use crate::patch::Patched;
-use crate::sandbox::SandboxOptions;
+use crate::random::Random;
+use crate::request::{FieldManager, Now, Query, Target, Verb, Write, manager_of};
 use crate::schema;
 use crate::server::admission::{Attempt, Hook};
 use crate::server::delete::{DeleteOptions, Deleted};
 use crate::server::expiry::Expiry;
-use crate::service::request::{Query, Target, Verb};
 use crate::status::Status;
 use crate::store::storage::Store;
-
-/// The time of a request.
-#[derive(Debug, Clone, Copy)]
-pub struct Now {
-    /// Since the sandbox was made.
-    pub elapsed: Duration,
-    /// As objects are stamped.
-    pub time: Timestamp,
-}
-
-impl Now {
-    /// The time as objects carry it, in whole seconds.
-    #[must_use]
-    pub fn stamp(self, after_seconds: i64) -> String {
-        let second = self.time.as_second().saturating_add(after_seconds);
-        kcm_api::time::format_seconds(Timestamp::from_second(second).unwrap_or(Timestamp::MAX))
-    }
-}
-
-/// A write, as far as all writes are alike.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Write<'a> {
-    pub(crate) target: &'a Target,
-    pub(crate) dry_run: bool,
-    pub(crate) author: Author<'a>,
-    pub(crate) now: Now,
-}
 
 /// What came with a request to write.
 #[derive(Debug, Clone, Copy)]
@@ -106,8 +76,8 @@ impl Server {
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let target =
                 Target { verb: Verb::Create, resource: NAMESPACES, namespace: None, name: None, subresource: None };
-            let author = Author { manager: "kube-apiserver", applied: false };
-            let write = Write { target: &target, dry_run: false, author, now };
+            let field_manager = FieldManager { name: "kube-apiserver", applied: false };
+            let write = Write { target: &target, dry_run: false, field_manager, now };
             self.create(write, json!({ "metadata": { "name": name } })).expect("a first namespace must be valid");
         }
     }
@@ -173,9 +143,9 @@ impl Server {
         let kind = self.kind(&target.resource)?.clone();
         let Sent { content_type, user_agent, body } = sent;
         let applies = target.verb == Verb::Patch && patch::is_apply(content_type);
-        let manager = apply::manager_of(target.verb, query, applies, user_agent)?;
-        let author = Author { manager: &manager, applied: false };
-        let mut write = Write { target, dry_run: query.dry_run(target.verb, applies)?, author, now };
+        let manager = manager_of(target.verb, query, applies, user_agent)?;
+        let field_manager = FieldManager { name: &manager, applied: false };
+        let mut write = Write { target, dry_run: query.dry_run(target.verb, applies)?, field_manager, now };
         let mut decoder = Decoder {
             expected: Expected::of(&kind, target.subresource.as_deref()),
             validation: FieldValidation::parse(query, target.verb)?,
@@ -255,7 +225,7 @@ fn answer_deleted(kind: &Kind, last: Arc<Value>) -> Arc<Value> {
     if strategy::delete_answers_with_object(kind) {
         return last;
     }
-    let mut details = json!({ "name": object::name(&last), "kind": kind.resource.plural, "uid": object::uid(&last) });
+    let mut details = json!({ "name": json::name(&last), "kind": kind.resource.plural, "uid": json::uid(&last) });
     if !kind.resource.group.is_empty() {
         details["group"] = json!(kind.resource.group);
     }
@@ -272,8 +242,8 @@ pub(crate) fn created() -> Arc<Value> {
 /// Refuses an object that says it is of another kind or version.
 pub(crate) fn check_kind(kind: &Kind, object: &Value) -> Result<(), Status> {
     let resource = &kind.resource;
-    let version = object::text(object, &["apiVersion"]).filter(|version| !version.is_empty());
-    let name = object::text(object, &["kind"]).filter(|name| !name.is_empty());
+    let version = json::text(object, &["apiVersion"]).filter(|version| !version.is_empty());
+    let name = json::text(object, &["kind"]).filter(|name| !name.is_empty());
     if version.is_none_or(|version| version == resource.api_version()) && name.is_none_or(|name| name == resource.kind)
     {
         return Ok(());

@@ -7,7 +7,7 @@ use kcm_api::ObjectKey;
 use serde_json::{Value, json};
 
 use crate::decode;
-use crate::object;
+use crate::json;
 use crate::status::Status;
 
 const VERSION: &str = "meta.k8s.io/v1";
@@ -31,15 +31,15 @@ impl Token {
             |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid{why}"));
         let bytes = decode_text(text).map_err(|at| invalid(&format!(": illegal base64 data at input byte {at}")))?;
         let token = decode::parse_json(&bytes).map_err(|why| invalid(&format!(": {why}")))?;
-        let encoded = object::text(&token, &["v"]).unwrap_or_default();
+        let encoded = json::text(&token, &["v"]).unwrap_or_default();
         if encoded != VERSION {
             return Err(invalid(&format!(": server does not recognize this encoded version {encoded}")));
         }
-        let version = match object::at(&token, &["rv"]).and_then(Value::as_i64).unwrap_or(0) {
+        let version = match json::at(&token, &["rv"]).and_then(Value::as_i64).unwrap_or(0) {
             0 => return Err(invalid(": incorrect encoded start resourceVersion (version meta.k8s.io/v1)")),
             version => u64::try_from(version).ok(),
         };
-        let start = object::text(&token, &["start"]).unwrap_or_default();
+        let start = json::text(&token, &["start"]).unwrap_or_default();
         if start.is_empty() {
             return Err(invalid(": encoded start key empty (version meta.k8s.io/v1)"));
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::object::{self, at, list, text};
+use crate::json::{self, at, list, text};
 use crate::status::Status;
 
 const STATUSES: [&str; 3] = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
@@ -15,7 +15,7 @@ const STATUSES: [&str; 3] = ["containerStatuses", "initContainerStatuses", "ephe
 /// # Upstream
 /// `LogLocation` of `pkg/registry/core/pod/strategy.go`, for the errors
 pub(crate) fn of(pod: &Value, container: Option<&str>, previous: bool) -> Result<String, Status> {
-    let name = object::name(pod);
+    let name = json::name(pod);
     let named = |container: &Value| text(container, &["name"]).unwrap_or_default().to_owned();
     let main: Vec<String> = list(pod, &["spec", "containers"]).iter().map(named).collect();
     let default = text(pod, &["metadata", "annotations", "kubectl.kubernetes.io/default-container"]);

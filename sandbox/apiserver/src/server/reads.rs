@@ -9,14 +9,14 @@ use jiff::Timestamp;
 use kcm_api::ObjectKey;
 use serde_json::Value;
 
+use crate::event_view;
+use crate::json;
 use crate::kinds::Kind;
-use crate::object;
+use crate::request::{Form, ListOptions, Target, VersionMatch};
+use crate::selection::{Selection, namespace_of};
 use crate::server::Server;
-use crate::server::event_view;
 use crate::server::pages::Token;
-use crate::service::request::{Form, ListOptions, Target, VersionMatch};
 use crate::status::Status;
-use crate::store::selection::{Selection, namespace_of};
 use crate::store::stored::{self, Stored};
 use crate::table::Table;
 
@@ -47,7 +47,7 @@ impl Server {
     pub(crate) fn get_object(&self, target: &Target) -> Result<&Arc<Stored>, Status> {
         let kind = self.stored_kind(&target.resource)?;
         let name = target.name.as_deref().unwrap_or_default();
-        let key = object::key_of(&kind.resource, target.namespace.as_deref(), name);
+        let key = json::key_of(&kind.resource, target.namespace.as_deref(), name);
         self.store.get(&kind.resource, &key).ok_or_else(|| Status::not_found(&kind.resource, name))
     }
 

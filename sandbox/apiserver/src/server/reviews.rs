@@ -7,9 +7,9 @@
 
 use serde_json::{Value, json};
 
+use crate::json::{self, at, list, text};
 use crate::kinds::Kind;
-use crate::object::{self, at, list, text};
-use crate::server::Now;
+use crate::request::Now;
 use crate::status::{FieldError, Status};
 
 /// Who everybody is.
@@ -43,14 +43,14 @@ pub(crate) fn answer(kind: &Kind, namespace: Option<&str>, asked: &Value, now: N
                 return Err(Status::invalid(&kind.resource.group, "", "", &errors));
             }
             let mut metadata = json!({});
-            object::set(&mut metadata, &["namespace"], namespace.map(Value::from));
+            json::set(&mut metadata, &["namespace"], namespace.map(Value::from));
             (metadata, Some(spec), json!({ "allowed": true }))
         }
     };
     let mut answer = json!({
         "kind": kind.resource.kind, "apiVersion": kind.resource.api_version(), "metadata": metadata, "status": status,
     });
-    object::set(&mut answer, &["spec"], spec);
+    json::set(&mut answer, &["spec"], spec);
     Ok(answer)
 }
 
@@ -91,7 +91,7 @@ fn check_access(review: &str, namespace: Option<&str>, asked: &Value, spec: &Val
     }
     let mut metadata = at(asked, &["metadata"]).cloned().unwrap_or_else(|| json!({}));
     for field in ["namespace", "managedFields", "creationTimestamp"] {
-        object::set(&mut metadata, &[field], None);
+        json::set(&mut metadata, &[field], None);
     }
     if metadata.as_object().is_some_and(|metadata| !metadata.is_empty()) {
         errors.push(FieldError::invalid("metadata", metadata, "must be empty"));

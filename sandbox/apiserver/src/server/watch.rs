@@ -15,13 +15,13 @@ use jiff::Timestamp;
 use kcm_api::Resource;
 use serde_json::{Value, json};
 
+use crate::event_view;
+use crate::json;
 use crate::kinds::{Behaviour, EVENTS, Kind};
-use crate::object;
+use crate::request::{Form, ListOptions, Target};
+use crate::selection::{Selection, namespace_of};
 use crate::server::Server;
-use crate::server::event_view;
-use crate::service::request::{Form, ListOptions, Target};
 use crate::status::Status;
-use crate::store::selection::{Selection, namespace_of};
 use crate::store::storage::{Event, EventKind, Store, TooOld};
 use crate::store::stored::Stored;
 use crate::table::Table;
@@ -242,7 +242,7 @@ impl Watch {
             "metadata": metadata,
         });
         if let Some(fields) = zero_value(&self.kind).as_object() {
-            object::map_of(&mut bookmark).extend(fields.clone());
+            json::map_of(&mut bookmark).extend(fields.clone());
         }
         bookmark
     }
@@ -278,19 +278,19 @@ mod tests {
 
     use super::*;
     use crate::kinds::CONFIG_MAPS;
-    use crate::server::Now;
-    use crate::service::request::Verb;
+    use crate::request::Now;
+    use crate::request::Verb;
 
     /// What a client knows: versions by key.
     type Known = BTreeMap<(String, String), String>;
 
     fn key_of(object: &Value) -> (String, String) {
-        let namespace = object::text(object, &["metadata", "namespace"]).unwrap_or_default();
-        (namespace.to_owned(), object::name(object).to_owned())
+        let namespace = json::text(object, &["metadata", "namespace"]).unwrap_or_default();
+        (namespace.to_owned(), json::name(object).to_owned())
     }
 
     fn note(known: &mut Known, object: &Value) -> Option<String> {
-        known.insert(key_of(object), object::version(object).to_owned())
+        known.insert(key_of(object), json::version(object).to_owned())
     }
 
     #[derive(Debug, Clone)]
@@ -355,7 +355,7 @@ mod tests {
             let options = |version| ListOptions {
                 labels: label.map(|label| format!("x={label}")),
                 version: Some(version),
-                version_match: Some(crate::service::request::VersionMatch::Exact),
+                version_match: Some(crate::request::VersionMatch::Exact),
                 ..ListOptions::default()
             };
             let current = server.store.version();

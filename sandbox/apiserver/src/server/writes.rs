@@ -10,16 +10,17 @@ use serde_json::Value;
 
 use crate::apply;
 use crate::defaults;
+use crate::event_view;
+use crate::json::{self, carry_over};
 use crate::kinds::generation;
 use crate::kinds::strategy;
 use crate::kinds::{Behaviour, EVENTS, Kind, NAMESPACES};
-use crate::object::{self, carry_over};
+use crate::request::Write;
+use crate::request::{Target, Verb};
 use crate::server::admission::Attempt;
-use crate::server::definitions;
-use crate::server::event_view;
+use crate::server::crds;
 use crate::server::subresource::{keep, precondition_failed};
-use crate::server::{Server, Write, check_kind};
-use crate::service::request::{Target, Verb};
+use crate::server::{Server, check_kind};
 use crate::status::{FieldError, Status};
 use crate::validate;
 
@@ -34,20 +35,20 @@ impl Server {
         let namespace = write.target.namespace.as_deref();
         check_kind(&kind, &object)?;
         claim_namespace(&kind.resource, namespace, &mut object)?;
-        self.check_namespace(&kind.resource, namespace, object::name(&object))?;
-        self.check_definition(&kind, object::name(&object))?;
-        if !object::version(&object).is_empty() {
+        self.check_namespace(&kind.resource, namespace, json::name(&object))?;
+        self.check_definition(&kind, json::name(&object))?;
+        if !json::version(&object).is_empty() {
             return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
         }
-        object::prune(&mut object);
+        json::prune(&mut object);
         let generated = self.choose_name(&kind.resource, namespace, &mut object)?;
-        let key = object::key_of(&kind.resource, namespace, object::name(&object));
+        let key = json::key_of(&kind.resource, namespace, json::name(&object));
 
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
-            object::set(&mut object, &["metadata", field], None);
+            json::set(&mut object, &["metadata", field], None);
         }
-        object::set(&mut object, &["metadata", "uid"], Some(self.random.uid().into()));
-        object::set(&mut object, &["metadata", "creationTimestamp"], Some(write.now.stamp(0).into()));
+        json::set(&mut object, &["metadata", "uid"], Some(self.random.uid().into()));
+        json::set(&mut object, &["metadata", "creationTimestamp"], Some(write.now.stamp(0).into()));
         generation::begin(&kind, &mut object);
         let given = apply::take_managed_fields(&mut object);
         let owners = self.owners_of_new(write, &kind, given, &object);
@@ -55,8 +56,8 @@ impl Server {
         defaults::initial_state(&kind, &mut object);
         finish(&kind, &mut object);
         let mut errors = validate::object(&kind, &object);
-        if definitions::is_definition(&kind) {
-            errors.extend(definitions::check(None, &object));
+        if crds::is_definition(&kind) {
+            errors.extend(crds::check(None, &object));
         }
         if event_view::is_view(&write.target.resource) {
             errors.extend(validate::new_event(&object));
@@ -80,7 +81,7 @@ impl Server {
             return Err(taken);
         }
         defaults::allocate(&self.store, &mut self.random, &kind, &mut object)?;
-        apply::settle(owners, None, &mut object);
+        apply::set_managed_fields(owners, None, &mut object);
         Ok(self.commit(&kind, key, object, write))
     }
 
@@ -90,8 +91,8 @@ impl Server {
         let (resource, target) = (&kind.resource, write.target);
         check_identity(target, &new)?;
         let name = target.name.as_deref().unwrap_or_default();
-        let key = object::key_of(resource, target.namespace.as_deref(), name);
-        let given = object::uid(&new).to_owned();
+        let key = json::key_of(resource, target.namespace.as_deref(), name);
+        let given = json::uid(&new).to_owned();
         let check_uid = |stored: &str| {
             if given.is_empty() || given == stored {
                 return Ok(());
@@ -101,11 +102,11 @@ impl Server {
         };
         if target.subresource.is_none() && strategy::put_creates(&kind) && self.store.get(resource, &key).is_none() {
             check_uid("")?;
-            object::set(&mut new, &["metadata", "resourceVersion"], None);
+            json::set(&mut new, &["metadata", "resourceVersion"], None);
             return Ok((201, self.create(write, new)?));
         }
         let make = |old: &Value| {
-            check_uid(object::uid(old))?;
+            check_uid(json::uid(old))?;
             Ok(new)
         };
         let stored = if is_scale(target) { self.change_scale(write, make)? } else { self.change(write, make)? };
@@ -137,14 +138,14 @@ impl Server {
         let subresource = write.target.subresource.as_deref();
         let namespace = write.target.namespace.as_deref();
         let name = write.target.name.as_deref().unwrap_or_default();
-        let key = object::key_of(&kind.resource, namespace, name);
+        let key = json::key_of(&kind.resource, namespace, name);
         let Some(old) = self.store.value(&kind.resource, &key) else {
             return Err(Status::not_found(&kind.resource, name));
         };
         let mut new = make(&old)?;
         check_version(&kind, &old, &mut new)?;
         claim_namespace(&kind.resource, namespace, &mut new)?;
-        object::prune(&mut new);
+        json::prune(&mut new);
         let given = apply::take_managed_fields(&mut new);
         finish(&kind, &mut new);
         let owners = self.owners(write, &kind, &old, given, &new);
@@ -160,8 +161,8 @@ impl Server {
         }
 
         let mut errors = validate::object(&kind, &new);
-        if definitions::is_definition(&kind) {
-            errors.extend(definitions::check(Some(&old), &new));
+        if crds::is_definition(&kind) {
+            errors.extend(crds::check(Some(&old), &new));
         }
         errors.extend(validate::change(&kind, subresource, &old, &new));
         if event_view::is_view(&write.target.resource) {
@@ -169,7 +170,7 @@ impl Server {
         }
         refuse_invalid(&kind, &new, &errors)?;
         defaults::allocate(&self.store, &mut self.random, &kind, &mut new)?;
-        apply::settle(owners, Some(&old), &mut new);
+        apply::set_managed_fields(owners, Some(&old), &mut new);
         self.admit(&Attempt {
             verb: Verb::Update,
             resource: &kind.resource,
@@ -197,7 +198,7 @@ impl Server {
         let stored = self.store.put(&kind.resource, key.clone(), object, write.now.elapsed);
         if kind.resource == EVENTS {
             self.expiry.written(key, write.now.elapsed);
-        } else if definitions::is_definition(kind) {
+        } else if crds::is_definition(kind) {
             self.define(&key, write.now);
         }
         stored
@@ -208,7 +209,7 @@ impl Server {
         if kind.resource == EVENTS {
             self.expiry.removed(key);
         } else if kind.is_custom() {
-            self.finish_definition(&definitions::definition_key(kind), write.now);
+            self.finish_definition(&crds::definition_key(kind), write.now);
         }
     }
 
@@ -219,21 +220,21 @@ impl Server {
         namespace: Option<&str>,
         object: &mut Value,
     ) -> Result<bool, Status> {
-        if !object::name(object).is_empty() {
+        if !json::name(object).is_empty() {
             return Ok(false);
         }
-        let Some(prefix) = object::text(object, &["metadata", "generateName"]).map(str::to_owned) else {
+        let Some(prefix) = json::text(object, &["metadata", "generateName"]).map(str::to_owned) else {
             let errors = [FieldError::required("metadata.name", "name or generateName is required")];
             return Err(Status::invalid(&resource.group, &resource.kind, "", &errors));
         };
         let mut name = self.random.name(&prefix);
         for _ in 1..NAME_ATTEMPTS {
-            if self.store.get(resource, &object::key_of(resource, namespace, &name)).is_none() {
+            if self.store.get(resource, &json::key_of(resource, namespace, &name)).is_none() {
                 break;
             }
             name = self.random.name(&prefix);
         }
-        object::set(object, &["metadata", "name"], Some(name.into()));
+        json::set(object, &["metadata", "name"], Some(name.into()));
         Ok(true)
     }
 
@@ -262,16 +263,16 @@ fn refuse_invalid(kind: &Kind, object: &Value, errors: &[FieldError]) -> Result<
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&kind.resource.group, &kind.resource.kind, object::name(object), errors))
+    Err(Status::invalid(&kind.resource.group, &kind.resource.kind, json::name(object), errors))
 }
 
 /// Writes what every stored object carries.
 pub(crate) fn finish(kind: &Kind, object: &mut Value) {
-    object::set(object, &["kind"], Some(kind.resource.kind.as_ref().into()));
-    object::set(object, &["apiVersion"], Some(kind.resource.api_version().into()));
+    json::set(object, &["kind"], Some(kind.resource.kind.as_ref().into()));
+    json::set(object, &["apiVersion"], Some(kind.resource.api_version().into()));
     defaults::apply(kind, object);
-    if definitions::is_definition(kind) {
-        definitions::complete(object);
+    if crds::is_definition(kind) {
+        crds::complete(object);
     }
 }
 
@@ -281,11 +282,11 @@ fn is_scale(target: &Target) -> bool {
 
 /// Refuses an object that is not the one of the path.
 pub(crate) fn check_identity(target: &Target, object: &Value) -> Result<(), Status> {
-    let namespace = object::text(object, &["metadata", "namespace"]).filter(|namespace| !namespace.is_empty());
+    let namespace = json::text(object, &["metadata", "namespace"]).filter(|namespace| !namespace.is_empty());
     if namespace.is_some_and(|namespace| target.namespace.as_deref().is_some_and(|path| path != namespace)) {
         return Err(Status::bad_request(OTHER_NAMESPACE));
     }
-    let (given, name) = (object::name(object), target.name.as_deref().unwrap_or_default());
+    let (given, name) = (json::name(object), target.name.as_deref().unwrap_or_default());
     if given.is_empty() {
         return Err(Status::bad_request(format!(
             "the name of the object ({name} based on URL) was undeterminable: name must be provided"
@@ -301,12 +302,12 @@ pub(crate) fn check_identity(target: &Target, object: &Value) -> Result<(), Stat
 
 fn claim_namespace(resource: &Resource, namespace: Option<&str>, object: &mut Value) -> Result<(), Status> {
     let Some(namespace) = namespace.filter(|_| resource.namespaced) else {
-        object::set(object, &["metadata", "namespace"], None);
+        json::set(object, &["metadata", "namespace"], None);
         return Ok(());
     };
-    match object::text(object, &["metadata", "namespace"]) {
+    match json::text(object, &["metadata", "namespace"]) {
         None | Some("") => {
-            object::set(object, &["metadata", "namespace"], Some(namespace.into()));
+            json::set(object, &["metadata", "namespace"], Some(namespace.into()));
             Ok(())
         }
         Some(given) if given == namespace => Ok(()),
@@ -316,15 +317,15 @@ fn claim_namespace(resource: &Resource, namespace: Option<&str>, object: &mut Va
 
 /// The optimistic lock; afterwards the new object carries the version of the old one.
 fn check_version(kind: &Kind, old: &Value, new: &mut Value) -> Result<(), Status> {
-    let given = object::version(new).to_owned();
-    let name = object::name(old);
+    let given = json::version(new).to_owned();
+    let name = json::name(old);
     if given.is_empty() || given == "0" {
         if strategy::put_needs_version(kind) {
             let errors = [FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update")];
             return Err(Status::invalid(&kind.resource.group, &kind.resource.plural, name, &errors));
         }
         carry_over(old, new, &["metadata", "resourceVersion"]);
-    } else if given != object::version(old) {
+    } else if given != json::version(old) {
         if given.parse::<u64>().is_err() {
             return Err(Status::new(500, "", format!("strconv.ParseUint: parsing {given:?}: invalid syntax")));
         }
@@ -336,12 +337,12 @@ fn check_version(kind: &Kind, old: &Value, new: &mut Value) -> Result<(), Status
 /// Takes from the old object what no client changes.
 fn carry_metadata(old: &Value, new: &mut Value) {
     carry_over(old, new, &["metadata", "creationTimestamp"]);
-    object::set(new, &["metadata", "selfLink"], None);
-    if object::is_terminating(old) {
+    json::set(new, &["metadata", "selfLink"], None);
+    if json::is_terminating(old) {
         carry_over(old, new, &["metadata", "deletionTimestamp"]);
     }
     for field in ["deletionGracePeriodSeconds", "uid"] {
-        if object::at(new, &["metadata", field]).is_none_or(|given| given == "") {
+        if json::at(new, &["metadata", field]).is_none_or(|given| given == "") {
             carry_over(old, new, &["metadata", field]);
         }
     }
@@ -349,9 +350,9 @@ fn carry_metadata(old: &Value, new: &mut Value) {
 
 /// Whether this write takes the last finalizer from an object that waited for it.
 fn is_finished(kind: &Kind, old: &Value, new: &Value) -> bool {
-    let grace = object::at(old, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
-    object::is_terminating(old)
-        && object::finalizers(new).is_empty()
+    let grace = json::at(old, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
+    json::is_terminating(old)
+        && json::finalizers(new).is_empty()
         && grace.unwrap_or(0) == 0
-        && (kind.behaviour != Behaviour::Namespace || object::list(new, &["spec", "finalizers"]).is_empty())
+        && (kind.behaviour != Behaviour::Namespace || json::list(new, &["spec", "finalizers"]).is_empty())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
-use crate::service::request::Target;
+use crate::request::Target;
 
 /// A request as it came over the service.
 #[derive(Debug, Clone)]

@@ -1,8 +1,7 @@
 //! The API as a tower service: the thin shell around [`crate::server`].
 
-pub(crate) mod list_options;
 pub(crate) mod log;
-pub(crate) mod request;
+pub(crate) mod shared;
 pub(crate) mod stream;
 
 use std::sync::Arc;
@@ -23,12 +22,12 @@ use crate::decode;
 use crate::describe::discovery;
 use crate::faults::{Effect, Verdict};
 use crate::kinds::Kind;
+use crate::request::{Form, ListOptions, Query, Route, Target, Verb, accepted_form, route};
 use crate::server::Sent;
 use crate::server::pod_log;
-use crate::server::shared::Shared;
 use crate::server::watch::Watch;
 use crate::service::log::Request;
-use crate::service::request::{Form, ListOptions, Query, Route, Target, Verb, accepted_form, route};
+use crate::service::shared::Shared;
 use crate::service::stream::WatchStream;
 use crate::status::Status;
 use crate::store::stored::Stored;
@@ -136,7 +135,7 @@ fn receive(shared: &Shared, parts: &http::request::Parts, body: &Bytes) -> (u64,
     if let Ok(Route::Resource(routed, _)) = &route {
         let mut named = routed.clone();
         if named.verb == Verb::Create && named.name.is_none() {
-            let name = object.as_ref().map(crate::object::name).unwrap_or_default();
+            let name = object.as_ref().map(crate::json::name).unwrap_or_default();
             named.name = (!name.is_empty()).then(|| name.to_owned());
         }
         verdict = state.faults.judge(&named);
@@ -263,8 +262,8 @@ async fn read(
 
 /// Waits until a version has come, for as long as upstream does.
 async fn wait_for_version(shared: &Shared, version: u64) {
-    let mut bell = shared.listen();
-    let arrival = async { while shared.lock().server.store.version() < version && bell.changed().await.is_ok() {} };
+    let mut notifier = shared.subscribe();
+    let arrival = async { while shared.lock().server.store.version() < version && notifier.changed().await.is_ok() {} };
     // A time-out is answered by whoever looks at the version next.
     drop(tokio::time::timeout(VERSION_PATIENCE, arrival).await);
 }
@@ -274,7 +273,7 @@ fn other(shared: &Shared, parts: &http::request::Parts, path: &[String]) -> Resu
     let kinds = shared.lock().server.kinds.clone();
     let header = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    let asked = discovery::Asked {
+    let asked = discovery::DiscoveryRequest {
         method: &parts.method,
         path: &path,
         query: &Query::parse(parts.uri.query().unwrap_or_default()),

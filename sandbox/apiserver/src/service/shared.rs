@@ -1,4 +1,4 @@
-//! What handles, requests and streams share: the state behind one lock, bells, and the clock.
+//! The state that handles, requests and streams share: behind one lock, with notifiers and the clock.
 
 use std::collections::BTreeMap;
 
@@ -9,31 +9,32 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::faults::Faults;
-use crate::sandbox::SandboxOptions;
-use crate::server::definitions::DEFINITIONS;
-use crate::server::{Now, Server};
+use crate::options::SandboxOptions;
+use crate::request::Now;
+use crate::server::Server;
+use crate::server::crds::DEFINITIONS;
 use crate::service::log::Log;
 
 pub(crate) struct State {
     pub(crate) server: Server,
     pub(crate) faults: Faults,
     pub(crate) log: Log,
-    /// Of each resource that was ever watched; the streams of its watches listen.
-    bells: BTreeMap<Resource, watch::Sender<()>>,
+    /// One for each resource that was ever watched; the streams of its watches subscribe to it.
+    notifiers: BTreeMap<Resource, watch::Sender<()>>,
 }
 
-/// Whom a change wakes.
+/// The streams that a change notifies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wakes {
-    /// The streams of what was written.
+enum Notified {
+    /// Those of the resources that were written.
     Concerned,
     AllStreams,
 }
 
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// Rung after every change, for whoever waits for a version or follows everything.
-    bell: watch::Sender<()>,
+    /// Notifies of every change those that wait for a version or follow all changes.
+    notifier: watch::Sender<()>,
     started: Instant,
     start: Timestamp,
 }
@@ -41,8 +42,13 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(server: Server, options: &SandboxOptions) -> Self {
         let log = Log::new(options.request_log);
-        let state = State { server, faults: Faults::default(), log, bells: BTreeMap::new() };
-        Self { state: Mutex::new(state), bell: watch::Sender::new(()), started: Instant::now(), start: options.start }
+        let state = State { server, faults: Faults::default(), log, notifiers: BTreeMap::new() };
+        Self {
+            state: Mutex::new(state),
+            notifier: watch::Sender::new(()),
+            started: Instant::now(),
+            start: options.start,
+        }
     }
 
     pub(crate) fn now(&self) -> Now {
@@ -60,74 +66,74 @@ impl Shared {
         self.state.lock()
     }
 
-    /// Changes objects and wakes the streams of their resources.
+    /// Changes objects and notified the streams of their resources.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        self.change_and_wake(Wakes::Concerned, change)
+        self.change_and_notify(Notified::Concerned, change)
     }
 
-    /// Changes what streams go by, and wakes them all.
+    /// Changes the rules of streams, and notifies them all.
     pub(crate) fn change_rules<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        self.change_and_wake(Wakes::AllStreams, change)
+        self.change_and_notify(Notified::AllStreams, change)
     }
 
-    fn change_and_wake<T>(&self, wakes: Wakes, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change_and_notify<T>(&self, notified: Notified, change: impl FnOnce(&mut State) -> T) -> T {
         let changed = {
             let mut state = self.lock();
             let before = state.server.store.version();
-            // What is due is gone before anything else is done.
+            // Expired objects are removed before anything else.
             state.server.expire(self.now());
             let changed = change(&mut state);
-            state.note_writes(before, wakes);
+            state.note_writes(before, notified);
             changed
         };
-        self.bell.send_replace(());
+        self.notifier.send_replace(());
         changed
     }
 
-    /// Removes what is due, for whoever only reads.
+    /// Removes expired objects before a read.
     pub(crate) fn expire(&self) {
         if self.lock().server.has_expired(self.now()) {
             self.change(|_| ());
         }
     }
 
-    /// Listens to all changes.
-    pub(crate) fn listen(&self) -> watch::Receiver<()> {
-        self.bell.subscribe()
+    /// A receiver of all changes.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
+        self.notifier.subscribe()
     }
 }
 
 impl State {
-    /// Listens to the changes of a resource, and to the rules of all streams.
-    pub(crate) fn listen(&mut self, resource: &Resource) -> watch::Receiver<()> {
-        self.bells.entry(resource.clone()).or_default().subscribe()
+    /// A receiver of the changes of a resource, and of changes of the rules of streams.
+    pub(crate) fn subscribe(&mut self, resource: &Resource) -> watch::Receiver<()> {
+        self.notifiers.entry(resource.clone()).or_default().subscribe()
     }
 
     /// How many streams of a resource are open.
-    pub(crate) fn listeners(&self, resource: &Resource) -> usize {
-        self.bells.get(resource).map_or(0, watch::Sender::receiver_count)
+    pub(crate) fn subscribers(&self, resource: &Resource) -> usize {
+        self.notifiers.get(resource).map_or(0, watch::Sender::receiver_count)
     }
 
-    fn note_writes(&mut self, before: u64, mut wakes: Wakes) {
-        let Self { server, faults, bells, .. } = self;
+    fn note_writes(&mut self, before: u64, mut notified: Notified) {
+        let Self { server, faults, notifiers, .. } = self;
         let oldest = server.store.oldest();
         if before < oldest {
-            // Some of the writes have left the window already: whoever missed them is cut off.
-            wakes = Wakes::AllStreams;
+            // Some of the writes have left the window already: a watch that missed them is closed.
+            notified = Notified::AllStreams;
         }
         for event in server.store.events_after(before.max(oldest)).into_iter().flatten() {
             faults.wrote(&event.resource, event.version, oldest);
             if event.resource == DEFINITIONS {
                 // Streams end with their kind, objects or none.
-                wakes = Wakes::AllStreams;
+                notified = Notified::AllStreams;
             }
-            if let Some(bell) = bells.get(&event.resource) {
-                bell.send_replace(());
+            if let Some(notifier) = notifiers.get(&event.resource) {
+                notifier.send_replace(());
             }
         }
-        if wakes == Wakes::AllStreams {
-            for bell in bells.values() {
-                bell.send_replace(());
+        if notified == Notified::AllStreams {
+            for notifier in notifiers.values() {
+                notifier.send_replace(());
             }
         }
     }

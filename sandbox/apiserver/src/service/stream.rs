@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::faults::{Cut, WatchFaults};
-use crate::server::shared::{Shared, State};
 use crate::server::watch::{Watch, WatchEvent};
 use crate::service::ConnectionLost;
+use crate::service::shared::{Shared, State};
 
 /// How often a watch that says nothing sends a bookmark.
 ///
@@ -24,7 +24,7 @@ const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 pub(crate) struct WatchStream {
     shared: Arc<Shared>,
     watch: Watch,
-    bell: watch::Receiver<()>,
+    notifier: watch::Receiver<()>,
     /// Age among the orders of the faults.
     since: u64,
     deadline: Instant,
@@ -46,11 +46,11 @@ impl WatchStream {
     pub(crate) fn open(shared: &Arc<Shared>, state: &mut State, watch: Watch, timeout: Duration) -> Self {
         let now = Instant::now();
         let since = state.faults.tick();
-        let bell = state.listen(watch.resource());
+        let notifier = state.subscribe(watch.resource());
         let faults = state.faults.of(watch.resource());
         Self {
             shared: shared.clone(),
-            bell,
+            notifier,
             since,
             deadline: now + timeout,
             next_bookmark: now + BOOKMARK_PERIOD,
@@ -81,7 +81,7 @@ impl WatchStream {
 
     async fn next(&mut self) -> Result<Vec<u8>, Cut> {
         loop {
-            self.bell.borrow_and_update();
+            self.notifier.borrow_and_update();
             let shared = self.shared.clone();
             let step = self.step(&mut shared.lock(), Instant::now());
             let until = match step {
@@ -96,9 +96,9 @@ impl WatchStream {
                     None => std::future::pending().await,
                 }
             };
-            // The bell outlives the stream, which holds the state; only its ringing matters.
+            // The notifier outlives the stream, which holds the state; only its ringing matters.
             tokio::select! {
-                _ = self.bell.changed() => {}
+                _ = self.notifier.changed() => {}
                 () = time_up => {}
             }
         }

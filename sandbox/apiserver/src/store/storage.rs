@@ -7,7 +7,7 @@ use std::time::Duration;
 use kcm_api::{ObjectKey, Resource};
 use serde_json::Value;
 
-use crate::object;
+use crate::json;
 use crate::store::stored::Stored;
 
 /// What a write did to an object.
@@ -143,7 +143,7 @@ impl Store {
     /// Writes an object under the next version and returns it as stored.
     pub(crate) fn put(&mut self, resource: &Resource, key: ObjectKey, mut object: Value, at: Duration) -> Arc<Value> {
         self.version += 1;
-        object::set(&mut object, &["metadata", "resourceVersion"], Some(self.version.to_string().into()));
+        json::set(&mut object, &["metadata", "resourceVersion"], Some(self.version.to_string().into()));
         let (value, object) = self.keep(object);
         let objects = self.objects.entry(resource.clone()).or_default();
         let previous = objects.insert(key.clone(), object.clone());

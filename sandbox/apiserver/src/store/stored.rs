@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::object;
+use crate::json;
 
 /// An immutable object as it is stored: its JSON text, parsed on demand.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Stored {
     #[must_use]
     pub fn at(&self, path: &[&str]) -> Option<Value> {
         if let Some(value) = self.parsed.lock().upgrade() {
-            return object::at(&value, path).cloned();
+            return json::at(&value, path).cloned();
         }
         let (mut text, mut path) = (&*self.text, path);
         if let ["metadata", below @ ..] = path {
@@ -105,7 +105,7 @@ impl Stored {
     /// The object under another version.
     pub(crate) fn under_version(&self, version: u64) -> Value {
         let mut object = Value::clone(&self.value());
-        object::set(&mut object, &["metadata", "resourceVersion"], Some(version.to_string().into()));
+        json::set(&mut object, &["metadata", "resourceVersion"], Some(version.to_string().into()));
         object
     }
 }
@@ -182,7 +182,7 @@ mod tests {
             &["status", "phase"],
             &["kind"],
         ] {
-            assert_eq!(alone.at(path), object::at(&object, path).cloned(), "{path:?}");
+            assert_eq!(alone.at(path), json::at(&object, path).cloned(), "{path:?}");
             assert_eq!(held.at(path), alone.at(path), "{path:?}");
         }
         assert_eq!(stored(json!({})).at(&["metadata", "name"]), None);

@@ -9,34 +9,11 @@ use serde_json::{Value, json};
 
 use super::column::Row;
 use super::{Columns, columns_of, defined, pods};
+use crate::event_view;
+use crate::json;
 use crate::kinds::{Behaviour, Kind};
-use crate::object;
-use crate::server::event_view;
-use crate::service::request::Query;
-use crate::status::Status;
+use crate::request::IncludeObject;
 use crate::store::stored::Stored;
-
-/// What a row carries of its object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IncludeObject {
-    None,
-    Metadata,
-    Object,
-}
-
-impl IncludeObject {
-    pub(crate) fn parse(query: &Query) -> Result<Self, Status> {
-        match query.get("includeObject") {
-            None | Some("Metadata") => Ok(Self::Metadata),
-            Some("None") => Ok(Self::None),
-            Some("Object") => Ok(Self::Object),
-            Some(other) => Err(Status::bad_request(format!(
-                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: \
-                 must be 'Metadata', 'Object', 'None', or empty"
-            ))),
-        }
-    }
-}
 
 /// Objects as a table; rows are made one after the other while it is written.
 pub(crate) struct Table<'a> {
@@ -149,7 +126,7 @@ impl Serialize for RowView<'_> {
             // Clients find the end of the initial events by the metadata, whatever they asked for.
             IncludeObject::None if !ends_initial_events(&self.object) => map.serialize_entry("object", &Value::Null)?,
             IncludeObject::None | IncludeObject::Metadata => {
-                map.serialize_entry("object", &object::metadata_only(&self.object))?;
+                map.serialize_entry("object", &json::metadata_only(&self.object))?;
             }
         }
         map.end()
@@ -157,5 +134,5 @@ impl Serialize for RowView<'_> {
 }
 
 fn ends_initial_events(object: &Value) -> bool {
-    object::text(object, &["metadata", "annotations", "k8s.io/initial-events-end"]) == Some("true")
+    json::text(object, &["metadata", "annotations", "k8s.io/initial-events-end"]) == Some("true")
 }

@@ -7,8 +7,8 @@
 use serde_json::{Value, json};
 
 use super::column::Row;
+use crate::json::{list, text};
 use crate::kinds::Kind;
-use crate::object::{list, text};
 
 /// The columns that a definition names, none where it leaves that to the API server.
 pub(super) fn columns(kind: &Kind) -> Vec<Value> {

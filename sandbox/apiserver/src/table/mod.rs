@@ -31,7 +31,7 @@ mod scheduling;
 mod storage;
 mod workloads;
 
-pub(crate) use answer::{IncludeObject, Table};
+pub(crate) use answer::Table;
 use column::{AGE, CREATED_AT, Column, NAME, date, text};
 
 use crate::kinds::Kind;

@@ -4,7 +4,7 @@ use kcm_api::{LabelSelector, Selector};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::defaults::Quantity;
+use crate::quantity::Quantity;
 
 /// What a cell says of something that is not there.
 pub(super) const NONE: &str = "<none>";

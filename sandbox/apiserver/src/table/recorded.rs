@@ -9,8 +9,9 @@ use kcm_api::Resource;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{IncludeObject, Table};
+use super::Table;
 use crate::kinds::{Kind, Kinds};
+use crate::request::IncludeObject;
 use crate::store::stored::Stored;
 
 #[derive(Deserialize)]

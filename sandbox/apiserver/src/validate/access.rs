@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::place::{Errors, Place, immutable};
-use super::{names, shown};
+use super::field_path::{Errors, Place, immutable};
+use super::{go_format, names};
 
 pub(super) fn role(is_namespaced: bool, object: &Place<'_, '_>, errors: &mut Errors) {
     for rule in object.get("rules").items() {
@@ -76,7 +76,7 @@ pub(super) fn binding_change(old: &Value, new: &Value, errors: &mut Errors) {
     if old.get("roleRef") != new.get("roleRef") {
         let root = Place::root(new);
         let role = root.get("roleRef");
-        errors.push(role.shown(shown::go(role.value, &ROLE_REF), "cannot change roleRef"));
+        errors.push(role.shown(go_format::go(role.value, &ROLE_REF), "cannot change roleRef"));
     }
 }
 

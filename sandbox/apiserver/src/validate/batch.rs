@@ -5,9 +5,9 @@
 
 use serde_json::{Value, json};
 
-use super::place::{Errors, Place, immutable};
-use super::{pod, schedule, selector, shown};
-use crate::object::{at, set};
+use super::field_path::{Errors, Place, immutable};
+use super::{go_format, pod, schedule, selector};
+use crate::json::{at, set};
 use crate::status::FieldError;
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
@@ -22,8 +22,7 @@ pub(super) fn job(object: &Place<'_, '_>, errors: &mut Errors) {
     } else {
         selector::check(&place, errors);
     }
-    if selector::parse(&place)
-        .is_none_or(|parsed| !parsed.matches(&crate::store::selection::labels_of(spec.get("template").value)))
+    if selector::parse(&place).is_none_or(|parsed| !parsed.matches(&crate::json::labels_of(spec.get("template").value)))
     {
         errors.push(spec.get("template.metadata.labels").invalid("`selector` does not match template `labels`"));
     }
@@ -44,7 +43,7 @@ fn generated_selector(object: &Place<'_, '_>, spec: &Place<'_, '_>, uid: &str, e
         }
     }
     if *place.value != expected {
-        errors.push(place.shown(shown::json(place.value), "`selector` not auto-generated"));
+        errors.push(place.shown(go_format::json(place.value), "`selector` not auto-generated"));
     }
 }
 
@@ -152,7 +151,7 @@ pub(super) fn cron_job(object: &Place<'_, '_>, errors: &mut Errors) {
     common(&inner, errors);
     let selector = inner.get("selector");
     if selector.is_given() {
-        errors.push(selector.shown(shown::json(selector.value), "`selector` will be auto-generated"));
+        errors.push(selector.shown(go_format::json(selector.value), "`selector` will be auto-generated"));
     }
     let manual = inner.get("manualSelector");
     if manual.is_true() {
@@ -199,7 +198,7 @@ pub(super) fn change(old: &Value, new: &Value, errors: &mut Errors) {
     if fixed(old) != fixed(new) {
         // Upstream shows its internal type here.
         let template = spec.get("template");
-        errors.push(template.invalid(super::place::IMMUTABLE));
+        errors.push(template.invalid(super::field_path::IMMUTABLE));
     }
     for field in [
         "spec.completionMode",
@@ -222,7 +221,7 @@ fn completions(old: &Value, spec: &Place<'_, '_>, errors: &mut Errors) {
     }
     let is_indexed = spec.get("completionMode").text() == "Indexed";
     if !is_indexed {
-        errors.push(after.invalid(super::place::IMMUTABLE));
+        errors.push(after.invalid(super::field_path::IMMUTABLE));
     } else if after.value != spec.get("parallelism").value {
         let detail = format!("can only be modified in tandem with {}", spec.get("parallelism"));
         errors.push(after.invalid(detail));

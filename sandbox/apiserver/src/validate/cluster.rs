@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::place::{Errors, Place};
+use super::field_path::{Errors, Place};
 use super::{names, resources, scheduling};
-use crate::defaults::Quantity;
-use crate::object::at;
+use crate::json::at;
+use crate::quantity::Quantity;
 use crate::status::FieldError;
 
 pub(super) fn node(object: &Place<'_, '_>, errors: &mut Errors) {
@@ -157,9 +157,9 @@ pub(super) fn quota(object: &Place<'_, '_>, errors: &mut Errors) {
 
 /// The phase of a namespace follows from whether it is being deleted.
 pub(super) fn namespace_status(namespace: &Value, errors: &mut Errors) {
-    let phase = crate::object::text(namespace, &["status", "phase"]).unwrap_or_default();
+    let phase = crate::json::text(namespace, &["status", "phase"]).unwrap_or_default();
     let (expected, deleted) =
-        if crate::object::is_terminating(namespace) { ("Terminating", "is not empty") } else { ("Active", "is empty") };
+        if crate::json::is_terminating(namespace) { ("Terminating", "is not empty") } else { ("Active", "is empty") };
     if phase != expected {
         let detail = format!("may only be '{expected}' if `deletionTimestamp` {deleted}");
         errors.push(FieldError::invalid("status.Phase", phase, detail));

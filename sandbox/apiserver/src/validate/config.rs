@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 
+use super::field_path::{Errors, Place, immutable};
 use super::names;
-use super::place::{Errors, Place, immutable};
-use crate::object::at;
+use crate::json::at;
 use crate::status::FieldError;
 
 /// All values of a map together.

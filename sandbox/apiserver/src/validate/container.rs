@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::place::{Errors, Place};
-use super::{names, pod, resources, shown};
+use super::field_path::{Errors, Place};
+use super::{go_format, names, pod, resources};
 use crate::status::FieldError;
 
 /// What holds for all containers, the ones that prepare included.
@@ -369,7 +369,7 @@ fn security(context: &Place<'_, '_>, errors: &mut Errors) {
     if *context.get("allowPrivilegeEscalation").value == serde_json::Value::Bool(false)
         && context.get("privileged").is_true()
     {
-        let text = shown::go(context.value, &SECURITY_CONTEXT);
+        let text = go_format::go(context.value, &SECURITY_CONTEXT);
         errors.push(context.shown(text, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"));
     }
 }

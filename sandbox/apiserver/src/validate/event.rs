@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::place::{Errors, IMMUTABLE, Place, immutable};
+use super::field_path::{Errors, IMMUTABLE, Place, immutable};
 use crate::status::FieldError;
 
 pub(super) fn new(event: &Value) -> Errors {

@@ -185,6 +185,6 @@ pub(super) fn immutable(old: &Value, new: &Value, path: &str, errors: &mut Error
     let (old, new) = (Place::root(old), Place::root(new));
     let (before, after) = (old.get(path), new.get(path));
     if before.value != after.value {
-        errors.push(after.shown(super::shown::json(after.value), IMMUTABLE));
+        errors.push(after.shown(super::go_format::json(after.value), IMMUTABLE));
     }
 }

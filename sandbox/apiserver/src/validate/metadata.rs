@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::field_path::{Errors, Place, immutable};
+use super::go_format;
 use super::names::{self, Rule};
-use super::place::{Errors, Place, immutable};
-use super::shown;
+use crate::json::{finalizers, is_terminating};
 use crate::kinds::Kind;
-use crate::object::{finalizers, is_terminating};
 use crate::status::FieldError;
 
 /// How objects of a kind are named.
@@ -93,7 +93,7 @@ fn owners(owners: &Place<'_, '_>, errors: &mut Errors) {
         let (kind, name) = (here.get("kind").text(), here.get("name").text());
         if kind == "Event" && matches!(version.text(), "v1" | "events.k8s.io/v1") {
             let detail = format!("{group}/v1, Kind=Event is disallowed from being an owner");
-            errors.push(owners.shown(shown::json(owner), detail));
+            errors.push(owners.shown(go_format::json(owner), detail));
         }
         if here.get("controller").is_true() {
             let this = format!("{kind}/{name}");
@@ -106,7 +106,7 @@ fn owners(owners: &Place<'_, '_>, errors: &mut Errors) {
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                 );
                 let all = all.get_or_insert_with(|| {
-                    let text = shown::json(owners.value);
+                    let text = go_format::json(owners.value);
                     let end = text.floor_char_boundary(SHOWN_OF_OWNERS);
                     text[..end].to_owned()
                 });

@@ -11,10 +11,11 @@ mod cluster;
 mod config;
 mod container;
 mod event;
+mod field_path;
+mod go_format;
 mod metadata;
 mod names;
 mod network;
-mod place;
 mod pod;
 mod pod_change;
 mod resources;
@@ -23,14 +24,13 @@ mod schedule;
 mod scheduling;
 mod selector;
 mod service;
-mod shown;
 mod storage;
 mod volume;
 mod workloads;
 
 use serde_json::Value;
 
-use self::place::{Errors, Place, immutable};
+use self::field_path::{Errors, Place, immutable};
 use crate::kinds::{Behaviour, Kind};
 use crate::status::FieldError;
 

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::place::{Errors, Place};
+use super::field_path::{Errors, Place};
 use super::{names, selector};
 use crate::status::FieldError;
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::place::{Errors, Place};
+use super::field_path::{Errors, Place};
 use super::{container, metadata, names, scheduling, volume};
 use crate::status::FieldError;
 

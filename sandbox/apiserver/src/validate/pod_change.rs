@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
-use super::place::{Errors, Place};
-use crate::object::{at, list, set, text};
+use super::field_path::{Errors, Place};
+use crate::json::{at, list, set, text};
 
 const MAY_NOT: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 

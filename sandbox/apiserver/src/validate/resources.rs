@@ -3,9 +3,9 @@
 //! # Upstream
 //! `validateResourceRequirements` of `pkg/apis/core/validation`, `pkg/apis/core/helper`
 
+use super::field_path::{Errors, NOT_NEGATIVE, Place};
 use super::names;
-use super::place::{Errors, NOT_NEGATIVE, Place};
-use crate::defaults::Quantity;
+use crate::quantity::Quantity;
 
 /// Whether the name of a resource may stand where it stands.
 pub(super) type NameRule = fn(&str) -> Vec<String>;

@@ -3,10 +3,10 @@
 //! # Upstream
 //! `pkg/apis/policy/validation`, `pkg/apis/autoscaling/validation`
 
-use super::place::{Errors, Place};
+use super::field_path::{Errors, Place};
 use super::workloads::{at_most_all, number_or_percent};
-use super::{names, selector, shown};
-use crate::defaults::Quantity;
+use super::{go_format, names, selector};
+use crate::quantity::Quantity;
 
 const BUDGET: [(&str, &str, &str); 4] = [
     ("MinAvailable", "minAvailable", "null"),
@@ -19,7 +19,7 @@ pub(super) fn budget(object: &Place<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
     let (min, max) = (spec.get("minAvailable"), spec.get("maxUnavailable"));
     if min.is_given() && max.is_given() {
-        let text = shown::go(spec.value, &BUDGET);
+        let text = go_format::go(spec.value, &BUDGET);
         errors.push(spec.shown(text, "minAvailable and maxUnavailable cannot be both set"));
     }
     for bound in [&min, &max] {

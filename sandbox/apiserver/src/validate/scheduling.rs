@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::place::{Errors, Place};
+use super::field_path::{Errors, Place};
 use super::{names, selector};
 use crate::status::FieldError;
 
@@ -149,7 +149,7 @@ pub(super) fn taints(taints: &Place<'_, '_>, errors: &mut Errors) {
             effect.one_of(&EFFECTS, errors);
         }
         if !known.insert((effect.text(), key.text())) {
-            let text = super::shown::go(taint.value, &TAINT);
+            let text = super::go_format::go(taint.value, &TAINT);
             errors.push(FieldError::duplicate_shown(
                 taint.to_string(),
                 text,

@@ -6,9 +6,9 @@
 use kcm_api::{LabelSelector, Selector};
 use serde::Deserialize;
 
+use super::field_path::{Errors, Place};
 use super::metadata;
 use super::names;
-use super::place::{Errors, Place};
 
 /// Refuses what selects nothing by mistake; says whether the selector can be used.
 pub(super) fn check(selector: &Place<'_, '_>, errors: &mut Errors) -> bool {

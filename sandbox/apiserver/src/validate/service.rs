@@ -9,9 +9,9 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::place::{Errors, Place, immutable};
-use super::{metadata, names, shown};
-use crate::object::at;
+use super::field_path::{Errors, Place, immutable};
+use super::{go_format, metadata, names};
+use crate::json::at;
 use crate::status::FieldError;
 
 const PORT: [(&str, &str, &str); 6] = [
@@ -98,7 +98,7 @@ fn ports(ports: &Place<'_, '_>, errors: &mut Errors) {
         if !numbers.insert(key) {
             // Upstream compares by these two and shows nothing else.
             let shown = serde_json::json!({ "protocol": protocol.text(), "port": number.value });
-            errors.push(FieldError::duplicate_shown(port.to_string(), shown::go(&shown, &PORT), ""));
+            errors.push(FieldError::duplicate_shown(port.to_string(), go_format::go(&shown, &PORT), ""));
         }
     }
 }

@@ -6,10 +6,10 @@
 
 use serde_json::Value;
 
-use super::place::{Errors, IMMUTABLE, Place, immutable};
-use super::{names, selector, shown, volume};
-use crate::defaults::Quantity;
-use crate::object::{at, set, text};
+use super::field_path::{Errors, IMMUTABLE, Place, immutable};
+use super::{go_format, names, selector, volume};
+use crate::json::{at, set, text};
+use crate::quantity::Quantity;
 use crate::status::FieldError;
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -211,7 +211,7 @@ pub(super) fn driver_change(old: &Value, new: &Value, errors: &mut Errors) {
     ] {
         let before = Place::root(old);
         if before.get(field).value != root.get(field).value {
-            let text = shown::json(root.get(field).value);
+            let text = go_format::json(root.get(field).value);
             errors.push(FieldError::invalid_shown(shown, text, IMMUTABLE));
         }
     }

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use super::container::{descending_path, field_path, no_way_up, resource_of};
+use super::field_path::{Errors, Place};
 use super::names;
-use super::place::{Errors, Place};
-use crate::defaults::Quantity;
+use crate::quantity::Quantity;
 
 /// Checks the volumes of a pod and returns their names.
 pub(super) fn all<'a>(spec: &Place<'a, '_>, errors: &mut Errors) -> BTreeSet<&'a str> {

@@ -5,11 +5,11 @@
 
 use serde_json::Value;
 
-use super::place::{Errors, Place};
-use super::{names, pod, selector, shown};
+use super::field_path::{Errors, Place};
+use super::{go_format, names, pod, selector};
+use crate::json::at;
+use crate::json::labels_of;
 use crate::kinds::Kind;
-use crate::object::at;
-use crate::store::selection::labels_of;
 
 /// What of a workload differs by its kind.
 struct Rules {
@@ -103,12 +103,12 @@ fn check_selector(spec: &Place<'_, '_>, rules: &Rules, errors: &mut Errors) {
     let is_right = selector::check(&place, errors);
     if place.get("matchLabels").is_empty() && place.get("matchExpressions").is_empty() {
         let detail = format!("empty selector is invalid for {}", rules.named);
-        errors.push(place.shown(shown::json(place.value), detail));
+        errors.push(place.shown(go_format::json(place.value), detail));
         return;
     }
     if !is_right {
         if let Some(detail) = rules.wrong_selector {
-            errors.push(place.shown(shown::json(place.value), detail));
+            errors.push(place.shown(go_format::json(place.value), detail));
         }
         return;
     }
@@ -184,7 +184,7 @@ fn deployment_strategy(strategy: &Place<'_, '_>, errors: &mut Errors) {
         }
         _ => errors.push(crate::status::FieldError::not_supported_shown(
             strategy.to_string(),
-            shown::go(strategy.value, &STRATEGY),
+            go_format::go(strategy.value, &STRATEGY),
             &["Recreate", "RollingUpdate"],
         )),
     }
@@ -208,7 +208,7 @@ fn daemon_strategy(strategy: &Place<'_, '_>, errors: &mut Errors) {
         }
         _ => errors.push(crate::status::FieldError::not_supported_shown(
             strategy.to_string(),
-            shown::go(strategy.value, &STRATEGY),
+            go_format::go(strategy.value, &STRATEGY),
             &["RollingUpdate", "OnDelete"],
         )),
     }
@@ -227,7 +227,7 @@ fn stateful_set(spec: &Place<'_, '_>, rules: &Rules, errors: &mut Errors) {
         "OnDelete" => {
             if rolling.is_given() {
                 let fields = [("Partition", "partition", "0"), ("MaxUnavailable", "maxUnavailable", "null")];
-                let text = shown::go(rolling.value, &fields);
+                let text = go_format::go(rolling.value, &fields);
                 errors.push(rolling.shown(text, "only allowed for updateStrategy 'RollingUpdate'"));
             }
         }
@@ -235,7 +235,8 @@ fn stateful_set(spec: &Place<'_, '_>, rules: &Rules, errors: &mut Errors) {
             rolling.get("partition").not_negative(errors);
             number_or_percent(&rolling.get("maxUnavailable"), errors);
         }
-        _ => errors.push(strategy.shown(shown::go(strategy.value, &STRATEGY), "must be 'RollingUpdate' or 'OnDelete'")),
+        _ => errors
+            .push(strategy.shown(go_format::go(strategy.value, &STRATEGY), "must be 'RollingUpdate' or 'OnDelete'")),
     }
     for field in ["whenDeleted", "whenScaled"] {
         spec.get("persistentVolumeClaimRetentionPolicy").get(field).one_of(&["Retain", "Delete"], errors);
@@ -280,7 +281,7 @@ pub(super) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &
             let fixed = |set: &Value| {
                 let mut spec = set.get("spec").cloned().unwrap_or_default();
                 for field in STATEFUL_MUTABLE {
-                    crate::object::set(&mut spec, &[field], None);
+                    crate::json::set(&mut spec, &[field], None);
                 }
                 spec
             };
@@ -290,7 +291,7 @@ pub(super) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &
             }
         }
         ("replicasets" | "deployments" | "daemonsets", None) => {
-            super::place::immutable(old, new, "spec.selector", errors);
+            super::field_path::immutable(old, new, "spec.selector", errors);
         }
         _ => {}
     }

@@ -3,7 +3,7 @@
 use kcm_sandbox_apiserver::{Sandbox, SandboxOptions};
 use serde_json::{Value, json};
 
-use crate::support::{Ask, call, done, get, merge, post, put};
+use crate::support::{TestRequest, call, done, get, merge, post, put};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -21,7 +21,7 @@ fn deployment() -> Value {
     })
 }
 
-fn ask(sandbox: &Sandbox, ask: Ask) -> impl Future<Output = crate::support::Answer> + use<> {
+fn ask(sandbox: &Sandbox, ask: TestRequest) -> impl Future<Output = crate::support::Answer> + use<> {
     let sandbox = sandbox.clone();
     async move { call(&sandbox, &ask).await.expect("no fault is at work") }
 }

@@ -4,7 +4,7 @@ use kcm_sandbox_apiserver::{EVENTS, Sandbox};
 use serde_json::{Value, json};
 
 use crate::rows::{check, reason, row};
-use crate::support::{Ask, delete, done, get, merge, post, put, watch, with};
+use crate::support::{TestRequest, delete, done, get, merge, post, put, watch, with};
 
 const NEW: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 const CORE: &str = "/api/v1/namespaces/default/events";
@@ -34,7 +34,7 @@ async fn both_forms_show_one_event() {
     let core = &format!("{CORE}/web.1");
     let made = || vec![post(NEW, &event())];
     let old = || vec![post(CORE, &old_event())];
-    let apply = |body: &Value| Ask {
+    let apply = |body: &Value| TestRequest {
         path: format!("{NEW}/web.1?fieldManager=me"),
         ..crate::support::patch("application/apply-patch+yaml", one, body)
     };

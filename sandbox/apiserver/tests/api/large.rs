@@ -6,7 +6,9 @@ use kcm_sandbox_apiserver::Sandbox;
 use serde_json::{Value, json};
 
 use crate::rows::{JSON_PATCH, MAPS, PODS, SET, SETS, WEB};
-use crate::support::{Ask, call, delete, done, get, merge, patch, pod, post, put, replica_set, strategic, with};
+use crate::support::{
+    TestRequest, call, delete, done, get, merge, patch, pod, post, put, replica_set, strategic, with,
+};
 
 const THINGS: &str = "/apis/example.com/v1/namespaces/default/things";
 
@@ -24,11 +26,11 @@ fn set_with_variables(count: usize, value: &str) -> Value {
     with(replica_set("web"), &json!({ "spec": { "template": { "spec": { "containers": [container] } } } }))
 }
 
-fn applied(path: &str, manager: &str, body: &Value) -> Ask {
+fn applied(path: &str, manager: &str, body: &Value) -> TestRequest {
     patch("application/apply-patch+yaml", &format!("{path}?fieldManager={manager}"), body)
 }
 
-async fn answers(sandbox: &Sandbox, name: &str, ask: &Ask, code: u16) -> String {
+async fn answers(sandbox: &Sandbox, name: &str, ask: &TestRequest, code: u16) -> String {
     let answer = call(sandbox, ask).await.expect("no fault is at work");
     let start: String = answer.text.chars().take(300).collect();
     assert_eq!(answer.code, code, "{name}: {start}");

@@ -4,17 +4,17 @@ use kcm_sandbox_apiserver::{CONFIG_MAPS, PODS, Sandbox, SandboxOptions};
 use serde_json::{Value, json};
 
 use crate::rows::{MAP, MAPS};
-use crate::support::{Answer, Ask, call, done, get, merge, patch, pod, post, put};
+use crate::support::{Answer, TestRequest, call, done, get, merge, patch, pod, post, put};
 
 /// Requests one after the other, and what kube-apiserver 1.36.3 answered: a code, the message of a failure, else the
 /// generation and the managed fields, which tell only whether they have a time.
 const RECORDED: &str = include_str!("owners.jsonl");
 
-fn apply(path: &str, body: &Value) -> Ask {
+fn apply(path: &str, body: &Value) -> TestRequest {
     patch("application/apply-patch+yaml", path, body)
 }
 
-fn ask_of(row: &Value) -> Ask {
+fn ask_of(row: &Value) -> TestRequest {
     let (method, path) = row["send"].as_str().and_then(|send| send.split_once(' ')).expect("a method and a path");
     let (body, path) = (&row["body"], path.to_owned());
     let mut ask = match (method, row["as"].as_str()) {

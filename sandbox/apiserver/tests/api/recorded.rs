@@ -6,7 +6,7 @@
 use kcm_sandbox_apiserver::Sandbox;
 use serde_json::{Map, Value, json};
 
-use crate::support::{Answer, Ask, call, done, get, merge, patch, post, put, strategic, with};
+use crate::support::{Answer, TestRequest, call, done, get, merge, patch, post, put, strategic, with};
 
 const DEFAULTS: &str = include_str!("../recorded/defaults.jsonl");
 const WORKLOADS: &str = include_str!("../recorded/workloads.jsonl");
@@ -70,7 +70,7 @@ async fn check(row: &Value) -> Result<(), String> {
 }
 
 /// The request of a row, after what it needs has been made.
-async fn ask(sandbox: &Sandbox, row: &Value) -> Result<Ask, String> {
+async fn ask(sandbox: &Sandbox, row: &Value) -> Result<TestRequest, String> {
     let path = row["path"].as_str().unwrap_or_default();
     let Some(given) = row.get("given") else { return Ok(post(path, &row["body"])) };
     let answer = call(sandbox, &post(path, given)).await.expect("no fault is at work");

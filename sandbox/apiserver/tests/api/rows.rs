@@ -1,6 +1,6 @@
 //! Rows of API behaviour: a request in a situation, its answer, and the events of a watch.
 
-use crate::support::{Ask, brief, call, done, watch};
+use crate::support::{TestRequest, brief, call, done, watch};
 use kcm_sandbox_apiserver::{Sandbox, SandboxOptions};
 use serde_json::{Value, json};
 
@@ -18,15 +18,21 @@ pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 /// `{version}` and `{uid}` stand for those of the last answer of `given`.
 pub(crate) struct Row {
     name: &'static str,
-    given: Vec<Ask>,
-    ask: Ask,
+    given: Vec<TestRequest>,
+    ask: TestRequest,
     code: u16,
     body: Vec<(&'static str, Value)>,
     watched: &'static str,
     events: Vec<&'static str>,
 }
 
-pub(crate) fn row(name: &'static str, given: Vec<Ask>, ask: Ask, code: u16, body: Vec<(&'static str, Value)>) -> Row {
+pub(crate) fn row(
+    name: &'static str,
+    given: Vec<TestRequest>,
+    ask: TestRequest,
+    code: u16,
+    body: Vec<(&'static str, Value)>,
+) -> Row {
     Row { name, given, ask, code, body, watched: PODS, events: Vec::new() }
 }
 

@@ -156,7 +156,7 @@ async fn deletions() {
         row(
             "options may be YAML",
             vec![post(MAPS, &map())],
-            crate::support::Ask { body: "dryRun: [All]\n".to_owned(), ..delete(MAP) }
+            crate::support::TestRequest { body: "dryRun: [All]\n".to_owned(), ..delete(MAP) }
                 .header("content-type", "application/yaml"),
             200,
             vec![("/kind", json!("Status"))],

@@ -9,50 +9,50 @@ use tower::ServiceExt;
 
 /// A request, written down.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct TestRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
 }
 
-fn ask(method: Method, path: &str, body: String) -> Ask {
-    Ask { method, path: path.to_owned(), headers: Vec::new(), body }
+fn ask(method: Method, path: &str, body: String) -> TestRequest {
+    TestRequest { method, path: path.to_owned(), headers: Vec::new(), body }
 }
 
-pub(crate) fn get(path: &str) -> Ask {
+pub(crate) fn get(path: &str) -> TestRequest {
     ask(Method::GET, path, String::new())
 }
 
-pub(crate) fn post(path: &str, body: &Value) -> Ask {
+pub(crate) fn post(path: &str, body: &Value) -> TestRequest {
     ask(Method::POST, path, body.to_string())
 }
 
-pub(crate) fn put(path: &str, body: &Value) -> Ask {
+pub(crate) fn put(path: &str, body: &Value) -> TestRequest {
     ask(Method::PUT, path, body.to_string())
 }
 
-pub(crate) fn patch(content_type: &'static str, path: &str, body: &Value) -> Ask {
+pub(crate) fn patch(content_type: &'static str, path: &str, body: &Value) -> TestRequest {
     ask(Method::PATCH, path, body.to_string()).header("content-type", content_type)
 }
 
-pub(crate) fn merge(path: &str, body: &Value) -> Ask {
+pub(crate) fn merge(path: &str, body: &Value) -> TestRequest {
     patch("application/merge-patch+json", path, body)
 }
 
-pub(crate) fn strategic(path: &str, body: &Value) -> Ask {
+pub(crate) fn strategic(path: &str, body: &Value) -> TestRequest {
     patch("application/strategic-merge-patch+json", path, body)
 }
 
-pub(crate) fn delete(path: &str) -> Ask {
+pub(crate) fn delete(path: &str) -> TestRequest {
     ask(Method::DELETE, path, String::new())
 }
 
-pub(crate) fn delete_with(path: &str, options: &Value) -> Ask {
+pub(crate) fn delete_with(path: &str, options: &Value) -> TestRequest {
     ask(Method::DELETE, path, options.to_string())
 }
 
-impl Ask {
+impl TestRequest {
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
@@ -82,7 +82,7 @@ impl Answer {
     }
 }
 
-pub(crate) async fn open(sandbox: &Sandbox, ask: &Ask) -> Result<http::Response<ResponseBody>, ConnectionLost> {
+pub(crate) async fn open(sandbox: &Sandbox, ask: &TestRequest) -> Result<http::Response<ResponseBody>, ConnectionLost> {
     let mut request = Request::builder().method(ask.method.clone()).uri(&ask.path);
     for (name, value) in &ask.headers {
         request = request.header(*name, value);
@@ -91,7 +91,7 @@ pub(crate) async fn open(sandbox: &Sandbox, ask: &Ask) -> Result<http::Response<
     sandbox.service().oneshot(request.body(body).expect("a test asks well-formed requests")).await
 }
 
-pub(crate) async fn call(sandbox: &Sandbox, ask: &Ask) -> Result<Answer, ConnectionLost> {
+pub(crate) async fn call(sandbox: &Sandbox, ask: &TestRequest) -> Result<Answer, ConnectionLost> {
     let (parts, body) = open(sandbox, ask).await?.into_parts();
     let bytes = body.collect().await?.to_bytes();
     let text = String::from_utf8(bytes.to_vec()).expect("answers are text");
@@ -100,7 +100,7 @@ pub(crate) async fn call(sandbox: &Sandbox, ask: &Ask) -> Result<Answer, Connect
 }
 
 /// A call that must succeed.
-pub(crate) async fn done(sandbox: &Sandbox, ask: &Ask) -> Answer {
+pub(crate) async fn done(sandbox: &Sandbox, ask: &TestRequest) -> Answer {
     let answer = call(sandbox, ask).await.expect("no fault is at work");
     assert!(answer.code < 300, "{} {} {}: {}", ask.method, ask.path, ask.body, answer.text);
     answer
@@ -116,7 +116,7 @@ pub(crate) async fn watch(sandbox: &Sandbox, path: &str) -> Watching {
 }
 
 /// A watch that a request with headers of its own opens.
-pub(crate) async fn watch_with(sandbox: &Sandbox, ask: &Ask) -> Watching {
+pub(crate) async fn watch_with(sandbox: &Sandbox, ask: &TestRequest) -> Watching {
     let response = open(sandbox, ask).await.expect("the watch is not refused");
     assert_eq!(response.status(), 200, "a watch of {}", ask.path);
     Watching { body: response.into_body() }

@@ -7,15 +7,15 @@ use kcm_sandbox_apiserver::Sandbox;
 use serde_json::{Value, json};
 
 use crate::rows::{MAPS, PODS, WEB, check, reason, row};
-use crate::support::{Ask, Watching, call, delete, done, get, merge, pod, post, watch_with};
+use crate::support::{TestRequest, Watching, call, delete, done, get, merge, pod, post, watch_with};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-fn printed(ask: Ask) -> Ask {
+fn printed(ask: TestRequest) -> TestRequest {
     ask.header("accept", TABLE)
 }
 
-fn map(name: &str) -> Ask {
+fn map(name: &str) -> TestRequest {
     post(MAPS, &json!({ "metadata": { "name": name }, "data": { "a": "1" } }))
 }
 

@@ -16,13 +16,13 @@ use self::status::Place;
 use crate::behaviour::PodRules;
 use crate::change::Change;
 use crate::dice::Dice;
+use crate::event_recorder::{EventRecorder, Note, Reporter};
 use crate::nodes::Nodes;
-use crate::record::{Note, Recorder, Reporter};
 use crate::timers::Timers;
 use kcm_sandbox_apiserver::PODS;
 use kcm_sandbox_apiserver::direct::DeleteOptions;
 use kcm_sandbox_apiserver::direct::DirectClient;
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
 
 /// A pod that is bound to a node.
 #[derive(Debug)]
@@ -66,14 +66,13 @@ impl Kubelets {
         if *change.resource != PODS {
             return;
         }
-        let node =
-            |pod: &Value| object::text(pod, &["spec", "nodeName"]).filter(|node| !node.is_empty()).map(Arc::from);
+        let node = |pod: &Value| json::text(pod, &["spec", "nodeName"]).filter(|node| !node.is_empty()).map(Arc::from);
         let bound = change.new.and_then(|new| Some((new, node(new)?)));
         let Some((new, node)) = bound else {
             self.forget(change.key);
             return;
         };
-        let uid = object::uid(new);
+        let uid = json::uid(new);
         if self.pods.get(change.key).is_some_and(|pod| pod.uid != uid || pod.node != node) {
             self.forget(change.key);
         }
@@ -85,7 +84,7 @@ impl Kubelets {
             written: None,
             changed: true,
         });
-        if pod.written.as_deref() == Some(object::version(new)) {
+        if pod.written.as_deref() == Some(json::version(new)) {
             return;
         }
         pod.changed = true;
@@ -112,7 +111,7 @@ impl Kubelets {
         self.timers.next()
     }
 
-    pub(crate) fn act(&mut self, api: &DirectClient, recorder: &mut Recorder, nodes: &Nodes, mut budget: usize) {
+    pub(crate) fn act(&mut self, api: &DirectClient, recorder: &mut EventRecorder, nodes: &Nodes, mut budget: usize) {
         while budget > 0
             && let now = api.now().elapsed
             && let Some(key) = self.timers.pop_due(now)
@@ -123,11 +122,18 @@ impl Kubelets {
     }
 
     /// Does for a pod what is due, and writes what became of it.
-    fn sync(&mut self, api: &DirectClient, recorder: &mut Recorder, nodes: &Nodes, key: &ObjectKey, now: Duration) {
+    fn sync(
+        &mut self,
+        api: &DirectClient,
+        recorder: &mut EventRecorder,
+        nodes: &Nodes,
+        key: &ObjectKey,
+        now: Duration,
+    ) {
         let Some(pod) = self.pods.get_mut(key) else { return };
         // The pods of a kubelet that is not there freeze; it looks at them when it comes.
         let Some(node) = nodes.get(&pod.node).filter(|node| node.running) else { return };
-        let Some(object) = api.get(&PODS, key).filter(|object| object::uid(object) == pod.uid) else { return };
+        let Some(object) = api.get(&PODS, key).filter(|object| json::uid(object) == pod.uid) else { return };
         if pod.run.is_none() && is_over(&object) {
             return;
         }
@@ -151,18 +157,18 @@ impl Kubelets {
         }
         let host = node.machine.address();
         let address = pod.take_address(&object, local).map(|last| format!("{}.{last}", node.machine.pod_network()));
-        let on_host = object::at(&object, &["spec", "hostNetwork"]).is_some_and(|it| *it == true);
+        let on_host = json::at(&object, &["spec", "hostNetwork"]).is_some_and(|it| *it == true);
         let address = if on_host { Some(host.clone()) } else { address };
         let place = Place { host: &host, address: address.as_deref() };
         let Some(run) = pod.run.as_ref() else { return };
         let written = api.edit(&PODS, key, Some("status"), |old| {
-            if object::uid(old) != pod.uid {
+            if json::uid(old) != pod.uid {
                 return None;
             }
             status::written(old, run, place, api.now())
         });
         if let Ok(Some(object)) = &written {
-            pod.written = Some(object::version(object).to_owned());
+            pod.written = Some(json::version(object).to_owned());
         }
         self.timers.set(key, next);
         for note in said {
@@ -192,10 +198,10 @@ impl Pod {
             Some(_) => complaints.clear(),
             None => self.run = Some(PodRun::new(plan, environment.now)),
         }
-        if object::is_terminating(object)
+        if json::is_terminating(object)
             && let Some(run) = &mut self.run
         {
-            let grace = object::at(object, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_u64);
+            let grace = json::at(object, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_u64);
             effects.push(run.stop(Duration::from_secs(grace.unwrap_or(0)), environment));
         }
         complaints
@@ -206,7 +212,7 @@ impl Pod {
         let has_sandbox = self.run.as_ref().is_some_and(PodRun::has_sandbox);
         if self.address.is_none()
             && has_sandbox
-            && object::at(object, &["spec", "hostNetwork"]).is_none_or(|it| *it != true)
+            && json::at(object, &["spec", "hostNetwork"]).is_none_or(|it| *it != true)
         {
             let after = local.last_address;
             let free = (1..=253_u8).map(|step| (u16::from(after) + u16::from(step)) % 254).filter(|last| *last > 1);
@@ -223,5 +229,5 @@ impl Pod {
 
 /// Whether a pod had ended before this kubelet saw it first.
 fn is_over(pod: &Value) -> bool {
-    matches!(object::text(pod, &["status", "phase"]), Some("Succeeded" | "Failed"))
+    matches!(json::text(pod, &["status", "phase"]), Some("Succeeded" | "Failed"))
 }

@@ -6,8 +6,8 @@ use kcm_api::Labels;
 use serde_json::Value;
 
 use crate::behaviour::{self, Behaviour, End, PodRules, Pull, Range, Ready, Stop, Subject};
-use kcm_sandbox_apiserver::direct::labels_of;
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
+use kcm_sandbox_apiserver::json::labels_of;
 
 /// The annotation that says what the containers of a pod do.
 const POD: &str = "sandbox/pod";
@@ -91,25 +91,25 @@ pub(crate) struct PodPlan {
 /// Reads what a pod is to do, and what in its annotations is not understood.
 pub(crate) fn read(pod: &Value, rules: &PodRules) -> (PodPlan, Vec<String>) {
     let mut complaints = Vec::new();
-    let restart = object::text(pod, &["spec", "restartPolicy"]).and_then(Restart::parse).unwrap_or(Restart::Always);
-    let of_job = object::list(pod, &["metadata", "ownerReferences"])
+    let restart = json::text(pod, &["spec", "restartPolicy"]).and_then(Restart::parse).unwrap_or(Restart::Always);
+    let of_job = json::list(pod, &["metadata", "ownerReferences"])
         .iter()
         .any(|owner| owner["controller"] == true && owner["kind"] == "Job");
     let reading = Reading { pod, rules, labels: labels_of(pod), restart, of_job };
     let mut containers = Vec::new();
-    for container in object::list(pod, &["spec", "initContainers"]) {
-        let sidecar = object::text(container, &["restartPolicy"]) == Some("Always");
+    for container in json::list(pod, &["spec", "initContainers"]) {
+        let sidecar = json::text(container, &["restartPolicy"]) == Some("Always");
         let role = if sidecar { Role::Sidecar } else { Role::Init };
         containers.push(reading.container(container, role, &mut complaints));
     }
-    for container in object::list(pod, &["spec", "containers"]) {
+    for container in json::list(pod, &["spec", "containers"]) {
         containers.push(reading.container(container, Role::Main, &mut complaints));
     }
-    for container in object::list(pod, &["spec", "ephemeralContainers"]) {
+    for container in json::list(pod, &["spec", "ephemeralContainers"]) {
         containers.push(reading.container(container, Role::Ephemeral, &mut complaints));
     }
-    let deadline = object::at(pod, &["spec", "activeDeadlineSeconds"]).and_then(Value::as_u64);
-    let plan = PodPlan { uid: object::uid(pod).into(), containers, deadline: deadline.map(Duration::from_secs) };
+    let deadline = json::at(pod, &["spec", "activeDeadlineSeconds"]).and_then(Value::as_u64);
+    let plan = PodPlan { uid: json::uid(pod).into(), containers, deadline: deadline.map(Duration::from_secs) };
     complaints.dedup();
     (plan, complaints)
 }
@@ -124,9 +124,9 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn container(&self, container: &Value, role: Role, complaints: &mut Vec<String>) -> ContainerPlan {
-        let name = object::text(container, &["name"]).unwrap_or_default();
-        let image = object::text(container, &["image"]).unwrap_or_default();
-        let namespace = object::text(self.pod, &["metadata", "namespace"]).unwrap_or_default();
+        let name = json::text(container, &["name"]).unwrap_or_default();
+        let image = json::text(container, &["image"]).unwrap_or_default();
+        let namespace = json::text(self.pod, &["metadata", "namespace"]).unwrap_or_default();
         let mut said = self.annotation(&format!("{CONTAINER}{name}"), complaints);
         if role == Role::Main {
             said = said.or(self.annotation(POD, complaints));
@@ -139,14 +139,14 @@ impl Reading<'_> {
             Role::Init if self.restart == Restart::Always => Restart::OnFailure,
             Role::Init => self.restart,
             Role::Ephemeral => Restart::Never,
-            Role::Main => object::text(container, &["restartPolicy"]).and_then(Restart::parse).unwrap_or(self.restart),
+            Role::Main => json::text(container, &["restartPolicy"]).and_then(Restart::parse).unwrap_or(self.restart),
         };
         let startup = probe_delay(container, "startupProbe").unwrap_or_default();
         ContainerPlan {
             name: name.into(),
             image: image.into(),
             malformed: behaviour::is_malformed_image(image),
-            pull_always: object::text(container, &["imagePullPolicy"]) == Some("Always"),
+            pull_always: json::text(container, &["imagePullPolicy"]) == Some("Always"),
             role,
             restart,
             start: said.start.unwrap_or(START),
@@ -164,7 +164,7 @@ impl Reading<'_> {
     }
 
     fn annotation(&self, name: &str, complaints: &mut Vec<String>) -> Behaviour {
-        let phrase = object::text(self.pod, &["metadata", "annotations", name]).unwrap_or_default();
+        let phrase = json::text(self.pod, &["metadata", "annotations", name]).unwrap_or_default();
         phrase.parse().unwrap_or_else(|error| {
             complaints.push(format!("Annotation {name} is ignored: {error}"));
             Behaviour::default()
@@ -174,8 +174,8 @@ impl Reading<'_> {
 
 /// How long a container runs until a probe that always succeeds has said so often enough.
 fn probe_delay(container: &Value, probe: &str) -> Option<Duration> {
-    let probe = object::at(container, &[probe])?;
-    let number = |field: &str, default| object::at(probe, &[field]).and_then(Value::as_u64).unwrap_or(default);
+    let probe = json::at(container, &[probe])?;
+    let number = |field: &str, default| json::at(probe, &[field]).and_then(Value::as_u64).unwrap_or(default);
     let rounds = number("successThreshold", 1).saturating_sub(1);
     // The first round comes a moment after the container has started.
     let seconds = number("initialDelaySeconds", 0).saturating_add(rounds.saturating_mul(number("periodSeconds", 10)));

@@ -11,7 +11,7 @@ use super::lifecycle::{Container, Exit, Phase, PodRun, pull_error};
 use super::plan::{ContainerPlan, Role};
 use crate::dice::Dice;
 use kcm_sandbox_apiserver::direct::Now;
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
 
 /// What the node lends a pod.
 #[derive(Debug, Clone, Copy)]
@@ -23,12 +23,12 @@ pub(crate) struct Place<'a> {
 
 /// The pod with the status that its state asks for; `None` where it has it.
 pub(crate) fn written(pod: &Value, run: &PodRun, place: Place<'_>, now: Now) -> Option<Value> {
-    let mut status = object::at(pod, &["status"]).cloned().unwrap_or_else(|| json!({}));
+    let mut status = json::at(pod, &["status"]).cloned().unwrap_or_else(|| json!({}));
     let phase = run.phase();
     let writer = Writer { run, pod, now, phase };
-    let put = |status: &mut Value, field: &str, value: Value| object::map_of(status).insert(field.to_owned(), value);
+    let put = |status: &mut Value, field: &str, value: Value| json::map_of(status).insert(field.to_owned(), value);
     put(&mut status, "phase", json!(phase));
-    if let Some(generation) = object::at(pod, &["metadata", "generation"]) {
+    if let Some(generation) = json::at(pod, &["metadata", "generation"]) {
         put(&mut status, "observedGeneration", generation.clone());
     }
     put(&mut status, "startTime", json!(stamp(now, run.since)));
@@ -52,11 +52,11 @@ pub(crate) fn written(pod: &Value, run: &PodRun, place: Place<'_>, now: Now) -> 
     if !ephemeral.is_empty() {
         put(&mut status, "ephemeralContainerStatuses", ephemeral.into());
     }
-    let conditions = writer.conditions(object::list(&status, &["conditions"]), place.address.is_some());
+    let conditions = writer.conditions(json::list(&status, &["conditions"]), place.address.is_some());
     put(&mut status, "conditions", conditions.into());
     (pod.get("status") != Some(&status)).then(|| {
         let mut pod = pod.clone();
-        object::set(&mut pod, &["status"], Some(status));
+        json::set(&mut pod, &["status"], Some(status));
         pod
     })
 }
@@ -108,14 +108,14 @@ impl Writer<'_> {
             status["containerID"] = json!(self.container_id(plan, container.runs));
         }
         let spec = ["containers", "initContainers", "ephemeralContainers"].into_iter().find_map(|list| {
-            let all = object::list(self.pod, &["spec", list]);
-            all.iter().find(|spec| object::text(spec, &["name"]) == Some(&*plan.name))
+            let all = json::list(self.pod, &["spec", list]);
+            all.iter().find(|spec| json::text(spec, &["name"]) == Some(&*plan.name))
         });
         if let Some(spec) = spec {
-            if let Some(resources) = object::at(spec, &["resources"]) {
+            if let Some(resources) = json::at(spec, &["resources"]) {
                 status["resources"] = resources.clone();
             }
-            if let Some(requests) = object::at(spec, &["resources", "requests"]) {
+            if let Some(requests) = json::at(spec, &["resources", "requests"]) {
                 status["allocatedResources"] = requests.clone();
             }
         }
@@ -206,16 +206,16 @@ impl Writer<'_> {
     }
 
     fn condition(&self, kind: &str, verdict: Verdict, old: &[Value]) -> Value {
-        let old = old.iter().find(|condition| object::text(condition, &["type"]) == Some(kind));
+        let old = old.iter().find(|condition| json::text(condition, &["type"]) == Some(kind));
         let is = if verdict.is_ok() { "True" } else { "False" };
-        let same = old.filter(|old| object::text(old, &["status"]) == Some(is));
-        let since = same.and_then(|old| object::text(old, &["lastTransitionTime"])).map(str::to_owned);
+        let same = old.filter(|old| json::text(old, &["status"]) == Some(is));
+        let since = same.and_then(|old| json::text(old, &["lastTransitionTime"])).map(str::to_owned);
         let mut condition = Map::new();
         condition.insert("type".into(), json!(kind));
         condition.insert("status".into(), json!(is));
         condition.insert("lastProbeTime".into(), Value::Null);
         condition.insert("lastTransitionTime".into(), json!(since.unwrap_or_else(|| self.now.stamp(0))));
-        if let Some(generation) = object::at(self.pod, &["metadata", "generation"]) {
+        if let Some(generation) = json::at(self.pod, &["metadata", "generation"]) {
             condition.insert("observedGeneration".into(), generation.clone());
         }
         let (reason, message) = match verdict {
@@ -246,10 +246,10 @@ impl Writer<'_> {
 
     fn gates(&self, conditions: &[Value]) -> Verdict {
         let mut problems = Vec::new();
-        for gate in object::list(self.pod, &["spec", "readinessGates"]) {
-            let gate = object::text(gate, &["conditionType"]).unwrap_or_default();
-            let found = conditions.iter().find(|condition| object::text(condition, &["type"]) == Some(gate));
-            match found.map(|condition| object::text(condition, &["status"]).unwrap_or_default()) {
+        for gate in json::list(self.pod, &["spec", "readinessGates"]) {
+            let gate = json::text(gate, &["conditionType"]).unwrap_or_default();
+            let found = conditions.iter().find(|condition| json::text(condition, &["type"]) == Some(gate));
+            match found.map(|condition| json::text(condition, &["status"]).unwrap_or_default()) {
                 Some("True") => {}
                 Some(is) => {
                     problems.push(format!("the status of pod readiness gate {gate:?} is not \"True\", but {is}"));
@@ -271,8 +271,8 @@ impl Writer<'_> {
 
 /// `name_namespace(uid)`, as kubelets name pods.
 pub(crate) fn pod_name(pod: &Value) -> String {
-    let namespace = object::text(pod, &["metadata", "namespace"]).unwrap_or_default();
-    format!("{}_{namespace}({})", object::name(pod), object::uid(pod))
+    let namespace = json::text(pod, &["metadata", "namespace"]).unwrap_or_default();
+    format!("{}_{namespace}({})", json::name(pod), json::uid(pod))
 }
 
 /// `10s`, `1m20s`: as Go writes whole seconds.

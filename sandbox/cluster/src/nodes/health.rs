@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::object::{Condition, set_condition};
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
 
 /// How long a node may be silent.
 pub(crate) const GRACE: Duration = Duration::from_secs(40);
@@ -20,7 +20,7 @@ const NO_EXECUTE: &str = "NoExecute";
 
 /// The status of a node that has been silent for too long.
 pub(crate) fn lost_status(node: &Value, stamp: &str) -> Value {
-    let mut status = object::at(node, &["status"]).cloned().unwrap_or_else(|| json!({}));
+    let mut status = json::at(node, &["status"]).cloned().unwrap_or_else(|| json!({}));
     for kind in ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"] {
         let condition = Condition {
             kind,
@@ -36,8 +36,8 @@ pub(crate) fn lost_status(node: &Value, stamp: &str) -> Value {
 
 /// The node with the taints that its state asks for; `None` where it has them.
 pub(crate) fn tainted(node: &Value, reachable: bool, stamp: &str) -> Option<Value> {
-    let cordoned = object::at(node, &["spec", "unschedulable"]).and_then(Value::as_bool).unwrap_or(false);
-    let mut taints = object::list(node, &["spec", "taints"]).to_vec();
+    let cordoned = json::at(node, &["spec", "unschedulable"]).and_then(Value::as_bool).unwrap_or(false);
+    let mut taints = json::list(node, &["spec", "taints"]).to_vec();
     let before = taints.len();
     let mut changed = false;
     for (key, effect, wanted) in [
@@ -45,9 +45,8 @@ pub(crate) fn tainted(node: &Value, reachable: bool, stamp: &str) -> Option<Valu
         (UNREACHABLE, NO_EXECUTE, !reachable),
         (UNSCHEDULABLE, NO_SCHEDULE, cordoned),
     ] {
-        let is = |taint: &Value| {
-            object::text(taint, &["key"]) == Some(key) && object::text(taint, &["effect"]) == Some(effect)
-        };
+        let is =
+            |taint: &Value| json::text(taint, &["key"]) == Some(key) && json::text(taint, &["effect"]) == Some(effect);
         if !wanted {
             taints.retain(|taint| !is(taint));
         } else if !taints.iter().any(is) {
@@ -58,20 +57,20 @@ pub(crate) fn tainted(node: &Value, reachable: bool, stamp: &str) -> Option<Valu
     changed |= taints.len() != before;
     changed.then(|| {
         let mut node = node.clone();
-        object::set(&mut node, &["spec", "taints"], (!taints.is_empty()).then(|| taints.into()));
+        json::set(&mut node, &["spec", "taints"], (!taints.is_empty()).then(|| taints.into()));
         node
     })
 }
 
 /// The taints of a node that pods may have to leave it for.
 pub(crate) fn evicting_taints(node: &Value) -> Vec<Value> {
-    let taints = object::list(node, &["spec", "taints"]).iter();
-    taints.filter(|taint| object::text(taint, &["effect"]) == Some(NO_EXECUTE)).cloned().collect()
+    let taints = json::list(node, &["spec", "taints"]).iter();
+    taints.filter(|taint| json::text(taint, &["effect"]) == Some(NO_EXECUTE)).cloned().collect()
 }
 
 /// How long a pod stays on a node with these taints; `None` for ever.
 pub(crate) fn patience(pod: &Value, taints: &[Value]) -> Option<Duration> {
-    let tolerations = object::list(pod, &["spec", "tolerations"]);
+    let tolerations = json::list(pod, &["spec", "tolerations"]);
     let mut shortest: Option<Duration> = None;
     for taint in taints {
         let matching: Vec<&Value> =
@@ -80,7 +79,7 @@ pub(crate) fn patience(pod: &Value, taints: &[Value]) -> Option<Duration> {
             return Some(Duration::ZERO);
         }
         for toleration in matching {
-            if let Some(seconds) = object::at(toleration, &["tolerationSeconds"]).and_then(Value::as_i64) {
+            if let Some(seconds) = json::at(toleration, &["tolerationSeconds"]).and_then(Value::as_i64) {
                 let patience = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
                 shortest = Some(shortest.map_or(patience, |shortest| shortest.min(patience)));
             }
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     fn keys(node: &Value) -> Vec<String> {
-        let taints = object::list(node, &["spec", "taints"]).iter();
+        let taints = json::list(node, &["spec", "taints"]).iter();
         taints.map(|taint| format!("{}:{}", taint["key"], taint["effect"]).replace('"', "")).collect()
     }
 

@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use self::object::Machine;
 use crate::change::Change;
 use crate::dice::Dice;
-use crate::record::{Note, Recorder, Reporter};
+use crate::event_recorder::{EventRecorder, Note, Reporter};
 use crate::timers::Timers;
 use kcm_sandbox_apiserver::Status;
 use kcm_sandbox_apiserver::direct::DeleteOptions;
 use kcm_sandbox_apiserver::direct::DirectClient;
-use kcm_sandbox_apiserver::object as json_object;
+use kcm_sandbox_apiserver::json;
 use kcm_sandbox_apiserver::{LEASES, NODES, PODS};
 
 const LEASE_PERIOD: Duration = Duration::from_secs(10);
@@ -168,8 +168,7 @@ impl Nodes {
     fn observe_pod(&mut self, change: &Change, now: Duration) {
         let path = ["spec", "nodeName"];
         let old = change.old.map(|old| old.text_at(&path)).filter(|node| !node.is_empty()).map(Arc::from);
-        let new =
-            change.new.and_then(|new| json_object::text(new, &path)).filter(|node| !node.is_empty()).map(Arc::from);
+        let new = change.new.and_then(|new| json::text(new, &path)).filter(|node| !node.is_empty()).map(Arc::from);
         if old == new {
             return;
         }
@@ -195,7 +194,7 @@ impl Nodes {
         &mut self,
         api: &DirectClient,
         kubelet_api: &DirectClient,
-        recorder: &mut Recorder,
+        recorder: &mut EventRecorder,
         mut budget: usize,
     ) {
         while budget > 0
@@ -226,7 +225,7 @@ impl Nodes {
         drop(api.edit(&NODES, &key, None, |old| object::registered(old, machine)));
         drop(api.edit(&NODES, &key, Some("status"), |old| {
             let mut new = old.clone();
-            json_object::set(&mut new, &["status"], Some(object::status(old, machine, &stamp)));
+            json::set(&mut new, &["status"], Some(object::status(old, machine, &stamp)));
             (new != *old).then_some(new)
         }));
         self.timers.set(&Task::Report(name.clone()), Some(now + STATUS_PERIOD));
@@ -250,14 +249,14 @@ impl Nodes {
     }
 
     /// Marks a node that is not heard of any more, and its pods.
-    fn lose(&mut self, api: &DirectClient, recorder: &mut Recorder, name: &Arc<str>) {
+    fn lose(&mut self, api: &DirectClient, recorder: &mut EventRecorder, name: &Arc<str>) {
         let Some(node) = self.known.get_mut(name) else { return };
         node.lost = true;
         let key = ObjectKey::cluster_scoped(&**name);
         let stamp = api.now().stamp(0);
         let marked = api.edit(&NODES, &key, Some("status"), |old| {
             let mut new = old.clone();
-            json_object::set(&mut new, &["status"], Some(health::lost_status(old, &stamp)));
+            json::set(&mut new, &["status"], Some(health::lost_status(old, &stamp)));
             Some(new)
         });
         if let Ok(Some(node)) = marked {
@@ -286,7 +285,7 @@ impl Nodes {
     /// Sets the time at which a pod has to leave its node, where it has to.
     fn judge(&mut self, api: &DirectClient, pod: &ObjectKey, now: Duration) {
         let Some((taints, patience)) = api.get(&PODS, pod).and_then(|pod| patience(api, &pod)) else { return };
-        let added = taints.iter().filter_map(|taint| json_object::text(taint, &["timeAdded"])?.parse().ok()).max();
+        let added = taints.iter().filter_map(|taint| json::text(taint, &["timeAdded"])?.parse().ok()).max();
         let added: jiff::Timestamp = added.unwrap_or(api.now().time);
         let waited = Duration::try_from(api.now().time.duration_since(added)).unwrap_or_default();
         self.timers.set(&Task::Evict(pod.clone()), Some(now + patience.saturating_sub(waited)));
@@ -295,7 +294,7 @@ impl Nodes {
 
 /// The taints of its node that a pod has to leave it for, and how long it need not.
 fn patience(api: &DirectClient, pod: &Value) -> Option<(Vec<Value>, Duration)> {
-    let name = json_object::text(pod, &["spec", "nodeName"])?;
+    let name = json::text(pod, &["spec", "nodeName"])?;
     let node = api.get(&NODES, &ObjectKey::cluster_scoped(name))?;
     let taints = health::evicting_taints(&node);
     let patience = health::patience(pod, &taints)?;
@@ -303,14 +302,14 @@ fn patience(api: &DirectClient, pod: &Value) -> Option<(Vec<Value>, Duration)> {
 }
 
 /// Deletes a pod that has tolerated the taints of its node for long enough.
-fn evict(api: &DirectClient, recorder: &mut Recorder, key: &ObjectKey) {
+fn evict(api: &DirectClient, recorder: &mut EventRecorder, key: &ObjectKey) {
     let Some(pod) = api.get(&PODS, key) else { return };
-    if json_object::is_terminating(&pod) || patience(api, &pod).is_none() {
+    if json::is_terminating(&pod) || patience(api, &pod).is_none() {
         return;
     }
     let note = Note::normal("TaintManagerEviction", format!("Marking for deletion Pod {key}"));
     recorder.record(api, Reporter::TaintEviction, &pod, note);
-    let uid = Some(json_object::uid(&pod).to_owned());
+    let uid = Some(json::uid(&pod).to_owned());
     // Whoever deleted it was faster.
     drop(api.delete(&PODS, key, &DeleteOptions { uid, ..DeleteOptions::default() }));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
 
 /// What the machine behind a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) fn node(name: &str) -> Value {
 /// What a kubelet adds to the labels and the spec of its node; `None` where nothing is missing.
 pub(crate) fn registered(old: &Value, machine: &Machine) -> Option<Value> {
     let mut node = old.clone();
-    let name = object::name(old).to_owned();
+    let name = json::name(old).to_owned();
     for (label, value) in [
         ("beta.kubernetes.io/arch", "amd64"),
         ("beta.kubernetes.io/os", "linux"),
@@ -45,32 +45,32 @@ pub(crate) fn registered(old: &Value, machine: &Machine) -> Option<Value> {
         ("kubernetes.io/hostname", &name),
         ("kubernetes.io/os", "linux"),
     ] {
-        object::set_default(&mut node, &["metadata", "labels", label], value);
+        json::set_default(&mut node, &["metadata", "labels", label], value);
     }
     let network = format!("{}.0/24", machine.pod_network());
-    object::set_default(&mut node, &["spec", "podCIDRs"], json!([network]));
-    object::set_default(&mut node, &["spec", "podCIDR"], network);
+    json::set_default(&mut node, &["spec", "podCIDRs"], json!([network]));
+    json::set_default(&mut node, &["spec", "podCIDR"], network);
     (node != *old).then_some(node)
 }
 
 /// The status that a running kubelet reports; amounts that are there already stay.
 pub(crate) fn status(old: &Value, machine: &Machine, stamp: &str) -> Value {
-    let mut status = object::at(old, &["status"]).cloned().unwrap_or_else(|| json!({}));
+    let mut status = json::at(old, &["status"]).cloned().unwrap_or_else(|| json!({}));
     for (resource, amount) in [("cpu", CPU), ("memory", MEMORY), ("ephemeral-storage", STORAGE), ("pods", PODS)] {
-        object::set_default(&mut status, &["capacity", resource], amount);
+        json::set_default(&mut status, &["capacity", resource], amount);
     }
     let capacity = status["capacity"].clone();
-    object::set_default(&mut status, &["allocatable"], capacity);
-    object::set(
+    json::set_default(&mut status, &["allocatable"], capacity);
+    json::set(
         &mut status,
         &["addresses"],
         Some(json!([
             { "type": "InternalIP", "address": machine.address() },
-            { "type": "Hostname", "address": object::name(old) },
+            { "type": "Hostname", "address": json::name(old) },
         ])),
     );
-    object::set(&mut status, &["daemonEndpoints"], Some(json!({ "kubeletEndpoint": { "Port": 10250 } })));
-    object::set(&mut status, &["nodeInfo"], Some(node_info(object::uid(old))));
+    json::set(&mut status, &["daemonEndpoints"], Some(json!({ "kubeletEndpoint": { "Port": 10250 } })));
+    json::set(&mut status, &["nodeInfo"], Some(node_info(json::uid(old))));
     for (kind, is, reason, message) in [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
         ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -104,12 +104,12 @@ pub(crate) struct Condition<'a> {
 
 /// Writes a condition; the time of transition changes with the status alone.
 pub(crate) fn set_condition(status: &mut Value, condition: &Condition<'_>, stamp: &str) {
-    let mut conditions = object::list(status, &["conditions"]).to_vec();
-    let known = conditions.iter().position(|known| object::text(known, &["type"]) == Some(condition.kind));
+    let mut conditions = json::list(status, &["conditions"]).to_vec();
+    let known = conditions.iter().position(|known| json::text(known, &["type"]) == Some(condition.kind));
     let old = known.map_or(Value::Null, |at| conditions[at].clone());
-    let same = object::text(&old, &["status"]) == Some(condition.is);
-    let since = object::text(&old, &["lastTransitionTime"]).filter(|_| same).unwrap_or(stamp);
-    let heartbeat = condition.heartbeat.or(object::text(&old, &["lastHeartbeatTime"])).unwrap_or(stamp);
+    let same = json::text(&old, &["status"]) == Some(condition.is);
+    let since = json::text(&old, &["lastTransitionTime"]).filter(|_| same).unwrap_or(stamp);
+    let heartbeat = condition.heartbeat.or(json::text(&old, &["lastHeartbeatTime"])).unwrap_or(stamp);
     let new = json!({
         "type": condition.kind, "status": condition.is, "reason": condition.reason, "message": condition.message,
         "lastHeartbeatTime": heartbeat, "lastTransitionTime": since,
@@ -118,25 +118,25 @@ pub(crate) fn set_condition(status: &mut Value, condition: &Condition<'_>, stamp
         Some(at) => conditions[at] = new,
         None => conditions.push(new),
     }
-    object::set(status, &["conditions"], Some(conditions.into()));
+    json::set(status, &["conditions"], Some(conditions.into()));
 }
 
 /// The status of a condition of a node.
 pub(crate) fn condition<'a>(node: &'a Value, kind: &str) -> Option<&'a str> {
-    object::list(node, &["status", "conditions"])
+    json::list(node, &["status", "conditions"])
         .iter()
-        .find(|condition| object::text(condition, &["type"]) == Some(kind))
-        .and_then(|condition| object::text(condition, &["status"]))
+        .find(|condition| json::text(condition, &["type"]) == Some(kind))
+        .and_then(|condition| json::text(condition, &["status"]))
 }
 
 /// The lease that a kubelet renews.
 pub(crate) fn lease(node: &Value, renewed: &str) -> Value {
-    let name = object::name(node);
+    let name = json::name(node);
     json!({
         "metadata": {
             "name": name, "namespace": "kube-node-lease",
             "ownerReferences": [{
-                "apiVersion": "v1", "kind": "Node", "name": name, "uid": object::uid(node),
+                "apiVersion": "v1", "kind": "Node", "name": name, "uid": json::uid(node),
             }],
         },
         "spec": { "holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed },

@@ -18,9 +18,9 @@ use self::queue::Queue;
 pub(crate) use self::wants::tolerates;
 use crate::change::Change;
 use crate::dice::Dice;
-use crate::record::{Note, Recorder, Reporter};
+use crate::event_recorder::{EventRecorder, Note, Reporter};
 use kcm_sandbox_apiserver::direct::DirectClient;
-use kcm_sandbox_apiserver::object;
+use kcm_sandbox_apiserver::json;
 use kcm_sandbox_apiserver::{NODES, PODS};
 
 const NAME: &str = "default-scheduler";
@@ -65,7 +65,7 @@ impl Scheduler {
     fn observe_node(&mut self, change: &Change) {
         let name: Arc<str> = change.key.name().into();
         // A node that has not said yet what it has is none.
-        let Some(new) = change.new.filter(|new| object::at(new, &["status", "allocatable"]).is_some()) else {
+        let Some(new) = change.new.filter(|new| json::at(new, &["status", "allocatable"]).is_some()) else {
             self.nodes.remove(&name);
             return;
         };
@@ -85,7 +85,7 @@ impl Scheduler {
     fn observe_pod(&mut self, change: &Change) {
         let key = change.key;
         let live =
-            change.new.filter(|pod| !matches!(object::text(pod, &["status", "phase"]), Some("Succeeded" | "Failed")));
+            change.new.filter(|pod| !matches!(json::text(pod, &["status", "phase"]), Some("Succeeded" | "Failed")));
         let Some(pod) = live else {
             self.queue.remove(key);
             if self.remove_placed(key) {
@@ -93,10 +93,9 @@ impl Scheduler {
             }
             return;
         };
-        let node = object::text(pod, &["spec", "nodeName"]).filter(|node| !node.is_empty());
+        let node = json::text(pod, &["spec", "nodeName"]).filter(|node| !node.is_empty());
         let same = || {
-            let as_before =
-                |path: &[&str]| change.old.is_some_and(|old| old.at(path).as_ref() == object::at(pod, path));
+            let as_before = |path: &[&str]| change.old.is_some_and(|old| old.at(path).as_ref() == json::at(pod, path));
             as_before(&["spec"]) && as_before(&["metadata", "labels"])
         };
         let Some(node) = node else {
@@ -116,12 +115,12 @@ impl Scheduler {
     }
 
     fn observe_waiting(&mut self, key: &ObjectKey, pod: &Value, same: bool) {
-        let mine = object::text(pod, &["spec", "schedulerName"]).is_none_or(|name| name == NAME);
-        if !mine || object::is_terminating(pod) {
+        let mine = json::text(pod, &["spec", "schedulerName"]).is_none_or(|name| name == NAME);
+        if !mine || json::is_terminating(pod) {
             self.queue.remove(key);
             return;
         }
-        if !object::list(pod, &["spec", "schedulingGates"]).is_empty() {
+        if !json::list(pod, &["spec", "schedulingGates"]).is_empty() {
             self.queue.remove(key);
             if !same {
                 self.to_tell.push_back((key.clone(), Verdict::Gated));
@@ -131,7 +130,7 @@ impl Scheduler {
         if same && self.queue.get(key).is_some() {
             return;
         }
-        let priority = object::at(pod, &["spec", "priority"]).and_then(Value::as_i64).unwrap_or(0);
+        let priority = json::at(pod, &["spec", "priority"]).and_then(Value::as_i64).unwrap_or(0);
         let wants = wants::read(pod);
         let shape = wants.shape;
         self.queue.insert(key, priority, wants);
@@ -165,7 +164,7 @@ impl Scheduler {
         (!self.to_tell.is_empty() || !self.queue.is_idle()).then_some(Duration::ZERO)
     }
 
-    pub(crate) fn act(&mut self, api: &DirectClient, recorder: &mut Recorder, budget: usize) {
+    pub(crate) fn act(&mut self, api: &DirectClient, recorder: &mut EventRecorder, budget: usize) {
         for _ in 0..budget {
             if let Some((pod, verdict)) = self.to_tell.pop_front() {
                 tell(api, recorder, &pod, &verdict);
@@ -177,13 +176,13 @@ impl Scheduler {
         }
     }
 
-    fn try_one(&mut self, api: &DirectClient, recorder: &mut Recorder, key: &ObjectKey) {
+    fn try_one(&mut self, api: &DirectClient, recorder: &mut EventRecorder, key: &ObjectKey) {
         let Some(wants) = self.queue.get(key).map(|waiting| waiting.wants.clone()) else { return };
         let Some(pod) = api.get(&PODS, key) else {
             self.queue.remove(key);
             return;
         };
-        let uid = object::uid(&pod);
+        let uid = json::uid(&pod);
         let chosen = fit::choose(&self.nodes, &mut self.placed, &wants, self.dice, uid);
         let bound = chosen.and_then(|node| match api.bind(&PODS, key, &node) {
             Ok(()) => Ok(node),
@@ -202,7 +201,7 @@ impl Scheduler {
 }
 
 /// Writes down why a pod has no node.
-fn tell(api: &DirectClient, recorder: &mut Recorder, key: &ObjectKey, verdict: &Verdict) {
+fn tell(api: &DirectClient, recorder: &mut EventRecorder, key: &ObjectKey, verdict: &Verdict) {
     let (reason, message) = match verdict {
         Verdict::Unschedulable(why) => ("Unschedulable", &**why),
         Verdict::Gated => ("SchedulingGated", GATED),
@@ -217,19 +216,19 @@ fn tell(api: &DirectClient, recorder: &mut Recorder, key: &ObjectKey, verdict: &
 /// The pod with the condition that it has no node; `None` where it says so, or has one.
 fn unscheduled(pod: &Value, reason: &str, message: &str, stamp: &str) -> Option<Value> {
     const KIND: &str = "PodScheduled";
-    if object::text(pod, &["spec", "nodeName"]).is_some_and(|node| !node.is_empty()) {
+    if json::text(pod, &["spec", "nodeName"]).is_some_and(|node| !node.is_empty()) {
         return None;
     }
-    let mut conditions = object::list(pod, &["status", "conditions"]).to_vec();
-    let known = conditions.iter().position(|condition| object::text(condition, &["type"]) == Some(KIND));
+    let mut conditions = json::list(pod, &["status", "conditions"]).to_vec();
+    let known = conditions.iter().position(|condition| json::text(condition, &["type"]) == Some(KIND));
     let old = known.map(|at| conditions.remove(at));
-    let same = old.as_ref().filter(|old| object::text(old, &["status"]) == Some("False"));
-    let since = same.and_then(|old| object::text(old, &["lastTransitionTime"])).unwrap_or(stamp);
+    let same = old.as_ref().filter(|old| json::text(old, &["status"]) == Some("False"));
+    let since = same.and_then(|old| json::text(old, &["lastTransitionTime"])).unwrap_or(stamp);
     let mut new = json!({
         "type": KIND, "status": "False", "lastProbeTime": null, "lastTransitionTime": since,
         "reason": reason, "message": message,
     });
-    if let Some(generation) = object::at(pod, &["metadata", "generation"]) {
+    if let Some(generation) = json::at(pod, &["metadata", "generation"]) {
         new["observedGeneration"] = generation.clone();
     }
     if old.as_ref() == Some(&new) {
@@ -237,6 +236,6 @@ fn unscheduled(pod: &Value, reason: &str, message: &str, stamp: &str) -> Option<
     }
     conditions.push(new);
     let mut pod = pod.clone();
-    object::set(&mut pod, &["status", "conditions"], Some(conditions.into()));
+    json::set(&mut pod, &["status", "conditions"], Some(conditions.into()));
     Some(pod)
 }

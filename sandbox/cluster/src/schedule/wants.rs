@@ -4,10 +4,10 @@ use kcm_api::{LabelSelector, Labels, Selector};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::amounts::Amounts;
 use crate::dice::Dice;
-use kcm_sandbox_apiserver::direct::labels_of;
-use kcm_sandbox_apiserver::object;
+use crate::resource_list::ResourceList;
+use kcm_sandbox_apiserver::json;
+use kcm_sandbox_apiserver::json::labels_of;
 
 /// What a pod without requests is counted as when nodes are compared.
 const LEAST_CPU: i64 = 100;
@@ -18,7 +18,7 @@ const LEAST_MEMORY: i64 = 200 * 1024 * 1024 * 1000;
 pub(crate) struct Wants {
     pub(crate) namespace: Box<str>,
     pub(crate) labels: Labels,
-    pub(crate) requests: Amounts,
+    pub(crate) requests: ResourceList,
     /// CPU and memory as nodes are compared by.
     pub(crate) weight: (i64, i64),
     pub(crate) node_selector: Vec<(Box<str>, Box<str>)>,
@@ -100,17 +100,17 @@ impl Group {
 }
 
 pub(crate) fn read(pod: &Value) -> Wants {
-    let namespace = object::text(pod, &["metadata", "namespace"]).unwrap_or_default();
+    let namespace = json::text(pod, &["metadata", "namespace"]).unwrap_or_default();
     let labels = labels_of(pod);
     let requests = requests(pod);
     let cpu = requests.get("cpu");
     let memory = requests.get("memory");
     let weight = (if cpu == 0 { LEAST_CPU } else { cpu }, if memory == 0 { LEAST_MEMORY } else { memory });
-    let node_selector = object::at(pod, &["spec", "nodeSelector"]).and_then(Value::as_object);
+    let node_selector = json::at(pod, &["spec", "nodeSelector"]).and_then(Value::as_object);
     let node_selector = node_selector.into_iter().flatten();
     let affinity = |kind: &str| {
         let terms = ["spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution"];
-        object::list(pod, &terms).iter().filter_map(|term| pod_term(term, namespace, &labels)).collect::<Vec<_>>()
+        json::list(pod, &terms).iter().filter_map(|term| pod_term(term, namespace, &labels)).collect::<Vec<_>>()
     };
     let mut wants = Wants {
         namespace: namespace.into(),
@@ -120,7 +120,7 @@ pub(crate) fn read(pod: &Value) -> Wants {
             .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()))
             .collect(),
         node_terms: node_terms(pod),
-        tolerations: object::list(pod, &["spec", "tolerations"]).to_vec(),
+        tolerations: json::list(pod, &["spec", "tolerations"]).to_vec(),
         host_ports: host_ports(pod),
         affinity: affinity("podAffinity"),
         anti_affinity: affinity("podAntiAffinity"),
@@ -134,16 +134,16 @@ pub(crate) fn read(pod: &Value) -> Wants {
 
 /// # Upstream
 /// `component-helpers/resource.PodRequests`
-fn requests(pod: &Value) -> Amounts {
-    let mut sum = Amounts::default();
-    for container in object::list(pod, &["spec", "containers"]) {
-        sum.add(&Amounts::of_container(container));
+fn requests(pod: &Value) -> ResourceList {
+    let mut sum = ResourceList::default();
+    for container in json::list(pod, &["spec", "containers"]) {
+        sum.add(&ResourceList::of_container(container));
     }
-    let mut sidecars = Amounts::default();
-    let mut peak = Amounts::default();
-    for container in object::list(pod, &["spec", "initContainers"]) {
-        let asked = Amounts::of_container(container);
-        if object::text(container, &["restartPolicy"]) == Some("Always") {
+    let mut sidecars = ResourceList::default();
+    let mut peak = ResourceList::default();
+    for container in json::list(pod, &["spec", "initContainers"]) {
+        let asked = ResourceList::of_container(container);
+        if json::text(container, &["restartPolicy"]) == Some("Always") {
             sum.add(&asked);
             sidecars.add(&asked);
             peak.raise_to(&sidecars);
@@ -154,18 +154,18 @@ fn requests(pod: &Value) -> Amounts {
         }
     }
     sum.raise_to(&peak);
-    sum.replace(&Amounts::read(object::at(pod, &["spec", "resources", "requests"])));
-    sum.add(&Amounts::read(object::at(pod, &["spec", "overhead"])));
+    sum.replace(&ResourceList::read(json::at(pod, &["spec", "resources", "requests"])));
+    sum.add(&ResourceList::read(json::at(pod, &["spec", "overhead"])));
     sum
 }
 
 fn node_terms(pod: &Value) -> Option<Vec<NodeTerm>> {
     let required = ["spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
-    let required = object::at(pod, &required)?;
+    let required = json::at(pod, &required)?;
     let expressions = |term: &Value, list: &str| -> Option<Vec<Expression>> {
-        object::list(term, &[list]).iter().map(|it| Expression::deserialize(it).ok()).collect()
+        json::list(term, &[list]).iter().map(|it| Expression::deserialize(it).ok()).collect()
     };
-    let terms = object::list(required, &["nodeSelectorTerms"]).iter().filter_map(|term| {
+    let terms = json::list(required, &["nodeSelectorTerms"]).iter().filter_map(|term| {
         Some(NodeTerm { labels: expressions(term, "matchExpressions")?, fields: expressions(term, "matchFields")? })
     });
     Some(terms.collect())
@@ -173,14 +173,14 @@ fn node_terms(pod: &Value) -> Option<Vec<NodeTerm>> {
 
 fn host_ports(pod: &Value) -> Vec<HostPort> {
     let mut ports = Vec::new();
-    let sidecars = object::list(pod, &["spec", "initContainers"]).iter();
-    let sidecars = sidecars.filter(|container| object::text(container, &["restartPolicy"]) == Some("Always"));
-    for container in object::list(pod, &["spec", "containers"]).iter().chain(sidecars) {
-        for port in object::list(container, &["ports"]) {
+    let sidecars = json::list(pod, &["spec", "initContainers"]).iter();
+    let sidecars = sidecars.filter(|container| json::text(container, &["restartPolicy"]) == Some("Always"));
+    for container in json::list(pod, &["spec", "containers"]).iter().chain(sidecars) {
+        for port in json::list(container, &["ports"]) {
             let text = |field: &str, default: &str| {
-                object::text(port, &[field]).filter(|text| !text.is_empty()).unwrap_or(default).to_owned()
+                json::text(port, &[field]).filter(|text| !text.is_empty()).unwrap_or(default).to_owned()
             };
-            if let Some(number) = object::at(port, &["hostPort"]).and_then(Value::as_i64).filter(|port| *port > 0) {
+            if let Some(number) = json::at(port, &["hostPort"]).and_then(Value::as_i64).filter(|port| *port > 0) {
                 let (address, protocol) = (text("hostIP", "0.0.0.0"), text("protocol", "TCP"));
                 ports.push(HostPort { address, protocol, port: number });
             }
@@ -190,12 +190,12 @@ fn host_ports(pod: &Value) -> Vec<HostPort> {
 }
 
 fn pod_term(term: &Value, namespace: &str, labels: &Labels) -> Option<PodTerm> {
-    let topology = object::text(term, &["topologyKey"])?.to_owned();
-    let mut namespaces: Vec<String> = object::list(term, &["namespaces"])
+    let topology = json::text(term, &["topologyKey"])?.to_owned();
+    let mut namespaces: Vec<String> = json::list(term, &["namespaces"])
         .iter()
         .filter_map(|namespace| namespace.as_str().map(str::to_owned))
         .collect();
-    let everywhere = object::at(term, &["namespaceSelector"])
+    let everywhere = json::at(term, &["namespaceSelector"])
         .is_some_and(|selector| selector.as_object().is_some_and(serde_json::Map::is_empty));
     if everywhere {
         namespaces.clear();
@@ -208,30 +208,30 @@ fn pod_term(term: &Value, namespace: &str, labels: &Labels) -> Option<PodTerm> {
 
 /// The selector of a term, with the labels of the pod itself that it names.
 fn selector(term: &Value, labels: &Labels) -> Option<String> {
-    let mut selector = object::at(term, &["labelSelector"])?.clone();
+    let mut selector = json::at(term, &["labelSelector"])?.clone();
     for (list, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
-        for key in object::list(term, &[list]).iter().filter_map(Value::as_str) {
+        for key in json::list(term, &[list]).iter().filter_map(Value::as_str) {
             let Some(value) = labels.get(key) else { continue };
-            let mut expressions = object::list(&selector, &["matchExpressions"]).to_vec();
+            let mut expressions = json::list(&selector, &["matchExpressions"]).to_vec();
             expressions.push(json!({ "key": key, "operator": operator, "values": [value] }));
-            object::set(&mut selector, &["matchExpressions"], Some(expressions.into()));
+            json::set(&mut selector, &["matchExpressions"], Some(expressions.into()));
         }
     }
     Some(selector.to_string())
 }
 
 fn spread(pod: &Value, namespace: &str, labels: &Labels) -> Vec<Spread> {
-    let constraints = object::list(pod, &["spec", "topologySpreadConstraints"]).iter();
-    let hard = constraints.filter(|it| object::text(it, &["whenUnsatisfiable"]) != Some("ScheduleAnyway"));
+    let constraints = json::list(pod, &["spec", "topologySpreadConstraints"]).iter();
+    let hard = constraints.filter(|it| json::text(it, &["whenUnsatisfiable"]) != Some("ScheduleAnyway"));
     hard.filter_map(|constraint| {
-        let number = |field: &str| object::at(constraint, &[field]).and_then(Value::as_i64);
+        let number = |field: &str| json::at(constraint, &[field]).and_then(Value::as_i64);
         Some(Spread {
             group: Group { namespaces: vec![namespace.to_owned()], selector: selector(constraint, labels)? },
-            topology: object::text(constraint, &["topologyKey"])?.to_owned(),
+            topology: json::text(constraint, &["topologyKey"])?.to_owned(),
             max_skew: number("maxSkew").unwrap_or(1),
             min_domains: number("minDomains").and_then(|it| usize::try_from(it).ok()).unwrap_or(1),
-            honours_affinity: object::text(constraint, &["nodeAffinityPolicy"]) != Some("Ignore"),
-            honours_taints: object::text(constraint, &["nodeTaintsPolicy"]) == Some("Honor"),
+            honours_affinity: json::text(constraint, &["nodeAffinityPolicy"]) != Some("Ignore"),
+            honours_taints: json::text(constraint, &["nodeTaintsPolicy"]) == Some("Honor"),
         })
     })
     .collect()
@@ -249,7 +249,7 @@ fn shape(wants: &Wants) -> u64 {
 
 /// Whether a toleration is one of a taint.
 pub(crate) fn tolerates(toleration: &Value, taint: &Value) -> bool {
-    let text = |object: &Value, field: &str| object::text(object, &[field]).unwrap_or_default().to_owned();
+    let text = |object: &Value, field: &str| json::text(object, &[field]).unwrap_or_default().to_owned();
     let (effect, key) = (text(toleration, "effect"), text(toleration, "key"));
     let effect_fits = effect.is_empty() || effect == text(taint, "effect");
     let key_fits = key.is_empty() || key == text(taint, "key");

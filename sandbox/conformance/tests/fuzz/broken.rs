@@ -40,7 +40,7 @@ fn odd_reads_are_answered_and_change_nothing() {
             let namespace = resource.namespaced.then(|| choices.one(&["cases", "default", "none"]));
             let path = resource.collection_path(namespace.filter(|_| !choices.once_in(4)));
             let path = if choices.once_in(4) { format!("{path}/{}", choices.one(&["web", "none"])) } else { path };
-            let mut ask = corpus::Ask::new("GET", &path);
+            let mut ask = corpus::RawRequest::new("GET", &path);
             if choices.once_in(3) {
                 ask.query.push_str("watch=true");
             }
@@ -59,7 +59,7 @@ fn odd_messages_of_protobuf_are_answered() {
             let resource = choices.one(probe.resources());
             let body = protobuf::envelope(&mut choices, &resource.api_version(), &resource.kind);
             let path = resource.collection_path(resource.namespaced.then_some("default"));
-            let ask = corpus::Ask::new("POST", &path).with_body("application/vnd.kubernetes.protobuf", body);
+            let ask = corpus::RawRequest::new("POST", &path).with_body("application/vnd.kubernetes.protobuf", body);
             probe.ask(&ask).await;
         }
         probe.still_serves().await;
@@ -69,11 +69,11 @@ fn odd_messages_of_protobuf_are_answered() {
 /// Creates the namespace `cases` and some objects; returns their paths.
 pub(crate) async fn create_some(choices: &mut Choices, probe: &mut Probe) -> Vec<String> {
     let namespace = r#"{"metadata":{"name":"cases"}}"#;
-    probe.ask(&corpus::Ask::new("POST", "/api/v1/namespaces").with_body("application/json", namespace)).await;
+    probe.ask(&corpus::RawRequest::new("POST", "/api/v1/namespaces").with_body("application/json", namespace)).await;
     let mut paths = Vec::new();
     for _ in 0..3 {
         let (path, body) = choices.one(corpus::objects());
-        let ask = corpus::Ask::new("POST", &path).with_body("application/json", body.to_string());
+        let ask = corpus::RawRequest::new("POST", &path).with_body("application/json", body.to_string());
         let made = probe.ask(&ask).await.expect("a plain request is sent");
         if let (201, Some(name)) = (made.code, made.json["metadata"]["name"].as_str()) {
             paths.push(format!("{path}/{name}"));

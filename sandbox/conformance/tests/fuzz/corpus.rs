@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// A request, written down.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct RawRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: String,
@@ -16,7 +16,7 @@ pub(crate) struct Ask {
     pub(crate) body: Vec<u8>,
 }
 
-impl Ask {
+impl RawRequest {
     pub(crate) fn new(method: &str, path: &str) -> Self {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let (method, path, query) = (method.to_owned(), path.to_owned(), query.to_owned());
@@ -36,8 +36,8 @@ impl Ask {
 }
 
 /// What each row of the scenarios asks, the namespace `row` first. Uids and versions are those of a fresh sandbox.
-pub(crate) fn rows() -> &'static [Vec<Ask>] {
-    static ROWS: OnceLock<Vec<Vec<Ask>>> = OnceLock::new();
+pub(crate) fn rows() -> &'static [Vec<RawRequest>] {
+    static ROWS: OnceLock<Vec<Vec<RawRequest>>> = OnceLock::new();
     ROWS.get_or_init(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a runtime can be built").block_on(async {
@@ -53,9 +53,9 @@ pub(crate) fn rows() -> &'static [Vec<Ask>] {
     })
 }
 
-fn from_log(request: kcm_sandbox_apiserver::Request) -> Ask {
+fn from_log(request: kcm_sandbox_apiserver::Request) -> RawRequest {
     let headers = request.headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
-    Ask {
+    RawRequest {
         headers: headers.collect(),
         method: request.method,
         path: request.path,

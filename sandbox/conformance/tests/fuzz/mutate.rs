@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::choices::Choices;
-use crate::corpus::Ask;
+use crate::corpus::RawRequest;
 use crate::{odd, protobuf};
 
 /// Changes a request in up to three places.
-pub(crate) fn request(choices: &mut Choices, ask: &mut Ask) {
+pub(crate) fn request(choices: &mut Choices, ask: &mut RawRequest) {
     for _ in 0..=choices.below(3) {
         match choices.below(8) {
             0..=3 => body(choices, &mut ask.body),
@@ -19,7 +19,7 @@ pub(crate) fn request(choices: &mut Choices, ask: &mut Ask) {
     }
 }
 
-fn other(choices: &mut Choices, ask: &mut Ask) {
+fn other(choices: &mut Choices, ask: &mut RawRequest) {
     match choices.below(4) {
         0 => {
             let methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT", "BREW"];
@@ -343,7 +343,7 @@ const ACCEPTS: &[&str] = &[
     "application/json;stream=watch",
 ];
 
-fn headers(choices: &mut Choices, ask: &mut Ask) {
+fn headers(choices: &mut Choices, ask: &mut RawRequest) {
     match choices.below(6) {
         0 | 1 => ask.set_header("content-type", choices.one(CONTENT_TYPES)),
         2 | 3 => ask.set_header("accept", choices.one(ACCEPTS)),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::broken::create_some;
 use crate::choices::{Choices, hold};
-use crate::corpus::Ask;
+use crate::corpus::RawRequest;
 use crate::odd;
 use crate::probe::Probe;
 
@@ -20,7 +20,7 @@ fn an_odd_patch_is_answered_and_hurts_nobody() {
         for _ in 0..8 {
             let path = choices.one(&paths);
             let part = choices.one(&["", "", "", "/status", "/scale", "/finalize", "/ephemeralcontainers", "/resize"]);
-            let read = probe.ask(&Ask::new("GET", &format!("{path}{part}"))).await;
+            let read = probe.ask(&RawRequest::new("GET", &format!("{path}{part}"))).await;
             let Some(read) = read.filter(|read| read.code == 200) else { continue };
             let ask = patch(&mut choices, &format!("{path}{part}"), &read.json);
             probe.ask(&ask).await;
@@ -30,7 +30,7 @@ fn an_odd_patch_is_answered_and_hurts_nobody() {
 }
 
 /// A patch of an object that is stored so.
-pub(crate) fn patch(choices: &mut Choices, path: &str, object: &Value) -> Ask {
+pub(crate) fn patch(choices: &mut Choices, path: &str, object: &Value) -> RawRequest {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("managedFields");
@@ -39,15 +39,15 @@ pub(crate) fn patch(choices: &mut Choices, path: &str, object: &Value) -> Ask {
     match choices.below(6) {
         0 => {
             let operations: Vec<Value> = (0..=choices.below(5)).map(|_| operation(choices, &object)).collect();
-            Ask::new("PATCH", path).with_body("application/json-patch+json", json!(operations).to_string())
+            RawRequest::new("PATCH", path).with_body("application/json-patch+json", json!(operations).to_string())
         }
         1 => {
             let body = part_of(choices, &object, false).to_string();
-            Ask::new("PATCH", path).with_body("application/merge-patch+json", body)
+            RawRequest::new("PATCH", path).with_body("application/merge-patch+json", body)
         }
         2 | 3 => {
             let body = part_of(choices, &object, true).to_string();
-            Ask::new("PATCH", path).with_body("application/strategic-merge-patch+json", body)
+            RawRequest::new("PATCH", path).with_body("application/strategic-merge-patch+json", body)
         }
         4 => {
             let mut body = part_of(choices, &object, false);
@@ -58,12 +58,12 @@ pub(crate) fn patch(choices: &mut Choices, path: &str, object: &Value) -> Ask {
                 set(metadata, "name", &object["metadata"]["name"]);
             }
             let path = format!("{path}{}", choices.one(&force));
-            Ask::new("PATCH", &path).with_body("application/apply-patch+yaml", body.to_string())
+            RawRequest::new("PATCH", &path).with_body("application/apply-patch+yaml", body.to_string())
         }
         _ => {
             let mut body = object.clone();
             odd::disturb(choices, &mut body);
-            Ask::new("PUT", path).with_body("application/json", body.to_string())
+            RawRequest::new("PUT", path).with_body("application/json", body.to_string())
         }
     }
 }

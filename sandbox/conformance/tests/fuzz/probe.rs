@@ -10,7 +10,7 @@ use kcm_sandbox_apiserver::{Sandbox, SandboxOptions};
 use serde_json::Value;
 use tower::ServiceExt;
 
-use crate::corpus::Ask;
+use crate::corpus::RawRequest;
 use crate::{fields, known};
 
 const DEFINITIONS: Resource =
@@ -74,7 +74,7 @@ impl Probe {
     }
 
     async fn get(&self, path: &str) -> Value {
-        let answer = self.send(&Ask::new("GET", path)).await.expect("a plain request is sent");
+        let answer = self.send(&RawRequest::new("GET", path)).await.expect("a plain request is sent");
         assert_eq!(answer.code, 200, "{path}: {}", answer.text);
         answer.json
     }
@@ -104,7 +104,7 @@ impl Probe {
     }
 
     /// Asks, and checks what is answered and what became of the store; `None` where no HTTP client could ask so.
-    pub(crate) async fn ask(&mut self, ask: &Ask) -> Option<Answer> {
+    pub(crate) async fn ask(&mut self, ask: &RawRequest) -> Option<Answer> {
         let version = self.sandbox.version();
         let answer = self.send(ask).await?;
         let shown = || format!("{}\nanswered {} {}", shown(ask), answer.code, cut(&answer.text));
@@ -121,7 +121,7 @@ impl Probe {
         Some(answer)
     }
 
-    async fn send(&self, ask: &Ask) -> Option<Answer> {
+    async fn send(&self, ask: &RawRequest) -> Option<Answer> {
         let uri = if ask.query.is_empty() { ask.path.clone() } else { format!("{}?{}", ask.path, ask.query) };
         let mut request = http::Request::builder().method(ask.method.as_str()).uri(uri);
         for (name, value) in &ask.headers {
@@ -151,7 +151,8 @@ impl Probe {
         let listed = self.get("/api/v1/namespaces").await;
         assert_eq!(listed["kind"], "NamespaceList");
         let map = r#"{"metadata":{"generateName":"after-all-"}}"#;
-        let ask = Ask::new("POST", "/api/v1/namespaces/kube-public/configmaps").with_body("application/json", map);
+        let ask =
+            RawRequest::new("POST", "/api/v1/namespaces/kube-public/configmaps").with_body("application/json", map);
         let made = self.ask(&ask).await.expect("a plain request is sent");
         assert!(matches!(made.code, 201 | 403 | 404), "{} {}", made.code, made.text);
     }
@@ -224,7 +225,7 @@ fn difference(before: &Stored, after: &Stored) -> String {
     format!("{:?}", changed.chain(removed).collect::<Vec<_>>())
 }
 
-pub(crate) fn shown(ask: &Ask) -> String {
+pub(crate) fn shown(ask: &RawRequest) -> String {
     let headers: Vec<String> =
         ask.headers.iter().map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value))).collect();
     let body = cut(&String::from_utf8_lossy(&ask.body));

@@ -6,7 +6,7 @@ use kcm_sandbox_apiserver::SandboxOptions;
 use serde_json::{Value, json};
 
 use crate::choices::{Choices, hold};
-use crate::corpus::Ask;
+use crate::corpus::RawRequest;
 use crate::patches;
 use crate::probe::Probe;
 
@@ -42,7 +42,7 @@ fn a_list_and_the_watch_behind_it_lead_to_the_state() {
         for mut earlier in listed {
             let (path, version) = (&earlier.path, &earlier.version);
             let watch = format!("{path}&watch=true&timeoutSeconds=1&resourceVersion={version}");
-            let events = probe.ask(&Ask::new("GET", &watch)).await.expect("a plain request is sent");
+            let events = probe.ask(&RawRequest::new("GET", &watch)).await.expect("a plain request is sent");
             for line in events.text.lines() {
                 note(&mut earlier.objects, line);
             }
@@ -78,7 +78,7 @@ async fn list(choices: &mut Choices, probe: &mut Probe) -> Listed {
 }
 
 async fn list_of(probe: &mut Probe, path: String) -> Listed {
-    let mut answer = probe.ask(&Ask::new("GET", &path)).await.expect("a plain request is sent").json;
+    let mut answer = probe.ask(&RawRequest::new("GET", &path)).await.expect("a plain request is sent").json;
     let version = answer["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     let Value::Array(items) = answer["items"].take() else { panic!("{path}: items are no list") };
     let kind = answer["kind"].as_str().and_then(|kind| kind.strip_suffix("List")).unwrap_or_default();
@@ -93,11 +93,11 @@ async fn list_of(probe: &mut Probe, path: String) -> Listed {
 }
 
 /// A write that is mostly right.
-async fn write(choices: &mut Choices, probe: &mut Probe) -> Ask {
+async fn write(choices: &mut Choices, probe: &mut Probe) -> RawRequest {
     let (collection, api_version, kind) = choices.one(&COLLECTIONS);
     let name = choices.one(&["a", "b"]);
     let path = format!("{collection}/{name}");
-    let read = probe.ask(&Ask::new("GET", &path)).await.expect("a plain request is sent");
+    let read = probe.ask(&RawRequest::new("GET", &path)).await.expect("a plain request is sent");
     let mut ask = if read.code == 200 {
         change(choices, collection, &path, &read.json)
     } else {
@@ -109,29 +109,30 @@ async fn write(choices: &mut Choices, probe: &mut Probe) -> Ask {
     ask
 }
 
-fn create(choices: &mut Choices, collection: &str, api_version: &str, kind: &str, name: &str) -> Ask {
+fn create(choices: &mut Choices, collection: &str, api_version: &str, kind: &str, name: &str) -> RawRequest {
     let body = object(choices, api_version, kind, name).to_string();
     if choices.once_in(3) {
         let path = format!("{collection}/{name}?fieldManager=a");
-        return Ask::new("PATCH", &path).with_body("application/apply-patch+yaml", body);
+        return RawRequest::new("PATCH", &path).with_body("application/apply-patch+yaml", body);
     }
-    Ask::new("POST", collection).with_body("application/json", body)
+    RawRequest::new("POST", collection).with_body("application/json", body)
 }
 
-fn change(choices: &mut Choices, collection: &str, path: &str, stored: &Value) -> Ask {
+fn change(choices: &mut Choices, collection: &str, path: &str, stored: &Value) -> RawRequest {
     let text = |pointer: &str| stored.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let label = choices.one(&[json!("web"), json!("other"), Value::Null]);
-    let merge =
-        |path: &str, body: Value| Ask::new("PATCH", path).with_body("application/merge-patch+json", body.to_string());
+    let merge = |path: &str, body: Value| {
+        RawRequest::new("PATCH", path).with_body("application/merge-patch+json", body.to_string())
+    };
     match choices.below(12) {
-        0 => Ask::new("DELETE", path),
+        0 => RawRequest::new("DELETE", path),
         1 => {
             let options = ["gracePeriodSeconds=0", "propagationPolicy=Orphan", "propagationPolicy=Foreground"];
-            Ask::new("DELETE", &format!("{path}?{}", choices.one(&options)))
+            RawRequest::new("DELETE", &format!("{path}?{}", choices.one(&options)))
         }
         2 => {
             let selector = choices.one(&["", "?labelSelector=app%3Dweb"]);
-            Ask::new("DELETE", &format!("{collection}{selector}"))
+            RawRequest::new("DELETE", &format!("{collection}{selector}"))
         }
         3 => {
             let finalizers = choices.one(&[&["example.org/a"][..], &[], &["example.org/a", "example.org/b"]]);
@@ -147,12 +148,12 @@ fn change(choices: &mut Choices, collection: &str, path: &str, stored: &Value) -
             let name = text("/metadata/name");
             let body = object(choices, text("/apiVersion"), text("/kind"), name).to_string();
             let query = choices.one(&["fieldManager=a&force=true", "fieldManager=b&force=true", "fieldManager=b"]);
-            Ask::new("PATCH", &format!("{path}?{query}")).with_body("application/apply-patch+yaml", body)
+            RawRequest::new("PATCH", &format!("{path}?{query}")).with_body("application/apply-patch+yaml", body)
         }
         8 => {
             let mut body = stored.clone();
             body["metadata"]["labels"]["put"] = json!(choices.below(3).to_string());
-            Ask::new("PUT", path).with_body("application/json", body.to_string())
+            RawRequest::new("PUT", path).with_body("application/json", body.to_string())
         }
         9 => patches::patch(choices, path, stored),
         _ => merge(path, json!({ "metadata": { "labels": { "app": label } } })),

@@ -4,7 +4,7 @@ use kcm_sandbox_apiserver::SandboxOptions;
 use serde_json::json;
 
 use crate::choices::hold_once;
-use crate::corpus::Ask;
+use crate::corpus::RawRequest;
 use crate::probe::Probe;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -14,9 +14,9 @@ fn a_body_that_grows_while_it_is_read_is_refused() {
     hold_once(|_| async {
         let mut probe = Probe::new(SandboxOptions::default()).await;
         let map = json!({ "metadata": { "name": "a" }, "data": { "a": "x".repeat(1000) } }).to_string();
-        probe.ask(&Ask::new("POST", MAPS).with_body("application/json", map)).await;
+        probe.ask(&RawRequest::new("POST", MAPS).with_body("application/json", map)).await;
         let refused = |body: String, code: u16| {
-            let ask = Ask::new("PATCH", &format!("{MAPS}/a"));
+            let ask = RawRequest::new("PATCH", &format!("{MAPS}/a"));
             (ask.with_body("application/json-patch+json", body), code)
         };
         // Each copy holds all those before it.
@@ -44,8 +44,8 @@ fn a_body_that_grows_while_it_is_read_is_refused() {
             refused(json!(copies).to_string(), 422),
             refused(json!(deep).to_string(), 422),
             refused(format!("[{}]", deeper.join(",")), 422),
-            (Ask::new("POST", MAPS).with_body("application/yaml", aliases), 400),
-            (Ask::new("POST", MAPS).with_body("application/yaml", anchors), 400),
+            (RawRequest::new("POST", MAPS).with_body("application/yaml", aliases), 400),
+            (RawRequest::new("POST", MAPS).with_body("application/yaml", anchors), 400),
         ] {
             let answer = probe.ask(&ask).await.expect("a plain request is sent");
             assert_eq!(answer.code, code, "{} {}", ask.path, answer.text.chars().take(300).collect::<String>());
@@ -68,7 +68,7 @@ fn a_body_with_very_many_keys_is_read_in_time() {
         for (content_type, body) in
             [("application/yaml", yaml), ("application/yaml", merged), ("application/json", json.to_string())]
         {
-            let ask = Ask::new("POST", MAPS).with_body(content_type, body);
+            let ask = RawRequest::new("POST", MAPS).with_body(content_type, body);
             let answer = probe.ask(&ask).await.expect("a plain request is sent");
             assert!(
                 matches!(answer.code, 201 | 409),
@@ -85,7 +85,7 @@ fn a_watch_may_ask_for_more_seconds_than_there_are() {
     hold_once(|_| async {
         let mut probe = Probe::new(SandboxOptions::default()).await;
         for seconds in [i64::MAX.to_string(), u64::MAX.to_string()] {
-            let ask = Ask::new("GET", &format!("{MAPS}?watch=true&timeoutSeconds={seconds}"));
+            let ask = RawRequest::new("GET", &format!("{MAPS}?watch=true&timeoutSeconds={seconds}"));
             assert!(probe.ask(&ask).await.is_some_and(|answer| answer.code == 200));
         }
     });

@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use crate::chance::hash::{Hash, hex};
+use crate::fnv::{Hash, hex};
 use crate::kinds::{Kind, Kinds};
 
 /// A version of a group.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::schemas::Schemas;
 use crate::kinds::{Kind, Subresource};
-use crate::patch::{APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH};
+use crate::media_type::{APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH};
 
 /// Parameters of the query, with their types.
 type Parameters = &'static [(&'static str, &'static str)];

@@ -13,13 +13,14 @@ use serde_json::{Value, json};
 
 pub use options::{DeleteOptions, Propagation};
 
+use crate::json;
 use crate::kinds::strategy;
 use crate::kinds::{Behaviour, EVENTS, Kind};
-use crate::object;
+use crate::request::{ListOptions, Query, Verb};
+use crate::request::{Now, Write};
+use crate::server::Server;
 use crate::server::admission::Attempt;
-use crate::server::definitions;
-use crate::server::{Now, Server, Write};
-use crate::service::request::{ListOptions, Query, Verb};
+use crate::server::crds;
 use crate::status::Status;
 
 const ORPHAN: &str = "orphan";
@@ -54,7 +55,7 @@ impl Server {
     pub(crate) fn delete(&mut self, write: Write<'_>, options: &DeleteOptions) -> Result<Deleted, Status> {
         let kind = self.stored_kind(&write.target.resource)?.clone();
         let name = write.target.name.as_deref().unwrap_or_default();
-        let key = object::key_of(&kind.resource, write.target.namespace.as_deref(), name);
+        let key = json::key_of(&kind.resource, write.target.namespace.as_deref(), name);
         let Some(old) = self.store.value(&kind.resource, &key) else {
             return Err(Status::not_found(&kind.resource, name));
         };
@@ -74,7 +75,7 @@ impl Server {
         if kind.behaviour == Behaviour::Namespace {
             return Ok(self.delete_namespace(write, &kind, key, &old, options));
         }
-        if definitions::is_definition(&kind) {
+        if crds::is_definition(&kind) {
             return Ok(self.delete_definition(write, &kind, &key, &old));
         }
         let mut new = Value::clone(&old);
@@ -87,7 +88,7 @@ impl Server {
             return Ok(Deleted::Terminating(old));
         }
         set_collector_finalizers(&kind, &mut new, options);
-        let waits = !object::finalizers(&new).is_empty();
+        let waits = !json::finalizers(&new).is_empty();
         match start {
             Start::Graceful(period) => {
                 let stored = self.replace(write, &kind, &key, &old, new);
@@ -117,8 +118,8 @@ impl Server {
         for item in &listed.items {
             let item = item.value();
             let mut target = write.target.clone();
-            target.name = Some(object::name(&item).to_owned());
-            target.namespace = object::text(&item, &["metadata", "namespace"]).map(str::to_owned);
+            target.name = Some(json::name(&item).to_owned());
+            target.namespace = json::text(&item, &["metadata", "namespace"]).map(str::to_owned);
             match self.delete(Write { target: &target, ..write }, options) {
                 Err(status) if status.code != 404 => return Err(status),
                 Ok(_) | Err(_) => {}
@@ -136,14 +137,14 @@ impl Server {
         old: &Arc<Value>,
         options: &DeleteOptions,
     ) -> Deleted {
-        if !object::is_terminating(old) {
+        if !json::is_terminating(old) {
             let mut new = Value::clone(old);
-            object::set(&mut new, &["metadata", "deletionTimestamp"], Some(write.now.stamp(0).into()));
-            object::set(&mut new, &["status", "phase"], Some("Terminating".into()));
+            json::set(&mut new, &["metadata", "deletionTimestamp"], Some(write.now.stamp(0).into()));
+            json::set(&mut new, &["status", "phase"], Some("Terminating".into()));
             set_collector_finalizers(kind, &mut new, options);
             return Deleted::Terminating(self.commit(kind, key, new, write));
         }
-        if object::list(old, &["spec", "finalizers"]).is_empty() && object::finalizers(old).is_empty() {
+        if json::list(old, &["spec", "finalizers"]).is_empty() && json::finalizers(old).is_empty() {
             return Deleted::Gone(self.discard(write, kind, &key, old.clone()));
         }
         Deleted::Terminating(old.clone())
@@ -167,8 +168,8 @@ impl Server {
 /// Writes the grace period of a pod into it.
 fn start_gracefully(pod: &mut Value, asked: Option<i64>, now: Now) -> Start {
     let asked = asked.map(|period| if period < 0 { 1 } else { period });
-    if object::is_terminating(pod) {
-        let current = object::at(pod, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
+    if json::is_terminating(pod) {
+        let current = json::at(pod, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
         let current = current.unwrap_or(0);
         if current == 0 {
             return Start::Plain;
@@ -181,43 +182,43 @@ fn start_gracefully(pod: &mut Value, asked: Option<i64>, now: Now) -> Start {
             Some(_) | None => Start::Pending,
         };
     }
-    let configured = object::at(pod, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
-    let unbound = object::text(pod, &["spec", "nodeName"]).unwrap_or_default().is_empty();
-    let finished = matches!(object::text(pod, &["status", "phase"]), Some("Failed" | "Succeeded"));
+    let configured = json::at(pod, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
+    let unbound = json::text(pod, &["spec", "nodeName"]).unwrap_or_default().is_empty();
+    let finished = matches!(json::text(pod, &["status", "phase"]), Some("Failed" | "Succeeded"));
     let period = if unbound || finished { 0 } else { asked.or(configured).unwrap_or(0) };
     let period = if period < 0 { 1 } else { period };
-    object::set(pod, &["metadata", "deletionTimestamp"], Some(now.stamp(period).into()));
-    object::set(pod, &["metadata", "deletionGracePeriodSeconds"], Some(period.into()));
+    json::set(pod, &["metadata", "deletionTimestamp"], Some(now.stamp(period).into()));
+    json::set(pod, &["metadata", "deletionGracePeriodSeconds"], Some(period.into()));
     count_generation(pod);
     Start::Graceful(period)
 }
 
 /// Brings the end of a pod forward; it is never set to a time that is over.
 fn shorten(pod: &mut Value, current: i64, asked: i64, now: Now) -> i64 {
-    let end = object::text(pod, &["metadata", "deletionTimestamp"]).and_then(|text| text.parse().ok());
+    let end = json::text(pod, &["metadata", "deletionTimestamp"]).and_then(|text| text.parse().ok());
     let end = end.map_or(now.time.as_second(), jiff::Timestamp::as_second) - current + asked;
     let left = end - now.time.as_second();
     let period = if left < 0 && asked != 0 { 1 } else { asked };
-    object::set(pod, &["metadata", "deletionTimestamp"], Some(now.stamp(left.max(0)).into()));
-    object::set(pod, &["metadata", "deletionGracePeriodSeconds"], Some(period.into()));
+    json::set(pod, &["metadata", "deletionTimestamp"], Some(now.stamp(left.max(0)).into()));
+    json::set(pod, &["metadata", "deletionGracePeriodSeconds"], Some(period.into()));
     period
 }
 
 fn mark_as_deleting(object: &mut Value, now: Now) {
-    if !object::is_terminating(object) {
+    if !json::is_terminating(object) {
         count_generation(object);
     }
-    let due = object::text(object, &["metadata", "deletionTimestamp"]).and_then(|text| text.parse().ok());
+    let due = json::text(object, &["metadata", "deletionTimestamp"]).and_then(|text| text.parse().ok());
     if due.is_none_or(|due: jiff::Timestamp| due > now.time) {
-        object::set(object, &["metadata", "deletionTimestamp"], Some(now.stamp(0).into()));
+        json::set(object, &["metadata", "deletionTimestamp"], Some(now.stamp(0).into()));
     }
-    object::set(object, &["metadata", "deletionGracePeriodSeconds"], Some(0.into()));
+    json::set(object, &["metadata", "deletionGracePeriodSeconds"], Some(0.into()));
 }
 
 fn count_generation(object: &mut Value) {
-    let generation = object::at(object, &["metadata", "generation"]).and_then(Value::as_i64);
+    let generation = json::at(object, &["metadata", "generation"]).and_then(Value::as_i64);
     if let Some(generation) = generation.filter(|generation| *generation > 0) {
-        object::set(object, &["metadata", "generation"], Some((generation + 1).into()));
+        json::set(object, &["metadata", "generation"], Some((generation + 1).into()));
     }
 }
 
@@ -227,7 +228,7 @@ fn set_collector_finalizers(kind: &Kind, object: &mut Value, options: &DeleteOpt
         return;
     }
     let own = |name: &str| name == ORPHAN || name == FOREGROUND;
-    let finalizers = object::finalizers(object);
+    let finalizers = json::finalizers(object);
     let wanted = match options.propagation {
         Some(Propagation::Orphan) => Some(ORPHAN),
         Some(Propagation::Foreground) => Some(FOREGROUND),
@@ -245,5 +246,5 @@ fn set_collector_finalizers(kind: &Kind, object: &mut Value, options: &DeleteOpt
         return;
     }
     let kept = (!kept.is_empty()).then(|| json!(kept));
-    object::set(object, &["metadata", "finalizers"], kept);
+    json::set(object, &["metadata", "finalizers"], kept);
 }

@@ -6,10 +6,10 @@
 use serde_json::{Value, json};
 
 use crate::decode;
+use crate::json::{self, at};
 use crate::kinds::{Behaviour, Kind};
-use crate::object::{self, at};
 use crate::patch;
-use crate::service::request::Query;
+use crate::request::Query;
 use crate::status::{FieldError, Status};
 
 /// Options of a deletion.
@@ -47,9 +47,9 @@ impl DeleteOptions {
             return Self::of(&read(content_type, body)?);
         }
         let mut given = json!({ "dryRun": query.all("dryRun") });
-        object::set(&mut given, &["gracePeriodSeconds"], query.number::<i64>("gracePeriodSeconds")?.map(Value::from));
-        object::set(&mut given, &["orphanDependents"], query.flag("orphanDependents").map(Value::from));
-        object::set(&mut given, &["propagationPolicy"], query.get("propagationPolicy").map(Value::from));
+        json::set(&mut given, &["gracePeriodSeconds"], query.number::<i64>("gracePeriodSeconds")?.map(Value::from));
+        json::set(&mut given, &["orphanDependents"], query.flag("orphanDependents").map(Value::from));
+        json::set(&mut given, &["propagationPolicy"], query.get("propagationPolicy").map(Value::from));
         Self::of(&given)
     }
 
@@ -58,7 +58,7 @@ impl DeleteOptions {
         let grace = typed(given, "gracePeriodSeconds", "int64", Value::as_i64)?;
         let orphans = typed(given, "orphanDependents", "bool", Value::as_bool)?;
         let policy = typed(given, "propagationPolicy", "v1.DeletionPropagation", |it| it.as_str().map(str::to_owned))?;
-        let dry_run = object::list(given, &["dryRun"]);
+        let dry_run = json::list(given, &["dryRun"]);
         let mut errors = Vec::new();
         let mut propagation =
             orphans.map(|orphans| if orphans { Propagation::Orphan } else { Propagation::Background });
@@ -84,7 +84,7 @@ impl DeleteOptions {
         if !errors.is_empty() {
             return Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &errors));
         }
-        let precondition = |field: &str| object::text(given, &["preconditions", field]).map(str::to_owned);
+        let precondition = |field: &str| json::text(given, &["preconditions", field]).map(str::to_owned);
         Ok(Self {
             grace,
             uid: precondition("uid"),
@@ -100,10 +100,10 @@ impl DeleteOptions {
         // Upstream names the kind here, not the resource.
         let mut named = kind.resource.clone();
         named.plural = named.kind.clone();
-        let name = object::name(old);
+        let name = json::name(old);
         for (what, given, stored, happened) in [
-            ("UID", &self.uid, object::uid(old), "deleted and then recreated"),
-            ("ResourceVersion", &self.version, object::version(old), "modified"),
+            ("UID", &self.uid, json::uid(old), "deleted and then recreated"),
+            ("ResourceVersion", &self.version, json::version(old), "modified"),
         ] {
             let Some(given) = given.as_deref().filter(|given| *given != stored) else { continue };
             if kind.behaviour == Behaviour::Namespace {
@@ -130,7 +130,7 @@ fn read(content_type: &str, body: &[u8]) -> Result<Value, Status> {
     if !given.is_object() && !given.is_null() {
         return Err(refused("json: cannot unmarshal into a struct with an apiVersion and a kind".to_owned()));
     }
-    let text = |field: &str| object::text(&given, &[field]).unwrap_or_default();
+    let text = |field: &str| json::text(&given, &[field]).unwrap_or_default();
     if !matches!(text("kind"), "" | "DeleteOptions") {
         let (kind, version) = (text("kind"), text("apiVersion"));
         return Err(Status::bad_request(format!(

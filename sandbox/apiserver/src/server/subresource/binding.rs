@@ -8,9 +8,10 @@ use std::sync::Arc;
 use kcm_api::Resource;
 use serde_json::{Value, json};
 
+use crate::json::{self, text};
 use crate::kinds::strategy;
-use crate::object::{self, text};
-use crate::server::{Server, Write, created};
+use crate::request::Write;
+use crate::server::{Server, created};
 use crate::status::Status;
 
 impl Server {
@@ -18,8 +19,8 @@ impl Server {
         let kind = self.kind(&write.target.resource)?.clone();
         let resource = &kind.resource;
         let name = write.target.name.as_deref().unwrap_or_default();
-        let key = object::key_of(resource, write.target.namespace.as_deref(), name);
-        if object::name(binding) != name {
+        let key = json::key_of(resource, write.target.namespace.as_deref(), name);
+        if json::name(binding) != name {
             return Err(Status::bad_request("name in URL does not match name in Binding object"));
         }
         let node = check(binding)?;
@@ -27,8 +28,8 @@ impl Server {
             return Err(Status::not_found(resource, name));
         };
         for (what, given, stored) in [
-            ("UID", object::uid(binding), object::uid(&old)),
-            ("ResourceVersion", object::version(binding), object::version(&old)),
+            ("UID", json::uid(binding), json::uid(&old)),
+            ("ResourceVersion", json::version(binding), json::version(&old)),
         ] {
             if !given.is_empty() && given != stored {
                 return Err(precondition_failed(
@@ -46,33 +47,33 @@ impl Server {
             binding_of.plural = format!("{}/binding", resource.plural).into();
             Err(Status::conflict(&binding_of, name, &why))
         };
-        if object::is_terminating(&old) {
+        if json::is_terminating(&old) {
             return refused(format!("pod {name} is being deleted, cannot be assigned to a host"));
         }
         if let Some(node) = text(&old, &["spec", "nodeName"]).filter(|node| !node.is_empty()) {
             return refused(format!("pod {name} is already assigned to node {node:?}"));
         }
-        if !object::list(&old, &["spec", "schedulingGates"]).is_empty() {
+        if !json::list(&old, &["spec", "schedulingGates"]).is_empty() {
             return refused(format!("pod {name} has non-empty .spec.schedulingGates"));
         }
         let mut pod = Value::clone(&old);
-        object::set(&mut pod, &["spec", "nodeName"], Some(node.into()));
-        object::set(&mut pod, &["status", "nominatedNodeName"], None);
+        json::set(&mut pod, &["spec", "nodeName"], Some(node.into()));
+        json::set(&mut pod, &["status", "nominatedNodeName"], None);
         for field in ["annotations", "labels"] {
             for (name, value) in
-                object::at(binding, &["metadata", field]).and_then(Value::as_object).into_iter().flatten()
+                json::at(binding, &["metadata", field]).and_then(Value::as_object).into_iter().flatten()
             {
-                object::set(&mut pod, &["metadata", field, name], Some(value.clone()));
+                json::set(&mut pod, &["metadata", field, name], Some(value.clone()));
             }
         }
         let scheduled = json!({
             "type": "PodScheduled", "status": "True",
             "lastProbeTime": null, "lastTransitionTime": write.now.stamp(0),
         });
-        let mut conditions = object::list(&pod, &["status", "conditions"]).to_vec();
+        let mut conditions = json::list(&pod, &["status", "conditions"]).to_vec();
         conditions.retain(|condition| text(condition, &["type"]) != Some("PodScheduled"));
         conditions.push(scheduled);
-        object::set(&mut pod, &["status", "conditions"], Some(conditions.into()));
+        json::set(&mut pod, &["status", "conditions"], Some(conditions.into()));
         self.commit(&kind, key, pod, write);
         Ok(created())
     }

@@ -9,12 +9,13 @@ use kcm_api::{LabelSelector, ObjectKey, Resource, Selector};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::json::labels_of;
+use crate::json::{self, at, list, text};
 use crate::kinds::Kind;
-use crate::object::{self, at, list, text};
+use crate::request::{Now, Write};
 use crate::server::delete::DeleteOptions;
-use crate::server::{Now, Server, Write, created};
+use crate::server::{Server, created};
 use crate::status::Status;
-use crate::store::selection::labels_of;
 
 const BUDGETS: Resource = Resource::namespaced("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");
 
@@ -25,7 +26,7 @@ impl Server {
     pub(crate) fn evict(&mut self, mut write: Write<'_>, eviction: &Value) -> Result<Arc<Value>, Status> {
         let kind = self.kind(&write.target.resource)?.clone();
         let name = write.target.name.as_deref().unwrap_or_default();
-        if object::name(eviction) != name {
+        if json::name(eviction) != name {
             return Err(Status::bad_request("name in URL does not match name in Eviction object"));
         }
         let mut options = delete_options(eviction, write.dry_run)?;
@@ -38,7 +39,7 @@ impl Server {
         if !write.dry_run {
             let evicted = self.mark(write, &kind, &pod);
             // The mark is ours: whoever asked for a version has seen the one before.
-            options.version = options.version.map(|_| object::version(&evicted).to_owned());
+            options.version = options.version.map(|_| json::version(&evicted).to_owned());
         }
         self.delete(write, &options)?;
         Ok(created())
@@ -66,7 +67,7 @@ impl Server {
             return Ok(());
         }
         let mut taken = Value::clone(&budget);
-        take(&mut taken, object::name(pod), write.now)?;
+        take(&mut taken, json::name(pod), write.now)?;
         if !write.dry_run {
             let kind = self.kind(&BUDGETS)?.clone();
             self.commit(&kind, key, taken, write);
@@ -92,8 +93,8 @@ impl Server {
             return pod.clone();
         }
         let mut new = Value::clone(pod);
-        object::set(&mut new, &["status", "conditions"], Some(marked.into()));
-        let key = object::key_of(&kind.resource, write.target.namespace.as_deref(), object::name(pod));
+        json::set(&mut new, &["status", "conditions"], Some(marked.into()));
+        let key = json::key_of(&kind.resource, write.target.namespace.as_deref(), json::name(pod));
         self.commit(kind, key, new, write)
     }
 }
@@ -111,7 +112,7 @@ fn delete_options(eviction: &Value, dry_run: bool) -> Result<DeleteOptions, Stat
 
 /// Pods that nobody misses: no budget is asked.
 fn is_free(pod: &Value) -> bool {
-    matches!(text(pod, &["status", "phase"]), Some("Succeeded" | "Failed" | "Pending")) || object::is_terminating(pod)
+    matches!(text(pod, &["status", "phase"]), Some("Succeeded" | "Failed" | "Pending")) || json::is_terminating(pod)
 }
 
 fn is_ready(pod: &Value) -> bool {
@@ -138,7 +139,7 @@ fn spares_unready(budget: &Value) -> bool {
 
 /// Takes one of the disruptions that a budget allows.
 fn take(budget: &mut Value, pod: &str, now: Now) -> Result<(), Status> {
-    let name = object::name(budget).to_owned();
+    let name = json::name(budget).to_owned();
     let generation = at(budget, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
     if count(budget, "observedGeneration") < generation {
         let why = format!("The disruption budget {name} is still being processed by the server.");
@@ -159,8 +160,8 @@ fn take(budget: &mut Value, pod: &str, now: Now) -> Result<(), Status> {
     if allowed == 0 {
         return Err(violated(why_none(budget, &name)));
     }
-    object::set(budget, &["status", "disruptionsAllowed"], Some((allowed - 1).into()));
-    object::set(budget, &["status", "disruptedPods", pod], Some(now.stamp(0).into()));
+    json::set(budget, &["status", "disruptionsAllowed"], Some((allowed - 1).into()));
+    json::set(budget, &["status", "disruptedPods", pod], Some(now.stamp(0).into()));
     if allowed == 1 {
         forbid_more(budget, now);
     }
@@ -203,10 +204,10 @@ fn forbid_more(budget: &mut Value, now: Now) {
         "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": "",
         "lastTransitionTime": since.unwrap_or_else(|| now.stamp(0)),
     });
-    object::set(&mut none_left, &["observedGeneration"], observed);
+    json::set(&mut none_left, &["observedGeneration"], observed);
     match conditions.iter_mut().find(|condition| is_allowed(condition)) {
         Some(condition) => *condition = none_left,
         None => conditions.push(none_left),
     }
-    object::set(budget, &["status", "conditions"], Some(conditions.into()));
+    json::set(budget, &["status", "conditions"], Some(conditions.into()));
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::json::{self, at, carry_over, text};
 use crate::kinds::Kind;
-use crate::object::{self, at, carry_over, text};
-use crate::server::Now;
+use crate::request::Now;
 
 /// Fields of metadata that a client can set at all.
 const METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
@@ -53,7 +53,7 @@ pub(crate) fn unreached(kind: &Kind, subresource: Option<&str>, old: &Value, new
         ("certificates.k8s.io", "certificatesigningrequests", Some(_)) => {
             let conditions = at(new, &["status", "conditions"]).cloned();
             carry(old, new, &[&["spec"], &["status"]]);
-            object::set(new, &["status", "conditions"], conditions);
+            json::set(new, &["status", "conditions"], conditions);
             stamp_conditions(old, new, now);
         }
         ("apiregistration.k8s.io", "apiservices", Some("status")) => {
@@ -88,8 +88,8 @@ fn custom(kind: &Kind, subresource: Option<&str>, old: &Value, new: &mut Value) 
         let status = new.get("status").cloned();
         let version = at(new, &["metadata", "resourceVersion"]).cloned();
         *new = old.clone();
-        object::set(new, &["status"], status);
-        object::set(new, &["metadata", "resourceVersion"], version);
+        json::set(new, &["status"], status);
+        json::set(new, &["metadata", "resourceVersion"], version);
     } else if kind.status && subresource.is_none() {
         carry_over(old, new, &["status"]);
     }
@@ -97,7 +97,7 @@ fn custom(kind: &Kind, subresource: Option<&str>, old: &Value, new: &mut Value) 
 
 fn pod_status(old: &Value, new: &mut Value) {
     carry(old, new, &[&["spec"], &["metadata", "ownerReferences"]]);
-    object::set(new, &["metadata", "deletionTimestamp"], None);
+    json::set(new, &["metadata", "deletionTimestamp"], None);
     if text(new, &["status", "qosClass"]).unwrap_or_default().is_empty() {
         carry_over(old, new, &["status", "qosClass"]);
     }
@@ -110,7 +110,7 @@ fn ephemeral_containers(old: &Value, new: &mut Value) {
     let containers = at(new, &["spec", "ephemeralContainers"]).cloned();
     carry(old, new, &[&["spec"], &["status"]]);
     metadata(old, new);
-    object::set(new, &["spec", "ephemeralContainers"], containers);
+    json::set(new, &["spec", "ephemeralContainers"], containers);
 }
 
 /// Only resources and what becomes of a container whose resources change.
@@ -118,7 +118,7 @@ fn resize(old: &Value, new: &mut Value) {
     let sized: Vec<(&str, Vec<Value>)> = ["containers", "initContainers"]
         .into_iter()
         .map(|list| {
-            let (old, new) = (object::list(old, &["spec", list]), object::list(new, &["spec", list]));
+            let (old, new) = (json::list(old, &["spec", list]), json::list(new, &["spec", list]));
             let same = old.len() == new.len()
                 && old.iter().zip(new).all(|(old, new)| text(old, &["name"]) == text(new, &["name"]));
             // Another set of containers is left to validation.
@@ -135,9 +135,9 @@ fn resize(old: &Value, new: &mut Value) {
     let resources = at(new, &["spec", "resources"]).cloned();
     carry(old, new, &[&["spec"], &["status"]]);
     metadata(old, new);
-    object::set(new, &["spec", "resources"], resources);
+    json::set(new, &["spec", "resources"], resources);
     for (list, containers) in sized {
-        object::set(new, &["spec", list], (!containers.is_empty()).then(|| containers.into()));
+        json::set(new, &["spec", list], (!containers.is_empty()).then(|| containers.into()));
     }
 }
 
@@ -146,7 +146,7 @@ fn volume_status(old: &Value, new: &mut Value, now: Now) {
     let (phase, time) = (["status", "phase"], ["status", "lastPhaseTransitionTime"]);
     let (changed, given) = (at(old, &phase) != at(new, &phase), at(new, &time));
     if changed && (given.is_none() || given == at(old, &time)) {
-        object::set(new, &time, Some(now.stamp(0).into()));
+        json::set(new, &time, Some(now.stamp(0).into()));
     } else if !changed && given.is_none() {
         carry_over(old, new, &time);
     }
@@ -157,8 +157,8 @@ fn keep_decisions(old: &Value, new: &mut Value) {
     let conditions = ["status", "conditions"];
     for decision in ["Approved", "Denied"] {
         let is_decision = |condition: &&Value| text(condition, &["type"]) == Some(decision);
-        let mut kept = object::list(old, &conditions).iter().filter(is_decision).cloned();
-        let mut merged = object::list(new, &conditions).to_vec();
+        let mut kept = json::list(old, &conditions).iter().filter(is_decision).cloned();
+        let mut merged = json::list(new, &conditions).to_vec();
         merged.retain_mut(|condition| {
             if text(condition, &["type"]) != Some(decision) {
                 return true;
@@ -166,12 +166,12 @@ fn keep_decisions(old: &Value, new: &mut Value) {
             // A decision that was not there cannot be made here, and one that was cannot change.
             kept.next().map(|known| *condition = known).is_some()
         });
-        object::set(new, &conditions, (!merged.is_empty()).then(|| merged.into()));
+        json::set(new, &conditions, (!merged.is_empty()).then(|| merged.into()));
     }
 }
 
 fn stamp_conditions(old: &Value, new: &mut Value, now: Now) {
-    let known: BTreeMap<&str, &Value> = object::list(old, &["status", "conditions"])
+    let known: BTreeMap<&str, &Value> = json::list(old, &["status", "conditions"])
         .iter()
         .rev()
         .filter_map(|condition| Some((text(condition, &["type"])?, condition)))
@@ -179,11 +179,11 @@ fn stamp_conditions(old: &Value, new: &mut Value, now: Now) {
     let conditions = new.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {
         let before = text(condition, &["type"]).and_then(|kind| known.get(kind));
-        object::set_default(condition, &["lastUpdateTime"], now.stamp(0));
+        json::set_default(condition, &["lastUpdateTime"], now.stamp(0));
         if at(condition, &["lastTransitionTime"]).is_none() {
             let same = before.filter(|before| before.get("status") == condition.get("status"));
             let since = same.and_then(|before| at(before, &["lastTransitionTime"]).cloned());
-            object::set(condition, &["lastTransitionTime"], Some(since.unwrap_or_else(|| json!(now.stamp(0)))));
+            json::set(condition, &["lastTransitionTime"], Some(since.unwrap_or_else(|| json!(now.stamp(0)))));
         }
     }
 }

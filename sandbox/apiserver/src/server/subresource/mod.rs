@@ -6,4 +6,3 @@ pub(crate) mod keep;
 mod scale;
 
 pub(crate) use binding::precondition_failed;
-pub use scale::ScalePaths;

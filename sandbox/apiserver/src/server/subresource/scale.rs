@@ -9,34 +9,13 @@ use kcm_api::{LabelSelector, Selector};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::json::{self, at};
 use crate::kinds::Kind;
-use crate::object::{self, at};
+use crate::request::Target;
+use crate::request::Write;
+use crate::server::Server;
 use crate::server::writes::check_identity;
-use crate::server::{Server, Write};
-use crate::service::request::Target;
 use crate::status::{FieldError, Status};
-
-/// Where a custom resource keeps what its scale shows: paths like `.spec.replicas`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScalePaths {
-    /// How many replicas are wanted.
-    pub wanted: String,
-    /// How many there are.
-    pub present: String,
-    /// Their label selector as text, where the object tells it.
-    pub selector: Option<String>,
-}
-
-impl Default for ScalePaths {
-    /// `.spec.replicas`, `.status.replicas` and `.status.selector`.
-    fn default() -> Self {
-        Self {
-            wanted: ".spec.replicas".to_owned(),
-            present: ".status.replicas".to_owned(),
-            selector: Some(".status.selector".to_owned()),
-        }
-    }
-}
 
 fn fields(path: &str) -> Vec<&str> {
     path.split('.').filter(|field| !field.is_empty()).collect()
@@ -47,7 +26,7 @@ fn scale_of(kind: &Kind, object: &Value) -> Result<Value, Status> {
     let number = |path: &str| at(object, &fields(path)).and_then(Value::as_i64);
     let mut metadata = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        object::carry_over(&object["metadata"], &mut metadata, &[field]);
+        json::carry_over(&object["metadata"], &mut metadata, &[field]);
     }
     let (wanted, mut status) = match &kind.scale {
         None => {
@@ -74,7 +53,7 @@ fn scale_of(kind: &Kind, object: &Value) -> Result<Value, Status> {
 fn selector_of(kind: &Kind, object: &Value) -> Result<Option<String>, Status> {
     if let Some(paths) = &kind.scale {
         let path = paths.selector.as_deref().unwrap_or_default();
-        return Ok(object::text(object, &fields(path)).map(str::to_owned));
+        return Ok(json::text(object, &fields(path)).map(str::to_owned));
     }
     let Some(selector) = at(object, &["spec", "selector"]) else { return Ok(None) };
     // Those of replication controllers are nothing but labels.
@@ -108,13 +87,13 @@ impl Server {
             check_identity(target, &scale)?;
             check_uid(&kind, old, &scale)?;
             let wanted = at(&scale, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
-            refuse_negative(&kind, object::name(old), wanted)?;
+            refuse_negative(&kind, json::name(old), wanted)?;
             let path = kind.scale.as_ref().map_or(".spec.replicas", |paths| paths.wanted.as_str());
             let mut new = old.clone();
-            object::set(&mut new, &fields(path), Some(wanted.into()));
-            object::carry_over(&scale, &mut new, &["metadata", "resourceVersion"]);
-            if write.author.applied {
-                object::carry_over(&scale, &mut new, &["metadata", "managedFields"]);
+            json::set(&mut new, &fields(path), Some(wanted.into()));
+            json::carry_over(&scale, &mut new, &["metadata", "resourceVersion"]);
+            if write.field_manager.applied {
+                json::carry_over(&scale, &mut new, &["metadata", "managedFields"]);
             }
             Ok(new)
         })?;
@@ -123,14 +102,14 @@ impl Server {
 }
 
 fn check_uid(kind: &Kind, old: &Value, scale: &Value) -> Result<(), Status> {
-    let (given, stored) = (object::uid(scale), object::uid(old));
+    let (given, stored) = (json::uid(scale), json::uid(old));
     if given.is_empty() || given == stored {
         return Ok(());
     }
     let mut scale_of = kind.resource.clone();
     scale_of.plural = format!("{}/scale", scale_of.plural).into();
     let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {stored}");
-    Err(Status::conflict(&scale_of, object::name(old), &why))
+    Err(Status::conflict(&scale_of, json::name(old), &why))
 }
 
 fn refuse_negative(kind: &Kind, name: &str, wanted: i64) -> Result<(), Status> {

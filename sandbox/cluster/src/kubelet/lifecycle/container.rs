@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::Environment;
 use crate::behaviour::{End, Pull, Ready};
 use crate::dice::Dice;
+use crate::event_recorder::Note;
 use crate::kubelet::plan::{ContainerPlan, Role};
-use crate::record::Note;
 
 const FIRST_BACKOFF: Duration = Duration::from_secs(10);
 const LAST_BACKOFF: Duration = Duration::from_mins(5);

@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::plan::{ContainerPlan, PodPlan, Role};
 use crate::behaviour::{Pull, Stop};
 use crate::dice::Dice;
-use crate::record::Note;
+use crate::event_recorder::Note;
 pub(crate) use container::{Container, Exit, Phase, pull_error};
 use container::{NOTICE, about, already_present, creation, ending, image_size, pull_time, readiness};
 

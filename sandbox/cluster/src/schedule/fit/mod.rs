@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use self::neighbours::Neighbours;
 use super::placed::Placed;
 use super::wants::{Expression, HostPort, NodeTerm, Wants, tolerates};
-use crate::amounts::Amounts;
 use crate::dice::Dice;
-use kcm_sandbox_apiserver::direct::labels_of;
-use kcm_sandbox_apiserver::object;
+use crate::resource_list::ResourceList;
+use kcm_sandbox_apiserver::json;
+use kcm_sandbox_apiserver::json::labels_of;
 
 const PODS: &str = "pods";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
@@ -29,8 +29,8 @@ pub(crate) struct Node {
     pub(crate) labels: Labels,
     taints: Vec<Value>,
     unschedulable: bool,
-    allocatable: Amounts,
-    used: Amounts,
+    allocatable: ResourceList,
+    used: ResourceList,
     /// CPU and memory taken, as nodes are compared by.
     weight: (i64, i64),
     pods: i64,
@@ -60,10 +60,10 @@ impl Node {
     pub(crate) fn new(node: &Value) -> Self {
         Self {
             labels: labels_of(node),
-            taints: object::list(node, &["spec", "taints"]).to_vec(),
-            unschedulable: object::at(node, &["spec", "unschedulable"]).is_some_and(|it| *it == true),
-            allocatable: Amounts::read(object::at(node, &["status", "allocatable"])),
-            used: Amounts::default(),
+            taints: json::list(node, &["spec", "taints"]).to_vec(),
+            unschedulable: json::at(node, &["spec", "unschedulable"]).is_some_and(|it| *it == true),
+            allocatable: ResourceList::read(json::at(node, &["status", "allocatable"])),
+            used: ResourceList::default(),
             weight: (0, 0),
             pods: 0,
             ports: Vec::new(),
@@ -120,7 +120,7 @@ impl Node {
     }
 
     fn is_tolerated(&self, wants: &Wants) -> bool {
-        let hard = |taint: &&Value| object::text(taint, &["effect"]) != Some("PreferNoSchedule");
+        let hard = |taint: &&Value| json::text(taint, &["effect"]) != Some("PreferNoSchedule");
         self.taints
             .iter()
             .filter(hard)

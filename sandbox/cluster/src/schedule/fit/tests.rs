@@ -37,7 +37,7 @@ impl Case {
 
     fn choose(&self, pod: &Value) -> Result<String, String> {
         let mut nodes: BTreeMap<Arc<str>, Node> =
-            self.nodes.iter().map(|node| (object::name(node).into(), Node::new(node))).collect();
+            self.nodes.iter().map(|node| (json::name(node).into(), Node::new(node))).collect();
         let mut placed = Placed::default();
         for (at, (name, pod)) in self.placed.iter().enumerate() {
             let wants = Arc::new(wants::read(pod));

@@ -1,0 +1,39 @@
+//! The options of a sandbox.
+
+use jiff::Timestamp;
+
+/// Options of a [`Sandbox`](crate::Sandbox).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SandboxOptions {
+    /// The time at which objects begin to be stamped; it moves on with tokio's clock.
+    pub start: Timestamp,
+    /// Seed of uids, generated names and the lengths of watches.
+    pub seed: u64,
+    /// How many past events are kept, about 4 kB each for pods; a watch that is further behind is cut off.
+    pub watch_window: usize,
+    /// How many of the last requests [`Sandbox::requests`](crate::Sandbox::requests) shows; 0 keeps none and costs nothing.
+    pub request_log: usize,
+    /// Serve alpha and beta resources that have no stable version, as `--runtime-config=api/all=true` does.
+    pub beta_apis: bool,
+    /// Keep fields that built-in kinds do not have, as an API server of a later version does that knows them. Otherwise
+    /// they are dropped, as by one that does not.
+    pub keep_unknown_fields: bool,
+    /// Keep `metadata.managedFields`; server-side apply needs it. Without it objects are smaller.
+    pub managed_fields: bool,
+}
+
+impl Default for SandboxOptions {
+    /// The first second of 2026, seed 0, a window of 10,000 events, 20,000 requests, stable resources, managed fields.
+    fn default() -> Self {
+        let start = Timestamp::from_second(1_767_225_600).expect("2026 is a time");
+        Self {
+            start,
+            seed: 0,
+            watch_window: 10_000,
+            request_log: 20_000,
+            beta_apis: false,
+            keep_unknown_fields: false,
+            managed_fields: true,
+        }
+    }
+}

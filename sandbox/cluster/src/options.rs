@@ -1,0 +1,45 @@
+//! The options of a cluster.
+
+use crate::behaviour::PodRules;
+
+/// Options of a [`Cluster`](crate::Cluster).
+#[expect(clippy::struct_excessive_bools, reason = "each switches off one part, and all combinations make sense")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterOptions {
+    /// Number of nodes at the start: `node-1` to `node-N`.
+    pub nodes: usize,
+    /// Seed of all delays and choices.
+    pub seed: u64,
+    /// Rules for the behaviour of pods.
+    pub rules: PodRules,
+    /// Runs the scheduler.
+    pub scheduler: bool,
+    /// Taints nodes whose lease is not renewed, evicts their pods, and deletes pods of deleted nodes.
+    pub node_lifecycle: bool,
+    /// Deletes objects whose owners do not exist.
+    pub garbage_collector: bool,
+    /// Empties and removes terminating namespaces.
+    pub namespace_deleter: bool,
+    /// Creates a service account and a root certificate in each namespace, and the service `kubernetes` in `default`.
+    pub furniture: bool,
+    /// Number of events that are kept, of any writer; the oldest are deleted first, and all after an hour. With 0 the
+    /// cluster writes no events.
+    pub events_kept: usize,
+}
+
+impl Default for ClusterOptions {
+    /// Three nodes, seed 0, no rules, everything on, 5,000 events.
+    fn default() -> Self {
+        Self {
+            nodes: 3,
+            seed: 0,
+            rules: PodRules::default(),
+            scheduler: true,
+            node_lifecycle: true,
+            garbage_collector: true,
+            namespace_deleter: true,
+            furniture: true,
+            events_kept: 5_000,
+        }
+    }
+}
