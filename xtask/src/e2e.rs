@@ -1,16 +1,21 @@
 //! `cargo xtask e2e` and `cargo xtask bench`: our binary on a real control plane, and what one step of it takes.
 
+use std::process::Command;
+
 use anyhow::{Context, Result, ensure};
 
 use crate::{control_plane, step};
 
 /// Builds what the scenarios need, then runs those that `args` select.
+///
+/// The manager is a development build: its debug assertions and overflow checks judge it too, and `cargo xtask ci` has
+/// built it for the tests already.
 pub(crate) fn suite(args: &[&str]) -> Result<()> {
     if !args.contains(&"--list") {
         control_plane::build()?;
         // The peer's scenarios can be run before ours compiles.
         if args.is_empty() || !args.iter().all(|arg| arg.starts_with("peer/")) {
-            manager()?;
+            step::run(&mut step::cargo(["build", "--package=kcm-controller-manager"]))?;
             example_hosts()?;
         }
     }
@@ -25,13 +30,13 @@ pub(crate) fn bench(args: &[&str]) -> Result<()> {
     } else if !args.contains(&"--help") {
         control_plane::build()?;
         if !args.contains(&"--only=peer") {
-            manager()?;
+            step::run(&mut step::cargo(["shipped"]))?;
         }
     }
-    harness("bench", args)
+    step::run(harness_command("bench", args).env("E2E_PROFILE", "shipped"))
 }
 
-/// Runs the benchmarks of criterion, in a folder of their own: beside nobody's figures of another day.
+/// Runs the benchmarks of criterion, in a folder of their own, which holds no figures of another day.
 fn micro() -> Result<()> {
     // What keeps the figures must not fail to build once they are there.
     step::run(&mut step::cargo(["build", "--package=kcm-e2e", "--bin=bench"]))?;
@@ -51,11 +56,6 @@ pub(crate) fn serve() -> Result<()> {
     harness("serve", &[])
 }
 
-/// Our binary as it is shipped.
-fn manager() -> Result<()> {
-    step::run(&mut step::cargo(["build", "--release", "--package=kcm-controller-manager"]))
-}
-
 /// The hosts of the examples: the one of its own has no built-in controllers, so each is a build of its own.
 fn example_hosts() -> Result<()> {
     let package = "--package=kcm-example-hello-host";
@@ -64,6 +64,11 @@ fn example_hosts() -> Result<()> {
 }
 
 fn harness(bin: &str, args: &[&str]) -> Result<()> {
-    let run = ["run", "--quiet", "--package=kcm-e2e", "--bin", bin, "--"];
-    step::run(step::cargo(run).args(args))
+    step::run(&mut harness_command(bin, args))
+}
+
+fn harness_command(bin: &str, args: &[&str]) -> Command {
+    let mut command = step::cargo(["run", "--quiet", "--package=kcm-e2e", "--bin", bin, "--"]);
+    command.args(args).env("E2E_PROFILE", "debug");
+    command
 }
