@@ -1,7 +1,7 @@
 // The controller of the examples: it labels every namespace with a greeting.
 
 use kcm_framework::api::{KnownView as _, ObjectKey, views::Namespace};
-use kcm_framework::client::{Part, Patch, Payload};
+use kcm_framework::client::{Patch, Payload, Subresource};
 use kcm_framework::informers::{HandlerOptions, Informer, ListOptions};
 use kcm_framework::{BoxError, BoxFuture, ControllerContext, ControllerDescriptor, Outcome, Reconcile, ReconcileError};
 use kcm_framework::{Running, Session, async_trait, priority};
@@ -13,7 +13,7 @@ fn init(context: &ControllerContext) -> BoxFuture<'_, Result<Option<Running>, Bo
         let namespaces = context.informers().informer::<Namespace>(ListOptions::default());
         let queue = context.queue("greeter");
         let keys = queue.clone();
-        namespaces.subscribe(HandlerOptions { name: "greeter", resync: None }, move |change, origin| {
+        namespaces.add_event_handler(HandlerOptions { name: "greeter", resync_period: None }, move |change, origin| {
             keys.add(change.key().clone(), priority(origin));
         });
         let greeter = Greeter(namespaces.clone());
@@ -33,7 +33,7 @@ impl Reconcile for Greeter {
         let is_greeted = namespace.metadata.labels.get("greeting").is_some_and(|greeting| *greeting == *"hello");
         if !is_greeted {
             let patch = serde_json::json!({ "metadata": { "labels": { "greeting": "hello" } } });
-            session.patch(&Namespace::RESOURCE, key, Part::Whole, Patch::Merge(Payload::json(&patch))).await?;
+            session.patch(&Namespace::RESOURCE, key, Subresource::None, Patch::Merge(Payload::json(&patch))).await?;
         }
         Ok(Outcome::done())
     }

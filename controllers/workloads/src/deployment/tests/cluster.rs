@@ -21,20 +21,20 @@ impl Deref for Cluster {
 
 impl Cluster {
     /// Starts the controller alone: replica sets stay as they are put.
-    pub(crate) async fn start(prepare: impl FnOnce(&Sandbox)) -> Self {
+    pub(crate) async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         let watched = [PODS, REPLICA_SETS, DEPLOYMENTS];
         Self(crate::cluster::Cluster::start(&[DESCRIPTOR], &watched, prepare).await)
     }
 
     /// Starts the controller, and the one of replica sets.
-    pub(crate) async fn start_both(prepare: impl FnOnce(&Sandbox)) -> Self {
+    pub(crate) async fn start_both(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         let watched = [PODS, REPLICA_SETS, DEPLOYMENTS];
         let controllers = [DESCRIPTOR, crate::replicaset::DESCRIPTOR];
         Self(crate::cluster::Cluster::start(&controllers, &watched, prepare).await)
     }
 
     pub(crate) fn create(&self, deployment: &DeploymentBuilder) -> Value {
-        create_deployment(&self.sandbox, deployment)
+        create_deployment(&self.sandbox(), deployment)
     }
 
     pub(crate) fn deployment(&self) -> Value {
@@ -42,7 +42,7 @@ impl Cluster {
     }
 
     pub(crate) fn patch(&self, merge_patch: &Value) -> Value {
-        self.sandbox.patch(&DEPLOYMENTS, &key("web"), merge_patch).expect("the deployment must be there")
+        self.sandbox().patch(&DEPLOYMENTS, &key("web"), merge_patch).expect("the deployment must be there")
     }
 
     pub(crate) fn status(&self) -> Value {
@@ -51,7 +51,7 @@ impl Cluster {
 
     /// Replica sets, the oldest first.
     pub(crate) fn sets(&self) -> Vec<Value> {
-        let mut sets = self.sandbox.list(&REPLICA_SETS, Some(NAMESPACE));
+        let mut sets = self.sandbox().list(&REPLICA_SETS, Some(NAMESPACE));
         sets.sort_by_key(|set| set["metadata"]["annotations"]["deployment.kubernetes.io/revision"].to_string());
         sets
     }
@@ -74,11 +74,11 @@ impl Cluster {
             let image = pod.pointer("/spec/containers/0/image").and_then(Value::as_str).unwrap_or_default();
             let is_ready = pod.pointer("/status/phase").is_some_and(|phase| phase == "Running");
             if pod["metadata"].get("deletionTimestamp").is_some() {
-                self.sandbox.delete_now(&PODS, &key).expect("the pod must be there");
+                self.sandbox().delete_now(&PODS, &key).expect("the pod must be there");
             } else if pod["spec"].get("nodeName").is_none() {
-                self.sandbox.bind_pod(&key, "node").expect("the pod must be there");
+                self.sandbox().bind_pod(&key, "node").expect("the pod must be there");
             } else if !is_ready && !image.starts_with("broken") {
-                self.sandbox.set_pod_ready(&key, true, self.sandbox.now()).expect("the pod must be there");
+                self.sandbox().set_pod_ready(&key, true, self.sandbox().now()).expect("the pod must be there");
             }
         }
     }
@@ -96,7 +96,7 @@ impl Cluster {
 
     /// Lets kubelets work until `holds`.
     pub(crate) async fn run_until(&self, what: &str, holds: impl Fn() -> bool) {
-        self.until(what, |_| {
+        self.eventually(what, |_| {
             self.run_pods();
             holds()
         })

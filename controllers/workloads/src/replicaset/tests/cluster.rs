@@ -22,12 +22,12 @@ impl Deref for Cluster {
 
 impl Cluster {
     /// Starts the controller on an API server that `prepare` has been given first.
-    pub(crate) async fn start(prepare: impl FnOnce(&Sandbox)) -> Self {
+    pub(crate) async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         Self(crate::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, REPLICA_SETS], prepare).await)
     }
 
     pub(crate) fn create(&self, replica_set: &ReplicaSetBuilder) -> Value {
-        create_replica_set(&self.sandbox, replica_set)
+        create_replica_set(&self.sandbox(), replica_set)
     }
 
     pub(crate) fn replica_set(&self, name: &str) -> Value {

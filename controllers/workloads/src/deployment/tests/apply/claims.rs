@@ -16,7 +16,7 @@ async fn adopts_orphans_after_having_asked_whether_the_deployment_is_still_there
     })
     .await;
     let owner = cluster.create(&deployment("web").replicas(1));
-    cluster.until("the status is written", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("the status is written", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
     let requests = cluster.requests("");
     let order: Vec<_> = requests.iter().map(|request| request.method.as_str()).take(4).collect();
@@ -44,12 +44,12 @@ async fn adopts_orphans_after_having_asked_whether_the_deployment_is_still_there
 async fn releases_a_replica_set_that_was_relabelled_and_makes_another() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&deployment("web").replicas(1));
-    cluster.until("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
     let [made] = cluster.sets().try_into().unwrap();
     let name = key(made["metadata"]["name"].as_str().unwrap());
-    cluster.sandbox.patch(&REPLICA_SETS, &name, &json!({ "metadata": { "labels": { "app": "x" } } })).unwrap();
-    cluster.until("there is another", |_| cluster.sets().len() == 2).await;
+    cluster.sandbox().patch(&REPLICA_SETS, &name, &json!({ "metadata": { "labels": { "app": "x" } } })).unwrap();
+    cluster.eventually("there is another", |_| cluster.sets().len() == 2).await;
     cluster.settle().await;
     let released = cluster.object(&REPLICA_SETS, name.name());
     assert!(released["metadata"]["ownerReferences"].as_array().is_none_or(Vec::is_empty), "{released}");
@@ -60,15 +60,15 @@ async fn releases_a_replica_set_that_was_relabelled_and_makes_another() {
 async fn nothing_is_done_for_a_deployment_that_only_the_api_server_knows_to_be_deleted() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&deployment("web").replicas(0).with("/metadata", "finalizers", json!(["example.com/hold"])));
-    cluster.until("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
-    cluster.sandbox.faults().hold_watches(&DEPLOYMENTS);
-    cluster.sandbox.delete(&DEPLOYMENTS, &key("web")).unwrap();
-    create_set(&cluster.sandbox, &set("a").image("image:9").orphan());
-    cluster.until("the owner is looked up", |_| !cluster.requests("GET").is_empty()).await;
+    cluster.sandbox().faults().hold_watches(&DEPLOYMENTS);
+    cluster.sandbox().delete(&DEPLOYMENTS, &key("web")).unwrap();
+    create_set(&cluster.sandbox(), &set("a").image("image:9").orphan());
+    cluster.eventually("the owner is looked up", |_| !cluster.requests("GET").is_empty()).await;
     cluster.settle().await;
     assert!(cluster.requests("PATCH").is_empty());
-    cluster.sandbox.faults().release_watches(&DEPLOYMENTS);
+    cluster.sandbox().faults().release_watches(&DEPLOYMENTS);
     cluster.settle().await;
     assert!(cluster.requests("PATCH").is_empty());
 }
@@ -82,9 +82,9 @@ async fn nothing_is_done_when_a_claim_fails() {
     })
     .await;
     cluster.create(&deployment("web").replicas(1));
-    cluster.until("it was tried", |_| cluster.requests("PATCH").len() == 1).await;
+    cluster.eventually("it was tried", |_| cluster.requests("PATCH").len() == 1).await;
     assert!(cluster.requests("POST").is_empty() && cluster.requests("PUT").is_empty());
-    cluster.until("all is well in the end", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("all is well in the end", |_| cluster.status()["observedGeneration"] == 1).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,7 +20,7 @@ async fn makes_the_replica_set_and_says_so() {
             unknown.clone(),
         ),
     );
-    cluster.until("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
+    cluster.eventually("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
     cluster.settle().await;
 
     let [body] = cluster.bodies("POST").try_into().unwrap();
@@ -60,7 +60,7 @@ async fn makes_the_replica_set_and_says_so() {
     assert_eq!(body, expected);
 
     let [put] = cluster.bodies("PUT").try_into().unwrap();
-    let now = cluster.sandbox.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let now = cluster.sandbox().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let mut expected = created.clone();
     expected["metadata"].as_object_mut().unwrap().remove("managedFields");
     expected["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("1");
@@ -104,13 +104,14 @@ async fn a_taken_name_is_a_collision_and_another_one_is_found() {
     let taken = made["metadata"]["name"].as_str().unwrap().to_owned();
     drop(cluster);
 
-    let cluster = Cluster::start(|sandbox| {
-        let foreign = set(&taken).owned_by("twin").image("image:7").labels(json!({ "app": "twin" }));
+    let name = taken.clone();
+    let cluster = Cluster::start(move |sandbox| {
+        let foreign = set(&name).owned_by("twin").image("image:7").labels(json!({ "app": "twin" }));
         create_set(sandbox, &foreign);
     })
     .await;
     cluster.create(&deployment("web"));
-    cluster.until("it is made", |_| cluster.requests("POST").len() == 2).await;
+    cluster.eventually("it is made", |_| cluster.requests("POST").len() == 2).await;
     cluster.settle().await;
     assert_eq!(cluster.status()["collisionCount"], 1);
     let names: Vec<_> = cluster.bodies("POST").iter().map(|set| set["metadata"]["name"].clone()).collect();
@@ -125,7 +126,7 @@ async fn a_taken_name_is_a_collision_and_another_one_is_found() {
 async fn a_set_that_somebody_made_for_the_template_a_moment_ago_is_used() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&deployment("web").replicas(0));
-    cluster.until("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
     let made = cluster.bodies("POST").remove(0);
     drop(cluster);
@@ -135,16 +136,16 @@ async fn a_set_that_somebody_made_for_the_template_a_moment_ago_is_used() {
             Cluster::start(|sandbox| sandbox.faults().delay_events(&REPLICA_SETS, Duration::from_secs(5))).await;
         let mut theirs = made.clone();
         theirs["metadata"]["ownerReferences"] = json!([]);
-        let theirs = cluster.sandbox.create(&REPLICA_SETS, theirs).unwrap();
+        let theirs = cluster.sandbox().create(&REPLICA_SETS, theirs).unwrap();
         let web = cluster.create(&deployment("web").replicas(0));
         if owned {
             let mut owner = made["metadata"]["ownerReferences"].clone();
             owner[0]["uid"] = web["metadata"]["uid"].clone();
             let patch = json!({ "metadata": { "ownerReferences": owner } });
             let name = key(theirs["metadata"]["name"].as_str().unwrap());
-            cluster.sandbox.patch(&REPLICA_SETS, &name, &patch).unwrap();
+            cluster.sandbox().patch(&REPLICA_SETS, &name, &patch).unwrap();
         }
-        cluster.until("it is told", |_| cluster.status()["observedGeneration"] == 1).await;
+        cluster.eventually("it is told", |_| cluster.status()["observedGeneration"] == 1).await;
         cluster.settle().await;
         assert_eq!(cluster.requests("POST").len(), 1, "tried once");
         assert_eq!(cluster.status().get("collisionCount"), None);
@@ -163,12 +164,12 @@ async fn what_cannot_be_made_is_told_and_tried_again() {
     })
     .await;
     cluster.create(&deployment("web").replicas(2));
-    cluster.until("it is told", |_| cluster.progress() == "ReplicaSetCreateError").await;
+    cluster.eventually("it is told", |_| cluster.progress() == "ReplicaSetCreateError").await;
     let name = cluster.bodies("POST")[0]["metadata"]["name"].as_str().unwrap().to_owned();
     let text = format!("Failed to create new replica set \"{name}\": exceeded quota");
     let condition = cluster.condition("Progressing");
     assert_eq!((condition["status"].clone(), condition["message"].clone()), (json!("False"), json!(text)));
-    cluster.until("it is made", |_| cluster.progress() == "NewReplicaSetCreated").await;
+    cluster.eventually("it is made", |_| cluster.progress() == "NewReplicaSetCreated").await;
     cluster.settle().await;
     assert_eq!(cluster.requests("POST").len(), 4);
     assert_eq!(cluster.requests("PUT").len(), 2, "told once");
@@ -182,7 +183,7 @@ async fn in_a_namespace_that_goes_nothing_is_told_and_nothing_is_tried_again() {
         sandbox.delete(&NAMESPACES, &kcm_api::ObjectKey::cluster_scoped("shop")).unwrap();
     })
     .await;
-    cluster.until("a creation was tried", |_| !cluster.requests("POST").is_empty()).await;
+    cluster.eventually("a creation was tried", |_| !cluster.requests("POST").is_empty()).await;
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!(cluster.requests("").len(), 1);
     assert!(cluster.told().is_empty());
@@ -193,7 +194,7 @@ async fn a_template_that_the_api_serves_otherwise_makes_no_second_set() {
     let cluster = Cluster::start(|_| {}).await;
     let resources = json!({ "limits": { "cpu": "1000m", "memory": "1024Mi" } });
     cluster.create(&deployment("web").with("/spec/template/spec/containers/0", "resources", resources));
-    cluster.until("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
     let resources = json!({ "limits": { "cpu": "1", "memory": "1Gi" } });
     let [set] = cluster.sets().try_into().unwrap();
@@ -201,7 +202,7 @@ async fn a_template_that_the_api_serves_otherwise_makes_no_second_set() {
     let mut containers = set["spec"]["template"]["spec"]["containers"].clone();
     containers[0]["resources"] = resources;
     let template = json!({ "spec": { "template": { "spec": { "containers": containers, "volumes": [] } } } });
-    cluster.sandbox.patch(&REPLICA_SETS, &name, &template).unwrap();
+    cluster.sandbox().patch(&REPLICA_SETS, &name, &template).unwrap();
     cluster.settle().await;
     assert_eq!(cluster.sets().len(), 1);
 

@@ -29,13 +29,13 @@ async fn a_creation_whose_answer_was_lost_is_sent_again_and_made_once() {
 async fn a_scaling_whose_answer_was_lost_is_sent_again_and_made_once() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&deployment("web").replicas(2));
-    cluster.until("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
     let lost = Fault::on(Verb::Update).resource(REPLICA_SETS).times(1).lose_answer();
-    cluster.sandbox.faults().inject(lost);
-    cluster.sandbox.clear_requests();
+    cluster.sandbox().faults().inject(lost);
+    cluster.sandbox().clear_requests();
     cluster.patch(&json!({ "spec": { "replicas": 5 } }));
-    cluster.until("it is told", |_| cluster.status()["observedGeneration"] == 2).await;
+    cluster.eventually("it is told", |_| cluster.status()["observedGeneration"] == 2).await;
     cluster.settle().await;
     let puts = cluster.requests("PUT");
     assert_eq!(puts.iter().filter(|request| request.path.contains("/replicasets/")).count(), 2);
@@ -66,7 +66,7 @@ async fn a_conflict_is_tried_again_with_what_is_there_now() {
     })
     .await;
     cluster.create(&deployment("web"));
-    cluster.until("the status is written", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("the status is written", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
     let methods: Vec<_> = cluster.requests("").iter().map(|request| request.method.clone()).collect();
     assert_eq!(methods, ["POST", "PUT", "PUT"]);
@@ -78,7 +78,7 @@ async fn a_rollout_costs_no_more_writes_than_steps() {
     let cluster = Cluster::start_both(|_| {}).await;
     cluster.create(&deployment("web").replicas(2).rolling(1, 0));
     cluster.run_to_the_end().await;
-    cluster.sandbox.clear_requests();
+    cluster.sandbox().clear_requests();
     cluster.patch(&with_image("image:2"));
     cluster.run_to_the_end().await;
     let count = |of: &str| cluster.requests("PUT").iter().filter(|request| request.path.contains(of)).count();
@@ -97,7 +97,7 @@ async fn whichever_answer_is_lost_the_rollout_ends_alike_and_never_goes_too_far(
             cluster.create(&deployment("web").replicas(3).rolling(1, 1));
             cluster.run_to_the_end().await;
             let lost = Fault::on(verb).resource(resource.clone()).skip(skipped).times(1).lose_answer();
-            let lost = cluster.sandbox.faults().inject(lost);
+            let lost = cluster.sandbox().faults().inject(lost);
             cluster.patch(&with_image("image:2"));
             cluster
                 .run_until("it has rolled", || {

@@ -62,7 +62,7 @@ async fn a_rollout_moves_no_faster_than_pods_become_available() {
     assert_eq!(cluster.sizes(), rows(&[("broken:1", 5), ("image:1", 8)]));
 
     // A third template: its set starts with nothing, and gets what the other two give up.
-    cluster.sandbox.clear_requests();
+    cluster.sandbox().clear_requests();
     cluster.patch(&with_image("image:3"));
     cluster.run_until("the third has come", || cluster.sizes().contains(&("image:3".to_owned(), 5))).await;
     let sizes = cluster.bodies("POST").iter().map(|set| set["spec"]["replicas"].clone()).collect::<Vec<_>>();
@@ -78,15 +78,15 @@ async fn recreation_starts_when_the_last_old_pod_is_gone() {
     cluster.run_to_the_end().await;
     cluster.patch(&with_image("image:2"));
     let terminating = || cluster.pods().iter().filter(|pod| pod["metadata"].get("deletionTimestamp").is_some()).count();
-    cluster.until("old ones go", |_| terminating() == 2).await;
+    cluster.eventually("old ones go", |_| terminating() == 2).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(cluster.sizes(), rows(&[("image:1", 0)]), "they still run");
 
     let [first, last] = cluster.pod_keys().try_into().unwrap();
-    cluster.sandbox.delete_now(&PODS, &first).unwrap();
+    cluster.sandbox().delete_now(&PODS, &first).unwrap();
     cluster.settle().await;
     assert_eq!(cluster.sizes(), rows(&[("image:1", 0)]), "one still runs");
-    cluster.sandbox.delete_now(&PODS, &last).unwrap();
+    cluster.sandbox().delete_now(&PODS, &last).unwrap();
     cluster.settle().await;
     assert_eq!(cluster.sizes(), rows(&[("image:1", 0), ("image:2", 2)]));
     cluster.run_to_the_end().await;
@@ -100,10 +100,10 @@ async fn a_recreation_does_not_wait_for_pods_of_a_terminating_orphan() {
     cluster.run_to_the_end().await;
     let [orphan] = cluster.sets().try_into().unwrap();
     let orphan = key(orphan["metadata"]["name"].as_str().unwrap());
-    cluster.sandbox.delete_now(&DEPLOYMENTS, &key("web")).unwrap();
+    cluster.sandbox().delete_now(&DEPLOYMENTS, &key("web")).unwrap();
     let held = json!({ "metadata": { "ownerReferences": [], "finalizers": ["example.com/hold"] } });
-    cluster.sandbox.patch(&REPLICA_SETS, &orphan, &held).unwrap();
-    cluster.sandbox.delete(&REPLICA_SETS, &orphan).unwrap();
+    cluster.sandbox().patch(&REPLICA_SETS, &orphan, &held).unwrap();
+    cluster.sandbox().delete(&REPLICA_SETS, &orphan).unwrap();
     cluster.settle().await;
     assert_eq!(cluster.serving(), 2, "its pods still run");
 
@@ -121,13 +121,13 @@ async fn recreation_starts_when_the_last_old_pod_has_finished_though_finished_on
     cluster.run_to_the_end().await;
     for pod in cluster.pod_keys() {
         let held = json!({ "metadata": { "finalizers": ["example.com/hold"] } });
-        cluster.sandbox.patch(&PODS, &pod, &held).unwrap();
+        cluster.sandbox().patch(&PODS, &pod, &held).unwrap();
     }
     cluster.patch(&with_image("image:2"));
     cluster.settle().await;
     for pod in cluster.pod_keys() {
         assert_eq!(cluster.sizes(), rows(&[("image:1", 0)]), "one still runs");
-        cluster.sandbox.set_pod_phase(&pod, "Succeeded").unwrap();
+        cluster.sandbox().set_pod_phase(&pod, "Succeeded").unwrap();
         cluster.settle().await;
     }
     assert_eq!(cluster.sizes(), rows(&[("image:1", 0), ("image:2", 2)]));
@@ -142,7 +142,7 @@ async fn a_paused_deployment_is_scaled_in_proportion_and_rolls_on_when_resumed()
     cluster.run_until("it is stuck", || cluster.sizes() == rows(&[("broken:1", 5), ("image:1", 8)])).await;
 
     cluster.patch(&json!({ "spec": { "paused": true, "replicas": 20 } }));
-    cluster.until("it is paused", |_| cluster.progress() == "DeploymentPaused").await;
+    cluster.eventually("it is paused", |_| cluster.progress() == "DeploymentPaused").await;
     cluster.settle().await;
     assert_eq!(cluster.sizes(), rows(&[("broken:1", 9), ("image:1", 14)]));
     cluster.patch(&with_image("image:3"));
@@ -164,8 +164,8 @@ async fn a_rollout_that_gets_nowhere_is_told_a_second_after_its_deadline_and_rec
     cluster.patch(&with_image("broken:1"));
     cluster.settle().await;
     let since: jiff::Timestamp = cluster.condition("Progressing")["lastUpdateTime"].as_str().unwrap().parse().unwrap();
-    cluster.until("it has failed", |_| cluster.progress() == "ProgressDeadlineExceeded").await;
-    let waited = cluster.sandbox.now().duration_since(since).as_secs();
+    cluster.eventually("it has failed", |_| cluster.progress() == "ProgressDeadlineExceeded").await;
+    let waited = cluster.sandbox().now().duration_since(since).as_secs();
     assert!((61..=62).contains(&waited), "after {waited} s");
     assert_eq!(cluster.condition("Progressing")["status"], "False");
 
@@ -184,9 +184,9 @@ async fn a_rollback_that_is_asked_for_brings_template_and_notes_back() {
     cluster.patch(&change);
     cluster.run_to_the_end().await;
 
-    cluster.sandbox.clear_requests();
+    cluster.sandbox().clear_requests();
     let before = cluster.patch(&json!({ "metadata": { "annotations": { "deprecated.deployment.rollback.to": "0" } } }));
-    cluster.until("it is rolled back", |_| !cluster.requests("PUT").is_empty()).await;
+    cluster.eventually("it is rolled back", |_| !cluster.requests("PUT").is_empty()).await;
     let first = cluster.requests("PUT").remove(0);
     assert!(first.path.ends_with("/deployments/web"), "the deployment itself: {}", first.path);
     let mut expected = before;
@@ -230,7 +230,7 @@ async fn at_rest_nothing_is_written() {
     cluster.run_to_the_end().await;
     cluster.patch(&with_image("image:2"));
     cluster.run_to_the_end().await;
-    let writes = || cluster.sandbox.requests().iter().filter(|request| request.method != "GET").count();
+    let writes = || cluster.sandbox().requests().iter().filter(|request| request.method != "GET").count();
     let before = writes();
     tokio::time::sleep(Duration::from_hours(30)).await;
     assert_eq!(writes(), before, "two resyncs have passed");
@@ -241,8 +241,8 @@ async fn a_deployment_that_is_being_deleted_keeps_its_status_and_nothing_else() 
     let cluster = Cluster::start_both(|_| {}).await;
     cluster.create(&deployment("web").replicas(2).with("/metadata", "finalizers", json!(["example.com/hold"])));
     cluster.run_to_the_end().await;
-    cluster.sandbox.delete(&DEPLOYMENTS, &key("web")).unwrap();
-    cluster.sandbox.patch(&DEPLOYMENTS, &key("web"), &with_image("image:2")).unwrap();
+    cluster.sandbox().delete(&DEPLOYMENTS, &key("web")).unwrap();
+    cluster.sandbox().patch(&DEPLOYMENTS, &key("web"), &with_image("image:2")).unwrap();
     cluster.settle().await;
     assert_eq!(cluster.sizes(), rows(&[("image:1", 2)]));
     let generation = cluster.deployment()["metadata"]["generation"].clone();

@@ -16,7 +16,7 @@ async fn adopts_orphans_after_having_asked_whether_the_owner_is_still_there() {
     })
     .await;
     let owner = cluster.create(&replica_set("web").replicas(2));
-    cluster.until("one of three is deleted", |_| !cluster.requests("DELETE").is_empty()).await;
+    cluster.eventually("one of three is deleted", |_| !cluster.requests("DELETE").is_empty()).await;
     cluster.settle().await;
 
     let order: Vec<_> = cluster.requests("").iter().map(|request| request.method.clone()).take(5).collect();
@@ -25,7 +25,7 @@ async fn adopts_orphans_after_having_asked_whether_the_owner_is_still_there() {
     let paths: Vec<_> = patches.iter().map(|request| request.path.rsplit('/').next().unwrap()).collect();
     assert_eq!(paths, ["a", "b", "c"]);
     assert_eq!(patches[0].headers["content-type"], "application/strategic-merge-patch+json");
-    let a = cluster.sandbox.get(&PODS, &key("a")).unwrap();
+    let a = cluster.sandbox().get(&PODS, &key("a")).unwrap();
     assert_eq!(
         patches[0].body,
         format!(
@@ -46,15 +46,15 @@ async fn adopts_orphans_after_having_asked_whether_the_owner_is_still_there() {
 async fn adopts_nothing_for_an_owner_that_only_the_api_server_knows_to_be_deleted() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&replica_set("web").replicas(0).with("/metadata", "finalizers", json!(["example.com/hold"])));
-    cluster.until("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
+    cluster.eventually("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
     cluster.settle().await;
-    cluster.sandbox.faults().hold_watches(&REPLICA_SETS);
-    cluster.sandbox.delete(&REPLICA_SETS, &key("web")).unwrap();
-    create_pod(&cluster.sandbox, &pod("a").orphan());
-    cluster.until("the owner is looked up", |_| !cluster.requests("GET").is_empty()).await;
+    cluster.sandbox().faults().hold_watches(&REPLICA_SETS);
+    cluster.sandbox().delete(&REPLICA_SETS, &key("web")).unwrap();
+    create_pod(&cluster.sandbox(), &pod("a").orphan());
+    cluster.eventually("the owner is looked up", |_| !cluster.requests("GET").is_empty()).await;
     cluster.settle().await;
     assert!(cluster.requests("PATCH").is_empty());
-    cluster.sandbox.faults().release_watches(&REPLICA_SETS);
+    cluster.sandbox().faults().release_watches(&REPLICA_SETS);
     cluster.settle().await;
     assert!(cluster.requests("PATCH").is_empty() && cluster.requests("POST").is_empty());
 }
@@ -69,9 +69,9 @@ async fn does_not_scale_when_a_claim_fails_and_tries_every_claim() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(3));
-    cluster.until("both were tried", |_| cluster.requests("PATCH").len() == 2).await;
+    cluster.eventually("both were tried", |_| cluster.requests("PATCH").len() == 2).await;
     assert!(cluster.requests("POST").is_empty() && cluster.requests("PUT").is_empty());
-    cluster.until("all is well in the end", |_| cluster.status("web")["replicas"] == 3).await;
+    cluster.eventually("all is well in the end", |_| cluster.status("web")["replicas"] == 3).await;
     assert_eq!(cluster.pods().len(), 3);
 }
 
@@ -79,12 +79,12 @@ async fn does_not_scale_when_a_claim_fails_and_tries_every_claim() {
 async fn releases_a_pod_that_was_relabelled_and_replaces_it() {
     let cluster = Cluster::start(|_| {}).await;
     let owner = cluster.create(&replica_set("web").replicas(1));
-    cluster.until("there is one", |_| cluster.status("web")["replicas"] == 1).await;
+    cluster.eventually("there is one", |_| cluster.status("web")["replicas"] == 1).await;
     cluster.settle().await;
     let [released] = cluster.pod_keys().try_into().unwrap();
     let relabelled =
-        cluster.sandbox.patch(&PODS, &released, &json!({ "metadata": { "labels": { "app": "x" } } })).unwrap();
-    cluster.until("it is replaced", |_| cluster.pods().len() == 2).await;
+        cluster.sandbox().patch(&PODS, &released, &json!({ "metadata": { "labels": { "app": "x" } } })).unwrap();
+    cluster.eventually("it is replaced", |_| cluster.pods().len() == 2).await;
     cluster.settle().await;
     let [patch] = cluster.requests("PATCH").try_into().unwrap();
     assert_eq!(
@@ -95,11 +95,11 @@ async fn releases_a_pod_that_was_relabelled_and_replaces_it() {
             uid(&owner)
         )
     );
-    let pod = cluster.sandbox.get(&PODS, &released).unwrap();
+    let pod = cluster.sandbox().get(&PODS, &released).unwrap();
     assert!(pod["metadata"]["ownerReferences"].as_array().is_none_or(Vec::is_empty), "{pod}");
 
-    cluster.sandbox.patch(&PODS, &released, &json!({ "metadata": { "labels": { "app": "web" } } })).unwrap();
-    cluster.until("it is adopted, and one is too much", |_| !cluster.requests("DELETE").is_empty()).await;
+    cluster.sandbox().patch(&PODS, &released, &json!({ "metadata": { "labels": { "app": "web" } } })).unwrap();
+    cluster.eventually("it is adopted, and one is too much", |_| !cluster.requests("DELETE").is_empty()).await;
     assert_eq!(cluster.requests("PATCH").len(), 2);
 }
 
@@ -107,19 +107,19 @@ async fn releases_a_pod_that_was_relabelled_and_replaces_it() {
 async fn adopts_nothing_for_a_namesake_of_the_owner() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&replica_set("web").replicas(0));
-    cluster.until("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
+    cluster.eventually("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
     cluster.settle().await;
-    cluster.sandbox.faults().hold_watches(&REPLICA_SETS);
-    cluster.sandbox.delete_now(&REPLICA_SETS, &key("web")).unwrap();
+    cluster.sandbox().faults().hold_watches(&REPLICA_SETS);
+    cluster.sandbox().delete_now(&REPLICA_SETS, &key("web")).unwrap();
     let namesake = cluster.create(&replica_set("web").replicas(1));
-    let orphan = create_pod(&cluster.sandbox, &pod("a").orphan());
-    cluster.until("the owner is looked up", |_| !cluster.requests("GET").is_empty()).await;
+    let orphan = create_pod(&cluster.sandbox(), &pod("a").orphan());
+    cluster.eventually("the owner is looked up", |_| !cluster.requests("GET").is_empty()).await;
     cluster.settle().await;
     assert!(cluster.requests("PATCH").is_empty());
 
-    cluster.sandbox.faults().release_watches(&REPLICA_SETS);
-    cluster.until("the namesake adopts", |_| cluster.status("web")["replicas"] == 1).await;
-    let adopted = cluster.sandbox.get(&PODS, &key("a")).unwrap();
+    cluster.sandbox().faults().release_watches(&REPLICA_SETS);
+    cluster.eventually("the namesake adopts", |_| cluster.status("web")["replicas"] == 1).await;
+    let adopted = cluster.sandbox().get(&PODS, &key("a")).unwrap();
     assert_eq!(uid(&adopted), uid(&orphan));
     assert_eq!(adopted["metadata"]["ownerReferences"][0]["uid"], *uid(&namesake));
     assert!(cluster.requests("POST").is_empty());
@@ -135,15 +135,15 @@ async fn a_release_of_what_is_gone_is_no_failure() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(2));
-    cluster.until("there are two", |_| cluster.status("web")["replicas"] == 2).await;
+    cluster.eventually("there are two", |_| cluster.status("web")["replicas"] == 2).await;
     cluster.settle().await;
-    cluster.sandbox.faults().hold_watches(&REPLICA_SETS);
+    cluster.sandbox().faults().hold_watches(&REPLICA_SETS);
     for key in cluster.pod_keys() {
-        cluster.sandbox.patch(&PODS, &key, &json!({ "metadata": { "labels": { "app": "x" } } })).unwrap();
+        cluster.sandbox().patch(&PODS, &key, &json!({ "metadata": { "labels": { "app": "x" } } })).unwrap();
     }
-    cluster.until("they are replaced", |_| cluster.pods().len() == 4).await;
-    cluster.sandbox.faults().release_watches(&REPLICA_SETS);
-    cluster.until("the new ones are counted", |_| cluster.status("web")["replicas"] == 2).await;
+    cluster.eventually("they are replaced", |_| cluster.pods().len() == 4).await;
+    cluster.sandbox().faults().release_watches(&REPLICA_SETS);
+    cluster.eventually("the new ones are counted", |_| cluster.status("web")["replicas"] == 2).await;
     assert_eq!(cluster.requests("POST").len(), 4);
     let methods: Vec<_> = cluster.requests("").into_iter().map(|request| request.method).collect();
     let last_creation = methods.iter().rposition(|method| method == "POST").unwrap();
@@ -159,7 +159,7 @@ async fn an_orphan_that_is_gone_is_no_failure() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(1));
-    cluster.until("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
+    cluster.eventually("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
     let methods: Vec<_> = cluster.requests("").into_iter().map(|request| request.method).take(4).collect();
     assert_eq!(methods, ["GET", "PATCH", "POST", "PUT"]);
 }

@@ -17,7 +17,7 @@ async fn creates_the_pods_that_are_missing_and_says_so() {
     let cluster = Cluster::start(|_| {}).await;
     let owner = cluster.create(&replica_set("web").replicas(2));
     cluster
-        .until("both pods are counted", |sandbox| {
+        .eventually("both pods are counted", |sandbox| {
             sandbox.get(&REPLICA_SETS, &key("web")).is_some_and(|web| web["status"]["replicas"] == 2)
         })
         .await;
@@ -71,11 +71,11 @@ async fn replaces_failed_and_terminating_pods_at_once_and_leaves_them() {
         "finalizers",
         json!(["example.com/hold"]),
     ));
-    cluster.until("there are two", |_| cluster.pods().len() == 2).await;
+    cluster.eventually("there are two", |_| cluster.pods().len() == 2).await;
     let [first, second] = cluster.pod_keys().try_into().unwrap();
-    cluster.sandbox.set_pod_phase(&first, "Failed").unwrap();
-    cluster.sandbox.delete_now(&PODS, &second).unwrap();
-    cluster.until("there are two more", |_| cluster.pods().len() == 4).await;
+    cluster.sandbox().set_pod_phase(&first, "Failed").unwrap();
+    cluster.sandbox().delete_now(&PODS, &second).unwrap();
+    cluster.eventually("there are two more", |_| cluster.pods().len() == 4).await;
     cluster.settle().await;
     assert_eq!(cluster.pods().len(), 4);
     assert_eq!((cluster.requests("DELETE").len(), cluster.requests("PATCH").len()), (0, 0));
@@ -95,7 +95,7 @@ async fn a_template_that_is_refused_is_told_and_tried_again_with_back_off() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(3));
-    cluster.until("it was tried again", |_| cluster.requests("POST").len() >= 3).await;
+    cluster.eventually("it was tried again", |_| cluster.requests("POST").len() >= 3).await;
     cluster.settle().await;
     let tried = cluster.requests("POST").len();
     assert!(tried < 12, "{tried} creations: one each time, and the times grow apart");
@@ -106,7 +106,7 @@ async fn a_template_that_is_refused_is_told_and_tried_again_with_back_off() {
         (&json!("ReplicaFailure"), &json!("True"), &json!("FailedCreate"), &json!("Pod is invalid: spec.odd"))
     );
     refuse.store(false, Ordering::Relaxed);
-    cluster.until("all is well in the end", |_| cluster.status("web")["replicas"] == 3).await;
+    cluster.eventually("all is well in the end", |_| cluster.status("web")["replicas"] == 3).await;
     assert_eq!(cluster.status("web").get("conditions"), None);
 }
 
@@ -121,10 +121,10 @@ async fn a_quota_of_10_costs_at_most_15_of_100_creations_at_first() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(100));
-    cluster.until("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
+    cluster.eventually("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
     let requests = cluster.requests("");
     assert_eq!(requests.iter().take_while(|request| request.method == "POST").count(), 15);
-    cluster.until("it was tried again", |_| cluster.requests("POST").len() > 20).await;
+    cluster.eventually("it was tried again", |_| cluster.requests("POST").len() > 20).await;
     assert_eq!(cluster.pods().len(), 10);
     let condition = &cluster.status("web")["conditions"][0];
     assert_eq!((&condition["type"], &condition["reason"]), (&json!("ReplicaFailure"), &json!("FailedCreate")));
@@ -139,8 +139,8 @@ async fn a_terminating_namespace_is_left_in_peace() {
         sandbox.delete(&NAMESPACES, &kcm_api::ObjectKey::cluster_scoped("shop")).unwrap();
     })
     .await;
-    cluster.sandbox.patch(&REPLICA_SETS, &key("web"), &json!({ "spec": { "replicas": 5 } })).unwrap();
-    cluster.until("a creation was tried", |_| !cluster.requests("POST").is_empty()).await;
+    cluster.sandbox().patch(&REPLICA_SETS, &key("web"), &json!({ "spec": { "replicas": 5 } })).unwrap();
+    cluster.eventually("a creation was tried", |_| !cluster.requests("POST").is_empty()).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert!(cluster.pods().is_empty() && cluster.events().is_empty(), "{:?}", cluster.events());
     assert_eq!(cluster.status("web").get("conditions"), None);
@@ -161,7 +161,7 @@ async fn a_creation_whose_answer_was_lost_is_sent_again_and_made_once() {
     .await;
     cluster.create(&replica_set("web").replicas(10));
     let began = Instant::now();
-    cluster.until("all are counted", |_| cluster.status("web")["replicas"] == 10).await;
+    cluster.eventually("all are counted", |_| cluster.status("web")["replicas"] == 10).await;
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!((cluster.pods().len(), cluster.requests("POST").len()), (10, 13));
@@ -178,9 +178,9 @@ async fn no_pod_is_created_twice_while_the_cache_is_behind() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(5));
-    cluster.until("they are created", |_| cluster.pods().len() == 5).await;
-    cluster.sandbox.patch(&REPLICA_SETS, &key("web"), &json!({ "spec": { "replicas": 7 } })).unwrap();
-    cluster.until("all are counted", |_| cluster.status("web")["replicas"] == 7).await;
+    cluster.eventually("they are created", |_| cluster.pods().len() == 5).await;
+    cluster.sandbox().patch(&REPLICA_SETS, &key("web"), &json!({ "spec": { "replicas": 7 } })).unwrap();
+    cluster.eventually("all are counted", |_| cluster.status("web")["replicas"] == 7).await;
     assert_eq!(cluster.requests("POST").len(), 7);
 }
 
@@ -192,7 +192,7 @@ async fn a_name_that_is_taken_is_not_a_failure() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(1));
-    cluster.until("it is counted", |_| cluster.status("web")["replicas"] == 1).await;
+    cluster.eventually("it is counted", |_| cluster.status("web")["replicas"] == 1).await;
     assert_eq!(cluster.requests("POST").len(), 4);
     assert!(cluster.events().iter().all(|(kind, ..)| kind == "Normal"), "{:?}", cluster.events());
 }
@@ -201,9 +201,9 @@ async fn a_name_that_is_taken_is_not_a_failure() {
 async fn no_more_than_a_burst_is_created_at_once() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&replica_set("web").replicas(520));
-    cluster.until("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
+    cluster.eventually("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
     let requests = cluster.requests("");
     assert_eq!(requests.iter().take_while(|request| request.method == "POST").count(), 500);
-    cluster.until("all are counted", |_| cluster.status("web")["replicas"] == 520).await;
+    cluster.eventually("all are counted", |_| cluster.status("web")["replicas"] == 520).await;
     assert_eq!(cluster.requests("POST").len(), 520);
 }

@@ -14,17 +14,17 @@ use crate::replicaset::tests::fixtures::{key, pod, replica_set};
 async fn deletes_what_is_too_much_by_uid() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&replica_set("web").replicas(2));
-    cluster.until("there are two", |_| cluster.pods().len() == 2).await;
+    cluster.eventually("there are two", |_| cluster.pods().len() == 2).await;
     cluster.settle().await;
     let [first, second] = cluster.pod_keys().try_into().unwrap();
     for key in [&first, &second] {
-        cluster.sandbox.bind_pod(key, "node").unwrap();
+        cluster.sandbox().bind_pod(key, "node").unwrap();
     }
-    cluster.sandbox.set_pod_ready(&first, true, cluster.sandbox.now()).unwrap();
+    cluster.sandbox().set_pod_ready(&first, true, cluster.sandbox().now()).unwrap();
     cluster.settle().await;
-    let doomed = cluster.sandbox.get(&PODS, &second).unwrap();
-    cluster.sandbox.patch(&REPLICA_SETS, &key("web"), &json!({ "spec": { "replicas": 1 } })).unwrap();
-    cluster.until("one is deleted", |_| !cluster.requests("DELETE").is_empty()).await;
+    let doomed = cluster.sandbox().get(&PODS, &second).unwrap();
+    cluster.sandbox().patch(&REPLICA_SETS, &key("web"), &json!({ "spec": { "replicas": 1 } })).unwrap();
+    cluster.eventually("one is deleted", |_| !cluster.requests("DELETE").is_empty()).await;
     cluster.settle().await;
 
     let [request] = cluster.requests("DELETE").try_into().unwrap();
@@ -41,8 +41,8 @@ async fn deletes_what_is_too_much_by_uid() {
         "the pod that went was not ready, so its age is not observed"
     );
 
-    cluster.sandbox.delete_now(&PODS, &second).unwrap();
-    cluster.until("nothing terminates any more", |_| cluster.status("web")["terminatingReplicas"] == 0).await;
+    cluster.sandbox().delete_now(&PODS, &second).unwrap();
+    cluster.eventually("nothing terminates any more", |_| cluster.status("web")["terminatingReplicas"] == 0).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,14 +55,14 @@ async fn a_failed_deletion_is_told_and_tried_again() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(0));
-    cluster.until("the failure is told", |_| cluster.status("web").get("conditions").is_some()).await;
+    cluster.eventually("the failure is told", |_| cluster.status("web").get("conditions").is_some()).await;
     let condition = &cluster.status("web")["conditions"][0];
     assert_eq!(
         (&condition["type"], &condition["reason"], &condition["message"]),
         (&json!("ReplicaFailure"), &json!("FailedDelete"), &json!("unable to delete pods: storage is sick"))
     );
     cluster
-        .until("all is well in the end", |_| {
+        .eventually("all is well in the end", |_| {
             cluster.status("web")["replicas"] == 0 && cluster.status("web").get("conditions").is_none()
         })
         .await;
@@ -77,7 +77,7 @@ async fn a_pod_that_is_gone_already_is_as_good_as_deleted() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(0));
-    cluster.until("it was tried", |_| !cluster.requests("DELETE").is_empty()).await;
+    cluster.eventually("it was tried", |_| !cluster.requests("DELETE").is_empty()).await;
     cluster.settle().await;
     assert!(cluster.events().iter().all(|(_, reason, _)| reason != "FailedDelete"), "{:?}", cluster.events());
     assert_eq!(cluster.status("web").get("conditions"), None);
@@ -92,7 +92,7 @@ async fn a_namesake_of_a_pod_is_not_deleted_and_nobody_is_told() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(0));
-    cluster.until("it was tried again", |_| cluster.requests("DELETE").len() == 2).await;
+    cluster.eventually("it was tried again", |_| cluster.requests("DELETE").len() == 2).await;
     cluster.settle().await;
     assert!(cluster.events().iter().all(|(_, reason, _)| reason != "FailedDelete"), "{:?}", cluster.events());
     assert_eq!(cluster.status("web").get("conditions"), None);
@@ -108,7 +108,7 @@ async fn a_deletion_whose_answer_was_lost_costs_no_other_pod() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(2));
-    cluster.until("two are counted", |_| cluster.status("web")["replicas"] == 2).await;
+    cluster.eventually("two are counted", |_| cluster.status("web")["replicas"] == 2).await;
     tokio::time::sleep(Duration::from_mins(2)).await;
     let paths: BTreeSet<_> = cluster.requests("DELETE").into_iter().map(|request| request.path).collect();
     assert_eq!(paths.len(), 2);
@@ -126,7 +126,7 @@ async fn ages_of_ready_pods_that_go_are_observed() {
     .await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     cluster.create(&replica_set("web").replicas(1));
-    cluster.until("one is deleted", |_| !cluster.requests("DELETE").is_empty()).await;
+    cluster.eventually("one is deleted", |_| !cluster.requests("DELETE").is_empty()).await;
     let metrics = cluster.metrics();
     for line in [
         "replicaset_controller_sorting_deletion_age_ratio_sum 1.0",

@@ -12,7 +12,7 @@ async fn puts_the_whole_object_back_with_its_version() {
     let unknown = json!({ "options": [{ "name": "ndots", "value": "2" }] });
     let owner =
         cluster.create(&replica_set("web").replicas(0).with("/spec/template/spec", "dnsConfig", unknown.clone()));
-    cluster.until("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
+    cluster.eventually("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
     let mut expected = owner.clone();
     expected["status"] = json!({
         "replicas": 0,
@@ -38,7 +38,7 @@ async fn a_status_that_cannot_be_put_is_tried_once_more_with_what_is_there_now()
     })
     .await;
     cluster.create(&replica_set("web").replicas(0));
-    cluster.until("the status is written", |_| cluster.status("web")["observedGeneration"] == 1).await;
+    cluster.eventually("the status is written", |_| cluster.status("web")["observedGeneration"] == 1).await;
     let methods: Vec<_> = cluster.requests("").iter().map(|request| request.method.clone()).collect();
     assert_eq!(methods, ["PUT", "GET", "PUT"]);
 }
@@ -47,14 +47,14 @@ async fn a_status_that_cannot_be_put_is_tried_once_more_with_what_is_there_now()
 async fn a_pod_becomes_available_when_its_time_has_come() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&replica_set("web").replicas(1).min_ready_seconds(30));
-    cluster.until("there is one", |_| cluster.pods().len() == 1).await;
+    cluster.eventually("there is one", |_| cluster.pods().len() == 1).await;
     let [key] = cluster.pod_keys().try_into().unwrap();
-    let since = cluster.sandbox.now();
-    cluster.sandbox.set_pod_ready(&key, true, since).unwrap();
-    cluster.until("it is ready", |_| cluster.status("web")["readyReplicas"] == 1).await;
+    let since = cluster.sandbox().now();
+    cluster.sandbox().set_pod_ready(&key, true, since).unwrap();
+    cluster.eventually("it is ready", |_| cluster.status("web")["readyReplicas"] == 1).await;
     assert_eq!(cluster.status("web").get("availableReplicas"), None);
-    cluster.until("it is available", |_| cluster.status("web")["availableReplicas"] == 1).await;
-    let waited = cluster.sandbox.now().duration_since(since).as_secs();
+    cluster.eventually("it is available", |_| cluster.status("web")["availableReplicas"] == 1).await;
+    let waited = cluster.sandbox().now().duration_since(since).as_secs();
     assert!((29..=31).contains(&waited), "after {waited} s");
 }
 
@@ -62,14 +62,14 @@ async fn a_pod_becomes_available_when_its_time_has_come() {
 async fn a_deleted_replica_set_is_left_alone_but_its_status_is_kept() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&replica_set("web").replicas(2).with("/metadata", "finalizers", json!(["example.com/hold"])));
-    cluster.until("there are two", |_| cluster.status("web")["replicas"] == 2).await;
+    cluster.eventually("there are two", |_| cluster.status("web")["replicas"] == 2).await;
     cluster.settle().await;
-    cluster.sandbox.delete(&REPLICA_SETS, &key("web")).unwrap();
+    cluster.sandbox().delete(&REPLICA_SETS, &key("web")).unwrap();
     cluster.settle().await;
     let gone = cluster.pod_keys().remove(0);
-    create_pod(&cluster.sandbox, &pod("orphan").orphan());
-    cluster.sandbox.delete_now(&PODS, &gone).unwrap();
-    cluster.until("the loss is counted", |_| cluster.status("web")["replicas"] == 1).await;
+    create_pod(&cluster.sandbox(), &pod("orphan").orphan());
+    cluster.sandbox().delete_now(&PODS, &gone).unwrap();
+    cluster.eventually("the loss is counted", |_| cluster.status("web")["replicas"] == 1).await;
     cluster.settle().await;
     assert_eq!((cluster.pods().len(), cluster.requests("POST").len()), (2, 2), "the orphan and one of its own");
     assert!(cluster.requests("PATCH").is_empty() && cluster.requests("DELETE").is_empty());
