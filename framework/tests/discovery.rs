@@ -56,10 +56,10 @@ impl Documents {
     }
 }
 
-fn resource(plural: &str, kind: &str, list_options: &str, subresources: &[&str]) -> Value {
+fn resource(plural: &str, kind: &str, scope: &str, subresources: &[&str]) -> Value {
     let subresources: Vec<_> = subresources.iter().map(|name| json!({"subresource": name})).collect();
     json!({
-        "resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "list_options": list_options,
+        "resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": scope,
         "verbs": ["get", "list", "watch"], "subresources": subresources,
     })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kcm_config::{Outcome, Sources, Table, generic};
-use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
+use kcm_framework::client::Limits;
 use kcm_framework::clock::SimulatedClock;
 use kcm_framework::{
     BoxError, ControllerContext, ControllerDescriptor, Extensions, Manager, ManagerError, Metrics, Registry, Running,
@@ -105,29 +105,21 @@ impl Setup {
         };
         let registry = Registry::of(self.descriptors).unwrap();
         let selection = Selection::parse(self.selected, &registry, &[]).unwrap();
-        let metrics = Metrics::new();
-        let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "0000000");
-        let requests = metrics.requests_to("sandbox:443");
         let extensions = Extensions::default();
         extensions.insert(self.inits);
-        Manager {
-            registry,
-            selection,
-            settings: *settings,
-            clients: ClientBuilder::with_metrics(self.client, user_agent, Limits::UNLIMITED, requests),
-            server: "sandbox".to_owned(),
-            clock: Arc::new(SimulatedClock::starting_at(self.sandbox.now())),
-            metrics,
-            seed: 1,
-            start_interval: self.start_interval,
-            min_resync: Duration::from_hours(12),
-            extensions,
-        }
+        Manager::builder(registry, *settings)
+            .selection(selection)
+            .limits(Limits::UNLIMITED)
+            .clock(SimulatedClock::starting_at(self.sandbox.now()))
+            .seed(1)
+            .start_interval(self.start_interval)
+            .extensions(extensions)
+            .build(self.client, "sandbox:443")
     }
 
     pub(crate) fn start(self) -> Started {
         let manager = self.manager();
-        let metrics = Arc::clone(&manager.metrics);
+        let metrics = Arc::clone(manager.metrics());
         let (stop, since) = (Stop::default(), Instant::now());
         let mut task = JoinSet::new();
         task.spawn(manager.run(stop.clone()));
