@@ -4,6 +4,12 @@
 #[derive(Debug, Clone, Copy)]
 pub struct Hash(u64);
 
+impl Default for Hash {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Hash {
     /// The hash of nothing.
     #[must_use]

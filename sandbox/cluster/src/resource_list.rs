@@ -1,4 +1,4 @@
-//! ResourceList of resources that pods ask for and nodes have. Pure.
+//! Resource lists of resources that pods ask for and nodes have. Pure.
 
 use kcm_api::Quantity;
 use serde_json::Value;

@@ -13,6 +13,7 @@
 
 mod expected;
 mod go;
+mod go_value;
 mod json;
 mod protobuf;
 mod scalar;
@@ -197,7 +198,8 @@ impl Decoder<'_> {
         let way = if is_strategic { Way::Tree } else { Way::Text };
         let refuse = |why: String| {
             // Large, and rarely wanted: it is made once more.
-            let shown = if is_strategic { Ok(go::print(&patch)) } else { apply().map(|patched| patched.to_string()) };
+            let shown =
+                if is_strategic { Ok(go_value::print(&patch)) } else { apply().map(|patched| patched.to_string()) };
             let error = FieldError::invalid("patch", shown.unwrap_or_default(), why);
             Status::invalid("", "", "", &[error])
         };

@@ -35,6 +35,10 @@ pub const CONFIG_MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "
 /// Resource quotas; they are stored, not enforced: see `Sandbox::admit`.
 pub const RESOURCE_QUOTAS: Resource = Resource::namespaced("", "v1", "resourcequotas", "ResourceQuota");
 
+/// Definitions of custom resources.
+pub(crate) const CUSTOM_RESOURCE_DEFINITIONS: Resource =
+    Resource::cluster_scoped("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition");
+
 /// Names of the built-in resources and subresources that the sandbox does not serve.
 pub fn not_served() -> impl Iterator<Item = &'static str> {
     let resources = LEFT_OUT.iter().map(|(_, plural)| *plural);
@@ -174,6 +178,10 @@ impl Kind {
 
     pub(crate) fn is_custom(&self) -> bool {
         self.behaviour == Behaviour::Custom
+    }
+
+    pub(crate) fn is_definition(&self) -> bool {
+        self.resource == CUSTOM_RESOURCE_DEFINITIONS
     }
 
     /// Why a subresource that real API servers have is not here.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::json::{self, at, list, text};
 use crate::kinds::ScalePaths;
-use crate::kinds::{Behaviour, Kind, Subresource};
+use crate::kinds::{Behaviour, CUSTOM_RESOURCE_DEFINITIONS, Kind, Subresource};
 use crate::request::{Now, Write};
 use crate::request::{Target, Verb};
 use crate::server::Server;
@@ -25,14 +25,7 @@ use crate::server::delete::{DeleteOptions, Deleted};
 use crate::status::{FieldError, Status};
 use crate::store::stored::Stored;
 
-pub(crate) const DEFINITIONS: Resource =
-    Resource::cluster_scoped("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition");
-
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
-
-pub(crate) fn is_definition(kind: &Kind) -> bool {
-    kind.resource == DEFINITIONS
-}
 
 /// Fills in what a definition leaves out, and notes the version in which objects are stored.
 pub(crate) fn complete(definition: &mut Value) {
@@ -208,7 +201,7 @@ fn kind_of(definition: &Value) -> Option<Kind> {
 impl Server {
     /// Does what a written definition asks for: its kind is served as it says.
     pub(crate) fn define(&mut self, key: &ObjectKey, now: Now) {
-        let Some(definition) = self.store.value(&DEFINITIONS, key) else { return };
+        let Some(definition) = self.store.value(&CUSTOM_RESOURCE_DEFINITIONS, key) else { return };
         if json::is_terminating(&definition) {
             return;
         }
@@ -267,12 +260,12 @@ impl Server {
         if !has_condition(definition, "Established", "True") {
             let message = "the initial names have been accepted";
             set_condition(&mut accepted, "Established", "False", "Installing", message, now);
-            self.store.put(&DEFINITIONS, key.clone(), accepted.clone(), now.elapsed);
+            self.store.put(&CUSTOM_RESOURCE_DEFINITIONS, key.clone(), accepted.clone(), now.elapsed);
             set_condition(&mut accepted, "Established", "True", "InitialNamesAccepted", message, now);
         }
         json::carry_over(definition, &mut accepted, &["metadata", "resourceVersion"]);
         if accepted != *definition {
-            self.store.put(&DEFINITIONS, key.clone(), accepted, now.elapsed);
+            self.store.put(&CUSTOM_RESOURCE_DEFINITIONS, key.clone(), accepted, now.elapsed);
         }
     }
 
@@ -320,7 +313,7 @@ impl Server {
 
     /// Ends a definition that is being deleted once its last object is gone.
     pub(crate) fn finish_definition(&mut self, key: &ObjectKey, now: Now) {
-        let Some(definition) = self.store.value(&DEFINITIONS, key) else { return };
+        let Some(definition) = self.store.value(&CUSTOM_RESOURCE_DEFINITIONS, key) else { return };
         if !json::is_terminating(&definition) {
             return;
         }
@@ -336,13 +329,13 @@ impl Server {
             }
             let kept: Vec<&str> = json::finalizers(&definition).into_iter().filter(|name| *name != CLEANUP).collect();
             if kept.is_empty() {
-                self.store.remove(&DEFINITIONS, key, now.elapsed);
+                self.store.remove(&CUSTOM_RESOURCE_DEFINITIONS, key, now.elapsed);
                 return;
             }
             json::set(&mut new, &["metadata", "finalizers"], Some(json!(kept)));
         }
         if new != *definition {
-            self.store.put(&DEFINITIONS, key.clone(), new, now.elapsed);
+            self.store.put(&CUSTOM_RESOURCE_DEFINITIONS, key.clone(), new, now.elapsed);
         }
     }
 
@@ -351,7 +344,7 @@ impl Server {
         if !kind.is_custom() {
             return Ok(());
         }
-        let definition = self.store.value(&DEFINITIONS, &definition_key(kind));
+        let definition = self.store.value(&CUSTOM_RESOURCE_DEFINITIONS, &definition_key(kind));
         if definition.is_some_and(|definition| json::is_terminating(&definition)) {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(Status::forbidden(&kind.resource, name, why));

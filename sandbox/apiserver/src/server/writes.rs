@@ -56,7 +56,7 @@ impl Server {
         defaults::initial_state(&kind, &mut object);
         finish(&kind, &mut object);
         let mut errors = validate::object(&kind, &object);
-        if crds::is_definition(&kind) {
+        if kind.is_definition() {
             errors.extend(crds::check(None, &object));
         }
         if event_view::is_view(&write.target.resource) {
@@ -161,7 +161,7 @@ impl Server {
         }
 
         let mut errors = validate::object(&kind, &new);
-        if crds::is_definition(&kind) {
+        if kind.is_definition() {
             errors.extend(crds::check(Some(&old), &new));
         }
         errors.extend(validate::change(&kind, subresource, &old, &new));
@@ -198,7 +198,7 @@ impl Server {
         let stored = self.store.put(&kind.resource, key.clone(), object, write.now.elapsed);
         if kind.resource == EVENTS {
             self.expiry.written(key, write.now.elapsed);
-        } else if crds::is_definition(kind) {
+        } else if kind.is_definition() {
             self.define(&key, write.now);
         }
         stored
@@ -271,7 +271,7 @@ pub(crate) fn finish(kind: &Kind, object: &mut Value) {
     json::set(object, &["kind"], Some(kind.resource.kind.as_ref().into()));
     json::set(object, &["apiVersion"], Some(kind.resource.api_version().into()));
     defaults::apply(kind, object);
-    if crds::is_definition(kind) {
+    if kind.is_definition() {
         crds::complete(object);
     }
 }

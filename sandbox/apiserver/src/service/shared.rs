@@ -9,10 +9,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::faults::Faults;
+use crate::kinds::CUSTOM_RESOURCE_DEFINITIONS;
 use crate::options::SandboxOptions;
 use crate::request::Now;
 use crate::server::Server;
-use crate::server::crds::DEFINITIONS;
 use crate::service::log::Log;
 
 pub(crate) struct State {
@@ -123,7 +123,7 @@ impl State {
         }
         for event in server.store.events_after(before.max(oldest)).into_iter().flatten() {
             faults.wrote(&event.resource, event.version, oldest);
-            if event.resource == DEFINITIONS {
+            if event.resource == CUSTOM_RESOURCE_DEFINITIONS {
                 // Streams end with their kind, objects or none.
                 notified = Notified::AllStreams;
             }

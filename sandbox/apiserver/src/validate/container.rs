@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::field_path::{Errors, Place};
-use super::{go_format, names, pod, resources};
+use super::{go_format, names, resources, security_context};
 use crate::status::FieldError;
 
 /// What holds for all containers, the ones that prepare included.
@@ -363,9 +363,9 @@ fn security(context: &Place<'_, '_>, errors: &mut Errors) {
     if context.is_absent() {
         return;
     }
-    pod::user_id(&context.get("runAsUser"), errors);
-    pod::user_id(&context.get("runAsGroup"), errors);
-    pod::seccomp(&context.get("seccompProfile"), errors);
+    security_context::user_id(&context.get("runAsUser"), errors);
+    security_context::user_id(&context.get("runAsGroup"), errors);
+    security_context::seccomp(&context.get("seccompProfile"), errors);
     if *context.get("allowPrivilegeEscalation").value == serde_json::Value::Bool(false)
         && context.get("privileged").is_true()
     {

@@ -22,6 +22,7 @@ mod resources;
 mod scaling;
 mod schedule;
 mod scheduling;
+mod security_context;
 mod selector;
 mod service;
 mod storage;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::field_path::{Errors, Place};
-use super::{container, metadata, names, scheduling, volume};
+use super::{container, metadata, names, scheduling, security_context, volume};
 use crate::status::FieldError;
 
 /// Where a pod's specification stands, as far as rules differ.
@@ -137,15 +137,13 @@ fn dns(spec: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-const IDS: &str = "must be between 0 and 2147483647, inclusive";
-
 fn security(spec: &Place<'_, '_>, errors: &mut Errors) {
     let context = spec.get("securityContext");
     for id in ["fsGroup", "runAsUser", "runAsGroup"] {
-        user_id(&context.get(id), errors);
+        security_context::user_id(&context.get(id), errors);
     }
     for group in context.get("supplementalGroups").items() {
-        user_id(&group, errors);
+        security_context::user_id(&group, errors);
     }
     if spec.get("shareProcessNamespace").is_true() && spec.get("hostPID").is_true() {
         let place = context.get("shareProcessNamespace");
@@ -159,7 +157,7 @@ fn security(spec: &Place<'_, '_>, errors: &mut Errors) {
             errors.push(name.invalid("must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"));
         }
     }
-    seccomp(&context.get("seccompProfile"), errors);
+    security_context::seccomp(&context.get("seccompProfile"), errors);
 }
 
 fn is_sysctl(name: &str) -> bool {
@@ -171,33 +169,6 @@ fn is_sysctl(name: &str) -> bool {
                 && bytes.last().is_some_and(is_end)
                 && bytes.iter().all(|byte| is_end(byte) || b"-_".contains(byte))
         })
-}
-
-pub(super) fn user_id(id: &Place<'_, '_>, errors: &mut Errors) {
-    if id.number().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
-        errors.push(id.invalid(IDS));
-    }
-}
-
-pub(super) fn seccomp(profile: &Place<'_, '_>, errors: &mut Errors) {
-    if profile.is_absent() {
-        return;
-    }
-    let kind = profile.get("type");
-    let file = profile.get("localhostProfile");
-    match kind.text() {
-        "Localhost" if file.is_empty() => {
-            errors.push(file.required("must be set when seccomp type is Localhost "));
-        }
-        "Localhost" => {}
-        "RuntimeDefault" | "Unconfined" => {
-            if file.is_given() {
-                errors.push(file.invalid("can only be set when seccomp type is Localhost"));
-            }
-        }
-        "" => errors.push(kind.required("type is required when seccompProfile is set")),
-        _ => errors.push(kind.unsupported(&["Localhost", "RuntimeDefault", "Unconfined"])),
-    }
 }
 
 /// What a pod's status may not say.

@@ -20,7 +20,6 @@ use crate::request::{ListOptions, Query, Verb};
 use crate::request::{Now, Write};
 use crate::server::Server;
 use crate::server::admission::Attempt;
-use crate::server::crds;
 use crate::status::Status;
 
 const ORPHAN: &str = "orphan";
@@ -75,7 +74,7 @@ impl Server {
         if kind.behaviour == Behaviour::Namespace {
             return Ok(self.delete_namespace(write, &kind, key, &old, options));
         }
-        if crds::is_definition(&kind) {
+        if kind.is_definition() {
             return Ok(self.delete_definition(write, &kind, &key, &old));
         }
         let mut new = Value::clone(&old);
