@@ -1,4 +1,4 @@
-//! Resource lists of resources that pods ask for and nodes have. Pure.
+//! The resources that pods request and that nodes have. Pure.
 
 use kcm_api::Quantity;
 use serde_json::Value;
