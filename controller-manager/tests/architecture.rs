@@ -1,8 +1,11 @@
-//! Holds the arrows between the crates: who may depend on whom.
+//! Holds the arrows between crates, and keeps folders of a crate from importing each other in a circle.
+
+mod imports;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+use imports::{Circle, Imports};
 
 /// Package and what it may depend on within the workspace, outside of tests.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -137,4 +140,35 @@ fn one_version_of_each_crate_is_linked() {
     let twice: BTreeSet<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
     let excused: BTreeSet<&str> = TWICE.iter().map(|(name, _)| *name).chain([""]).collect();
     assert!(twice.is_subset(&excused), "two versions of {:?}", twice.difference(&excused));
+}
+
+#[test]
+fn no_files_or_folders_of_a_crate_import_each_other_in_a_circle() {
+    let metadata = metadata();
+    let mut circles = BTreeMap::new();
+    for package in metadata.workspace_packages() {
+        let sources = package.manifest_path.parent().expect("a manifest lies in a folder").join("src");
+        circles.insert(package.name.as_str(), Imports::of_crate(sources.as_std_path()).circles());
+    }
+    circles.retain(|_, circles| !circles.is_empty());
+    assert!(circles.is_empty(), "{circles:#?}");
+}
+
+#[test]
+fn a_circle_between_folders_is_found_through_re_exports() {
+    let crate_root = tempfile::tempdir().expect("a folder for the sources");
+    for (file, text) in [
+        ("lib.rs", "mod store; mod watch; mod apart;\npub use store::Store;\n"),
+        ("apart.rs", "use crate::{Store, watch::Watch};\n// crate::store in a comment\n"),
+        ("store/mod.rs", "mod index;\npub(crate) use index::Store;\n"),
+        ("store/index.rs", "pub struct Store(crate::watch::cursor::Cursor);\n"),
+        ("watch/mod.rs", "pub(crate) mod cursor;\nuse super::apart_in_name_only;\n"),
+        ("watch/cursor.rs", "pub struct Cursor;\nfn read(store: &crate::Store) {}\n"),
+    ] {
+        let file = crate_root.path().join(file);
+        std::fs::create_dir_all(file.parent().expect("it lies in a folder")).expect("folders can be made");
+        std::fs::write(file, text).expect("files can be written");
+    }
+    let members = vec!["store".to_owned(), "watch".to_owned()];
+    assert_eq!(Imports::of_crate(crate_root.path()).circles(), [Circle { folder: String::new(), members }]);
 }
