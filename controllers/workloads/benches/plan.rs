@@ -1,4 +1,4 @@
-//! Time of the pure decisions of a reconcile, for 50 pods and for 5,000.
+//! The time of the plans, for 50 pods and for 5,000.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn object(json: &str) -> Value {
     serde_json::from_str(json).expect("fixture must be JSON")
 }
 
-/// The deployment of the fixture in that size, all of it told.
+/// The deployment of the fixture with so many replicas, all of them reported.
 fn deployment_of(size: i32, strategy: &Value) -> Arc<Deployment> {
     let mut object = object(DEPLOYMENT);
     object["metadata"]["annotations"][REVISION] = json!((HISTORY + 1).to_string());
@@ -41,7 +41,7 @@ fn deployment_of(size: i32, strategy: &Value) -> Arc<Deployment> {
     Arc::new(Deployment::decode(&object.to_string()).expect("fixture must decode"))
 }
 
-/// A replica set of that deployment with so many replicas; that of the highest revision has its template.
+/// A replica set of that deployment; the one of the highest revision has its template.
 fn set_of(size: i32, revision: i32, replicas: i32) -> Arc<ReplicaSet> {
     let mut object = object(REPLICA_SET);
     let annotations = &mut object["metadata"]["annotations"];
@@ -74,19 +74,19 @@ fn plan_of_a_deployment(criterion: &mut Criterion) {
     let rolling = &object(DEPLOYMENT)["spec"]["strategy"];
     let mut group = criterion.benchmark_group("plan of a deployment");
     for size in SIZES {
-        let mut measure = |name: &str, decision: &deployment::bench::Decision, steps: usize| {
-            assert_eq!(decision.plan(), steps, "{name} of {size}");
-            group.bench_function(BenchmarkId::new(name, size), |bencher| bencher.iter(|| black_box(decision).plan()));
+        let mut measure = |name: &str, input: &deployment::bench::PlanInput, steps: usize| {
+            assert_eq!(input.plan(), steps, "{name} of {size}");
+            group.bench_function(BenchmarkId::new(name, size), |bencher| bencher.iter(|| black_box(input).plan()));
         };
-        let decision = |strategy: &Value, sets: Vec<Arc<ReplicaSet>>, pods| {
-            deployment::bench::Decision::new(deployment_of(size, strategy), sets, pods, now())
+        let input = |strategy: &Value, sets: Vec<Arc<ReplicaSet>>, pods| {
+            deployment::bench::PlanInput::new(deployment_of(size, strategy), sets, pods, now())
         };
-        measure("at rest", &decision(rolling, sets_of(size, size, 0), Vec::new()), 0);
-        measure("in mid-rollout", &decision(rolling, sets_of(size, size / 2, size / 2), Vec::new()), 1);
-        // Old pods that have finished keep nobody from starting, so each of them is looked at.
+        measure("at rest", &input(rolling, sets_of(size, size, 0), Vec::new()), 0);
+        measure("in mid-rollout", &input(rolling, sets_of(size, size / 2, size / 2), Vec::new()), 1);
+        // Finished pods do not end the search for one that may run, so each of them is read.
         let sets = sets_of(size, 0, 0);
         let finished = (0..size).map(|_| (sets[0].metadata.uid.clone(), PodPhase::Succeeded)).collect();
-        measure("recreated", &decision(&json!({ "type": "Recreate" }), sets, finished), 1);
+        measure("recreated", &input(&json!({ "type": "Recreate" }), sets, finished), 1);
     }
     group.finish();
 }
@@ -106,11 +106,11 @@ fn plan_of_a_replica_set(criterion: &mut Criterion) {
         let pods: Vec<_> = (0..size).map(pod).collect();
         for (name, wanted, off) in [("with enough pods", size, 0), ("with one pod too many", size - 1, 1)] {
             let owner = set_of(size, HISTORY + 1, wanted);
-            let decision = replicaset::bench::Decision::new(owner, pods.clone(), now());
-            assert_eq!((decision.plan(), decision.reconcile()), (off, (off, None)), "{name} of {size}");
-            group.bench_function(BenchmarkId::new(name, size), |bencher| bencher.iter(|| black_box(&decision).plan()));
+            let input = replicaset::bench::PlanInput::new(owner, pods.clone(), now());
+            assert_eq!((input.plan(), input.reconcile()), (off, (off, None)), "{name} of {size}");
+            group.bench_function(BenchmarkId::new(name, size), |bencher| bencher.iter(|| black_box(&input).plan()));
             let id = BenchmarkId::new(format!("{name}, claims and status included"), size);
-            group.bench_function(id, |bencher| bencher.iter(|| black_box(&decision).reconcile()));
+            group.bench_function(id, |bencher| bencher.iter(|| black_box(&input).reconcile()));
         }
     }
     group.finish();

@@ -1,4 +1,4 @@
-//! Controllers as the manager runs them, on an API server in this process. Time is paused: waiting costs nothing.
+//! A manager with chosen controllers on an API server in the process, for tests. Time is paused.
 
 use std::ops::Deref;
 
@@ -9,10 +9,10 @@ use kcm_testing::sandbox::{EVENTS, PODS, Request, Sandbox, SandboxOptions};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::Value;
 
-/// The namespace of everything.
+/// The namespace of all test objects.
 pub(crate) const NAMESPACE: &str = "shop";
 
-/// The time at which every test begins.
+/// The time at which every test starts.
 pub(crate) fn now() -> Timestamp {
     "2026-01-02T12:00:00Z".parse().expect("must be a time")
 }
@@ -21,7 +21,7 @@ pub(crate) fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced(NAMESPACE, name)
 }
 
-/// An API server and controllers on it, which stop when this is dropped.
+/// An API server and a manager on it, which stops on drop.
 pub(crate) struct Cluster {
     cluster: TestCluster,
     controller: &'static str,
@@ -35,9 +35,9 @@ impl Deref for Cluster {
 }
 
 impl Cluster {
-    /// Starts controllers on an API server that `prepare` has been given first, and waits until these are watched.
+    /// Starts controllers on an API server that `prepare` has filled, and waits until the resources are watched.
     ///
-    /// The first controller is the one that is tested.
+    /// The first controller is the one under test.
     pub(crate) async fn start(
         controllers: &[ControllerDescriptor],
         watched: &[Resource],
@@ -61,7 +61,7 @@ impl Cluster {
         self.pods().iter().map(|pod| key(pod["metadata"]["name"].as_str().expect("pods have names"))).collect()
     }
 
-    /// Type, reason and text of the controller's events in the namespace.
+    /// Type, reason and message of the events of the controller under test.
     pub(crate) fn events(&self) -> Vec<(String, String, String)> {
         let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
         let mut events = self.sandbox().list(&EVENTS, Some(NAMESPACE));
@@ -69,7 +69,7 @@ impl Cluster {
         events.iter().map(|event| (text(event, "type"), text(event, "reason"), text(event, "message"))).collect()
     }
 
-    /// The controller's own requests with that method, without events.
+    /// The requests of the controller under test, other than for events, by method.
     pub(crate) fn requests(&self, method: &str) -> Vec<Request> {
         let mut requests = self.requests_of(self.controller);
         requests.retain(|request| request.method.contains(method));
@@ -83,7 +83,7 @@ impl Cluster {
     }
 }
 
-/// The object without what the API server gives it.
+/// The object without the fields that the API server sets.
 pub(crate) fn as_sent(mut object: Value) -> Value {
     let metadata = object["metadata"].as_object_mut().expect("fixtures have metadata");
     for field in ["uid", "resourceVersion", "generation", "creationTimestamp"] {

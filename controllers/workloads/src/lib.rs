@@ -1,6 +1,6 @@
 //! The controllers of workloads, a folder for each.
 //!
-//! Each registers itself by being linked. A controller is removed by deleting its folder and its line here.
+//! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
 #[cfg(test)]
 mod cluster;

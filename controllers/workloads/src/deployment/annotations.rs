@@ -1,65 +1,69 @@
-//! The annotations by which deployments and their replica sets keep revisions, sizes and notes of people.
+//! The annotations of deployments and their replica sets: revisions, sizes and those that users set.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use kcm_api::Meta;
 
-/// The revision of a replica set, and of the deployment that of its newest one.
+/// The revision of a replica set; on a deployment, that of its new replica set.
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The earlier revisions of a replica set that was rolled back to, oldest first, with commas between them.
+/// The earlier revisions of a replica set that was rolled back to, oldest first, separated by commas.
 pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// The size of the deployment when the replica set was last scaled.
+/// `spec.replicas` of the deployment when the replica set was last scaled.
 pub(super) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
-/// The most replicas that the deployment could then have.
+/// The most replicas that the deployment could have when the replica set was last scaled.
 pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
-/// The revision that the deployment is to be rolled back to.
+/// The revision that a rollback of the deployment is requested to.
 pub(super) const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
-/// What `kubectl apply` wrote last.
+/// The configuration that `kubectl apply` applied last.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Annotations that are not copied between a deployment and its replica sets: each has its own.
+/// Annotations that are not copied between a deployment and its replica sets.
 const NOT_COPIED: [&str; 6] = [LAST_APPLIED, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO];
 
-/// The longest history in characters, about a hundred revisions of nineteen digits.
+/// The longest revision history, in characters.
 const HISTORY_LIMIT: usize = 2000;
 
-/// Annotations as a document has them.
+/// The annotations of a document.
 pub(super) type Annotations<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;
 
-/// Annotations to put, by key.
+/// Annotations to set, by key.
 pub(super) type Changes = BTreeMap<String, String>;
 
-/// The revision of a replica set; absent where it is no number, 0 where there is none.
+/// The revision of a replica set: 0 without the annotation, absent if it is not a number.
 pub(super) fn revision_of(set: &Meta) -> Option<i64> {
     set.annotations.get(REVISION).map_or(Some(0), parse_revision)
 }
 
-/// The number of a revision annotation; absent where it is no number.
+/// The value of a revision annotation; absent if it is not a number.
 pub(super) fn parse_revision(revision: &str) -> Option<i64> {
     revision.parse().ok()
 }
 
-/// A size in the annotations of a replica set; absent where it is not a number from 0 on.
+/// The value of a size annotation of a replica set; absent if it is not a number from 0 on.
 pub(super) fn size_of(set: &Meta, annotation: &str) -> Option<i32> {
     let text = set.annotations.get(annotation)?;
-    // Rust reads a sign where Go does not.
+    // Rust parses a sign; upstream accepts digits only.
     text.parse().ok().filter(|_| !text.starts_with(['+', '-']))
 }
 
-/// The revision that a deployment asks to be rolled back to; absent where it asks for none, or for what is no number.
+/// The revision that a rollback is requested to; absent without a request, or if it is not a number.
 pub(super) fn rollback_to(deployment: &Meta) -> Option<i64> {
     deployment.annotations.get(ROLLBACK_TO)?.parse().ok()
 }
 
-/// What changes in the annotations of the new replica set, so that it is of `revision` and has the deployment's notes.
+/// The annotations that change on the new replica set: its revision, and those that it copies from the deployment.
 ///
-/// The revision never falls: old sets may have been deleted since it was given. One that is no number is left alone,
-/// and with it everything else. Notes that the deployment has lost stay.
+/// A revision never decreases, as old replica sets may have been deleted since. If the present revision is not a number,
+/// no annotation changes. Annotations that were removed from the deployment stay on the replica set.
 ///
 /// # Upstream
-/// `SetNewReplicaSetAnnotations`, but for the sizes.
-pub(super) fn of_new_set(deployment: &Annotations<'_>, set: &Annotations<'_>, revision: i64) -> Changes {
+/// `SetNewReplicaSetAnnotations`, without the sizes.
+pub(super) fn new_replica_set_annotations(
+    deployment: &Annotations<'_>,
+    set: &Annotations<'_>,
+    revision: i64,
+) -> Changes {
     let present = set.get(REVISION).map_or("", |revision| revision);
     let before = match present.parse() {
         Ok(before) => before,
@@ -81,7 +85,7 @@ pub(super) fn of_new_set(deployment: &Annotations<'_>, set: &Annotations<'_>, re
     changes
 }
 
-/// The history with one more revision; the oldest give way. Absent where there is nothing to add.
+/// The revision history with one more revision, without the oldest where it gets too long. Absent if nothing is added.
 fn history_with(history: &str, revision: &str) -> Option<String> {
     if revision.is_empty() {
         return None;
@@ -93,16 +97,16 @@ fn history_with(history: &str, revision: &str) -> Option<String> {
     Some(if kept.is_empty() { revision.to_owned() } else { format!("{kept},{revision}") })
 }
 
-/// The annotations of a replica set that is made or scaled.
-pub(super) fn sizes(desired: i32, max: i32) -> Changes {
+/// The size annotations of a replica set that is created or scaled.
+pub(super) fn replicas_annotations(desired: i32, max: i32) -> Changes {
     [(DESIRED_REPLICAS, desired), (MAX_REPLICAS, max)].map(|(key, size)| (key.to_owned(), size.to_string())).into()
 }
 
-/// The annotations of a deployment that is rolled back to `set`: its own of the kinds that are not copied, without the
-/// request, and the notes of the set.
+/// The annotations of a deployment that is rolled back to `set`: its own that are never copied, without the request, and
+/// the others of the replica set.
 ///
-/// With the set's old notes on the deployment, they are not overwritten by the present ones when it becomes the new
-/// one.
+/// The next reconcile copies the annotations of the deployment to the new replica set. They are those of `set` then, such
+/// as its change cause.
 pub(super) fn rolled_back<'a>(deployment: &Annotations<'a>, set: &Annotations<'a>) -> Annotations<'a> {
     let own = deployment.iter().filter(|(key, _)| !is_copied(key) && *key != ROLLBACK_TO);
     own.chain(set.iter().filter(|(key, _)| is_copied(key))).map(|(key, value)| (key.clone(), value.clone())).collect()

@@ -1,6 +1,4 @@
-//! The plan as `benches/plan.rs` sees it: a bench is another crate, and what it measures is private to this folder.
-//!
-//! Public and hidden rather than behind a feature, which would be one more build to keep working.
+//! The plan, published to `benches/plan.rs` by the feature `bench`.
 
 use std::sync::Arc;
 
@@ -12,16 +10,16 @@ use super::observe::Observed;
 use super::plan::plan;
 use super::settings::Settings;
 
-/// A deployment as it was observed, with replica sets that are all its own.
+/// The input of a plan: the snapshot of a deployment that controls all its replica sets.
 #[derive(Debug)]
-pub struct Decision {
+pub struct PlanInput {
     observed: Observed,
     settings: Settings,
     now: Timestamp,
 }
 
-impl Decision {
-    /// With all gates on; `pods` are those of the replica sets, which only a recreation looks at.
+impl PlanInput {
+    /// The input with all feature gates on. `pods` are those of the replica sets, which only a recreation reads.
     #[must_use]
     pub fn new(
         deployment: Arc<Deployment>,
@@ -33,11 +31,11 @@ impl Decision {
         Self { observed, settings: Settings::from_gates(|_| true), now }
     }
 
-    /// Plans, status included; how many steps that gives.
+    /// Plans a reconcile, status included. Returns the number of steps.
     #[must_use]
     pub fn plan(&self) -> usize {
         let claimed = self.observed.replica_sets.clone();
         let planned = plan(&self.observed, claimed, self.settings, self.now);
-        planned.expect("what is measured must be a deployment that the API admits").steps.len()
+        planned.expect("the deployment must pass validation").steps.len()
     }
 }

@@ -5,38 +5,38 @@ use kcm_api::{Condition, ConditionStatus};
 
 /// Whether enough replicas are available.
 pub(super) const AVAILABLE: &str = "Available";
-/// Whether the rollout goes on.
+/// Whether the rollout progresses.
 pub(super) const PROGRESSING: &str = "Progressing";
-/// Whether a replica set fails to create or delete pods.
+/// Whether a replica set cannot create or delete pods.
 pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// Why a condition is as it is.
+/// The reasons of the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// `Progressing`: a replica set was created for the template.
+    /// `Progressing`: the new replica set was created.
     NewReplicaSetCreated,
-    /// `Progressing`: there is a replica set for the template, and nobody has said anything yet.
+    /// `Progressing`: the new replica set exists, and the condition did not.
     FoundNewReplicaSet,
-    /// `Progressing`: pods came, went, or became ready.
+    /// `Progressing`: pods were created, deleted, or became ready.
     ReplicaSetUpdated,
     /// `Progressing`: the rollout is complete.
     NewReplicaSetAvailable,
-    /// `Progressing`: nothing happened for too long.
+    /// `Progressing`: no progress within the deadline.
     ProgressDeadlineExceeded,
-    /// `Progressing`: nobody asks for progress.
+    /// `Progressing`: the deployment is paused.
     DeploymentPaused,
-    /// `Progressing`: progress is asked for again, from now on.
+    /// `Progressing`: the deployment is resumed, and the deadline starts.
     DeploymentResumed,
-    /// `Progressing`: no replica set could be created for the template.
+    /// `Progressing`: the new replica set could not be created.
     ReplicaSetCreateError,
-    /// `Available`: enough are.
+    /// `Available`: enough replicas are available.
     MinimumReplicasAvailable,
-    /// `Available`: not enough are.
+    /// `Available`: too few replicas are available.
     MinimumReplicasUnavailable,
 }
 
 impl Reason {
-    /// The word that stands in the condition.
+    /// The reason as the API shows it.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::NewReplicaSetCreated => "NewReplicaSetCreated",
@@ -65,7 +65,7 @@ impl Reason {
         }
     }
 
-    /// A condition with this reason.
+    /// A condition of this reason that changed at `now`.
     pub(super) fn at(self, now: Timestamp, message: impl Into<Box<str>>) -> Condition {
         let (type_, status) = self.condition();
         Condition {
@@ -84,9 +84,9 @@ impl Reason {
 pub(super) struct Conditions(Vec<Condition>);
 
 impl Conditions {
-    /// Those that are told.
-    pub(super) fn of(told: &[Condition]) -> Self {
-        Self(told.to_vec())
+    /// A copy of the conditions of a status.
+    pub(super) fn of(conditions: &[Condition]) -> Self {
+        Self(conditions.to_vec())
     }
 
     /// The condition of that type.
@@ -99,29 +99,29 @@ impl Conditions {
         self.get(PROGRESSING).is_some_and(|condition| condition.reason == reason.as_str())
     }
 
-    /// Tells a condition. One that has this status and this reason already stays as it was told.
-    pub(super) fn put(&mut self, condition: Condition) {
-        let same = |told: &Condition| told.status == condition.status && told.reason == condition.reason;
+    /// Sets a condition, unless the present one has its status and reason.
+    pub(super) fn set(&mut self, condition: Condition) {
+        let same = |present: &Condition| present.status == condition.status && present.reason == condition.reason;
         if !self.get(&condition.type_).is_some_and(same) {
-            self.renew(condition);
+            self.replace(condition);
         }
     }
 
-    /// Tells a condition, even one that is told already; since when it has its status is kept.
-    pub(super) fn renew(&mut self, mut condition: Condition) {
-        if let Some(told) = self.get(&condition.type_).filter(|told| told.status == condition.status) {
-            condition.last_transition_time = told.last_transition_time;
+    /// Replaces a condition, which renews its update time. The transition time stays while the status does.
+    pub(super) fn replace(&mut self, mut condition: Condition) {
+        if let Some(present) = self.get(&condition.type_).filter(|present| present.status == condition.status) {
+            condition.last_transition_time = present.last_transition_time;
         }
         self.remove(&condition.type_);
         self.0.push(condition);
     }
 
-    /// Tells nothing of that type any more.
+    /// Removes the condition of that type.
     pub(super) fn remove(&mut self, type_: &str) {
         self.0.retain(|condition| condition.type_ != type_);
     }
 
-    /// As they stand in a status.
+    /// The conditions, as a status holds them.
     pub(super) fn into_boxed_slice(self) -> Box<[Condition]> {
         self.0.into_boxed_slice()
     }

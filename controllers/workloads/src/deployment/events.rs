@@ -1,48 +1,48 @@
-//! What people are told about a deployment, as events.
+//! The events of a deployment.
 
 use kcm_framework::events::EventType;
 
 use super::conditions::Reason;
 
-/// One thing worth telling.
+/// Why an event is recorded, with what its message needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Notice {
-    /// Its selector is empty.
+pub(super) enum EventReason {
+    /// The selector of the deployment is empty.
     SelectingAll,
-    /// A replica set was given another size.
+    /// A replica set was scaled.
     Scaled {
-        /// Its name.
+        /// The name of the replica set.
         name: String,
-        /// Its size before.
+        /// Its replicas before.
         from: i32,
-        /// Its size after.
+        /// Its replicas after.
         to: i32,
     },
-    /// No replica set could be created for the template.
+    /// The new replica set could not be created.
     CreateFailed {
-        /// What failed, and how.
+        /// The message, which names the replica set and the error.
         message: String,
     },
-    /// It has the template of an earlier revision again.
+    /// The deployment was rolled back.
     RolledBack {
-        /// Its name.
+        /// The name of the deployment.
         name: String,
-        /// The revision.
+        /// The revision that it was rolled back to.
         revision: i64,
     },
-    /// It was to be rolled back to the last revision, and there is none.
+    /// A rollback to the last revision was requested, and there is none.
     NoLastRevision,
-    /// It was to be rolled back to a revision that there is not.
+    /// A rollback to a revision was requested that does not exist.
     NoSuchRevision,
-    /// It was to be rolled back to the template that it has.
+    /// A rollback to a revision was requested whose template the deployment has.
     TemplateUnchanged {
-        /// Its name.
+        /// The name of the deployment.
         name: String,
     },
 }
 
-impl Notice {
-    /// Whether it is as expected.
+impl EventReason {
+    /// The type of the event.
     pub(super) const fn event_type(&self) -> EventType {
         match self {
             Self::Scaled { .. } | Self::RolledBack { .. } => EventType::Normal,
@@ -54,7 +54,7 @@ impl Notice {
         }
     }
 
-    /// The reason of the event.
+    /// The reason of the event, as the API shows it.
     pub(super) const fn reason(&self) -> &'static str {
         match self {
             Self::SelectingAll => "SelectingAll",
@@ -66,7 +66,7 @@ impl Notice {
         }
     }
 
-    /// The text of the event.
+    /// The message of the event.
     pub(super) fn message(&self) -> String {
         match self {
             Self::SelectingAll => "This deployment is selecting all pods. A non-empty selector is required.".to_owned(),

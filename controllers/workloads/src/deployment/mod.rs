@@ -1,77 +1,77 @@
-//! Rolls the template of each deployment out to pods, by way of replica sets: one for each template.
+//! Deployment controller: rolls the pod template of a deployment out to pods, with a replica set for each template.
 //!
-//! Reads deployments, replica sets and pods. Creates, changes, deletes, adopts and releases replica sets, and writes the
-//! status and the revision of deployments; a deployment itself only to roll it back where an annotation asks for that.
+//! Reads deployments, replica sets and pods. Creates, updates, deletes, adopts and releases replica sets. Updates the
+//! status and the revision of deployments, and the deployment itself only for a rollback that an annotation requests.
 //!
 //! ```text
-//! change of a deployment, a replica set, or the last pod ──wiring──▶ key
-//!                                                                     │
-//!   observe ──▶ claim ──▶ adopt, release ──▶ plan ──▶ create, edit, delete ──▶ report ──▶ look again
-//!   (caches)   (shared)      (shared)       (pure)          (apply)           (pure)     after the deadline
+//! event of a deployment, a replica set or a pod ──event mapping──▶ key
+//!                                                                   │
+//!   observe ──▶ claim ──▶ adopt, release ──▶ plan ──▶ create, edit, delete ──▶ status ──▶ requeue after
+//!   (caches)   (shared)      (shared)       (pure)          (apply)           (apply)     the deadline
 //!                                             │
-//!                sets: which one is new       rollout: how many replicas each has       status: what is said
+//!           replica_sets: which one is new    rollout: replicas of each    status: counts and conditions
 //! ```
 //!
-//! The first course that applies is taken (`plan.rs`): selects everything, being deleted, paused, to be rolled back,
-//! scaled, then the strategy.
+//! The plan takes the first action whose condition holds (`plan.rs`): the selector is empty, the deployment is being
+//! deleted, it is paused, a rollback is requested, it is scaled; otherwise the action of its strategy.
 //!
 //! # Guarantees
-//! - A replica set belongs to the deployment that its controller reference means, by uid, as long as its selector wants
-//!   it. One is adopted only after the API server itself has said, in the same reconcile, that the deployment is there
-//!   and not being deleted. If a claim fails, nothing else is done.
-//! - The new replica set is the oldest whose template equals the deployment's, as the API serves both; see
-//!   [`same_template`](kcm_api::same_template). There is never a second one for a template: its name depends on nothing
-//!   else, and a name that is taken for another template is counted in `status.collisionCount`.
-//! - All replica sets together never want more than `replicas + maxSurge`, and what is available never falls below
-//!   `replicas − maxUnavailable` by our doing; see `rollout/`.
-//! - Nothing is done twice because a cache is behind, or because an answer was lost: see
-//!   [`Session`](kcm_framework::Session).
-//! - A replica set that has or wants replicas, whose status is of an earlier generation, or that is being deleted is not
-//!   deleted, and one that anybody has changed meanwhile is looked at again first.
-//! - What this version does not know of a deployment, a replica set or a template survives every write.
-//! - The status is written only when it differs, at most once a reconcile, and says which generation it speaks of.
+//! - A deployment controls a replica set by the uid of the controller reference, as long as its selector matches. It
+//!   adopts one only after a live read, in the same reconcile, showed that the deployment exists and is not being deleted.
+//!   If a claim fails, the reconcile ends.
+//! - The new replica set is the oldest whose template equals that of the deployment, as the API server returns both; see
+//!   [`same_template`](kcm_api::same_template). There is one replica set for each template: its name depends on the
+//!   template, and a name that is taken for another template is counted in `status.collisionCount`.
+//! - The replicas of all replica sets together are at most `replicas + maxSurge`, and the available replicas do not fall
+//!   below `replicas − maxUnavailable` because of this controller; see `rollout/`.
+//! - No step is repeated because of a stale cache or a lost response: see [`Session`](kcm_framework::Session).
+//! - A replica set is not deleted if it has replicas, if its status is of an earlier generation, if it is being deleted,
+//!   or if the same reconcile scales it. A deletion has the resource version that was read as a precondition.
+//! - Fields of a deployment, a replica set or a template that this version does not know survive every write.
+//! - The status is written only if it changes, at most once in a reconcile, with the observed generation.
 //!
 //! # What it does not do
-//! Pods are the replica set controller's business, and replica sets of a deleted deployment the garbage collector's.
-//! Overlapping selectors are not resolved: who adopts first has the replica set.
+//! Pods belong to the replica set controller, and replica sets of a deleted deployment to the garbage collector.
+//! Overlapping selectors are not resolved: the first deployment to adopt a replica set controls it.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/deployment` of Kubernetes 1.36.3. Everything else is as there, texts of events and
+//! Upstream is `pkg/controller/deployment` of Kubernetes 1.36.3. Everything else is as there, messages of events and
 //! conditions included.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | read-your-own-writes of the framework | none: what is done from an old cache ends in a conflict, mostly | holds for every controller |
-//! | what a reconcile has to say is written once, at its end | in up to three writes, of which the later ones conflict and are tried again | fewer writes; a condition that another one replaces in the same reconcile is not seen |
-//! | a replica set is changed in one write: notes, revision, size | each in its own, and twice where an old set loses first what is unavailable and then what is spare | fewer writes; the event tells the whole step |
-//! | names end in a hash of our own, in upstream's alphabet | in a hash of Go's printed structures | templates are found by being equal, not by their hash |
-//! | a taken name is no collision if the set is for the template and nobody's | a collision | it is adopted as soon as the cache shows it |
-//! | a deployment that is being deleted has its status kept | its new replica set and its revision are renewed too | the garbage collector is at work |
+//! | the framework reads its own writes | writes from a stale cache mostly end in a conflict | holds for every controller |
+//! | the status is written once, at the end of a reconcile | in up to three writes, of which the later ones conflict and are retried | fewer writes; a condition that the same reconcile replaces is not visible |
+//! | a replica set is updated in one write: annotations, revision, replicas | in one write each, and in two if unavailable and then available replicas of an old replica set are removed | fewer writes; one event for the whole step |
+//! | names end in a hash of our own, in upstream's alphabet | in a hash of Go's printed structures | templates are compared, not their hashes |
+//! | a taken name is not a collision if the replica set is an orphan with the template | a collision | it is adopted as soon as it is in the cache |
+//! | while a deployment is being deleted, only its status is updated | its new replica set and its revision too | the garbage collector deletes them |
 //! | a rollback waits until the present template has its replica set | both at once, the second of which conflicts | |
-//! | what became of a rollback is told after it was written | before, and again after each conflict | |
-//! | a failure to shrink an old replica set ends the reconcile, which is tried again | is not noticed | |
-//! | replicas that a status counts beyond its size are not taken for available | for available in part | a status that is behind must not cost availability; see `rollout/rolling.rs` |
-//! | deletions carry uid and version of the replica set | no precondition | a set that was just scaled up, or a namesake, is never deleted |
-//! | a rollout that has ended is not watched for its deadline | again and again at once, as long as pods are missing | it cannot fail any more |
-//! | a check that is due within a second is made after one | at once, with back-off | |
-//! | a revision that is no number keeps all notes of its set from being renewed | unless `minReadySeconds` changes too | |
-//! | an owner reference needs kind, name and uid | the uid, in claims | one rule for wiring and claims |
-//! | during a recreation the last pod of each replica set enqueues the deployment, when it finished or is gone | the last pod of all, when it is gone; replica sets are listed live for that | a recreation waits for pods that may run, of old replica sets |
-//! | an old replica set that a paused deployment scales up is not deleted by the same reconcile | is deleted, where it exceeds the history limit | it gets the pods |
-//! | a relist that shows the same version wakes nobody | wakes the deployment | nothing changed; a resync still wakes |
-//! | the live check before adoption reads metadata only | the whole object | |
-//! | a selector or a strategy that is invalid waits for a change | retries | only a change helps |
-//! | a missing permission is retried after a minute | back-off | design of the framework: it takes a person |
-//! | `--concurrent-deployment-syncs` below 1 is refused | accepted, and nothing runs | |
+//! | the event of a rollback is recorded after the write | before, and again after each conflict | |
+//! | a failure to scale an old replica set down ends the reconcile, which is retried | is ignored | |
+//! | available replicas beyond `spec.replicas` of a replica set do not count as available | count in part | a stale status must not cost availability; see `rollout/rolling.rs` |
+//! | deletions have the uid and the resource version of the replica set as preconditions | no precondition | a replica set that was just scaled up, or recreated under the same name, is not deleted |
+//! | a complete rollout is not requeued for its deadline | is requeued again and again while pods are missing | it cannot fail any more |
+//! | a check that is due within a second happens after one | at once, with back-off | |
+//! | with a revision that is not a number, no annotation of the replica set is updated | unless `minReadySeconds` changes too | |
+//! | an owner reference must match kind, name and uid | the uid, in claims | one rule for event mapping and claims |
+//! | in a recreation the last running pod of each replica set enqueues the deployment, when it finishes or is deleted | the last pod of the deployment, when it is deleted; replica sets are listed live for that | a recreation waits until no pod of an old replica set may run |
+//! | an old replica set that a paused deployment scales up is not deleted by the same reconcile | is deleted if it exceeds the history limit | |
+//! | a relist that returns the known version enqueues nothing | enqueues the deployment | nothing changed; a resync still enqueues |
+//! | the live read before an adoption returns metadata only | the whole object | |
+//! | an invalid selector or strategy is not retried until the deployment changes | retries | only a change helps |
+//! | a missing permission is retried after a minute | back-off | design of the framework: only an administrator can grant it |
+//! | `--concurrent-deployment-syncs` below 1 is rejected | accepted, and no worker runs | |
 
 mod annotations;
 mod apply;
-#[doc(hidden)]
+#[cfg(feature = "bench")]
 pub mod bench;
 mod conditions;
 mod events;
 mod observe;
 mod plan;
+mod reconcile;
 mod replica_sets;
 mod rollback;
 mod rollout;
@@ -92,12 +92,12 @@ use kcm_framework::workqueue::Queue;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, priority};
 use kcm_informers::{HandlerOptions, ListOptions, Origin};
 
-use apply::Reconciler;
 use observe::Caches;
+use reconcile::Reconciler;
 use settings::{ROWS, SECTION, Section, Settings};
 use wiring::{keys_for_deployment, keys_for_pod, keys_for_replica_set};
 
-/// The controller.
+/// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
     ControllerDescriptor::new("deployment-controller", |context| ready(init(context)).boxed())
         .aliases(&["deployment"])
@@ -131,20 +131,20 @@ fn add_event_handlers(context: &ControllerContext, caches: &Caches, queue: &Queu
     let keys = queue.clone();
     let resync_period = Some(context.resync_period());
     caches.deployments.add_event_handler(HandlerOptions { name, resync_period }, move |change, origin| {
-        wake(&keys, keys_for_deployment(change, origin), origin);
+        enqueue(&keys, keys_for_deployment(change, origin), origin);
     });
-    // No resync: what has not changed wakes nobody.
+    // No resync: an unchanged replica set or pod enqueues nothing.
     let (keys, deployments) = (queue.clone(), caches.deployments.clone());
     caches.replica_sets.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
-        wake(&keys, keys_for_replica_set(change, &deployments), origin);
+        enqueue(&keys, keys_for_replica_set(change, &deployments), origin);
     });
-    let (keys, deployments, lineage) = (queue.clone(), caches.deployments.clone(), caches.lineage());
+    let (keys, deployments, replica_sets) = (queue.clone(), caches.deployments.clone(), caches.cached_replica_sets());
     caches.pods.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
-        wake(&keys, keys_for_pod(change, &deployments, &lineage), origin);
+        enqueue(&keys, keys_for_pod(change, &deployments, &replica_sets), origin);
     });
 }
 
-fn wake(queue: &Queue<ObjectKey>, keys: Vec<ObjectKey>, origin: Origin) {
+fn enqueue(queue: &Queue<ObjectKey>, keys: Vec<ObjectKey>, origin: Origin) {
     for key in keys {
         queue.add(key, priority(origin));
     }

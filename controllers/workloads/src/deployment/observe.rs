@@ -1,4 +1,4 @@
-//! From the caches to one snapshot of a deployment, its replica sets, and what it needs to know of their pods.
+//! The snapshot of a deployment, its replica sets and their pods, from the caches.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use kcm_api::{ObjectKey, Uid};
 use kcm_informers::{Index, Informer};
 
 use super::rollout::recreate::may_run;
-use super::wiring::{Deployments, Family};
-use crate::shared::ownership::{Holder, Owner, by_holder};
+use super::wiring::{DeploymentLister, ReplicaSetLister};
+use crate::shared::ownership::{Owner, OwnerKey, by_owner};
 
-/// A deployment and what bears on it, at one moment.
+/// The snapshot of one deployment.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Observed {
     /// The deployment.
     pub(super) deployment: Arc<Deployment>,
-    /// Replica sets that it owns, and those of its namespace that are nobody's and that it selects.
+    /// The replica sets that the deployment controls, and the orphans of its namespace that it selects.
     pub(super) replica_sets: Vec<Arc<ReplicaSet>>,
-    /// The pods of these by the uid of their replica set; looked up only for the strategy that asks for it.
+    /// The phases of their pods, with the uid of the replica set; only for the strategy `Recreate`.
     pub(super) pods: Vec<(Uid, PodPhase)>,
 }
 
@@ -30,27 +30,27 @@ pub(super) struct Caches {
     pub(super) replica_sets: Informer<ReplicaSet>,
     /// Pods.
     pub(super) pods: Informer<Pod>,
-    sets_by_holder: Index<ReplicaSet, Holder>,
-    pods_by_holder: Index<Pod, Holder>,
+    sets_by_owner: Index<ReplicaSet, OwnerKey>,
+    pods_by_owner: Index<Pod, OwnerKey>,
 }
 
 impl Caches {
-    /// Adds the indexes that observation needs; they are the replica set controller's too.
+    /// Adds the indexes by owner, which the replica set controller shares.
     pub(super) fn new(
         deployments: Informer<Deployment>,
         replica_sets: Informer<ReplicaSet>,
         pods: Informer<Pod>,
     ) -> Self {
-        let (sets_by_holder, pods_by_holder) = (by_holder(&replica_sets), by_holder(&pods));
-        Self { deployments, replica_sets, pods, sets_by_holder, pods_by_holder }
+        let (sets_by_owner, pods_by_owner) = (by_owner(&replica_sets), by_owner(&pods));
+        Self { deployments, replica_sets, pods, sets_by_owner, pods_by_owner }
     }
 
-    /// What wiring needs to know of replica sets and pods, without the caches themselves.
-    pub(super) fn lineage(&self) -> Lineage {
-        Lineage { replica_sets: self.replica_sets.clone(), pods_by_holder: self.pods_by_holder.clone() }
+    /// The replica sets, as the event mapping of pods looks them up.
+    pub(super) fn cached_replica_sets(&self) -> CachedReplicaSets {
+        CachedReplicaSets { replica_sets: self.replica_sets.clone(), pods_by_owner: self.pods_by_owner.clone() }
     }
 
-    /// The snapshot of one deployment; absent where there is none of that name.
+    /// The snapshot of one deployment; absent if it does not exist.
     pub(super) fn observe(&self, key: &ObjectKey) -> Option<Observed> {
         let deployment = self.deployments.get(key)?;
         let replica_sets = self.sets_of(&deployment);
@@ -62,23 +62,23 @@ impl Caches {
     }
 
     fn sets_of(&self, deployment: &Deployment) -> Vec<Arc<ReplicaSet>> {
-        let mut sets = self.sets_by_holder.get(&Holder::Controller(deployment.metadata.uid.clone()));
+        let mut sets = self.sets_by_owner.get(&OwnerKey::Controller(deployment.metadata.uid.clone()));
         sets.retain(|set| Owner::of(deployment).owns(&set.metadata));
         if let (Some(namespace), Ok(selector)) = (deployment.metadata.key.namespace(), &deployment.selector) {
-            let orphans = self.sets_by_holder.get(&Holder::Nobody(namespace.into()));
+            let orphans = self.sets_by_owner.get(&OwnerKey::Orphan(namespace.into()));
             sets.extend(orphans.into_iter().filter(|set| selector.matches(&set.metadata.labels)));
         }
         sets
     }
 
     fn pods_of(&self, set: &ReplicaSet) -> Vec<(Uid, PodPhase)> {
-        let pods = self.pods_by_holder.get(&Holder::Controller(set.metadata.uid.clone()));
+        let pods = self.pods_by_owner.get(&OwnerKey::Controller(set.metadata.uid.clone()));
         let own = pods.iter().filter(|pod| Owner::of(set).owns(&pod.metadata));
         own.map(|pod| (set.metadata.uid.clone(), pod.phase)).collect()
     }
 }
 
-impl Deployments for Informer<Deployment> {
+impl DeploymentLister for Informer<Deployment> {
     fn get(&self, key: &ObjectKey) -> Option<Arc<Deployment>> {
         Informer::get(self, key)
     }
@@ -88,20 +88,20 @@ impl Deployments for Informer<Deployment> {
     }
 }
 
-/// Whose a pod is, and whether there are others.
+/// The replica sets and their pods, from the caches.
 #[derive(Clone)]
-pub(super) struct Lineage {
+pub(super) struct CachedReplicaSets {
     replica_sets: Informer<ReplicaSet>,
-    pods_by_holder: Index<Pod, Holder>,
+    pods_by_owner: Index<Pod, OwnerKey>,
 }
 
-impl Family for Lineage {
+impl ReplicaSetLister for CachedReplicaSets {
     fn replica_set(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>> {
         self.replica_sets.get(key)
     }
 
     fn has_running_pods(&self, set: &ReplicaSet) -> bool {
-        let pods = self.pods_by_holder.get(&Holder::Controller(set.metadata.uid.clone()));
+        let pods = self.pods_by_owner.get(&OwnerKey::Controller(set.metadata.uid.clone()));
         pods.iter().any(|pod| may_run(pod.phase))
     }
 }

@@ -1,4 +1,4 @@
-//! The order of a reconcile: what is changed about the replica sets, and what the deployment says of itself then.
+//! The plan of a reconcile: the steps for the replica sets, and the status update after them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,104 +7,107 @@ use jiff::Timestamp;
 use kcm_api::views::{Deployment, DeploymentStrategy, ReplicaSet};
 use kcm_api::{EditError, InternedStr, Selector};
 
-use super::annotations::{Annotations, Changes, REVISION, of_new_set, rollback_to, sizes};
-use super::events::Notice;
+use super::annotations::{
+    Annotations, Changes, REVISION, new_replica_set_annotations, replicas_annotations, rollback_to,
+};
+use super::events::EventReason;
 use super::observe::Observed;
-use super::replica_sets::{Edit, NewSet, Sets, count};
+use super::replica_sets::{Edit, NewReplicaSet, ReplicaSets, count};
 use super::rollback::Rollback;
+use super::rollout::recreate::RecreateStep;
 use super::rollout::{InvalidLimit, Limits, Scale, SetCount, cleanup, proportion, recreate, rolling};
 use super::settings::Settings;
-use super::status::{Basis, Counted, Scope, is_complete, recheck_at, status};
-use super::status_update::{NewSetIs, Report, conditions_with_news, report_everything};
+use super::status::{CountedReplicaSet, StatusInput, StatusScope, is_complete, recheck_at, status};
+use super::status_update::{NewReplicaSetState, StatusUpdate, observed_generation_update, updated_conditions};
 
-/// What one reconcile does.
+/// The plan of one reconcile.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Plan {
-    /// What it is about.
-    pub(super) course: Course,
-    /// What is changed, in order.
+    /// The action.
+    pub(super) action: SyncAction,
+    /// The steps, in order.
     pub(super) steps: Vec<Step>,
-    /// What the deployment says after it; nothing where the last step puts the deployment itself.
-    pub(super) report: Option<Report>,
-    /// When to look again even if nothing changes until then.
+    /// The status update after the steps; absent where the last step puts the deployment itself.
+    pub(super) status_update: Option<StatusUpdate>,
+    /// When the deployment is reconciled again without an event.
     pub(super) recheck: Option<Timestamp>,
 }
 
-/// What a reconcile is about: the first that applies.
+/// The action of a reconcile: the first whose condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Course {
-    /// The selector is empty: nothing is done but to say so.
+pub(super) enum SyncAction {
+    /// The selector is empty: only an event is recorded.
     SelectsEverything,
-    /// The deployment is being deleted: its replica sets are the garbage collector's.
+    /// The deployment is being deleted: only its status is updated.
     Terminating,
-    /// It is paused: it is scaled and tidied up, but no replica set is made.
+    /// The deployment is paused: replica sets are scaled and cleaned up, but none is created.
     Paused,
-    /// It is to be rolled back.
+    /// A rollback is requested.
     RollBack,
-    /// Its size has changed since its replica sets were scaled.
+    /// `spec.replicas` changed since the replica sets were scaled.
     Scale,
-    /// Old pods go before new ones come.
+    /// The strategy is `Recreate`.
     Recreate,
-    /// Old pods are replaced step by step.
+    /// The strategy is `RollingUpdate`.
     RollingUpdate,
 }
 
-/// One change.
+/// A step of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
-    /// Say something.
-    Tell(Notice),
-    /// Make a replica set.
-    Create(NewSet),
-    /// Change a replica set.
+    /// Record an event.
+    RecordEvent(EventReason),
+    /// Create a replica set.
+    Create(NewReplicaSet),
+    /// Update a replica set.
     Edit(Edit),
     /// Delete a replica set.
     Delete(Arc<ReplicaSet>),
-    /// Roll back, and clear the request for it.
+    /// Roll the deployment back, and remove the request.
     RollBack {
-        /// To what.
+        /// The decision on the request.
         rollback: Rollback,
-        /// The revision of the present template.
-        present: String,
+        /// The revision of the new replica set.
+        revision: String,
     },
 }
 
-/// Why nothing can be done before the deployment is changed.
+/// A deployment that cannot be reconciled until it is changed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
-    /// A strategy that nobody knows.
+pub(super) enum InvalidDeployment {
+    /// The type of the strategy is unknown.
     #[error("unexpected deployment strategy type: {0}")]
     Strategy(InternedStr),
-    /// A limit of the strategy that is no count.
-    #[error("cannot tell the limits of the rolling update")]
+    /// A limit of the rolling update is neither a number nor a percentage.
+    #[error("cannot resolve the limits of the rolling update")]
     Limit(#[from] InvalidLimit),
-    /// A part of the deployment, or of a replica set, that is no object.
+    /// A field of the deployment, or of a replica set, is not the object that it must be.
     #[error("cannot edit the object")]
     Edit(#[from] EditError),
 }
 
-/// The plan for a deployment whose selector is empty; it needs no replica sets.
+/// The plan for a deployment whose selector is empty.
 pub(super) fn plan_for_everything(deployment: &Deployment) -> Plan {
     Plan {
-        course: Course::SelectsEverything,
-        steps: vec![Step::Tell(Notice::SelectingAll)],
-        report: Some(report_everything(deployment)),
+        action: SyncAction::SelectsEverything,
+        steps: vec![Step::RecordEvent(EventReason::SelectingAll)],
+        status_update: Some(observed_generation_update(deployment)),
         recheck: None,
     }
 }
 
-/// Decides from what was observed and the replica sets that belong to the deployment, after adoption.
+/// Plans a reconcile from the snapshot and the claimed replica sets of the deployment.
 ///
 /// # Errors
-/// A deployment that the API would refuse.
+/// A deployment that validation by the API server would reject.
 pub(super) fn plan(
     observed: &Observed,
     claimed: Vec<Arc<ReplicaSet>>,
     settings: Settings,
     now: Timestamp,
-) -> Result<Plan, Refusal> {
+) -> Result<Plan, InvalidDeployment> {
     let deployment = &*observed.deployment;
-    let sets = Sets::of(deployment, claimed);
+    let sets = ReplicaSets::of(deployment, claimed);
     let limits = limits_of(deployment)?;
     Planner { observed, deployment, sets: &sets, limits: &limits, settings, now }.plan()
 }
@@ -121,53 +124,53 @@ fn limits_of(deployment: &Deployment) -> Result<Limits, InvalidLimit> {
 struct Planner<'a> {
     observed: &'a Observed,
     deployment: &'a Deployment,
-    sets: &'a Sets,
+    sets: &'a ReplicaSets,
     limits: &'a Limits,
     settings: Settings,
     now: Timestamp,
 }
 
-/// What a course changes about the replica sets, in this order.
+/// The changes of an action to the replica sets, in this order.
 #[derive(Default)]
-struct Changed {
-    created: Option<NewSet>,
+struct ReplicaSetChanges {
+    created: Option<NewReplicaSet>,
     scaled: Vec<Scale>,
-    /// Indices of sets.
+    /// Indices of replica sets.
     deleted: Vec<usize>,
 }
 
 impl<'a> Planner<'a> {
-    fn plan(&self) -> Result<Plan, Refusal> {
-        let course = self.course()?;
-        let changed = match course {
-            Course::SelectsEverything => return Ok(plan_for_everything(self.deployment)),
-            Course::Terminating => Changed::default(),
-            Course::Paused => self.pause(),
-            Course::RollBack => return self.roll_back(),
-            Course::Scale => Changed { scaled: self.resized(), ..Changed::default() },
-            Course::Recreate => self.recreate()?,
-            Course::RollingUpdate => self.roll()?,
+    fn plan(&self) -> Result<Plan, InvalidDeployment> {
+        let action = self.action()?;
+        let changes = match action {
+            SyncAction::SelectsEverything => return Ok(plan_for_everything(self.deployment)),
+            SyncAction::Terminating => ReplicaSetChanges::default(),
+            SyncAction::Paused => self.pause(),
+            SyncAction::RollBack => return self.roll_back(),
+            SyncAction::Scale => ReplicaSetChanges { scaled: self.resized(), ..ReplicaSetChanges::default() },
+            SyncAction::Recreate => self.recreate()?,
+            SyncAction::RollingUpdate => self.roll()?,
         };
-        Ok(self.finish(course, changed))
+        Ok(self.finish(action, changes))
     }
 
-    fn course(&self) -> Result<Course, Refusal> {
+    fn action(&self) -> Result<SyncAction, InvalidDeployment> {
         let deployment = self.deployment;
         Ok(if deployment.selector.as_ref().is_ok_and(Selector::is_everything) {
-            Course::SelectsEverything
+            SyncAction::SelectsEverything
         } else if deployment.metadata.is_terminating() {
-            Course::Terminating
+            SyncAction::Terminating
         } else if deployment.paused {
-            Course::Paused
+            SyncAction::Paused
         } else if rollback_to(&deployment.metadata).is_some() {
-            Course::RollBack
+            SyncAction::RollBack
         } else if proportion::is_scaling_event(self.old_counts().iter().chain(&self.new_count()), deployment.replicas) {
-            Course::Scale
+            SyncAction::Scale
         } else {
             match &deployment.strategy {
-                DeploymentStrategy::RollingUpdate { .. } => Course::RollingUpdate,
-                DeploymentStrategy::Recreate => Course::Recreate,
-                DeploymentStrategy::Other(name) => return Err(Refusal::Strategy(name.clone())),
+                DeploymentStrategy::RollingUpdate { .. } => SyncAction::RollingUpdate,
+                DeploymentStrategy::Recreate => SyncAction::Recreate,
+                DeploymentStrategy::Other(name) => return Err(InvalidDeployment::Strategy(name.clone())),
             }
         })
     }
@@ -188,136 +191,142 @@ impl<'a> Planner<'a> {
         cleanup::plan(&self.old_counts(), self.deployment.revision_history_limit)
     }
 
-    /// Old sets that are not needed any more, once what was last told is a complete rollout.
+    /// The old replica sets beyond the history limit, if the last status is that of a complete rollout.
     fn excess_after_rollout(&self) -> Vec<usize> {
         if is_complete(self.deployment, &self.deployment.status) { self.excess() } else { Vec::new() }
     }
 
-    fn pause(&self) -> Changed {
-        // What is to be rolled back to is kept.
+    fn pause(&self) -> ReplicaSetChanges {
+        // A requested rollback may need any of the old replica sets.
         let rolls_back = rollback_to(&self.deployment.metadata).is_some();
         let mut deleted = if rolls_back { Vec::new() } else { self.excess() };
         let scaled = self.resized();
         // The latest of the old sets may be scaled up and exceed the history limit at once.
         deleted.retain(|&index| scaled.iter().all(|scale| scale.index != index));
-        Changed { created: None, scaled, deleted }
+        ReplicaSetChanges { created: None, scaled, deleted }
     }
 
-    fn roll(&self) -> Result<Changed, Refusal> {
+    fn roll(&self) -> Result<ReplicaSetChanges, InvalidDeployment> {
         let old = self.old_counts();
         let created = match &self.sets.new {
             Some(_) => None,
-            None => Some(self.new_set(rolling::first_size(&old, self.limits))?),
+            None => Some(self.new_replica_set(rolling::first_size(&old, self.limits))?),
         };
-        // A set that is made has its size already: only old ones can follow in the same reconcile.
-        let new = self.new_count().or_else(|| created.as_ref().map(|set| self.count_made(set)));
+        // A replica set is created with its final size: only old ones can be scaled in the same reconcile.
+        let new = self.new_count().or_else(|| created.as_ref().map(|set| self.count_created(set)));
         let scaled = new.map_or_else(Vec::new, |new| rolling::plan(&new, &old, self.limits));
         let deleted = if scaled.is_empty() { self.excess_after_rollout() } else { Vec::new() };
-        Ok(Changed { created, scaled, deleted })
+        Ok(ReplicaSetChanges { created, scaled, deleted })
     }
 
-    fn recreate(&self) -> Result<Changed, Refusal> {
+    fn recreate(&self) -> Result<ReplicaSetChanges, InvalidDeployment> {
         // Pods of a replica set that is not claimed do not count: no change of them would enqueue the deployment.
         let old: BTreeSet<_> = self.sets.old.iter().map(|set| &set.metadata.uid).collect();
         let old_pods = self.observed.pods.iter().filter(|(set, _)| old.contains(set)).map(|(_, phase)| *phase);
         let (created, scaled) =
             match recreate::plan(self.new_count().as_ref(), &self.old_counts(), old_pods, self.limits) {
-                recreate::Plan::ScaleDown(scaled) => return Ok(Changed { scaled, ..Changed::default() }),
-                recreate::Plan::AwaitOldPods => return Ok(Changed::default()),
-                recreate::Plan::Create { replicas } => (Some(self.new_set(replicas)?), Vec::new()),
-                recreate::Plan::ScaleNew(scale) => (None, vec![scale]),
-                recreate::Plan::Rest => (None, Vec::new()),
+                RecreateStep::ScaleDown(scaled) => {
+                    return Ok(ReplicaSetChanges { scaled, ..ReplicaSetChanges::default() });
+                }
+                RecreateStep::AwaitOldPods => return Ok(ReplicaSetChanges::default()),
+                RecreateStep::Create { replicas } => (Some(self.new_replica_set(replicas)?), Vec::new()),
+                RecreateStep::ScaleNew(scale) => (None, vec![scale]),
+                RecreateStep::Complete => (None, Vec::new()),
             };
-        Ok(Changed { created, scaled, deleted: self.excess_after_rollout() })
+        Ok(ReplicaSetChanges { created, scaled, deleted: self.excess_after_rollout() })
     }
 
-    /// A rollback waits until the present template has its replica set: it may have to be rolled back to.
-    fn roll_back(&self) -> Result<Plan, Refusal> {
-        let revision = rollback_to(&self.deployment.metadata).expect("a rollback must be asked for");
+    /// Creates the new replica set before a rollback: a later rollback may be to its template.
+    fn roll_back(&self) -> Result<Plan, InvalidDeployment> {
+        let revision = rollback_to(&self.deployment.metadata).expect("a rollback must be requested");
         let Some(new) = &self.sets.new else {
             let replicas = match self.deployment.strategy {
                 DeploymentStrategy::RollingUpdate { .. } => rolling::first_size(&self.old_counts(), self.limits),
                 DeploymentStrategy::Recreate => self.deployment.replicas,
-                DeploymentStrategy::Other(ref name) => return Err(Refusal::Strategy(name.clone())),
+                DeploymentStrategy::Other(ref name) => return Err(InvalidDeployment::Strategy(name.clone())),
             };
-            let created = Some(self.new_set(replicas)?);
-            return Ok(self.finish(Course::RollBack, Changed { created, ..Changed::default() }));
+            let created = Some(self.new_replica_set(replicas)?);
+            return Ok(self.finish(SyncAction::RollBack, ReplicaSetChanges { created, ..ReplicaSetChanges::default() }));
         };
         let edit = self.renewed(new);
         let present = revision_after(&edit).unwrap_or_default().to_owned();
         let rollback = Rollback::decide(self.deployment, self.sets, &present, revision);
         let edit = (!edit.is_empty()).then_some(Step::Edit(edit));
-        let steps = edit.into_iter().chain([Step::RollBack { rollback, present }]).collect();
-        Ok(Plan { course: Course::RollBack, steps, report: None, recheck: None })
+        let steps = edit.into_iter().chain([Step::RollBack { rollback, revision: present }]).collect();
+        Ok(Plan { action: SyncAction::RollBack, steps, status_update: None, recheck: None })
     }
 
-    fn finish(&self, course: Course, changed: Changed) -> Plan {
-        let Changed { created, scaled, deleted } = changed;
-        let edits = if course == Course::Terminating { Vec::new() } else { self.edits(&scaled) };
-        let revision = if course == Course::Terminating { None } else { self.other_revision(created.as_ref(), &edits) };
-        let scope = match course {
-            Course::RollingUpdate | Course::Recreate => Scope::Rollout,
-            Course::SelectsEverything | Course::Terminating | Course::Paused | Course::RollBack | Course::Scale => {
-                Scope::Counts
-            }
+    fn finish(&self, action: SyncAction, changes: ReplicaSetChanges) -> Plan {
+        let ReplicaSetChanges { created, scaled, deleted } = changes;
+        let edits = if action == SyncAction::Terminating { Vec::new() } else { self.edits(&scaled) };
+        let revision =
+            if action == SyncAction::Terminating { None } else { self.changed_revision(created.as_ref(), &edits) };
+        let scope = match action {
+            SyncAction::RollingUpdate | SyncAction::Recreate => StatusScope::Rollout,
+            SyncAction::SelectsEverything
+            | SyncAction::Terminating
+            | SyncAction::Paused
+            | SyncAction::RollBack
+            | SyncAction::Scale => StatusScope::Counts,
         };
         let new = match (&self.sets.new, &created) {
-            (Some(set), _) => NewSetIs::Found(set.metadata.key.name()),
-            (None, Some(made)) => NewSetIs::Made(&made.name),
-            (None, None) => NewSetIs::Missing,
+            (Some(set), _) => NewReplicaSetState::Found(set.metadata.key.name()),
+            (None, Some(created)) => NewReplicaSetState::Created(&created.name),
+            (None, None) => NewReplicaSetState::Missing,
         };
-        let conditions = conditions_with_news(self.deployment, new, self.now);
-        let status = status(&self.basis(created.as_ref()), scope, conditions, self.settings, self.now);
+        let conditions = updated_conditions(self.deployment, new, self.now);
+        let status = status(&self.status_input(created.as_ref()), scope, conditions, self.settings, self.now);
         let recheck = match scope {
-            Scope::Rollout => recheck_at(self.deployment, &status, self.now),
-            Scope::Counts => None,
+            StatusScope::Rollout => recheck_at(self.deployment, &status, self.now),
+            StatusScope::Counts => None,
         };
         let deleted = deleted.into_iter().filter_map(|index| self.sets.at(index)).cloned().map(Step::Delete);
         let created = created.map(Step::Create);
         let steps = created.into_iter().chain(edits.into_iter().map(Step::Edit)).chain(deleted).collect();
-        Plan { course, steps, report: Some(Report { status, revision }), recheck }
+        Plan { action, steps, status_update: Some(StatusUpdate { status, revision }), recheck }
     }
 
-    /// One edit a set, however often it is scaled: first the new one, whose notes follow the deployment's.
+    /// The edits, one for each replica set, however often it is scaled: first that of the new one, which gets the
+    /// annotations of the deployment.
     fn edits(&self, scaled: &[Scale]) -> Vec<Edit> {
         let mut edits: Vec<Edit> = self.sets.new.iter().map(|new| self.renewed(new)).collect();
         for scale in scaled {
             let Some(set) = self.sets.at(scale.index) else { continue };
-            let (why, from, to) = (scale.why, scale.from, scale.to);
-            tracing::debug!(replica_set = %set.metadata.key, ?why, from, to, "Replica set gets another size");
             let at = edits.iter().position(|edit| Arc::ptr_eq(&edit.set, set)).unwrap_or_else(|| {
                 edits.push(Edit::of(set));
                 edits.len() - 1
             });
-            edits[at].replicas = to;
-            edits[at].annotations.extend(self.sizes());
+            edits[at].replicas = scale.to;
+            edits[at].reasons.push(scale.reason);
+            edits[at].annotations.extend(self.replicas_annotations());
         }
         edits.retain(|edit| !edit.is_empty());
         edits
     }
 
-    fn sizes(&self) -> Changes {
-        sizes(self.deployment.replicas, self.limits.max_total())
+    fn replicas_annotations(&self) -> Changes {
+        replicas_annotations(self.deployment.replicas, self.limits.max_total())
     }
 
-    /// The new set with the deployment's notes, a revision above all others, and its `minReadySeconds`.
+    /// The edit of the new replica set: the annotations and `minReadySeconds` of the deployment, and the highest revision.
     fn renewed(&self, new: &Arc<ReplicaSet>) -> Edit {
         let (of_deployment, of_set) = (self.deployment.document.annotations(), new.document.annotations());
         Edit {
-            annotations: of_new_set(&of_deployment, &of_set, self.sets.next_revision()),
+            annotations: new_replica_set_annotations(&of_deployment, &of_set, self.sets.next_revision()),
             min_ready_seconds: self.deployment.min_ready_seconds,
             ..Edit::of(new)
         }
     }
 
-    fn new_set(&self, replicas: i32) -> Result<NewSet, EditError> {
+    fn new_replica_set(&self, replicas: i32) -> Result<NewReplicaSet, EditError> {
         let of_deployment = self.deployment.document.annotations();
-        let mut annotations = of_new_set(&of_deployment, &Annotations::new(), self.sets.next_revision());
-        annotations.extend(self.sizes());
-        NewSet::of(self.deployment, replicas, &annotations)
+        let mut annotations =
+            new_replica_set_annotations(&of_deployment, &Annotations::new(), self.sets.next_revision());
+        annotations.extend(self.replicas_annotations());
+        NewReplicaSet::of(self.deployment, replicas, &annotations)
     }
 
-    fn count_made<'s>(&self, set: &'s NewSet) -> SetCount<'s> {
+    fn count_created<'s>(&self, set: &'s NewReplicaSet) -> SetCount<'s> {
         SetCount {
             index: self.sets.old.len(),
             name: &set.name,
@@ -333,9 +342,9 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The revision of the new set, where the deployment has another one.
-    fn other_revision(&self, made: Option<&NewSet>, edits: &[Edit]) -> Option<String> {
-        let wanted = match (&self.sets.new, made) {
+    /// The revision of the new replica set, where the deployment has another one.
+    fn changed_revision(&self, created: Option<&NewReplicaSet>, edits: &[Edit]) -> Option<String> {
+        let wanted = match (&self.sets.new, created) {
             (Some(new), _) => {
                 let edit = edits.iter().find(|edit| Arc::ptr_eq(&edit.set, new));
                 edit.map_or_else(|| new.metadata.annotations.get(REVISION), revision_after)?.to_owned()
@@ -346,19 +355,20 @@ impl<'a> Planner<'a> {
         (self.deployment.metadata.annotations.get(REVISION) != Some(&wanted)).then_some(wanted)
     }
 
-    fn basis<'s>(&'s self, made: Option<&'s NewSet>) -> Basis<'s> {
-        let made = made.map(|set| Counted { name: &set.name, desired: set.replicas, status: &set.status });
-        Basis {
+    fn status_input<'s>(&'s self, created: Option<&'s NewReplicaSet>) -> StatusInput<'s> {
+        let created =
+            created.map(|set| CountedReplicaSet { name: &set.name, desired: set.replicas, status: &set.status });
+        StatusInput {
             deployment: self.deployment,
             limits: self.limits,
             old: self.sets.old.iter().map(|set| counted(set)).collect(),
-            new: self.sets.new.as_deref().map(counted).or(made),
+            new: self.sets.new.as_deref().map(counted).or(created),
         }
     }
 }
 
-fn counted(set: &ReplicaSet) -> Counted<'_> {
-    Counted { name: set.metadata.key.name(), desired: set.replicas, status: &set.status }
+fn counted(set: &ReplicaSet) -> CountedReplicaSet<'_> {
+    CountedReplicaSet { name: set.metadata.key.name(), desired: set.replicas, status: &set.status }
 }
 
 fn revision_after(edit: &Edit) -> Option<&str> {

@@ -1,4 +1,4 @@
-//! The replica sets of a deployment: which one is new, how one is made, and what is changed about one.
+//! The replica sets of a deployment: which one is new, how it is created, and how one is edited.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::annotations::{Changes, DESIRED_REPLICAS, MAX_REPLICAS, revision_of, size_of};
-use super::rollout::SetCount;
+use super::rollout::{ScaleReason, SetCount};
 use crate::shared::ownership::Owner;
 
 const TEMPLATE: [&str; 2] = ["spec", "template"];
@@ -20,17 +20,17 @@ const LABELS: [&str; 2] = ["metadata", "labels"];
 /// The longest name of an object.
 const NAME_LIMIT: usize = 253;
 
-/// The replica sets that belong to a deployment.
+/// The claimed replica sets of a deployment.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Sets {
-    /// All but the new one, the oldest first.
+pub(super) struct ReplicaSets {
+    /// The old replica sets, the oldest first.
     pub(super) old: Vec<Arc<ReplicaSet>>,
-    /// The one with the deployment's template.
+    /// The new replica set, which has the template of the deployment.
     pub(super) new: Option<Arc<ReplicaSet>>,
 }
 
-impl Sets {
-    /// Tells the new one from the old ones: the oldest of those that have the deployment's template.
+impl ReplicaSets {
+    /// Separates the new replica set from the old ones: it is the oldest that has the template of the deployment.
     pub(super) fn of(deployment: &Deployment, mut sets: Vec<Arc<ReplicaSet>>) -> Self {
         let age = |set: &ReplicaSet| (set.metadata.creation_timestamp, set.metadata.key.name().to_owned());
         sets.sort_by_cached_key(|set| age(set));
@@ -39,24 +39,24 @@ impl Sets {
         Self { new: new.map(|at| sets.remove(at)), old: sets }
     }
 
-    /// All of them, the new one last; what [`SetCount::index`] counts.
+    /// All replica sets, the new one last; [`SetCount::index`] is the index in this order.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<ReplicaSet>> {
         self.old.iter().chain(&self.new)
     }
 
-    /// The set of that index.
+    /// The replica set of that index.
     pub(super) fn at(&self, index: usize) -> Option<&Arc<ReplicaSet>> {
         self.all().nth(index)
     }
 
-    /// The revision that the new set has, unless it has a higher one: one more than any old set.
+    /// The revision of the new replica set, unless it has a higher one: one more than that of any old one.
     pub(super) fn next_revision(&self) -> i64 {
         let highest = self.old.iter().filter_map(|set| revision_of(&set.metadata)).fold(0, i64::max);
         highest.saturating_add(1)
     }
 }
 
-/// Whether a replica set is for the template that the deployment has now.
+/// Whether the replica set has the template of the deployment.
 pub(super) fn has_template_of(deployment: &Deployment, set: &ReplicaSet) -> bool {
     is_template(deployment.raw(&TEMPLATE), set.raw(&TEMPLATE))
 }
@@ -69,7 +69,7 @@ fn is_template(wanted: Option<&RawValue>, has: Option<&RawValue>) -> bool {
     }
 }
 
-/// A replica set as the arithmetic of rollouts sees it.
+/// The counts of a replica set that a rollout is planned with.
 pub(super) fn count(index: usize, set: &ReplicaSet) -> SetCount<'_> {
     SetCount {
         index,
@@ -86,26 +86,26 @@ pub(super) fn count(index: usize, set: &ReplicaSet) -> SetCount<'_> {
     }
 }
 
-/// A replica set that is to be made.
+/// A replica set to create.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct NewSet {
+pub(super) struct NewReplicaSet {
     /// Its name.
     pub(super) name: String,
-    /// Its size.
+    /// Its `spec.replicas`.
     pub(super) replicas: i32,
-    /// What is sent.
+    /// The JSON of the request.
     pub(super) body: String,
-    /// What it will say of itself at first.
+    /// Its first status.
     pub(super) status: ReplicaSetStatus,
 }
 
-impl NewSet {
-    /// The replica set for the deployment's template.
+impl NewReplicaSet {
+    /// The replica set for the template of the deployment.
     ///
-    /// Its name depends on the template alone, so that there is one for a template however often it is tried.
+    /// Its name depends on the template and the collision count alone: a repeated creation finds the name taken.
     ///
     /// # Errors
-    /// A template, or a selector, that is no object.
+    /// A template, or a selector, that is not an object.
     pub(super) fn of(deployment: &Deployment, replicas: i32, annotations: &Changes) -> Result<Self, EditError> {
         let template = deployment.raw(&TEMPLATE).map_or(Cow::Borrowed("{}"), |raw| Cow::Borrowed(raw.get()));
         let raw: &RawValue = serde_json::from_str(&template).expect("a part of a document is JSON");
@@ -138,7 +138,7 @@ impl NewSet {
     }
 }
 
-/// `<deployment>-<hash>`, cut to fit.
+/// `DEPLOYMENT-HASH`, with the name of the deployment cut to fit.
 fn name_of(deployment: &DeploymentView, hash: &str) -> String {
     let name = deployment.metadata.key.name();
     // Names of objects are ASCII, so that any cut is between characters.
@@ -187,66 +187,73 @@ const fn is_zero(number: &i32) -> bool {
     *number == 0
 }
 
-/// What is found where a replica set was to be made and its name was taken.
+/// The relation of a deployment to the replica set that has the name of its new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Namesake {
-    /// The deployment's own, for this template: the cache is about to show it.
-    Ours,
-    /// Nobody's, for this template: it is adopted as soon as the cache shows it.
+pub(super) enum ExistingReplicaSet {
+    /// The deployment controls it, and it has the template: the cache is stale.
+    Owned,
+    /// An orphan that has the template: it is adopted as soon as it is in the cache.
     Adoptable,
-    /// Anything else: another name has to be found.
+    /// Any other replica set: another name is needed.
     Collision,
 }
 
-/// Decides about the replica set that has the name, as the API server shows it.
-pub(super) fn namesake(deployment: &Deployment, selector: &Selector, found: &ReplicaSet) -> Namesake {
+/// Classifies the replica set that has the name, as it was read from the API server.
+pub(super) fn classify_existing(
+    deployment: &Deployment,
+    selector: &Selector,
+    found: &ReplicaSet,
+) -> ExistingReplicaSet {
     let meta = &found.metadata;
     if !has_template_of(deployment, found) {
-        Namesake::Collision
+        ExistingReplicaSet::Collision
     } else if Owner::of(deployment).owns(meta) {
-        Namesake::Ours
+        ExistingReplicaSet::Owned
     } else if meta.controller().is_none() && !meta.is_terminating() && selector.matches(&meta.labels) {
-        Namesake::Adoptable
+        ExistingReplicaSet::Adoptable
     } else {
-        Namesake::Collision
+        ExistingReplicaSet::Collision
     }
 }
 
-/// What is changed about a replica set, in one write.
+/// The changes of a replica set, for one write.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Edit {
     /// The replica set.
     pub(super) set: Arc<ReplicaSet>,
-    /// Its size after.
+    /// The new `spec.replicas`.
     pub(super) replicas: i32,
-    /// Its `minReadySeconds` after.
+    /// The new `spec.minReadySeconds`.
     pub(super) min_ready_seconds: i32,
-    /// Annotations to put.
+    /// The annotations to set.
     pub(super) annotations: Changes,
+    /// Why the replica set is scaled.
+    pub(super) reasons: Vec<ScaleReason>,
 }
 
 impl Edit {
-    /// No change yet.
+    /// An edit without changes.
     pub(super) fn of(set: &Arc<ReplicaSet>) -> Self {
         Self {
             set: Arc::clone(set),
             replicas: set.replicas,
             min_ready_seconds: set.min_ready_seconds,
             annotations: Changes::new(),
+            reasons: Vec::new(),
         }
     }
 
-    /// Whether nothing would be written.
+    /// Whether nothing changes.
     pub(super) fn is_empty(&self) -> bool {
         !self.is_scale() && self.min_ready_seconds == self.set.min_ready_seconds && self.annotations.is_empty()
     }
 
-    /// Whether the set gets another size.
+    /// Whether `spec.replicas` changes.
     pub(super) fn is_scale(&self) -> bool {
         self.replicas != self.set.replicas
     }
 
-    /// The whole replica set, changed.
+    /// The whole replica set with the changes.
     pub(super) fn document(&self) -> Result<Document, EditError> {
         let mut document = self.set.document.clone();
         if self.is_scale() {

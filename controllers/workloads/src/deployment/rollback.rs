@@ -1,6 +1,6 @@
-//! Rollback by the annotation that stands for a field of early versions of the API.
+//! Rollbacks that are requested by an annotation, which replaces `spec.rollbackTo` of early versions of the API.
 //!
-//! `kubectl rollout undo` does not use it: it changes the template itself.
+//! `kubectl rollout undo` does not use the annotation: it changes the template.
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use kcm_api::views::{Deployment, ReplicaSet};
 use kcm_api::{Document, EditError, POD_TEMPLATE_HASH};
 
 use super::annotations::{REVISION, ROLLBACK_TO, parse_revision, revision_of, rolled_back};
-use super::events::Notice;
-use super::replica_sets::{Sets, has_template_of};
+use super::events::EventReason;
+use super::replica_sets::{ReplicaSets, has_template_of};
 
-/// What becomes of a request to roll back. In every case the request is cleared.
+/// The decision on a requested rollback. The request is removed in every case.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Rollback {
-    /// The deployment gets the template, and the notes, of this replica set.
+    /// The deployment gets the template and the annotations of this replica set.
     To {
         /// The replica set.
         set: Arc<ReplicaSet>,
         /// Its revision.
         revision: i64,
     },
-    /// There is no revision before the present one.
+    /// The last revision is requested, and there is only one.
     NoLastRevision,
-    /// There is no such revision.
+    /// No replica set has the requested revision.
     NoSuchRevision,
-    /// The template is that of the revision already.
+    /// The deployment has the template of the requested revision.
     TemplateUnchanged,
 }
 
 impl Rollback {
-    /// Decides about the request for `revision`, where 0 stands for the last one before the present.
+    /// Decides on the request for `revision`, where 0 is the last revision before the present one.
     ///
-    /// `present` is the revision of the new replica set after it was renewed. A request may come in the same write as
-    /// an earlier template: the replica set of that template is then the latest revision, not its old one.
-    pub(super) fn decide(deployment: &Deployment, sets: &Sets, present: &str, revision: i64) -> Self {
+    /// `present` is the revision of the new replica set after this reconcile. With a request that comes in one write with
+    /// an earlier template, the replica set of that template gets the highest revision first.
+    pub(super) fn decide(deployment: &Deployment, sets: &ReplicaSets, present: &str, revision: i64) -> Self {
         let old = sets.old.iter().filter_map(|set| Some((revision_of(&set.metadata)?, set)));
         let new = sets.new.iter().filter_map(|set| Some((parse_revision(present)?, set)));
         let revisions: Vec<_> = old.chain(new).collect();
@@ -43,7 +43,7 @@ impl Rollback {
                 0 => return Self::NoLastRevision,
                 last => last,
             },
-            asked => asked,
+            requested => requested,
         };
         match revisions.into_iter().find(|(of_set, _)| *of_set == revision).map(|(_, set)| set) {
             None => Self::NoSuchRevision,
@@ -52,7 +52,7 @@ impl Rollback {
         }
     }
 
-    /// The whole deployment, to be put; `revision` is that of its new replica set.
+    /// The whole deployment after the rollback, with `revision`, that of its new replica set.
     pub(super) fn document(&self, deployment: &Deployment, revision: &str) -> Result<Document, EditError> {
         let mut document = deployment.document.clone();
         match self {
@@ -73,19 +73,19 @@ impl Rollback {
         Ok(document)
     }
 
-    /// What people are told of it.
-    pub(super) fn notice(&self, deployment: &Deployment) -> Notice {
+    /// The event of the rollback.
+    pub(super) fn event(&self, deployment: &Deployment) -> EventReason {
         let name = || deployment.metadata.key.name().to_owned();
         match self {
-            Self::To { revision, .. } => Notice::RolledBack { name: name(), revision: *revision },
-            Self::NoLastRevision => Notice::NoLastRevision,
-            Self::NoSuchRevision => Notice::NoSuchRevision,
-            Self::TemplateUnchanged => Notice::TemplateUnchanged { name: name() },
+            Self::To { revision, .. } => EventReason::RolledBack { name: name(), revision: *revision },
+            Self::NoLastRevision => EventReason::NoLastRevision,
+            Self::NoSuchRevision => EventReason::NoSuchRevision,
+            Self::TemplateUnchanged => EventReason::TemplateUnchanged { name: name() },
         }
     }
 }
 
-/// The second highest revision, 0 where there is none. The highest twice is the second highest too.
+/// The second highest revision, 0 if there is none. A highest revision that occurs twice is also the second highest.
 fn last_revision(sets: &[(i64, &Arc<ReplicaSet>)]) -> i64 {
     let mut revisions: Vec<_> = sets.iter().map(|(revision, _)| *revision).collect();
     revisions.sort_unstable();

@@ -1,10 +1,10 @@
-//! What can be set.
+//! The settings.
 
 use kcm_config::gates::DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS;
 use kcm_config::{Gate, Initial, Row, checks};
 use serde::Deserialize;
 
-/// The rows of this controller.
+/// The rows of the settings.
 pub(super) const ROWS: &[Row] =
     &[Row::new("concurrent-deployment-syncs", "Deployment-controller", Initial::Int32(5))
         .path("DeploymentController.ConcurrentDeploymentSyncs")
@@ -17,20 +17,20 @@ pub(super) const SECTION: &str = "DeploymentController";
 /// The values of the section.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Section {
-    /// How many deployments are handled at once.
+    /// How many deployments are reconciled at once.
     #[serde(rename = "ConcurrentDeploymentSyncs")]
     pub(super) concurrent_syncs: u32,
 }
 
-/// What decisions depend on besides what is observed.
+/// The feature gates that a plan depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Settings {
-    /// Gate `DeploymentReplicaSetTerminatingReplicas`: the status counts pods on their way out.
+    /// Gate `DeploymentReplicaSetTerminatingReplicas`: the status counts terminating pods.
     pub(super) terminating_replicas: bool,
 }
 
 impl Settings {
-    /// As the gates are.
+    /// Reads the gates.
     pub(super) fn from_gates(gate: impl Fn(&Gate) -> bool) -> Self {
         Self { terminating_replicas: gate(&DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS) }
     }

@@ -1,4 +1,4 @@
-//! What a deployment says of itself.
+//! The status of a deployment.
 
 use jiff::{SignedDuration, Timestamp};
 use kcm_api::views::{Deployment, DeploymentStatus, DeploymentView, ReplicaSetStatus};
@@ -9,43 +9,43 @@ use super::conditions::{Conditions, PROGRESSING, REPLICA_FAILURE, Reason, find};
 use super::rollout::Limits;
 use super::settings::Settings;
 
-/// One replica set as a status counts it.
+/// A replica set as the status counts it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Counted<'a> {
+pub(super) struct CountedReplicaSet<'a> {
     /// Its name.
     pub(super) name: &'a str,
     /// `spec.replicas`.
     pub(super) desired: i32,
-    /// What it says of itself.
+    /// Its status.
     pub(super) status: &'a ReplicaSetStatus,
 }
 
-/// What a status is made from: the replica sets as they were before they were scaled.
+/// The input of a status: the replica sets before the steps of the plan.
 #[derive(Debug, Clone)]
-pub(super) struct Basis<'a> {
+pub(super) struct StatusInput<'a> {
     /// The deployment.
     pub(super) deployment: &'a DeploymentView,
     /// Its limits.
     pub(super) limits: &'a Limits,
-    /// All but the new replica set.
-    pub(super) old: Vec<Counted<'a>>,
-    /// The new one, which may have been made just now.
-    pub(super) new: Option<Counted<'a>>,
+    /// The old replica sets.
+    pub(super) old: Vec<CountedReplicaSet<'a>>,
+    /// The new replica set, which the plan may create.
+    pub(super) new: Option<CountedReplicaSet<'a>>,
 }
 
-/// How much a status tells.
+/// The part of the status that is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// Counts and availability: the deployment is scaled, paused or deleted.
+pub(super) enum StatusScope {
+    /// Counts and availability: while the deployment is scaled, paused or deleted.
     Counts,
-    /// Progress and failures as well: the deployment rolls.
+    /// Progress and failures as well: during a rollout.
     Rollout,
 }
 
-/// The status at `now`, from `conditions` on; it is worth writing if it differs from the one that the deployment has.
+/// The status at `now`. `conditions` are those that the reconcile itself changed.
 pub(super) fn status(
-    basis: &Basis<'_>,
-    scope: Scope,
+    basis: &StatusInput<'_>,
+    scope: StatusScope,
     mut conditions: Conditions,
     settings: Settings,
     now: Timestamp,
@@ -56,11 +56,11 @@ pub(super) fn status(
     } else {
         Reason::MinimumReplicasUnavailable.at(now, "Deployment does not have minimum availability.")
     };
-    conditions.put(reason);
-    if scope == Scope::Rollout {
-        tell_progress(basis, &status, &mut conditions, now);
+    conditions.set(reason);
+    if scope == StatusScope::Rollout {
+        set_progressing(basis, &status, &mut conditions, now);
         match failure_of(basis) {
-            Some(failure) => conditions.put(failure),
+            Some(failure) => conditions.set(failure),
             None => conditions.remove(REPLICA_FAILURE),
         }
     }
@@ -68,7 +68,7 @@ pub(super) fn status(
     status
 }
 
-fn counts(basis: &Basis<'_>, settings: Settings) -> DeploymentStatus {
+fn counts(basis: &StatusInput<'_>, settings: Settings) -> DeploymentStatus {
     let all = || basis.old.iter().chain(&basis.new);
     let sum = |of: fn(&ReplicaSetStatus) -> i32| all().map(|set| of(set.status)).fold(0, i32::saturating_add);
     let available = sum(|status| status.available_replicas);
@@ -79,14 +79,14 @@ fn counts(basis: &Basis<'_>, settings: Settings) -> DeploymentStatus {
     status.updated_replicas = basis.new.map_or(0, |new| new.status.replicas);
     status.ready_replicas = sum(|status| status.ready_replicas);
     status.available_replicas = available;
-    // There may be more available than desired while old sets shrink.
+    // While old replica sets are scaled down, more replicas may be available than desired.
     status.unavailable_replicas = desired.saturating_sub(available).max(0);
     status.terminating_replicas = if settings.terminating_replicas { terminating(all()) } else { None };
     status
 }
 
-/// The sum, unless a replica set that was looked at by its controller does not count them.
-fn terminating<'a>(sets: impl Iterator<Item = &'a Counted<'a>>) -> Option<i32> {
+/// The sum, unless a replica set that its controller has observed does not count terminating pods.
+fn terminating<'a>(sets: impl Iterator<Item = &'a CountedReplicaSet<'a>>) -> Option<i32> {
     let counted = sets.map(|set| match set.status.terminating_replicas {
         None if set.status.observed_generation == 0 => Some(0),
         counted => counted,
@@ -94,13 +94,13 @@ fn terminating<'a>(sets: impl Iterator<Item = &'a Counted<'a>>) -> Option<i32> {
     counted.sum()
 }
 
-fn tell_progress(basis: &Basis<'_>, status: &DeploymentStatus, conditions: &mut Conditions, now: Timestamp) {
+fn set_progressing(basis: &StatusInput<'_>, status: &DeploymentStatus, conditions: &mut Conditions, now: Timestamp) {
     let deployment = basis.deployment;
     let Some(deadline) = progress_deadline(deployment) else {
         conditions.remove(PROGRESSING);
         return;
     };
-    // A rollout that has ended does not begin again because pods are lost.
+    // A complete rollout stays complete when pods are lost.
     if status.replicas == status.updated_replicas && conditions.progress_is(Reason::NewReplicaSetAvailable) {
         return;
     }
@@ -109,28 +109,28 @@ fn tell_progress(basis: &Basis<'_>, status: &DeploymentStatus, conditions: &mut 
         |new| format!("ReplicaSet \"{}\"", new.name),
     );
     if is_complete(deployment, status) {
-        conditions.put(Reason::NewReplicaSetAvailable.at(now, format!("{what} has successfully progressed.")));
+        conditions.set(Reason::NewReplicaSetAvailable.at(now, format!("{what} has successfully progressed.")));
     } else if has_progressed(&deployment.status, status) {
-        // Told anew even if told already: the deadline begins again.
-        conditions.renew(Reason::ReplicaSetUpdated.at(now, format!("{what} is progressing.")));
+        // Replaced even if the reason is the same: the deadline starts again.
+        conditions.replace(Reason::ReplicaSetUpdated.at(now, format!("{what} is progressing.")));
     } else if has_timed_out(conditions, deadline, now) {
-        conditions.put(Reason::ProgressDeadlineExceeded.at(now, format!("{what} has timed out progressing.")));
+        conditions.set(Reason::ProgressDeadlineExceeded.at(now, format!("{what} has timed out progressing.")));
     }
 }
 
-/// How long nothing may happen; absent where nobody asks, as with the largest number.
+/// The progress deadline; absent if it is not set or the largest number, which disables it.
 pub(super) fn progress_deadline(deployment: &DeploymentView) -> Option<SignedDuration> {
     let seconds = deployment.progress_deadline_seconds.filter(|&seconds| seconds != i32::MAX)?;
     Some(SignedDuration::from_secs(seconds.into()))
 }
 
-/// Whether all replicas are updated and available, no old one is left, and the status is of the latest generation.
+/// Whether all replicas are updated and available, no old replica is left, and the status is of the latest generation.
 pub(super) fn is_complete(deployment: &DeploymentView, status: &DeploymentStatus) -> bool {
     [status.updated_replicas, status.replicas, status.available_replicas] == [deployment.replicas; 3]
         && status.observed_generation >= deployment.metadata.generation
 }
 
-/// Whether there are more new pods, fewer old ones, or more that are ready or available.
+/// Whether there are more updated replicas, fewer old ones, or more that are ready or available.
 fn has_progressed(before: &DeploymentStatus, after: &DeploymentStatus) -> bool {
     let old = |status: &DeploymentStatus| i64::from(status.replicas) - i64::from(status.updated_replicas);
     after.updated_replicas > before.updated_replicas
@@ -145,16 +145,16 @@ fn has_timed_out(conditions: &Conditions, deadline: SignedDuration, now: Timesta
         return false;
     }
     progress.reason == Reason::ProgressDeadlineExceeded.as_str()
-        || progress.last_update_time.is_none_or(|told| after(told, deadline) < now)
+        || progress.last_update_time.is_none_or(|updated| after(updated, deadline) < now)
 }
 
-/// The failure of the new replica set, else that of the oldest that has one.
-fn failure_of(basis: &Basis<'_>) -> Option<Condition> {
+/// The failure of the new replica set, or else of the oldest that has one.
+fn failure_of(basis: &StatusInput<'_>) -> Option<Condition> {
     let failure = basis.new.iter().chain(&basis.old).find_map(|set| find(&set.status.conditions, REPLICA_FAILURE))?;
     Some(Condition { last_update_time: failure.last_transition_time, ..failure.clone() })
 }
 
-/// When a rollout without progress is to be looked at again: a second after its deadline.
+/// When a rollout without progress is reconciled again: a second after its deadline.
 pub(super) fn recheck_at(deployment: &DeploymentView, status: &DeploymentStatus, now: Timestamp) -> Option<Timestamp> {
     let deadline = progress_deadline(deployment)?;
     let progress = find(&status.conditions, PROGRESSING)?;
@@ -169,7 +169,7 @@ fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {
     time.saturating_add(duration).expect("a duration without months adds to any time")
 }
 
-/// The whole deployment with `status` in it, and of `revision` where one is given; the rest stays as it is.
+/// The whole deployment with the status, and the revision if one is given; unknown fields stay.
 pub(super) fn with_status(
     current: &Deployment,
     status: &DeploymentStatus,
@@ -197,13 +197,13 @@ pub(super) fn with_status(
             None => document.remove(&["status", name])?,
         }
     }
-    for told in &current.status.conditions {
-        if find(&status.conditions, &told.type_).is_none() {
-            document.remove_condition(&told.type_)?;
+    for present in &current.status.conditions {
+        if find(&status.conditions, &present.type_).is_none() {
+            document.remove_condition(&present.type_)?;
         }
     }
     for condition in &status.conditions {
-        // One that stays as it was told keeps its place, and whatever else it says.
+        // An unchanged condition keeps its place and its unknown fields.
         if find(&current.status.conditions, &condition.type_) != Some(condition) {
             document.put_condition(condition)?;
         }

@@ -1,4 +1,4 @@
-//! Which change wakes which deployment.
+//! Event mapping: the deployments that a change enqueues.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::shared::ownership::Owner;
 const DEPLOYMENT: &Resource = &Deployment::RESOURCE;
 const REPLICA_SET: &Resource = &ReplicaSet::RESOURCE;
 
-/// The deployments that a replica set may belong to.
-pub(super) trait Deployments {
+/// Lists deployments.
+pub(super) trait DeploymentLister {
     /// The deployment of that name.
     fn get(&self, key: &ObjectKey) -> Option<Arc<Deployment>>;
 
-    /// All of a namespace.
+    /// All deployments of a namespace.
     fn in_namespace(&self, namespace: &str) -> Vec<Arc<Deployment>>;
 }
 
-/// What lies between a deployment and its pods.
-pub(super) trait Family {
+/// Looks replica sets and their pods up.
+pub(super) trait ReplicaSetLister {
     /// The replica set of that name.
     fn replica_set(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>>;
 
@@ -30,12 +30,12 @@ pub(super) trait Family {
     fn has_running_pods(&self, set: &ReplicaSet) -> bool;
 }
 
-/// A deployment is woken by every change of its own, and by a resync.
+/// A change of a deployment, or a resync, enqueues the deployment.
 ///
-/// Its removal wakes it too: what is waiting for it ends then.
+/// So does its deletion, which ends the retries of the key.
 pub(super) fn keys_for_deployment(change: &Change<Deployment>, origin: Origin) -> Vec<ObjectKey> {
     match change {
-        // A list that shows again what is known is no change; a resync is meant to be one.
+        // A relist that returns the known version is not a change; a resync is handled as one.
         Change::Updated { old, new } if origin != Origin::Resync && is_same_version(&old.metadata, &new.metadata) => {
             Vec::new()
         }
@@ -45,11 +45,11 @@ pub(super) fn keys_for_deployment(change: &Change<Deployment>, origin: Origin) -
     }
 }
 
-/// A replica set wakes the deployment that its controller reference means, before and after the change; one that is
-/// nobody's wakes all that select it, and only one of them will have it.
-pub(super) fn keys_for_replica_set(change: &Change<ReplicaSet>, deployments: &impl Deployments) -> Vec<ObjectKey> {
+/// A change of a replica set enqueues the deployment that controls it, before and after the change. That of an orphan
+/// enqueues all deployments that select it: one of them adopts it.
+pub(super) fn keys_for_replica_set(change: &Change<ReplicaSet>, deployments: &impl DeploymentLister) -> Vec<ObjectKey> {
     match change {
-        // One that was terminating when we first saw it is one less, not one more.
+        // A replica set that is terminating when it is first seen is handled as a deletion.
         Change::Added(set) if set.metadata.is_terminating() || set.metadata.controller().is_some() => {
             owner_of(&set.metadata, deployments)
         }
@@ -59,7 +59,7 @@ pub(super) fn keys_for_replica_set(change: &Change<ReplicaSet>, deployments: &im
     }
 }
 
-fn keys_for_updated_set(old: &Meta, new: &Meta, deployments: &impl Deployments) -> Vec<ObjectKey> {
+fn keys_for_updated_set(old: &Meta, new: &Meta, deployments: &impl DeploymentLister) -> Vec<ObjectKey> {
     if is_same_version(old, new) {
         return Vec::new();
     }
@@ -74,41 +74,45 @@ fn keys_for_updated_set(old: &Meta, new: &Meta, deployments: &impl Deployments) 
 }
 
 /// A pod enqueues the deployment of its replica set only for the strategy `Recreate`, and only when it was the last pod
-/// of the replica set that may run: it finished or is gone.
+/// of the replica set that may run: it finished or was deleted.
 ///
 /// A recreation waits for that before it creates new pods. For everything else the status of the replica set enqueues
 /// the deployment.
 pub(super) fn keys_for_pod(
     change: &Change<Pod>,
-    deployments: &impl Deployments,
-    family: &impl Family,
+    deployments: &impl DeploymentLister,
+    replica_sets: &impl ReplicaSetLister,
 ) -> Vec<ObjectKey> {
     let stopped = match change {
         Change::Deleted { last, final_state_known: _ } => last,
         Change::Updated { old, new } if may_run(old.phase) && !may_run(new.phase) => new,
         Change::Added(_) | Change::Updated { .. } => return Vec::new(),
     };
-    recreating(stopped, deployments, family).into_iter().collect()
+    recreating(stopped, deployments, replica_sets).into_iter().collect()
 }
 
-/// The deployment that may have waited for the pod.
-fn recreating(stopped: &Pod, deployments: &impl Deployments, family: &impl Family) -> Option<ObjectKey> {
-    let set = family.replica_set(&controller_key(&stopped.metadata, REPLICA_SET)?)?;
+/// The deployment that may wait for the pod to stop.
+fn recreating(
+    stopped: &Pod,
+    deployments: &impl DeploymentLister,
+    replica_sets: &impl ReplicaSetLister,
+) -> Option<ObjectKey> {
+    let set = replica_sets.replica_set(&controller_key(&stopped.metadata, REPLICA_SET)?)?;
     if !Owner::of(&*set).owns(&stopped.metadata) {
         return None;
     }
     let deployment = owning(&set.metadata, deployments)?;
-    let waits = deployment.strategy == DeploymentStrategy::Recreate && !family.has_running_pods(&set);
+    let waits = deployment.strategy == DeploymentStrategy::Recreate && !replica_sets.has_running_pods(&set);
     waits.then(|| deployment.metadata.key.clone())
 }
 
-/// The deployment that the replica set's controller reference means, if it is still that one.
-fn owning(set: &Meta, deployments: &impl Deployments) -> Option<Arc<Deployment>> {
+/// The deployment that controls the replica set, by the uid of the reference.
+fn owning(set: &Meta, deployments: &impl DeploymentLister) -> Option<Arc<Deployment>> {
     let key = controller_key(set, DEPLOYMENT)?;
     deployments.get(&key).filter(|deployment| Owner::of(&**deployment).owns(set))
 }
 
-fn owner_of(set: &Meta, deployments: &impl Deployments) -> Vec<ObjectKey> {
+fn owner_of(set: &Meta, deployments: &impl DeploymentLister) -> Vec<ObjectKey> {
     owning(set, deployments).iter().map(|deployment| deployment.metadata.key.clone()).collect()
 }
 
@@ -117,10 +121,10 @@ fn controller_key(object: &Meta, of: &Resource) -> Option<ObjectKey> {
     Some(ObjectKey::namespaced(object.key.namespace()?, &*reference.name))
 }
 
-/// All deployments that could adopt the replica set; more than one is a mistake of their author's.
+/// All deployments that could adopt the replica set. More than one is a mistake in their selectors.
 ///
-/// A selector that selects everything does not, as upstream: the API refuses one.
-fn selecting(set: &Meta, deployments: &impl Deployments) -> Vec<ObjectKey> {
+/// A selector that selects everything does not count, as upstream: validation rejects it.
+fn selecting(set: &Meta, deployments: &impl DeploymentLister) -> Vec<ObjectKey> {
     let (Some(namespace), false) = (set.key.namespace(), set.labels.is_empty()) else { return Vec::new() };
     let selects = |deployment: &&Arc<Deployment>| {
         let selector = deployment.selector.as_ref();

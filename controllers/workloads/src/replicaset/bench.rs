@@ -1,7 +1,4 @@
-//! The decisions as `benches/plan.rs` sees them: a bench is another crate, and what it measures is private to this
-//! folder.
-//!
-//! Public and hidden rather than behind a feature, which would be one more build to keep working.
+//! The plans, published to `benches/plan.rs` by the feature `bench`.
 
 use std::sync::Arc;
 
@@ -14,47 +11,47 @@ use super::observe::Observed;
 use super::plan::{Plan, Step, plan};
 use super::rank::Occupancy;
 use super::settings::Settings;
-use super::status::{Counted, recheck_at, status};
+use super::status::{CountedPods, recheck_at, status};
 
-/// A replica set as it was observed, with pods that are all its own.
+/// The input of a plan: the snapshot of a replica set that controls all its pods.
 #[derive(Debug)]
-pub struct Decision {
+pub struct PlanInput {
     observed: Observed,
     selector: Selector,
     settings: Settings,
     now: Timestamp,
 }
 
-impl Decision {
-    /// With all gates on, and no related replica sets but this.
+impl PlanInput {
+    /// The input with all feature gates on, and without other replica sets of the same controller.
     #[must_use]
     pub fn new(owner: Arc<ReplicaSet>, pods: Vec<Arc<Pod>>, now: Timestamp) -> Self {
         let occupancy = Occupancy::of(pods.iter().map(|pod| &**pod));
-        let selector = owner.selector.clone().expect("what is measured must have a valid selector");
+        let selector = owner.selector.clone().expect("the replica set must have a valid selector");
         let observed = Observed { owner, pods, occupancy };
         Self { observed, selector, settings: Settings::from_gates(|_| true), now }
     }
 
-    /// Plans; by how many pods the number is off, as far as one reconcile puts it right.
+    /// Plans the number of pods. Returns how many pods the plan creates or deletes.
     #[must_use]
     pub fn plan(&self) -> usize {
         self.plan_for(&self.observed.pods)
     }
 
-    /// Everything that a reconcile decides: claims, plan, status and when to look again.
+    /// Plans a whole reconcile: claims, number of pods, status and recheck.
     #[must_use]
     pub fn reconcile(&self) -> (usize, Option<Timestamp>) {
         let (owner, settings, now) = (&self.observed.owner, self.settings, self.now);
         let claims = plan_claims(&self.observed, &self.selector);
         let active = &claims.active.kept;
-        let off = self.plan_for(active);
-        let status = status(owner, Counted { active, terminating: claims.terminating }, None, settings, now);
-        (off, recheck_at(owner, active, &status, now))
+        let changed = self.plan_for(active);
+        let status = status(owner, CountedPods { active, terminating: claims.terminating }, None, settings, now);
+        (changed, recheck_at(owner, active, &status, now))
     }
 
     fn plan_for(&self, claimed: &[Arc<Pod>]) -> usize {
         match plan(&self.observed, claimed, self.settings, self.now) {
-            Plan::Rest(_) | Plan::Scale(Step::RefuseTemplate(_)) => 0,
+            Plan::Idle(_) | Plan::Scale(Step::RejectTemplate(_)) => 0,
             Plan::Scale(Step::CreatePods { count }) => count,
             Plan::Scale(Step::DeletePods { victims, .. }) => victims.len(),
         }

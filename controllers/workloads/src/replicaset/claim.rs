@@ -1,4 +1,4 @@
-//! Which pods belong to a replica set.
+//! The claims of a replica set on pods.
 
 use kcm_api::Selector;
 use kcm_api::views::Pod;
@@ -7,16 +7,16 @@ use super::observe::Observed;
 use crate::shared::claim::Claims;
 use crate::shared::ownership::Owner;
 
-/// The pods of a replica set.
+/// The claims on the observed pods.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PodClaims {
-    /// Active pods, by what is to be done about them.
+    /// The claims on active pods.
     pub(super) active: Claims<Pod>,
-    /// How many pods of its own are on their way out; they are neither adopted nor released.
+    /// The number of its own terminating pods, which are neither adopted nor released.
     pub(super) terminating: usize,
 }
 
-/// Decides about all pods observed.
+/// Decides on all observed pods.
 pub(super) fn plan_claims(observed: &Observed, selector: &Selector) -> PodClaims {
     let owner = Owner::of(&*observed.owner);
     let counts = |pod: &Pod| owner.owns(&pod.metadata) && selector.matches(&pod.metadata.labels);

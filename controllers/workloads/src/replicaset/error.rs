@@ -1,9 +1,9 @@
-//! What a reconcile can fail with, and what follows.
+//! The errors of a reconcile, and their classes.
 
 use kcm_framework::client::ApiError;
 use kcm_framework::{Class, ReconcileError};
 
-use super::plan::Refusal;
+use super::plan::InvalidTemplate;
 use super::status::{Failure, FailureReason};
 use crate::shared::error::class_of;
 
@@ -13,23 +13,23 @@ pub(super) enum ScaleError {
     /// A pod could not be created.
     #[error("cannot create all missing pods")]
     Create(#[source] ApiError),
-    /// No pod is made from that template.
+    /// No pod can be created from the template.
     #[error("cannot create the missing pods")]
-    Refused(#[source] Refusal),
+    InvalidTemplate(#[source] InvalidTemplate),
     /// A pod could not be deleted.
     #[error("cannot delete all surplus pods")]
     Delete(#[source] ApiError),
-    /// Another pod has the name of one that was to be deleted.
-    #[error("cannot delete a pod that is gone, another has its name")]
+    /// A pod to delete was recreated under the same name.
+    #[error("cannot delete a pod that was recreated under the same name")]
     Replaced(#[source] ApiError),
 }
 
 impl ScaleError {
-    /// What the status says about it; nothing where only the cache was behind.
+    /// The failure that the status reports; absent if only the cache was stale.
     pub(super) fn failure(&self) -> Option<Failure> {
         let (reason, message) = match self {
             Self::Create(error) => (FailureReason::FailedCreate, error.message()),
-            Self::Refused(refusal) => (FailureReason::FailedCreate, refusal.to_string()),
+            Self::InvalidTemplate(error) => (FailureReason::FailedCreate, error.to_string()),
             Self::Delete(error) => (FailureReason::FailedDelete, format!("unable to delete pods: {}", error.message())),
             Self::Replaced(_) => return None,
         };
@@ -43,8 +43,8 @@ impl From<ScaleError> for ReconcileError {
             ScaleError::Create(error) | ScaleError::Delete(error) | ScaleError::Replaced(error) => {
                 class_of(error.class())
             }
-            // Only another template helps.
-            ScaleError::Refused(_) => Class::Terminal,
+            // Only a change of the template helps.
+            ScaleError::InvalidTemplate(_) => Class::Terminal,
         };
         Self::new(class, error)
     }

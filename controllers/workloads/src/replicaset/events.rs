@@ -1,34 +1,34 @@
-//! What people are told about a replica set, as events.
+//! The events of a replica set.
 
 use kcm_framework::events::EventType;
 
-/// One thing worth telling.
+/// Why an event is recorded, with what its message needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Notice {
+pub(super) enum EventReason {
     /// A pod was created.
     CreatedPod {
-        /// Its name.
+        /// The name of the pod.
         name: String,
     },
     /// A pod could not be created.
     CreateFailed {
-        /// What the API server said.
+        /// The message of the API server.
         message: String,
     },
     /// A pod was deleted.
     DeletedPod {
-        /// Its name.
+        /// The name of the pod.
         name: String,
     },
     /// A pod could not be deleted.
     DeleteFailed {
-        /// What the API server said.
+        /// The message of the API server.
         message: String,
     },
 }
 
-impl Notice {
-    /// Whether it is as expected.
+impl EventReason {
+    /// The type of the event.
     pub(super) const fn event_type(&self) -> EventType {
         match self {
             Self::CreatedPod { .. } | Self::DeletedPod { .. } => EventType::Normal,
@@ -36,7 +36,7 @@ impl Notice {
         }
     }
 
-    /// The reason of the event.
+    /// The reason of the event, as the API shows it.
     pub(super) const fn reason(&self) -> &'static str {
         match self {
             Self::CreatedPod { .. } => "SuccessfulCreate",
@@ -46,7 +46,7 @@ impl Notice {
         }
     }
 
-    /// The text of the event.
+    /// The message of the event.
     pub(super) fn message(&self) -> String {
         match self {
             Self::CreatedPod { name } => format!("Created pod: {name}"),

@@ -2,14 +2,14 @@
 
 use kcm_framework::prometheus_client::metrics::histogram::Histogram;
 
-/// How old the pods are that are deleted, beside the youngest.
+/// The ages of deleted pods relative to the youngest pod.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
     deletion_age_ratio: Histogram,
 }
 
 impl Metrics {
-    /// Adds the metrics to those of the manager, by upstream's names.
+    /// Registers the metrics, by the names of upstream.
     pub(super) fn register(manager: &kcm_framework::Metrics) -> Self {
         let deletion_age_ratio = Histogram::new([0.25, 0.5, 1.0, 2.0, 4.0, 8.0]);
         manager.register(|registry| {
@@ -22,8 +22,8 @@ impl Metrics {
         Self { deletion_age_ratio }
     }
 
-    /// Observes the pods of one choice.
-    pub(super) fn chosen(&self, age_ratios: &[i64]) {
+    /// Observes the pods of one deletion.
+    pub(super) fn observe_deletions(&self, age_ratios: &[i64]) {
         for ratio in age_ratios {
             #[expect(clippy::cast_precision_loss, reason = "a histogram up to 8 does not tell ratios of 2^53 apart")]
             self.deletion_age_ratio.observe(*ratio as f64);

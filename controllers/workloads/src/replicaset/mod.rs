@@ -1,53 +1,54 @@
-//! Keeps the number of pods of each replica set at what is asked for.
+//! Replica set controller: keeps the number of pods of each replica set at `spec.replicas`.
 //!
-//! Reads replica sets and pods. Creates, deletes, adopts and releases pods, and writes the status of replica sets.
+//! Reads replica sets and pods. Creates, deletes, adopts and releases pods. Updates the status of replica sets.
 //!
 //! ```text
-//! change of a pod or replica set ──wiring──▶ key
-//!                                             │
-//!   observe ──▶ claim ──▶ adopt, release ──▶ plan ──▶ create, delete ──▶ status ──▶ look again
-//!   (caches)   (pure)      (apply)          (pure)      (apply)         (pure)     after minReadySeconds
+//! event of a pod or a replica set ──event mapping──▶ key
+//!                                                     │
+//!   observe ──▶ claim ──▶ adopt, release ──▶ plan ──▶ create, delete ──▶ status ──▶ requeue after
+//!   (caches)   (pure)       (shared)        (pure)       (apply)         (apply)     minReadySeconds
 //! ```
 //!
 //! # Guarantees
-//! - A pod counts when it is active (neither finished nor terminating), controlled by the replica set, by uid, and
-//!   selected by it. Finished and terminating pods are replaced at once, and are neither adopted nor released.
-//! - A pod is adopted only after the API server itself has said, in the same reconcile, that the replica set is there
-//!   and not being deleted. If a claim fails, the replica set is not scaled and its status not written.
-//! - Never more than 500 pods are created or deleted in one reconcile; creations start slowly, and end with the first
-//!   batch in which one fails. A replica set that is being deleted is left as it is, but its status is kept.
-//! - Nothing is done twice because a cache is behind: the framework does not reconcile a key before its writes have
-//!   come back (see [`Session`](kcm_framework::Session)). There are no expectations here.
-//! - What this version does not know of a replica set, its template included, survives every write.
-//! - The status is written only when it differs, and says which generation it speaks of.
+//! - A pod counts if it is active (neither finished nor terminating), controlled by the replica set, by uid, and selected
+//!   by it. Finished and terminating pods are replaced at once, and are neither adopted nor released.
+//! - A pod is adopted only after a live read, in the same reconcile, showed that the replica set exists and is not being
+//!   deleted. If a claim fails, no pod is created or deleted and the status is not written.
+//! - At most 500 pods are created or deleted in one reconcile. Creations start slowly, and end with the first batch in
+//!   which one fails. For a replica set that is being deleted, only the status is updated.
+//! - No step is repeated because of a stale cache: the framework does not reconcile a key before it has read its own
+//!   writes (see [`Session`](kcm_framework::Session)). There are no expectations.
+//! - Fields of a replica set, its template included, that this version does not know survive every write.
+//! - The status is written only if it changes, with the observed generation.
 //!
 //! # What it does not do
-//! A change of the template replaces no pod: that is the deployment controller's business. Pods of a deleted replica
-//! set are the garbage collector's. Overlapping selectors are not resolved: who adopts first has the pod.
+//! A change of the template replaces no pod: rollouts belong to the deployment controller. Pods of a deleted replica set
+//! belong to the garbage collector. Overlapping selectors are not resolved: the first replica set to adopt a pod controls
+//! it.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/replicaset` of Kubernetes 1.36.3. Everything else is as there, texts of events and
+//! Upstream is `pkg/controller/replicaset` of Kubernetes 1.36.3. Everything else is as there, messages of events and
 //! conditions included.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | read-your-own-writes of the framework | expectations, and since 1.36 a comparison of versions | holds for every controller, and has no five-minute time-out; so a status is not written while pods are awaited, and `replicaset_controller_stale_sync_skips_total` never counts |
-//! | names of pods are made here, beside `generateName` | by the API server | a creation whose answer was lost can be looked up |
-//! | deletions carry the uid of the pod | no precondition | a namesake is never deleted; a 409 is neither told nor a failure, but looked at again soon |
-//! | in a terminating namespace one creation is tried whenever the replica set is woken | a whole burst, then none for five minutes | without expectations each pod that goes would cost a burst |
-//! | deletion ranking is a total order, uid last | pairwise rules that can go in a circle | the result is the same whatever the order of the cache; see `rank.rs` |
-//! | an age ratio over a pod without age is left out | division by zero | |
-//! | a relist that shows the same version wakes nobody | wakes the replica set | nothing changed; a resync still wakes |
-//! | a pod that changes owner while terminating wakes both | only the new owner | the old one would hear of it at its next change |
-//! | a status is not written into a namesake | no check of the uid on the second try | |
-//! | a status that was told already is left as the API server has it, unknown fields included | written anew | |
-//! | the live check before adoption reads metadata only | the whole object | |
-//! | a template without labels waits for a change | retries | only a change helps |
-//! | a missing permission is retried after a minute | back-off | design of the framework: it takes a person |
-//! | `--concurrent-replicaset-syncs` below 1 is refused | accepted, and nothing runs | |
+//! | the framework reads its own writes | expectations, and since 1.36 a comparison of versions | holds for every controller, and has no five-minute time-out; so the status is not written while pods are awaited, and `replicaset_controller_stale_sync_skips_total` never counts |
+//! | names of pods are generated here, in addition to `generateName` | by the API server | a creation whose response was lost can be looked up |
+//! | deletions have the uid of the pod as a precondition | no precondition | a pod that was recreated under the same name is not deleted; a 409 records no event, is not a failure, and is retried soon |
+//! | in a terminating namespace each reconcile tries one creation | a whole burst, then none for five minutes | without expectations each deleted pod would cost a burst |
+//! | the ranking for deletion is a total order, uid last | pairwise rules that can be circular | the result does not depend on the order of the cache; see `rank.rs` |
+//! | an age ratio to a pod without age is left out | division by zero | |
+//! | a relist that returns the known version enqueues nothing | enqueues the replica set | nothing changed; a resync still enqueues |
+//! | a terminating pod that changes its owner enqueues both | only the new owner | the old owner would be enqueued by its next event only |
+//! | a status is not written to a replica set that was recreated under the same name | the second try does not check the uid | |
+//! | a condition that does not change is left as the API server has it, unknown fields included | is written again | |
+//! | the live read before an adoption returns metadata only | the whole object | |
+//! | a template without labels is not retried until the replica set changes | retries | only a change helps |
+//! | a missing permission is retried after a minute | back-off | design of the framework: only an administrator can grant it |
+//! | `--concurrent-replicaset-syncs` below 1 is rejected | accepted, and no worker runs | |
 
 mod apply;
-#[doc(hidden)]
+#[cfg(feature = "bench")]
 pub mod bench;
 mod claim;
 mod error;
@@ -57,6 +58,7 @@ mod observe;
 mod plan;
 mod pod_template;
 mod rank;
+mod reconcile;
 mod settings;
 mod slow_start;
 mod status;
@@ -74,16 +76,13 @@ use kcm_framework::workqueue::Queue;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, priority};
 use kcm_informers::{HandlerOptions, ListOptions, Origin};
 
-use apply::Reconciler;
 use metrics::Metrics;
 use observe::Caches;
+use reconcile::Reconciler;
 use settings::{ROWS, SECTION, Section, Settings};
-use wiring::{Wake, keys_for_pod, keys_for_replica_set};
+use wiring::{Enqueue, keys_for_pod, keys_for_replica_set};
 
-/// The kind that controller references name.
-const KIND: &str = "ReplicaSet";
-
-/// The controller.
+/// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
     ControllerDescriptor::new("replicaset-controller", |context| ready(init(context)).boxed())
         .aliases(&["replicaset"])
@@ -117,18 +116,18 @@ fn add_event_handlers(context: &ControllerContext, caches: &Caches, queue: &Queu
     let keys = queue.clone();
     let resync_period = Some(context.resync_period());
     caches.replica_sets.add_event_handler(HandlerOptions { name, resync_period }, move |change, origin| {
-        wake(&keys, keys_for_replica_set(change, origin), origin);
+        enqueue(&keys, keys_for_replica_set(change, origin), origin);
     });
     let keys = queue.clone();
-    // No resync: a pod that has not changed wakes nobody.
+    // No resync: an unchanged pod enqueues nothing.
     caches.pods.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
-        wake(&keys, keys_for_pod(change, &known), origin);
+        enqueue(&keys, keys_for_pod(change, &known), origin);
     });
 }
 
-fn wake(queue: &Queue<ObjectKey>, wakes: Vec<Wake>, origin: Origin) {
+fn enqueue(queue: &Queue<ObjectKey>, enqueues: Vec<Enqueue>, origin: Origin) {
     let priority = priority(origin);
-    for Wake { key, after } in wakes {
+    for Enqueue { key, after } in enqueues {
         if after.is_zero() {
             queue.add(key, priority);
         } else {

@@ -1,4 +1,4 @@
-//! How many pods are created or deleted, and which.
+//! The plan of a reconcile: how many pods are created or deleted, and which.
 
 use std::sync::Arc;
 
@@ -12,69 +12,69 @@ use super::settings::Settings;
 /// The most pods that one reconcile creates, and the most that it deletes.
 pub(super) const BURST: usize = 500;
 
-/// What one reconcile does about the number of pods.
+/// The plan for the number of pods.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Plan {
-    /// Nothing.
-    Rest(Why),
-    /// This step.
+    /// No pod is created or deleted.
+    Idle(IdleReason),
+    /// Pods are created or deleted.
     Scale(Step),
 }
 
-/// Why nothing is done about the number of pods.
+/// Why no pod is created or deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
-    /// There are as many as asked for.
+pub(super) enum IdleReason {
+    /// The number of pods is `spec.replicas`.
     Enough,
     /// The replica set is being deleted.
     OwnerTerminating,
 }
 
-/// One change of the number of pods.
+/// A change of the number of pods.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
-    /// Create so many pods, in slow-start batches.
+    /// Create pods, in slow-start batches.
     CreatePods {
         /// How many.
         count: usize,
     },
-    /// Create none, though there are too few: the template is one that no pod is made from.
-    RefuseTemplate(Refusal),
-    /// Delete these pods, all at once.
+    /// Create none of the missing pods, because the template is invalid.
+    RejectTemplate(InvalidTemplate),
+    /// Delete pods, all at once.
     DeletePods {
         /// The pods.
         victims: Vec<Arc<Pod>>,
-        /// What the metric of ages observes; empty where all pods go and none was chosen.
+        /// The values for the metric of ages; empty if all pods are deleted.
         age_ratios: Vec<i64>,
     },
 }
 
-/// What is wrong with a template, without asking the API server.
+/// A pod template that no pod can be created from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refusal {
-    /// Its pods would not be found again.
+pub(super) enum InvalidTemplate {
+    /// It has no labels: the replica set would not select its pods.
     #[error("unable to create pods, no labels")]
     NoLabels,
 }
 
-/// Decides from what was observed and the active pods that belong to the replica set, after adoption.
+/// Plans from the snapshot and the claimed active pods of the replica set.
 ///
 /// # Guarantees
-/// Never more than [`BURST`] pods in one step, never more than `spec.replicas` in the end, and none of a replica set
-/// that is being deleted.
+/// At most [`BURST`] pods in one step, never more than `spec.replicas` in the end, and none for a replica set that is
+/// being deleted.
 pub(super) fn plan(observed: &Observed, claimed: &[Arc<Pod>], settings: Settings, now: Timestamp) -> Plan {
     let owner = &observed.owner.view;
     if owner.metadata.is_terminating() {
-        return Plan::Rest(Why::OwnerTerminating);
+        return Plan::Idle(IdleReason::OwnerTerminating);
     }
-    // Validation keeps the number from being negative; if it were, no pod is what comes nearest.
+    // Validation rejects a negative number.
     let wanted = usize::try_from(owner.replicas).unwrap_or(0);
     if claimed.len() == wanted {
-        return Plan::Rest(Why::Enough);
+        return Plan::Idle(IdleReason::Enough);
     }
     if claimed.len() < wanted {
         if owner.template_labels.is_empty() {
-            return Plan::Scale(Step::RefuseTemplate(Refusal::NoLabels));
+            return Plan::Scale(Step::RejectTemplate(InvalidTemplate::NoLabels));
         }
         return Plan::Scale(Step::CreatePods { count: (wanted - claimed.len()).min(BURST) });
     }

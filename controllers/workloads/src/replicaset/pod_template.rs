@@ -1,4 +1,4 @@
-//! What is sent: new pods.
+//! The pods that a replica set creates from its template.
 
 use kcm_api::views::{Pod, ReplicaSet};
 use kcm_api::{KnownView as _, OwnerReference, Resource};
@@ -9,10 +9,10 @@ use crate::shared::ownership::Owner;
 
 const POD: &Resource = &Pod::RESOURCE;
 
-/// The parts of a template that go into every pod, as the API server served them.
+/// The parts of a pod template that are copied to every pod, as the API server returned them.
 ///
-/// Nothing else of its metadata does: a name or an owner in a template means nothing.
-pub(super) struct Template<'a> {
+/// Other metadata of the template, such as a name or owner references, is not copied.
+pub(super) struct PodTemplate<'a> {
     labels: Option<&'a RawValue>,
     annotations: Option<&'a RawValue>,
     finalizers: Option<&'a RawValue>,
@@ -22,7 +22,7 @@ pub(super) struct Template<'a> {
     owner: OwnerReference,
 }
 
-impl<'a> Template<'a> {
+impl<'a> PodTemplate<'a> {
     /// The template of a replica set.
     pub(super) fn of(owner: &'a ReplicaSet) -> Self {
         let metadata = |name| owner.raw(&["spec", "template", "metadata", name]);
@@ -32,13 +32,13 @@ impl<'a> Template<'a> {
             finalizers: metadata("finalizers"),
             spec: owner.raw(&["spec", "template", "spec"]),
             namespace: owner.metadata.key.namespace().unwrap_or_default(),
-            // Always a valid beginning of a name: names of replica sets are valid names of pods.
+            // A valid prefix of a pod name, as names of replica sets are valid names of pods.
             generate_name: format!("{}-", owner.metadata.key.name()),
             owner: Owner::of(owner).reference(),
         }
     }
 
-    /// What names of pods begin with.
+    /// The prefix of the names of pods.
     pub(super) fn generate_name(&self) -> &str {
         &self.generate_name
     }

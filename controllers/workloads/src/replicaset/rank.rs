@@ -1,4 +1,4 @@
-//! Which pods go first.
+//! The order in which pods are deleted.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,15 +10,15 @@ use kcm_api::{InternedStr, ObjectKey, Uid};
 
 use super::settings::Settings;
 
-/// Says how dear a pod is: of two pods the one with the lower cost goes first.
+/// The cost of the deletion of a pod: of two pods the one with the lower cost is deleted first.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// How many active pods of related replica sets each node has; those without a node count together.
+/// The number of active pods of related replica sets on each node; pods without a node count together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Occupancy(BTreeMap<Option<InternedStr>, usize>);
 
 impl Occupancy {
-    /// Counts the active ones among `pods`, each of which is to be given once.
+    /// Counts the active pods of `pods`, which must be distinct.
     pub(super) fn of<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Self {
         let mut on_node = BTreeMap::new();
         for pod in pods.into_iter().filter(|pod| pod.is_active()) {
@@ -27,32 +27,32 @@ impl Occupancy {
         Self(on_node)
     }
 
-    fn beside(&self, pod: &Pod) -> usize {
+    fn colocated(&self, pod: &Pod) -> usize {
         self.0.get(&pod.node_name).copied().unwrap_or(0)
     }
 }
 
-/// The place of a pod in the order of deletion: fields compare from top to bottom, the lesser pod goes first.
+/// The rank of a pod for deletion. Fields compare from top to bottom; the lowest rank is deleted first.
 ///
 /// # Upstream
-/// The rules of `controller.ActivePodsWithRanks`, in their order. There a uid decides between two pods of one age
-/// class as soon as their ages differ, but later rules decide if the ages are equal; that is no order (three pods
-/// can go before each other in a circle), and what `sort.Sort` makes of it depends on where it begins. Here pods of
-/// one age class are equal in that rule, later rules decide, and the uid only at the end: every result of ours is
-/// one that upstream's rules allow between any two pods that differ in an earlier rule, and it is always the same.
+/// The rules of `controller.ActivePodsWithRanks`, in their order. There the uid decides between two pods of one age class
+/// if their ages differ, and later rules decide if the ages are equal. That is not an order (three pods can precede each
+/// other in a circle), and the result of `sort.Sort` depends on the input order. Here pods of one age class are equal in
+/// that rule, later rules decide, and the uid decides last. Every result is one that the rules of upstream allow for any
+/// two pods that differ in an earlier rule, and it does not depend on the input order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place<'a> {
+struct DeletionRank<'a> {
     assigned: bool,
     phase: Phase,
     ready: bool,
     cost: i32,
-    beside: Reverse<usize>,
+    colocated: Reverse<usize>,
     ready_for: Age,
     restarts: Reverse<i32>,
     sidecar_restarts: Reverse<i32>,
     created: Age,
     uid: &'a Uid,
-    // Only pods without a uid come this far, which the API server does not make.
+    // Decides only between pods without a uid, which the API server does not create.
     key: &'a ObjectKey,
 }
 
@@ -65,12 +65,12 @@ enum Phase {
 
 /// An age to the nearest lower power of two nanoseconds.
 ///
-/// Two pods of 2 and 3 hours are equally old, one of 1 minute is younger: newer pods go first, but which of many
-/// old ones goes is left to chance, so that deletions spread over failure domains.
+/// Two pods of 2 and 3 hours are equally old, one of 1 minute is younger. Newer pods are deleted first; among old ones the
+/// uid decides, so that deletions spread over failure domains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Age {
     Unknown,
-    Unborn,
+    Zero,
     PowerOfTwo(u32),
 }
 
@@ -78,26 +78,26 @@ impl Age {
     fn at(now: Timestamp, since: Option<Timestamp>) -> Self {
         let Some(since) = since else { return Self::Unknown };
         match u128::try_from(now.duration_since(since).as_nanos()) {
-            Ok(age) => age.checked_ilog2().map_or(Self::Unborn, Self::PowerOfTwo),
-            Err(_) => Self::Unborn,
+            Ok(age) => age.checked_ilog2().map_or(Self::Zero, Self::PowerOfTwo),
+            Err(_) => Self::Zero,
         }
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> DeletionRank<'a> {
     fn of(pod: &'a Pod, occupancy: &Occupancy, settings: Settings, now: Timestamp) -> Self {
         Self {
             assigned: pod.node_name.is_some(),
             phase: match pod.phase {
                 PodPhase::Running => Phase::Running,
                 PodPhase::Unknown => Phase::Unknown,
-                // Upstream looks phases up in a map, and one that is not there is as pending.
+                // Upstream ranks unknown phases as pending.
                 PodPhase::Pending | PodPhase::Succeeded | PodPhase::Failed | PodPhase::Other | _ => Phase::Pending,
             },
             ready: pod.is_ready(),
             cost: if settings.pod_deletion_cost { deletion_cost(pod) } else { 0 },
-            beside: Reverse(occupancy.beside(pod)),
-            // The same for all pods that are not ready, so that it decides only between ready ones.
+            colocated: Reverse(occupancy.colocated(pod)),
+            // The same for all pods that are not ready: decides between ready ones only.
             ready_for: Age::at(now, pod.ready_since()),
             restarts: Reverse(pod.restarts),
             sidecar_restarts: Reverse(pod.sidecar_restarts),
@@ -108,10 +108,10 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The cost of deleting a pod; 0 where none is given or it is not well formed.
+/// The deletion cost of a pod; 0 without the annotation, or if it is malformed.
 ///
 /// # Upstream
-/// `helper.GetDeletionCostFromPodAnnotations`: no plus sign and no leading zero, but a minus sign excuses the latter.
+/// `helper.GetDeletionCostFromPodAnnotations`: no plus sign, and no leading zero except after a minus sign.
 fn deletion_cost(pod: &Pod) -> i32 {
     let Some(text) = pod.metadata.annotations.get(DELETION_COST) else { return 0 };
     match text.as_bytes() {
@@ -120,21 +120,21 @@ fn deletion_cost(pod: &Pod) -> i32 {
     }
 }
 
-/// The pods in the order in which they are to be deleted, the first to go in front.
+/// The pods in the order of their deletion.
 ///
 /// # Guarantees
-/// A total order: the result does not depend on the order in which the pods are given.
+/// A total order: the result does not depend on the input order.
 pub(super) fn rank(pods: &[Arc<Pod>], occupancy: &Occupancy, settings: Settings, now: Timestamp) -> Vec<Arc<Pod>> {
-    let mut places: Vec<_> = pods.iter().map(|pod| (Place::of(pod, occupancy, settings, now), pod)).collect();
-    places.sort_by(|(a, _), (b, _)| a.cmp(b));
-    places.into_iter().map(|(_, pod)| Arc::clone(pod)).collect()
+    let mut ranked: Vec<_> = pods.iter().map(|pod| (DeletionRank::of(pod, occupancy, settings, now), pod)).collect();
+    ranked.sort_by(|(a, _), (b, _)| a.cmp(b));
+    ranked.into_iter().map(|(_, pod)| Arc::clone(pod)).collect()
 }
 
-/// How many times as old as the youngest ready pod of `ranked` each ready one of its first `going` is.
+/// The age of each ready pod among the first `going` of `ranked`, divided by that of the youngest ready pod of `ranked`.
 ///
 /// # Upstream
-/// What `replicaset_controller_sorting_deletion_age_ratio` observes: whole numbers. Where the youngest pod is not a
-/// millisecond old there is nothing to divide by, and nothing is observed; upstream panics.
+/// The observations of `replicaset_controller_sorting_deletion_age_ratio`, which are whole numbers. If the youngest pod is
+/// less than a millisecond old, nothing is observed; upstream divides by zero and panics.
 pub(super) fn age_ratios(ranked: &[Arc<Pod>], going: usize, now: Timestamp) -> Vec<i64> {
     let age = |pod: &Arc<Pod>| {
         let created = pod.metadata.creation_timestamp.filter(|_| pod.is_ready())?;

@@ -1,10 +1,9 @@
-//! Slow start: how many pods are created at once.
+//! Slow start: the batches in which pods are created.
 
-/// Sizes of the batches in which a number of pods is created: 1, 2, 4, 8, …
+/// The sizes of the batches in which pods are created: 1, 2, 4, 8, …
 ///
-/// A template that the API refuses, or a quota that is used up, refuses every pod alike. So the first calls are few,
-/// and no batch is started after one in which a call failed: of 100 pods for which there is a quota of 10, at most
-/// 15 are tried.
+/// An invalid template or an exhausted quota rejects every pod. So the first batches are small, and no batch starts after
+/// one in which a request failed: of 100 pods with a quota of 10, at most 15 are tried.
 #[derive(Debug)]
 pub(super) struct SlowStart {
     left: usize,
@@ -12,12 +11,12 @@ pub(super) struct SlowStart {
 }
 
 impl SlowStart {
-    /// Batches that come to `count` in all, if nothing fails.
+    /// The batches for `count` pods.
     pub(super) const fn of(count: usize) -> Self {
         Self { left: count, size: 1 }
     }
 
-    /// The size of the next batch; absent when all calls were made.
+    /// The size of the next batch; absent after the last.
     pub(super) fn next_batch(&mut self) -> Option<usize> {
         let size = self.size.min(self.left);
         self.left -= size;
@@ -25,7 +24,7 @@ impl SlowStart {
         (size > 0).then_some(size)
     }
 
-    /// Ends after the batch in hand, because a call of it failed.
+    /// Ends with the current batch, after a failure.
     pub(super) const fn stop(&mut self) {
         self.left = 0;
     }

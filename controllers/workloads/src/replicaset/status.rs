@@ -1,4 +1,4 @@
-//! What a replica set says of itself.
+//! The status of a replica set.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use kcm_api::{Condition, ConditionStatus, Document, EditError};
 
 use super::settings::Settings;
 
-/// The only type of condition that is managed here; others are kept.
+/// The only condition type that this controller manages; others are kept.
 pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// A change of the number of pods that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// What was tried.
+    /// What failed.
     pub(super) reason: FailureReason,
-    /// What the API server said to it.
+    /// The message of the error.
     pub(super) message: String,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum FailureReason {
 }
 
 impl FailureReason {
-    /// The word that stands in the condition.
+    /// The reason as the API shows it.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::FailedCreate => "FailedCreate",
@@ -41,17 +41,17 @@ impl FailureReason {
 
 /// The pods that a status counts.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Counted<'a> {
+pub(super) struct CountedPods<'a> {
     /// The active pods of the replica set, before anything was created or deleted.
     pub(super) active: &'a [Arc<Pod>],
-    /// How many more are on their way out.
+    /// The number of its terminating pods.
     pub(super) terminating: usize,
 }
 
-/// The status at `now`; it is worth writing if it differs from the one that the replica set has.
+/// The status at `now`, to be written if it differs from the present one.
 pub(super) fn status(
     owner: &ReplicaSetView,
-    pods: Counted<'_>,
+    pods: CountedPods<'_>,
     failure: Option<&Failure>,
     settings: Settings,
     now: Timestamp,
@@ -70,12 +70,12 @@ pub(super) fn status(
     status
 }
 
-/// A failure is told once and stays as it was told, whatever fails next, until nothing fails any more.
-fn conditions(told: &[Condition], failure: Option<&Failure>, now: Timestamp) -> Box<[Condition]> {
+/// The first failure sets the condition, which stays unchanged until a reconcile succeeds.
+fn conditions(present: &[Condition], failure: Option<&Failure>, now: Timestamp) -> Box<[Condition]> {
     match failure {
-        Some(_) if failure_in(told).is_some() => told.into(),
-        Some(failure) => told.iter().cloned().chain([replica_failure(failure, now)]).collect(),
-        None => told.iter().filter(|condition| condition.type_ != REPLICA_FAILURE).cloned().collect(),
+        Some(_) if failure_in(present).is_some() => present.into(),
+        Some(failure) => present.iter().cloned().chain([replica_failure(failure, now)]).collect(),
+        None => present.iter().filter(|condition| condition.type_ != REPLICA_FAILURE).cloned().collect(),
     }
 }
 
@@ -90,7 +90,7 @@ fn replica_failure(failure: &Failure, now: Timestamp) -> Condition {
     }
 }
 
-/// The whole object with `status` in it, to be put; what it has besides stays as it is.
+/// The whole object with the status; unknown fields stay.
 pub(super) fn with_status(current: &ReplicaSet, status: &ReplicaSetStatus) -> Result<Document, EditError> {
     let mut document = current.document.clone();
     for (name, count) in [
@@ -109,7 +109,7 @@ pub(super) fn with_status(current: &ReplicaSet, status: &ReplicaSetStatus) -> Re
     match (failure_in(&status.conditions), failure_in(&current.status.conditions)) {
         (Some(failure), None) => document.put_condition(failure)?,
         (None, Some(_)) => document.remove_condition(REPLICA_FAILURE)?,
-        // One that is told already keeps its place, and whatever else it says.
+        // An unchanged condition keeps its place and its unknown fields.
         (Some(_), Some(_)) | (None, None) => {}
     }
     Ok(document)
@@ -119,10 +119,10 @@ fn failure_in(conditions: &[Condition]) -> Option<&Condition> {
     conditions.iter().find(|condition| condition.type_ == REPLICA_FAILURE)
 }
 
-/// When the number of available pods changes without anything else changing, as seen at `now`.
+/// When the next pod becomes available without an event.
 ///
-/// Absent where no pod is waiting for `minReadySeconds`. Where one is, but none says since when it is ready, a whole
-/// period is waited.
+/// Absent if no pod waits for `minReadySeconds`. If pods wait, but none has the time at which it became ready, a whole
+/// period from `now`.
 pub(super) fn recheck_at(
     owner: &ReplicaSetView,
     active: &[Arc<Pod>],

@@ -1,4 +1,4 @@
-//! Which change wakes which replica set.
+//! Event mapping: the replica sets that a change enqueues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,19 +7,21 @@ use kcm_api::ObjectKey;
 use kcm_api::views::{Pod, ReplicaSet};
 use kcm_informers::{Change, Origin};
 
-use super::KIND;
 use crate::shared::ownership::Owner;
 
-/// A replica set to look at, now or later.
+/// The kind of the controller references to replica sets.
+const KIND: &str = "ReplicaSet";
+
+/// A key to enqueue, at once or later.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wake {
-    /// The replica set.
+pub(super) struct Enqueue {
+    /// The key of a replica set.
     pub(super) key: ObjectKey,
-    /// How long from now.
+    /// The delay.
     pub(super) after: Duration,
 }
 
-impl Wake {
+impl Enqueue {
     fn now(replica_set: &ReplicaSet) -> Self {
         Self::after(replica_set, Duration::ZERO)
     }
@@ -29,79 +31,79 @@ impl Wake {
     }
 }
 
-/// The replica sets that a pod may belong to.
-pub(super) trait ReplicaSets {
+/// Lists replica sets.
+pub(super) trait ReplicaSetLister {
     /// The replica set of that name.
     fn get(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>>;
 
-    /// All of a namespace.
+    /// All replica sets of a namespace.
     fn in_namespace(&self, namespace: &str) -> Vec<Arc<ReplicaSet>>;
 }
 
-/// A replica set is woken by every change of its own, and by a resync.
+/// A change of a replica set, or a resync, enqueues the replica set.
 ///
-/// Its removal wakes it too: what is waiting for it ends then.
-pub(super) fn keys_for_replica_set(change: &Change<ReplicaSet>, origin: Origin) -> Vec<Wake> {
+/// So does its deletion, which ends the retries of the key.
+pub(super) fn keys_for_replica_set(change: &Change<ReplicaSet>, origin: Origin) -> Vec<Enqueue> {
     match change {
-        // A list that shows again what is known is no change; a resync is meant to be one.
+        // A relist that returns the known version is not a change; a resync is handled as one.
         Change::Updated { old, new } if origin != Origin::Resync && is_same_version(old, new) => Vec::new(),
         Change::Added(replica_set)
         | Change::Updated { new: replica_set, .. }
-        | Change::Deleted { last: replica_set, .. } => vec![Wake::now(replica_set)],
+        | Change::Deleted { last: replica_set, .. } => vec![Enqueue::now(replica_set)],
     }
 }
 
-/// A pod wakes the replica set that its controller reference means, before and after the change; a pod that is
-/// nobody's wakes all that select it.
-pub(super) fn keys_for_pod(change: &Change<Pod>, replica_sets: &impl ReplicaSets) -> Vec<Wake> {
+/// A change of a pod enqueues the replica set that controls it, before and after the change. That of an orphan enqueues
+/// all replica sets that select it.
+pub(super) fn keys_for_pod(change: &Change<Pod>, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue> {
     match change {
-        // A pod that was terminating when we first saw it is one less, not one more.
-        Change::Added(pod) if pod.metadata.is_terminating() => wake_owner(pod, replica_sets),
-        Change::Added(pod) if pod.metadata.controller().is_some() => wake_owner(pod, replica_sets),
-        Change::Added(pod) => wake_selecting(pod, replica_sets),
+        // A pod that is terminating when it is first seen is handled as a deletion.
+        Change::Added(pod) if pod.metadata.is_terminating() => enqueue_owner(pod, replica_sets),
+        Change::Added(pod) if pod.metadata.controller().is_some() => enqueue_owner(pod, replica_sets),
+        Change::Added(pod) => enqueue_selecting(pod, replica_sets),
         Change::Updated { old, new } => keys_for_updated_pod(old, new, replica_sets),
-        Change::Deleted { last, final_state_known: _ } => wake_owner(last, replica_sets),
+        Change::Deleted { last, final_state_known: _ } => enqueue_owner(last, replica_sets),
     }
 }
 
-fn keys_for_updated_pod(old: &Pod, new: &Pod, replica_sets: &impl ReplicaSets) -> Vec<Wake> {
+fn keys_for_updated_pod(old: &Pod, new: &Pod, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue> {
     if old.metadata.resource_version == new.metadata.resource_version {
         return Vec::new();
     }
     let relabelled = old.metadata.labels != new.metadata.labels;
     let has_other_owner = old.metadata.controller() != new.metadata.controller();
-    let mut wakes = if has_other_owner { wake_owner(old, replica_sets) } else { Vec::new() };
+    let mut enqueues = if has_other_owner { enqueue_owner(old, replica_sets) } else { Vec::new() };
     if new.metadata.is_terminating() {
-        wakes.extend(wake_owner(new, replica_sets));
+        enqueues.extend(enqueue_owner(new, replica_sets));
     } else if new.metadata.controller().is_none() {
         if relabelled || has_other_owner {
-            wakes.extend(wake_selecting(new, replica_sets));
+            enqueues.extend(enqueue_selecting(new, replica_sets));
         }
     } else if let Some(owner) = owner_of(new, replica_sets) {
-        wakes.push(Wake::now(&owner));
+        enqueues.push(Enqueue::now(&owner));
         let period = u64::try_from(owner.min_ready_seconds).unwrap_or(0);
         if !old.is_ready() && new.is_ready() && period > 0 {
-            wakes.push(Wake::after(&owner, Duration::from_secs(period)));
+            enqueues.push(Enqueue::after(&owner, Duration::from_secs(period)));
         }
     }
-    wakes
+    enqueues
 }
 
-fn wake_owner(pod: &Pod, replica_sets: &impl ReplicaSets) -> Vec<Wake> {
-    owner_of(pod, replica_sets).iter().map(|owner| Wake::now(owner)).collect()
+fn enqueue_owner(pod: &Pod, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue> {
+    owner_of(pod, replica_sets).iter().map(|owner| Enqueue::now(owner)).collect()
 }
 
-/// The replica set that the pod's controller reference means, if it is still that one.
-fn owner_of(pod: &Pod, replica_sets: &impl ReplicaSets) -> Option<Arc<ReplicaSet>> {
+/// The replica set that controls the pod, by the uid of the reference.
+fn owner_of(pod: &Pod, replica_sets: &impl ReplicaSetLister) -> Option<Arc<ReplicaSet>> {
     let reference = pod.metadata.controller().filter(|reference| reference.kind == KIND)?;
     let key = ObjectKey::namespaced(pod.metadata.key.namespace()?, &*reference.name);
     replica_sets.get(&key).filter(|owner| Owner::of(&***owner).owns(&pod.metadata))
 }
 
-/// All replica sets that could adopt the pod; more than one is a mistake of their author's, and each gets its chance.
+/// All replica sets that could adopt the pod. More than one is a mistake in their selectors.
 ///
-/// A selector that selects everything does not wake here, as upstream: the API refuses one.
-fn wake_selecting(pod: &Pod, replica_sets: &impl ReplicaSets) -> Vec<Wake> {
+/// A selector that selects everything does not count, as upstream: validation rejects it.
+fn enqueue_selecting(pod: &Pod, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue> {
     let (Some(namespace), false) = (pod.metadata.key.namespace(), pod.metadata.labels.is_empty()) else {
         return Vec::new();
     };
@@ -110,7 +112,7 @@ fn wake_selecting(pod: &Pod, replica_sets: &impl ReplicaSets) -> Vec<Wake> {
         selector.is_ok_and(|selector| !selector.is_everything() && selector.matches(&pod.metadata.labels))
     };
     let selecting: Vec<_> = replica_sets.in_namespace(namespace);
-    selecting.iter().filter(selects).map(|replica_set| Wake::now(replica_set)).collect()
+    selecting.iter().filter(selects).map(|replica_set| Enqueue::now(replica_set)).collect()
 }
 
 fn is_same_version(old: &ReplicaSet, new: &ReplicaSet) -> bool {

@@ -1,4 +1,4 @@
-//! Adoption and release, as requests.
+//! The requests that adopt and release objects.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use kcm_framework::client::{ApiError, Patch, Payload, Subresource};
 use serde::Serialize;
 
 use super::claim::Claims;
-use super::error::{Behind, ClaimError, ObjectClaimError};
+use super::error::{ClaimError, ObjectClaimError, StaleOwner};
 use super::ownership::Owner;
 
-/// Adopts and releases; the objects that belong to `owner` from then on.
+/// Adopts and releases objects, and returns those that the owner controls afterwards.
 ///
-/// Nothing is adopted before the API server itself has said that the owner is there and not being deleted.
+/// Before the first adoption, a live read checks that the owner exists and is not being deleted.
 ///
 /// # Errors
-/// Any failure, after everything was tried: an owner that does not know what it has, must not act on it.
-pub(crate) async fn settle<V: KnownView>(
+/// Any failed claim, after all claims were tried. The set of claimed objects is unknown then, and must not be acted on.
+pub(crate) async fn adopt_and_release<V: KnownView>(
     session: &Session,
     owner: Owner<'_>,
     claims: Claims<V>,
@@ -28,7 +28,7 @@ pub(crate) async fn settle<V: KnownView>(
     for object in &claims.release {
         match patch(session, &**object, &release(owner, object.meta())).await {
             Ok(()) => tracing::info!(kind = %resource.kind, object = %object.meta().key, "Released object"),
-            // The object is gone, or the reference is.
+            // The object was deleted, or the reference was removed.
             Err(error) if error.is_not_found() || error.is_invalid() => {}
             Err(error) => errors.push(ObjectClaimError::Release(error)),
         }
@@ -58,31 +58,31 @@ async fn patch<V: KnownView>(session: &Session, object: &V, body: &impl Serializ
     session.patch(const { &V::RESOURCE }, &object.meta().key, Subresource::None, patch).await.map(|_| ())
 }
 
-/// Makes sure, with the API server and not with a cache, that the owner is there and not being deleted.
+/// Checks with a live read that the owner exists and is not being deleted.
 ///
-/// What is adopted afterwards cannot have been orphaned by a deletion that we had not seen.
+/// An object that is adopted afterwards was not orphaned by a deletion that the cache has not seen.
 async fn recheck(session: &Session, owner: Owner<'_>) -> Result<(), ObjectClaimError> {
     let key = &owner.meta.key;
     let live: PartialObjectMeta = session.api().get(owner.resource, key).await.map_err(ObjectClaimError::Recheck)?;
-    let behind = if live.metadata.uid != owner.meta.uid {
-        Behind::Replaced { got: live.metadata.uid, wanted: owner.meta.uid.clone() }
+    let cause = if live.metadata.uid != owner.meta.uid {
+        StaleOwner::Replaced { got: live.metadata.uid, wanted: owner.meta.uid.clone() }
     } else if let Some(since) = live.metadata.deletion_timestamp {
-        Behind::Terminating { since }
+        StaleOwner::Terminating { since }
     } else {
         return Ok(());
     };
-    Err(ObjectClaimError::Behind { owner: key.clone(), behind })
+    Err(ObjectClaimError::StaleOwner { owner: key.clone(), cause })
 }
 
-/// The patch that makes `owner` the controller of an object, if that is still the same one.
+/// The patch that makes `owner` the controller of an object of this uid.
 ///
-/// Owners merge by uid: one that is there already as a mere owner becomes the controller, others stay, and a second
-/// controller is refused.
+/// Owner references merge by uid: an existing reference becomes the controller reference, others stay, and the API server
+/// rejects a second controller.
 fn adoption(owner: Owner<'_>, object: &Meta) -> impl Serialize + use<> {
     Body { metadata: Adoption { owner_references: [owner.reference()], uid: object.uid.clone() } }
 }
 
-/// The patch that takes `owner` out of the owners of an object, if that is still the same one.
+/// The patch that removes `owner` from the owners of an object of this uid.
 fn release(owner: Owner<'_>, object: &Meta) -> impl Serialize + use<> {
     let removal = Removal { patch: "delete", uid: owner.meta.uid.clone() };
     Body { metadata: Release { uid: object.uid.clone(), owner_references: [removal] } }
@@ -93,7 +93,7 @@ struct Body<M> {
     metadata: M,
 }
 
-// The uid comes last in one patch and first in the other because upstream sends them so.
+// The order of the fields in both patches is that of upstream.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Adoption {
@@ -127,14 +127,14 @@ mod tests {
         ReplicaSet::decode(&json.to_string()).unwrap()
     }
 
-    fn text(value: &impl Serialize) -> String {
+    fn json(value: &impl Serialize) -> String {
         serde_json::to_string(value).unwrap()
     }
 
     #[test]
     fn adoption_names_the_controller_and_the_object() {
         assert_eq!(
-            text(&adoption(Owner::of(&object("web", "uid-of-web")), object("a", "uid-of-a").meta())),
+            json(&adoption(Owner::of(&object("web", "uid-of-web")), object("a", "uid-of-a").meta())),
             concat!(
                 r#"{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","#,
                 r#""uid":"uid-of-web","controller":true,"blockOwnerDeletion":true}],"uid":"uid-of-a"}}"#,
@@ -143,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn release_names_the_object_and_who_lets_go() {
+    fn release_names_the_object_and_the_owner() {
         assert_eq!(
-            text(&release(Owner::of(&object("web", r#"odd"uid"#)), object("a", "uid-of-a").meta())),
+            json(&release(Owner::of(&object("web", r#"odd"uid"#)), object("a", "uid-of-a").meta())),
             r#"{"metadata":{"uid":"uid-of-a","ownerReferences":[{"$patch":"delete","uid":"odd\"uid"}]}}"#
         );
     }

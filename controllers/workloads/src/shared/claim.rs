@@ -1,4 +1,4 @@
-//! Which objects belong to an owner: what is kept, adopted and released.
+//! Claims: which objects an owner keeps, adopts and releases.
 
 use std::sync::Arc;
 
@@ -6,70 +6,70 @@ use kcm_api::{Meta, Selector, View};
 
 use super::ownership::Owner;
 
-/// What an owner does about one object.
+/// The decision of an owner on one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// The object is its own, and counts.
+    /// The owner controls the object and selects it.
     Keep,
-    /// The object is nobody's, and is to become its own.
+    /// The object is an orphan that the owner selects.
     Adopt,
-    /// The object is its own, but not selected any more.
+    /// The owner controls the object, and does not select it any more.
     Release,
-    /// The object is left as it is, and does not count.
-    Leave(Why),
+    /// The owner leaves the object, which does not count.
+    Leave(LeaveReason),
 }
 
-/// Why an object is left as it is.
+/// Why an owner leaves an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
-    /// Another controller has it.
+pub(crate) enum LeaveReason {
+    /// Another owner controls it.
     ControlledByAnother,
-    /// It is nobody's, and the selector does not want it.
+    /// It is an orphan that the owner does not select.
     NotSelected,
-    /// The owner is being deleted: it takes nothing new, and what it has is the garbage collector's business.
+    /// The owner is being deleted: it adopts and releases nothing.
     OwnerTerminating,
-    /// It is nobody's, and on its way out.
+    /// It is an orphan that is being deleted.
     Terminating,
 }
 
-/// Decides about one object of the owner's namespace.
+/// Decides on one object of the namespace of the owner.
 pub(crate) fn claim(owner: Owner<'_>, selector: &Selector, object: &Meta) -> Claim {
     let selected = selector.matches(&object.labels);
     let owner_terminating = owner.meta.is_terminating();
     if owner.owns(object) {
         return match (selected, owner_terminating) {
             (true, _) => Claim::Keep,
-            (false, true) => Claim::Leave(Why::OwnerTerminating),
+            (false, true) => Claim::Leave(LeaveReason::OwnerTerminating),
             (false, false) => Claim::Release,
         };
     }
     let why = if object.controller().is_some() {
-        Why::ControlledByAnother
+        LeaveReason::ControlledByAnother
     } else if !selected {
-        Why::NotSelected
+        LeaveReason::NotSelected
     } else if owner_terminating {
-        Why::OwnerTerminating
+        LeaveReason::OwnerTerminating
     } else if object.is_terminating() {
-        Why::Terminating
+        LeaveReason::Terminating
     } else {
         return Claim::Adopt;
     };
     Claim::Leave(why)
 }
 
-/// Objects by what is to be done about them.
+/// The objects of an owner, by decision.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Claims<V> {
-    /// Those that are the owner's.
+    /// The objects to keep.
     pub(crate) kept: Vec<Arc<V>>,
-    /// Those to adopt, by name.
+    /// The objects to adopt, by name.
     pub(crate) adopt: Vec<Arc<V>>,
-    /// Those to release, by name.
+    /// The objects to release, by name.
     pub(crate) release: Vec<Arc<V>>,
 }
 
 impl<V: View> Claims<V> {
-    /// Decides about all of `objects`.
+    /// Decides on all objects.
     pub(crate) fn of<'a>(owner: Owner<'_>, selector: &Selector, objects: impl IntoIterator<Item = &'a Arc<V>>) -> Self
     where
         V: 'a,
@@ -83,7 +83,7 @@ impl<V: View> Claims<V> {
                 Claim::Leave(_) => {}
             }
         }
-        // Caches list in no order, and writes are to be made in one.
+        // Caches list in no order; requests are sent in that of the names.
         for objects in [&mut claims.adopt, &mut claims.release] {
             objects.sort_unstable_by(|a, b| a.meta().key.cmp(&b.meta().key));
         }

@@ -1,25 +1,25 @@
-//! What goes wrong in several controllers, and what follows.
+//! Errors of claims, and the classes of errors for retries.
 
 use jiff::Timestamp;
 use kcm_api::{ObjectKey, Uid};
 use kcm_framework::client::{ApiError, ErrorClass};
 use kcm_framework::{Class, ReconcileError};
 
-/// The cache showed an object that the API server does not have any more.
+/// The cached owner is not the one that the API server has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Behind {
-    /// Another one has its name.
+pub(crate) enum StaleOwner {
+    /// An object was recreated under the same name.
     #[error("the original is gone: got uid {got}, wanted {wanted}")]
     Replaced {
-        /// The uid of the one that is there.
+        /// The uid in the API server.
         got: Uid,
-        /// The uid that the cache showed.
+        /// The uid in the cache.
         wanted: Uid,
     },
-    /// It is being deleted.
+    /// The owner is being deleted.
     #[error("it has been deleted at {since}")]
     Terminating {
-        /// Since when.
+        /// The deletion timestamp.
         since: Timestamp,
     },
 }
@@ -27,27 +27,27 @@ pub(crate) enum Behind {
 /// An object that could not be adopted or released.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ObjectClaimError {
-    /// The adoption was refused.
+    /// The request that adopts an object failed.
     #[error("cannot adopt an object")]
     Adopt(#[source] ApiError),
-    /// The release was refused.
+    /// The request that releases an object failed.
     #[error("cannot release an object")]
     Release(#[source] ApiError),
-    /// Nothing could be adopted, as nobody knows whether the owner is still there.
+    /// The live read of the owner failed, so that nothing was adopted.
     #[error("cannot adopt objects without having checked their owner")]
     Recheck(#[source] ApiError),
-    /// Nothing is adopted any more.
+    /// The cached owner is stale, so that nothing was adopted.
     #[error("cannot adopt objects for {owner}")]
-    Behind {
+    StaleOwner {
         /// The owner.
         owner: ObjectKey,
-        /// Why.
+        /// What changed.
         #[source]
-        behind: Behind,
+        cause: StaleOwner,
     },
 }
 
-/// Objects that could not be adopted or released, so that nobody knows which there are.
+/// Claims of objects that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot claim {count} of the {plural}; the first error is the cause")]
 pub(crate) struct ClaimError {
@@ -58,17 +58,17 @@ pub(crate) struct ClaimError {
 }
 
 impl ClaimError {
-    /// The error of a whole claim; absent where nothing failed.
+    /// The error of all claims; absent if none failed.
     pub(crate) fn of(plural: &'static str, errors: Vec<ObjectClaimError>) -> Option<Self> {
         let count = errors.len();
         errors.into_iter().next().map(|first| Self { count, plural, first })
     }
 }
 
-/// The class of an error of the API, as far as retries go.
+/// The class for retries of an error of the API.
 ///
-/// What is refused now may be admitted later without the owner changing: by another quota, limit range or webhook.
-/// So nothing that the API server says is final.
+/// A request that is rejected now may be admitted later without a change of the owner, by another quota, limit range or
+/// webhook. So no error of the API server is terminal.
 pub(crate) const fn class_of(class: ErrorClass) -> Class {
     match class {
         ErrorClass::Transient | ErrorClass::Gone | ErrorClass::Terminal => Class::Transient,
@@ -77,13 +77,13 @@ pub(crate) const fn class_of(class: ErrorClass) -> Class {
     }
 }
 
-/// The error, to be tried again.
-pub(crate) fn retried(error: ApiError) -> ReconcileError {
+/// The error of a reconcile that is retried.
+pub(crate) fn retryable(error: ApiError) -> ReconcileError {
     ReconcileError::new(class_of(error.class()), error)
 }
 
-impl From<Behind> for ReconcileError {
-    fn from(error: Behind) -> Self {
+impl From<StaleOwner> for ReconcileError {
+    fn from(error: StaleOwner) -> Self {
         Self::new(Class::Conflict, error)
     }
 }
@@ -94,7 +94,7 @@ impl From<ClaimError> for ReconcileError {
             ObjectClaimError::Adopt(error) | ObjectClaimError::Release(error) | ObjectClaimError::Recheck(error) => {
                 class_of(error.class())
             }
-            ObjectClaimError::Behind { .. } => Class::Conflict,
+            ObjectClaimError::StaleOwner { .. } => Class::Conflict,
         };
         Self::new(class, error)
     }

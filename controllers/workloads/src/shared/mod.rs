@@ -1,6 +1,7 @@
-//! What several controllers do in the same way.
+//! What the controllers of this area share.
 
 pub(crate) mod adoption;
 pub(crate) mod claim;
 pub(crate) mod error;
 pub(crate) mod ownership;
+pub(crate) mod requeue;

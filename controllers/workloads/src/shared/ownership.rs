@@ -1,9 +1,9 @@
-//! Controller references: who has an object.
+//! Controller references, and the index by them.
 
 use kcm_api::{InternedStr, KnownView, Meta, OwnerReference, Resource, Uid, View};
 use kcm_informers::{Index, Informer};
 
-/// An object that others belong to.
+/// An object that controls others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Owner<'a> {
     /// Its resource.
@@ -13,14 +13,14 @@ pub(crate) struct Owner<'a> {
 }
 
 impl<'a> Owner<'a> {
-    /// That object.
+    /// The owner that an object is.
     pub(crate) fn of<V: KnownView>(owner: &'a V) -> Self {
         Self { resource: const { &V::RESOURCE }, meta: owner.meta() }
     }
 
-    /// Whether the controller reference of `dependent` means this object.
+    /// Whether the controller reference of `dependent` refers to this object.
     ///
-    /// By uid, and by kind, namespace and name as well: a reference that has just the uid right is nobody's.
+    /// The uid must match, and so must kind, namespace and name.
     pub(crate) fn owns(self, dependent: &Meta) -> bool {
         dependent.key.namespace() == self.meta.key.namespace()
             && dependent.controller().is_some_and(|reference| {
@@ -30,29 +30,29 @@ impl<'a> Owner<'a> {
             })
     }
 
-    /// The reference that makes it the controller of another object.
+    /// The reference that makes this object the controller of another.
     pub(crate) fn reference(self) -> OwnerReference {
         OwnerReference::controller_of(self.resource, self.meta)
     }
 }
 
-/// Who has an object, as an index tells.
+/// The key of an object in the index by owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Holder {
-    /// The controller with that uid.
+pub(crate) enum OwnerKey {
+    /// The object has a controller, of this uid.
     Controller(Uid),
-    /// Nobody, in that namespace.
-    Nobody(InternedStr),
+    /// The object is an orphan in this namespace.
+    Orphan(InternedStr),
 }
 
-/// The index of a cache by who has its objects: one for all controllers.
-pub(crate) fn by_holder<V: View>(informer: &Informer<V>) -> Index<V, Holder> {
-    informer.index("holder", |object: &V| [holder(object.meta())])
+/// The index of a cache by owner. All controllers share it.
+pub(crate) fn by_owner<V: View>(informer: &Informer<V>) -> Index<V, OwnerKey> {
+    informer.index("owner", |object: &V| [owner_key(object.meta())])
 }
 
-fn holder(object: &Meta) -> Holder {
+fn owner_key(object: &Meta) -> OwnerKey {
     match object.controller() {
-        Some(controller) => Holder::Controller(controller.uid.clone()),
-        None => Holder::Nobody(object.key.namespace().unwrap_or_default().into()),
+        Some(controller) => OwnerKey::Controller(controller.uid.clone()),
+        None => OwnerKey::Orphan(object.key.namespace().unwrap_or_default().into()),
     }
 }

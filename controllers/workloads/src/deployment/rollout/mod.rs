@@ -1,7 +1,7 @@
-//! How many replicas each replica set of a deployment is given, and which old sets are let go.
+//! The replicas of each replica set of a deployment, and which old replica sets are deleted.
 //!
-//! Pure: numbers in, steps out. [`proportion`] answers a change of size, [`rolling`] and [`recreate`] a change of
-//! template, [`cleanup`] the end of a rollout.
+//! Pure functions of counts. [`proportion`] handles a change of `spec.replicas`, [`rolling`] and [`recreate`] a change of
+//! the template, [`cleanup`] the end of a rollout.
 
 use std::cmp::Ordering;
 
@@ -13,16 +13,16 @@ pub(crate) mod proportion;
 pub(crate) mod recreate;
 pub(crate) mod rolling;
 
-/// One replica set as a rollout sees it.
+/// The counts of a replica set that a rollout is planned with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SetCount<'a> {
-    /// Which one it is, to the caller: not looked at, returned with what is decided.
+    /// The index by which the caller identifies the replica set; [`Scale::index`] returns it.
     pub(crate) index: usize,
-    /// Its name, which decides where ages are equal.
+    /// Its name, which orders replica sets of the same age.
     pub(crate) name: &'a str,
-    /// When it was created; not known counts as before everything.
+    /// When it was created; absent counts as the oldest.
     pub(crate) created: Option<Timestamp>,
-    /// Its revision; 0 where it has none or one that is no number.
+    /// Its revision; 0 if it has none, or one that is not a number.
     pub(crate) revision: i64,
     /// `spec.replicas`.
     pub(crate) desired: i32,
@@ -30,9 +30,9 @@ pub(crate) struct SetCount<'a> {
     pub(crate) actual: i32,
     /// `status.availableReplicas`.
     pub(crate) available: i32,
-    /// `deployment.kubernetes.io/desired-replicas`, where it is a number.
+    /// `deployment.kubernetes.io/desired-replicas`, if it is a number.
     pub(crate) desired_annotation: Option<i32>,
-    /// `deployment.kubernetes.io/max-replicas`, where it is a number.
+    /// `deployment.kubernetes.io/max-replicas`, if it is a number.
     pub(crate) max_annotation: Option<i32>,
     /// Whether its status is of its latest generation.
     pub(crate) observed: bool,
@@ -45,7 +45,7 @@ impl SetCount<'_> {
         self.desired > 0
     }
 
-    /// The available replicas that stay: a status that is behind may still count some that are on their way out.
+    /// The available replicas that stay: a stale status may still count replicas that are being deleted.
     fn lasting(&self) -> i64 {
         self.available.min(self.desired).into()
     }
@@ -54,76 +54,76 @@ impl SetCount<'_> {
         (self.created, self.name).cmp(&(other.created, other.name))
     }
 
-    fn resize(&self, to: i32, why: Why) -> Scale {
-        Scale { index: self.index, from: self.desired, to, why }
+    fn resize(&self, to: i32, reason: ScaleReason) -> Scale {
+        Scale { index: self.index, from: self.desired, to, reason }
     }
 }
 
-/// One replica set is given another size.
+/// The scaling of a replica set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scale {
-    /// The [`SetCount::index`] of the set.
+    /// The [`SetCount::index`] of the replica set.
     pub(crate) index: usize,
-    /// Its size before.
+    /// Its `spec.replicas` before.
     pub(crate) from: i32,
-    /// Its size after; the same where only its annotations are out of date.
+    /// Its `spec.replicas` after; the same if only its annotations change.
     pub(crate) to: i32,
-    /// What asks for it.
-    pub(crate) why: Why,
+    /// Why it is scaled.
+    pub(crate) reason: ScaleReason,
 }
 
-/// What asks for another size.
+/// Why a replica set is scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
-    /// The new set is larger than the deployment.
+pub(crate) enum ScaleReason {
+    /// The new replica set has more replicas than the deployment.
     TooLarge,
-    /// The new set grows into the room that the surge leaves.
+    /// The surge leaves room for replicas of the new replica set.
     Surge,
-    /// Replicas of an old set that are not available keep nobody safe.
+    /// Unavailable replicas of an old replica set do not count for availability.
     Unavailable,
-    /// An old set gives up what availability allows.
+    /// More replicas are available than must be.
     Spare,
-    /// Old sets go before the new one starts.
+    /// A recreation scales old replica sets to 0 first.
     Recreate,
-    /// No pod of an old set runs any more.
+    /// No pod of an old replica set runs any more.
     OldGone,
-    /// It is the only set with replicas.
+    /// It is the only replica set with replicas.
     OnlyActive,
-    /// No set has replicas, and this is the new or the latest one.
+    /// No replica set has replicas, and this is the new one, or else the latest.
     Latest,
-    /// The new set has and serves all of the deployment, so that an old one has no part in it.
+    /// The new replica set has all replicas, and all are available.
     Saturated,
-    /// It gets its share of the deployment's new size.
+    /// It gets its proportion of the new `spec.replicas`.
     Share,
 }
 
-/// How many replicas a deployment may have, and how many must be available.
+/// The bounds of the replicas of a deployment during a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// `spec.replicas`.
     pub(crate) replicas: i32,
-    /// How many more there may be while rolling.
+    /// `maxSurge`, resolved.
     pub(crate) max_surge: i32,
-    /// How many may be unavailable while rolling.
+    /// `maxUnavailable`, resolved.
     pub(crate) max_unavailable: i32,
     rolling: bool,
 }
 
-/// A limit of a rolling update that says no count; validation lets none pass.
+/// A limit of a rolling update that is neither a number nor a percentage; validation rejects it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidLimit {
-    /// How many more there may be.
+    /// `maxSurge`.
     #[error("failed to resolve maxSurge")]
     Surge(#[source] InvalidPercent),
-    /// How many may be unavailable.
+    /// `maxUnavailable`.
     #[error("failed to resolve maxUnavailable")]
     Unavailable(#[source] InvalidPercent),
 }
 
 impl Limits {
-    /// The limits of a rolling update: the surge is rounded up, what may be unavailable down.
+    /// The limits of a rolling update. A percentage is rounded up for `maxSurge`, down for `maxUnavailable`.
     ///
-    /// Both zero would stop every rollout, so that one replica may then be unavailable; never more than there are.
+    /// If both are 0, which would stop every rollout, `maxUnavailable` is 1. It is at most the number of replicas.
     ///
     /// # Upstream
     /// `deploymentutil.ResolveFenceposts`, `MaxSurge`, `MaxUnavailable`.
@@ -139,17 +139,17 @@ impl Limits {
         Ok(Self { replicas, max_surge, max_unavailable: max_unavailable.min(replicas), rolling: true })
     }
 
-    /// The limits of every other strategy: no surge, and all are to be available.
+    /// The limits of every other strategy: no surge, and all replicas must be available.
     pub(crate) fn not_rolling(replicas: i32) -> Self {
         Self { replicas, max_surge: 0, max_unavailable: 0, rolling: false }
     }
 
-    /// The most replicas that all sets together may have; what `deployment.kubernetes.io/max-replicas` says.
+    /// The most replicas of all replica sets together: the value of `deployment.kubernetes.io/max-replicas`.
     pub(crate) fn max_total(&self) -> i32 {
         self.replicas.saturating_add(self.max_surge)
     }
 
-    /// The fewest replicas that must be available.
+    /// The least number of available replicas.
     pub(crate) fn min_available(&self) -> i32 {
         self.replicas.saturating_sub(self.max_unavailable)
     }
@@ -159,7 +159,7 @@ fn total_desired<'a, 's: 'a>(sets: impl IntoIterator<Item = &'a SetCount<'s>>) -
     sets.into_iter().map(|set| i64::from(set.desired)).sum()
 }
 
-/// A size that was reckoned in 64 bits, as the API has it.
+/// A number of replicas in the 32 bits of the API.
 fn size(count: i64) -> i32 {
     i32::try_from(count.clamp(0, i32::MAX.into())).expect("must fit after the clamp")
 }

@@ -1,31 +1,32 @@
-//! Recreate: every old pod is gone before the new set starts.
+//! Recreation: every old pod has stopped before the new replica set gets replicas.
 
 use kcm_api::views::PodPhase;
 
-use super::{Limits, Scale, SetCount, Why};
+use super::{Limits, Scale, ScaleReason, SetCount};
 
 /// The next step of a recreation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Plan {
-    /// Old sets are given no replicas.
+pub(crate) enum RecreateStep {
+    /// Scale old replica sets to 0.
     ScaleDown(Vec<Scale>),
-    /// Old pods still run.
+    /// Wait: old pods may still run.
     AwaitOldPods,
-    /// The new set is created, with so many replicas.
+    /// Create the new replica set.
     Create {
-        /// How many.
+        /// Its replicas.
         replicas: i32,
     },
-    /// The new set is given the deployment's size.
+    /// Scale the new replica set to the replicas of the deployment.
     ScaleNew(Scale),
-    /// The new set has the deployment's size.
-    Rest,
+    /// The new replica set has the replicas of the deployment.
+    Complete,
 }
 
-/// Decides from all sets, and the phases of the pods that belong to old ones.
+/// Decides from the counts of all replica sets, and the phases of the pods of old ones.
 ///
 /// # Guarantees
-/// The new set is neither created nor scaled while an old one wants replicas, reports some, or has a pod that may run.
+/// The new replica set is neither created nor scaled while an old one has `spec.replicas` or `status.replicas` above 0, or
+/// a pod that may run.
 ///
 /// # Upstream
 /// `rolloutRecreate`.
@@ -34,22 +35,23 @@ pub(crate) fn plan(
     old: &[SetCount<'_>],
     old_pods: impl IntoIterator<Item = PodPhase>,
     limits: &Limits,
-) -> Plan {
-    let active: Vec<_> = old.iter().filter(|set| set.is_active()).map(|set| set.resize(0, Why::Recreate)).collect();
+) -> RecreateStep {
+    let active: Vec<_> =
+        old.iter().filter(|set| set.is_active()).map(|set| set.resize(0, ScaleReason::Recreate)).collect();
     if !active.is_empty() {
-        return Plan::ScaleDown(active);
+        return RecreateStep::ScaleDown(active);
     }
     if old.iter().any(|set| set.actual > 0) || old_pods.into_iter().any(may_run) {
-        return Plan::AwaitOldPods;
+        return RecreateStep::AwaitOldPods;
     }
     match new {
-        None => Plan::Create { replicas: limits.replicas },
-        Some(new) if new.desired == limits.replicas => Plan::Rest,
-        Some(new) => Plan::ScaleNew(new.resize(limits.replicas, Why::OldGone)),
+        None => RecreateStep::Create { replicas: limits.replicas },
+        Some(new) if new.desired == limits.replicas => RecreateStep::Complete,
+        Some(new) => RecreateStep::ScaleNew(new.resize(limits.replicas, ScaleReason::OldGone)),
     }
 }
 
-/// Whether a pod in this phase may have a container that runs; one in phase `Unknown` may.
+/// Whether a pod in this phase may have a running container. A pod in phase `Unknown` may: its node cannot be reached.
 pub(crate) fn may_run(phase: PodPhase) -> bool {
     match phase {
         PodPhase::Succeeded | PodPhase::Failed => false,

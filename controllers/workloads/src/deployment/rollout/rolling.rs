@@ -1,19 +1,19 @@
-//! Rolling update: the new set grows by the surge, old ones shrink by what availability allows.
+//! Rolling update: the new replica set is scaled up as the surge allows, old ones are scaled down as availability allows.
 
-use super::{Limits, Scale, SetCount, Why, size, total_desired};
+use super::{Limits, Scale, ScaleReason, SetCount, size, total_desired};
 
-/// The next step of a rolling update: either the new set changes, or old ones shrink.
+/// The next step of a rolling update: either the new replica set is scaled, or old ones are scaled down.
 ///
-/// A set may shrink twice in one plan, first by what is unavailable and then by what is spare; the second starts from
-/// the first's result.
+/// An old replica set may be scaled down twice in one plan: first by its unavailable replicas, then by those that
+/// availability does not need. The second scaling starts from the result of the first.
 ///
 /// # Guarantees
-/// All sets together never grow beyond [`Limits::max_total`], and no plan takes what is available below
-/// [`Limits::min_available`], whatever statuses are behind.
+/// The sum of replicas never grows beyond [`Limits::max_total`], and no plan takes the available replicas below
+/// [`Limits::min_available`], even with a stale status.
 ///
 /// # Upstream
-/// `rolloutRolling`. Where a status still counts available replicas that are on their way out, upstream may take them
-/// for safe and let an old set shrink below availability; here they do not count.
+/// `rolloutRolling`. A stale status may count available replicas that are being deleted. Upstream counts them and may
+/// scale an old replica set down below availability; here they do not count.
 pub(crate) fn plan(new: &SetCount<'_>, old: &[SetCount<'_>], limits: &Limits) -> Vec<Scale> {
     match resize_new(new, old, limits) {
         Some(scale) => vec![scale],
@@ -21,20 +21,20 @@ pub(crate) fn plan(new: &SetCount<'_>, old: &[SetCount<'_>], limits: &Limits) ->
     }
 }
 
-/// The size with which a new set is created.
+/// The replicas with which the new replica set is created.
 pub(crate) fn first_size(old: &[SetCount<'_>], limits: &Limits) -> i32 {
     grown(0, old, limits)
 }
 
 fn resize_new(new: &SetCount<'_>, old: &[SetCount<'_>], limits: &Limits) -> Option<Scale> {
     if new.desired > limits.replicas {
-        return Some(new.resize(limits.replicas, Why::TooLarge));
+        return Some(new.resize(limits.replicas, ScaleReason::TooLarge));
     }
     let to = grown(new.desired, old, limits);
-    (to != new.desired).then(|| new.resize(to, Why::Surge))
+    (to != new.desired).then(|| new.resize(to, ScaleReason::Surge))
 }
 
-/// `desired + min(max_total − all, replicas − desired)`, where nothing is taken back if there are too many.
+/// `desired + min(max_total − all, replicas − desired)`, and at least `desired`.
 ///
 /// With 10 replicas, a surge of 3, 8 old replicas and 3 new ones: `3 + min(13 − 11, 10 − 3) = 5`.
 fn grown(desired: i32, old: &[SetCount<'_>], limits: &Limits) -> i32 {
@@ -44,11 +44,11 @@ fn grown(desired: i32, old: &[SetCount<'_>], limits: &Limits) -> i32 {
     size(desired + room.min(missing).max(0))
 }
 
-/// Takes `all − min_available − (unavailable of the new set)` from old sets: first what is unavailable, then the rest,
-/// of the oldest first.
+/// Takes `all − min_available − (unavailable of the new replica set)` from old replica sets: first unavailable replicas,
+/// then available ones, each from the oldest replica set first.
 ///
 /// With 10 replicas of which 2 may be unavailable, a surge of 3, and 5 new pods that crash beside 8 old ones:
-/// `13 − 8 − 5 = 0`, also when one of the old pods is lost. If that old set then becomes the new one again, it is
+/// `13 − 8 − 5 = 0`, also when one of the old pods is lost. If that old replica set then becomes the new one again, it is
 /// `13 − 8 − 1 = 4`: four of the crashing pods go. If a third template comes instead, it is `13 − 8 − 0 = 5`.
 fn shrink_old(new: &SetCount<'_>, old: &[SetCount<'_>], limits: &Limits) -> Vec<Scale> {
     let all = total_desired(old) + i64::from(new.desired);
@@ -63,23 +63,23 @@ fn shrink_old(new: &SetCount<'_>, old: &[SetCount<'_>], limits: &Limits) -> Vec<
             return scales;
         }
         if set.available > set.desired {
-            // Its status is behind its size. Upstream fails here, silently, and waits for the status.
+            // The status is stale. Upstream fails here without an event, and waits for the status.
             return scales;
         }
         let unavailable = i64::from(set.desired) - set.lasting();
-        budget -= shrink(set, unavailable.min(budget), Why::Unavailable, &mut scales);
+        budget -= shrink(set, unavailable.min(budget), ScaleReason::Unavailable, &mut scales);
     }
-    // With all that is unavailable gone, the budget is what is available beyond the minimum.
+    // Without the unavailable replicas, the budget is the number of available replicas beyond the minimum.
     for set in &mut active {
-        budget -= shrink(set, budget.min(set.desired.into()), Why::Spare, &mut scales);
+        budget -= shrink(set, budget.min(set.desired.into()), ScaleReason::Spare, &mut scales);
     }
     scales
 }
 
-fn shrink(set: &mut SetCount<'_>, by: i64, why: Why, scales: &mut Vec<Scale>) -> i64 {
+fn shrink(set: &mut SetCount<'_>, by: i64, reason: ScaleReason, scales: &mut Vec<Scale>) -> i64 {
     if by > 0 {
         let to = size(i64::from(set.desired) - by);
-        scales.push(set.resize(to, why));
+        scales.push(set.resize(to, reason));
         set.desired = to;
     }
     by

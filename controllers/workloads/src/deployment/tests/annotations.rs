@@ -1,10 +1,10 @@
-//! Revisions, sizes and notes.
+//! Annotations of revisions, sizes and users.
 
 use serde_json::{Value, json};
 
 use super::fixtures::{deployment, set};
 use crate::deployment::annotations::{
-    DESIRED_REPLICAS, of_new_set, revision_of, rollback_to, rolled_back, size_of, sizes,
+    DESIRED_REPLICAS, new_replica_set_annotations, replicas_annotations, revision_of, rollback_to, rolled_back, size_of,
 };
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -13,7 +13,7 @@ const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 struct Case {
     name: &'static str,
     /// Of the deployment.
-    notes: Value,
+    of_deployment: Value,
     /// Of the replica set.
     set: Value,
     revision: i64,
@@ -21,61 +21,67 @@ struct Case {
 }
 
 #[test]
-fn the_new_replica_set_gets_the_next_revision_and_the_notes_of_the_deployment() {
-    for Case { name, notes, set: of_set, revision, changes } in [
+fn the_new_replica_set_gets_the_next_revision_and_the_annotations_of_the_deployment() {
+    for Case { name, of_deployment, set: of_set, revision, changes } in [
         Case {
-            name: "a set that is made",
-            notes: json!({}),
+            name: "a replica set that is created",
+            of_deployment: json!({}),
             set: json!({}),
             revision: 1,
             changes: json!({ REVISION: "1" }),
         },
-        Case { name: "nothing new", notes: json!({}), set: json!({ REVISION: "3" }), revision: 3, changes: json!({}) },
         Case {
-            name: "a revision never falls",
-            notes: json!({}),
+            name: "nothing new",
+            of_deployment: json!({}),
+            set: json!({ REVISION: "3" }),
+            revision: 3,
+            changes: json!({}),
+        },
+        Case {
+            name: "a revision never decreases",
+            of_deployment: json!({}),
             set: json!({ REVISION: "7" }),
             revision: 3,
             changes: json!({}),
         },
         Case {
             name: "a set that was rolled back to keeps its history",
-            notes: json!({}),
+            of_deployment: json!({}),
             set: json!({ REVISION: "1" }),
             revision: 3,
             changes: json!({ REVISION: "3", HISTORY: "1" }),
         },
         Case {
             name: "a longer history",
-            notes: json!({}),
+            of_deployment: json!({}),
             set: json!({ REVISION: "3", HISTORY: "1" }),
             revision: 5,
             changes: json!({ REVISION: "5", HISTORY: "1,3" }),
         },
         Case {
-            name: "a revision that is no number is left alone, with everything else",
-            notes: json!({ "note": "new" }),
+            name: "with a revision that is not a number nothing changes",
+            of_deployment: json!({ "note": "new" }),
             set: json!({ REVISION: "x" }),
             revision: 5,
             changes: json!({}),
         },
         Case {
             name: "an empty revision counts as none",
-            notes: json!({}),
+            of_deployment: json!({}),
             set: json!({ REVISION: "" }),
             revision: 1,
             changes: json!({ REVISION: "1" }),
         },
         Case {
-            name: "notes are copied, and what the deployment does not have stays",
-            notes: json!({ "a": "new", "b": "same" }),
+            name: "annotations are copied, and those that the deployment does not have stay",
+            of_deployment: json!({ "a": "new", "b": "same" }),
             set: json!({ REVISION: "1", "a": "old", "b": "same", "c": "kept" }),
             revision: 1,
             changes: json!({ "a": "new" }),
         },
         Case {
-            name: "what each has of its own is not copied",
-            notes: json!({
+            name: "annotations of the controller are not copied",
+            of_deployment: json!({
                 "kubectl.kubernetes.io/last-applied-configuration": "{}",
                 REVISION: "9",
                 HISTORY: "8",
@@ -88,9 +94,12 @@ fn the_new_replica_set_gets_the_next_revision_and_the_notes_of_the_deployment() 
             changes: json!({}),
         },
     ] {
-        let (owner, of_set) =
-            (deployment("web").annotations(notes).build(), set("a").with("/metadata", "annotations", of_set).build());
-        let changed = of_new_set(&owner.document.annotations(), &of_set.document.annotations(), revision);
+        let (owner, of_set) = (
+            deployment("web").annotations(of_deployment).build(),
+            set("a").with("/metadata", "annotations", of_set).build(),
+        );
+        let changed =
+            new_replica_set_annotations(&owner.document.annotations(), &of_set.document.annotations(), revision);
         assert_eq!(json!(changed), changes, "{name}");
     }
 }
@@ -100,18 +109,20 @@ fn a_history_is_cut_at_two_thousand_characters_oldest_first() {
     let history = |text: &str, before: &str| {
         let owner = deployment("web").build();
         let set = set("a").annotation(HISTORY, text).revision(before).build();
-        of_new_set(&owner.document.annotations(), &set.document.annotations(), 10_000).remove(HISTORY).unwrap()
+        new_replica_set_annotations(&owner.document.annotations(), &set.document.annotations(), 10_000)
+            .remove(HISTORY)
+            .unwrap()
     };
     // 399 entries of four digits and their commas are 1995 characters; with one more it is 2000, and not more.
     let long = |count: usize| (1000..1000 + count).map(|revision| revision.to_string()).collect::<Vec<_>>().join(",");
     assert_eq!(history(&long(399), "9999"), format!("{},9999", long(399)));
     assert_eq!(history(&long(399), "9999").len(), 1999);
-    assert_eq!(history(&format!("7,{}", long(399)), "9999"), format!("{},9999", long(399)), "the oldest goes");
-    assert_eq!(history(&"1".repeat(3000), "9999"), "9999", "one that is too long goes whole");
+    assert_eq!(history(&format!("7,{}", long(399)), "9999"), format!("{},9999", long(399)), "the oldest is removed");
+    assert_eq!(history(&"1".repeat(3000), "9999"), "9999", "an entry that is too long is removed");
 }
 
 #[test]
-fn what_is_read_of_revisions_and_sizes() {
+fn revisions_and_sizes_are_parsed() {
     for (text, revision, size) in [
         ("0", Some(0), Some(0)),
         ("42", Some(42), Some(42)),
@@ -127,16 +138,16 @@ fn what_is_read_of_revisions_and_sizes() {
         let owner = deployment("web").annotations(json!({ "deprecated.deployment.rollback.to": text })).build();
         assert_eq!(rollback_to(&owner.metadata), revision, "{text:?}");
     }
-    assert_eq!(revision_of(&set("a").build().metadata), Some(0), "none is 0");
+    assert_eq!(revision_of(&set("a").build().metadata), Some(0), "0 without the annotation");
     assert_eq!(rollback_to(&deployment("web").build().metadata), None);
     assert_eq!(
-        json!(sizes(4, 5)),
+        json!(replicas_annotations(4, 5)),
         json!({ "deployment.kubernetes.io/desired-replicas": "4", "deployment.kubernetes.io/max-replicas": "5" })
     );
 }
 
 #[test]
-fn a_rollback_brings_the_notes_of_the_set_back() {
+fn a_rollback_restores_the_annotations_of_the_replica_set() {
     let owner = deployment("web").annotations(json!({
         "kubernetes.io/change-cause": "edit",
         "lost": "x",

@@ -1,4 +1,4 @@
-//! Which old sets are let go.
+//! Clean-up of old replica sets.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ struct Case {
     name: &'static str,
     old: Vec<SetCount<'static>>,
     limit: Option<i32>,
-    gone: &'static [usize],
+    deleted: &'static [usize],
 }
 
 /// An old set without replicas, of this revision.
@@ -21,25 +21,30 @@ fn old(index: usize, revision: i64) -> SetCount<'static> {
 #[test]
 fn the_latest_revisions_are_kept() {
     let plain = || vec![old(0, 1), old(1, 2), old(2, 3)];
-    for Case { name, old, limit, gone } in [
-        Case { name: "no limit", old: plain(), limit: None, gone: &[] },
-        Case { name: "the largest number is no limit", old: plain(), limit: Some(i32::MAX), gone: &[] },
-        Case { name: "more than there are", old: plain(), limit: Some(4), gone: &[] },
-        Case { name: "as many as there are", old: plain(), limit: Some(3), gone: &[] },
-        Case { name: "one too many", old: plain(), limit: Some(2), gone: &[0] },
-        Case { name: "all but one", old: plain(), limit: Some(1), gone: &[0, 1] },
-        Case { name: "none is kept", old: plain(), limit: Some(0), gone: &[0, 1, 2] },
-        Case { name: "less than none", old: plain(), limit: Some(-1), gone: &[0, 1, 2] },
-        Case { name: "none there", old: vec![], limit: Some(0), gone: &[] },
+    for Case { name, old, limit, deleted } in [
+        Case { name: "no limit", old: plain(), limit: None, deleted: &[] },
+        Case { name: "the largest number is no limit", old: plain(), limit: Some(i32::MAX), deleted: &[] },
+        Case { name: "more than there are", old: plain(), limit: Some(4), deleted: &[] },
+        Case { name: "as many as there are", old: plain(), limit: Some(3), deleted: &[] },
+        Case { name: "one too many", old: plain(), limit: Some(2), deleted: &[0] },
+        Case { name: "all but one", old: plain(), limit: Some(1), deleted: &[0, 1] },
+        Case { name: "none is kept", old: plain(), limit: Some(0), deleted: &[0, 1, 2] },
+        Case { name: "less than none", old: plain(), limit: Some(-1), deleted: &[0, 1, 2] },
+        Case { name: "none there", old: vec![], limit: Some(0), deleted: &[] },
         Case {
             name: "by revision before age",
             old: vec![old(0, 3), old(1, 1), old(2, 4), old(3, 2)],
             limit: Some(2),
-            gone: &[1, 3],
+            deleted: &[1, 3],
         },
-        Case { name: "revisions are numbers", old: vec![old(0, 10), old(1, 9)], limit: Some(1), gone: &[1] },
-        Case { name: "no revision before any", old: vec![old(0, 1), old(1, 0)], limit: Some(1), gone: &[1] },
-        Case { name: "by age where revisions are equal", old: vec![old(1, 2), old(0, 2)], limit: Some(1), gone: &[0] },
+        Case { name: "revisions are numbers", old: vec![old(0, 10), old(1, 9)], limit: Some(1), deleted: &[1] },
+        Case { name: "no revision before any", old: vec![old(0, 1), old(1, 0)], limit: Some(1), deleted: &[1] },
+        Case {
+            name: "by age where revisions are equal",
+            old: vec![old(1, 2), old(0, 2)],
+            limit: Some(1),
+            deleted: &[0],
+        },
         Case {
             name: "by name where ages are equal",
             old: vec![
@@ -47,51 +52,51 @@ fn the_latest_revisions_are_kept() {
                 SetCount { name: "a", created: Some(Timestamp::UNIX_EPOCH), ..old(1, 1) },
             ],
             limit: Some(1),
-            gone: &[1],
+            deleted: &[1],
         },
         Case {
             name: "of no known age before any",
             old: vec![old(0, 1), SetCount { created: None, ..old(1, 1) }],
             limit: Some(1),
-            gone: &[1],
+            deleted: &[1],
         },
         Case {
-            name: "only those that have and want none",
+            name: "only those without replicas",
             old: vec![SetCount { actual: 1, ..old(0, 1) }, SetCount { desired: 1, ..old(1, 2) }, set(2, 1), old(3, 4)],
             limit: Some(0),
-            gone: &[3],
+            deleted: &[3],
         },
         Case {
-            name: "a status that is behind keeps its set",
+            name: "one with a stale status is not deleted",
             old: vec![SetCount { observed: false, ..old(0, 1) }, old(1, 2)],
             limit: Some(0),
-            gone: &[1],
+            deleted: &[1],
         },
         Case {
-            name: "one that cannot go is among those too many",
+            name: "one with replicas counts as surplus",
             old: vec![set(0, 1), old(1, 2), old(2, 3)],
             limit: Some(1),
-            gone: &[1],
+            deleted: &[1],
         },
         Case {
-            name: "those that cannot go are all that is too many",
+            name: "all of the surplus has replicas",
             old: vec![set(0, 1), set(1, 1), old(2, 3)],
             limit: Some(1),
-            gone: &[],
+            deleted: &[],
         },
         Case {
-            name: "one that goes already does not count",
+            name: "a terminating one does not count",
             old: vec![SetCount { terminating: true, ..old(0, 1) }, old(1, 2), old(2, 3)],
             limit: Some(2),
-            gone: &[],
+            deleted: &[],
         },
         Case {
-            name: "one that goes already is not deleted again",
+            name: "a terminating one is not deleted again",
             old: vec![SetCount { terminating: true, ..old(0, 1) }],
             limit: Some(0),
-            gone: &[],
+            deleted: &[],
         },
     ] {
-        assert_eq!(plan(&old, limit), gone, "{name}");
+        assert_eq!(plan(&old, limit), deleted, "{name}");
     }
 }

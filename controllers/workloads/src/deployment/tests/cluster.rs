@@ -1,4 +1,4 @@
-//! The controller on an API server in this process, with the replica set controller beside it.
+//! A manager with the deployment controller, and optionally the replica set controller, for tests.
 
 use std::ops::Deref;
 
@@ -9,7 +9,7 @@ use super::fixtures::{DeploymentBuilder, NAMESPACE, SetBuilder, key};
 use crate::cluster::as_sent;
 use crate::deployment::DESCRIPTOR;
 
-/// An API server and the controllers on it, which stop when this is dropped.
+/// An API server and a manager on it, which stops on drop.
 pub(crate) struct Cluster(crate::cluster::Cluster);
 
 impl Deref for Cluster {
@@ -20,13 +20,13 @@ impl Deref for Cluster {
 }
 
 impl Cluster {
-    /// Starts the controller alone: replica sets stay as they are put.
+    /// Starts the deployment controller alone: the status of replica sets does not change.
     pub(crate) async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         let watched = [PODS, REPLICA_SETS, DEPLOYMENTS];
         Self(crate::cluster::Cluster::start(&[DESCRIPTOR], &watched, prepare).await)
     }
 
-    /// Starts the controller, and the one of replica sets.
+    /// Starts the deployment controller and the replica set controller.
     pub(crate) async fn start_both(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         let watched = [PODS, REPLICA_SETS, DEPLOYMENTS];
         let controllers = [DESCRIPTOR, crate::replicaset::DESCRIPTOR];
@@ -67,7 +67,7 @@ impl Cluster {
         rows
     }
 
-    /// What schedulers and kubelets do next: pods that go are gone, and those whose image is not `broken` are ready.
+    /// Acts as scheduler and kubelets: deletes terminating pods, and makes pods ready unless their image is `broken`.
     pub(crate) fn run_pods(&self) {
         for pod in self.pods() {
             let key = key(pod["metadata"]["name"].as_str().expect("pods have names"));
@@ -83,7 +83,7 @@ impl Cluster {
         }
     }
 
-    /// How many pods are ready, and stay.
+    /// The number of pods that are ready and not terminating.
     pub(crate) fn serving(&self) -> usize {
         let serves = |pod: &&Value| {
             let conditions = pod["status"]["conditions"].as_array();
@@ -94,7 +94,7 @@ impl Cluster {
         self.pods().iter().filter(serves).count()
     }
 
-    /// Lets kubelets work until `holds`.
+    /// Runs pods until `holds`.
     pub(crate) async fn run_until(&self, what: &str, holds: impl Fn() -> bool) {
         self.eventually(what, |_| {
             self.run_pods();
@@ -103,9 +103,9 @@ impl Cluster {
         .await;
     }
 
-    /// Lets kubelets work until the rollout has ended.
-    pub(crate) async fn run_to_the_end(&self) {
-        self.run_until("the rollout has ended", || {
+    /// Runs pods until the rollout is complete.
+    pub(crate) async fn run_until_complete(&self) {
+        self.run_until("the rollout is complete", || {
             let deployment = self.deployment();
             let (status, wanted) = (&deployment["status"], &deployment["spec"]["replicas"]);
             status["observedGeneration"] == deployment["metadata"]["generation"]
@@ -129,9 +129,9 @@ impl Cluster {
         self.condition("Progressing")["reason"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The texts of the controller's events.
-    pub(crate) fn told(&self) -> Vec<String> {
-        self.events().into_iter().map(|(_, _, text)| text).collect()
+    /// The messages of the events of the controller.
+    pub(crate) fn event_messages(&self) -> Vec<String> {
+        self.events().into_iter().map(|(_, _, message)| message).collect()
     }
 }
 

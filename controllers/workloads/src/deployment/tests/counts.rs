@@ -1,9 +1,9 @@
-//! Replica sets as numbers.
+//! Fixtures of counts, for the tests of rollouts.
 
 use jiff::Timestamp;
 use kcm_api::IntOrPercent;
 
-use crate::deployment::rollout::{Limits, Scale, SetCount, Why};
+use crate::deployment::rollout::{Limits, Scale, ScaleReason, SetCount};
 
 const NAMES: [&str; 8] = ["web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7"];
 
@@ -25,7 +25,7 @@ pub(super) fn set(index: usize, desired: i32) -> SetCount<'static> {
     }
 }
 
-/// Sets of these sizes, of which so many replicas are available, created in this order.
+/// Replica sets of these sizes, of which so many replicas are available, created in this order.
 pub(super) fn sets(sizes: &[(i32, i32)]) -> Vec<SetCount<'static>> {
     let each = sizes.iter().enumerate();
     each.map(|(index, &(desired, available))| SetCount { available, ..set(index, desired) }).collect()
@@ -42,14 +42,14 @@ pub(super) fn limits(replicas: i32, max_surge: i32, max_unavailable: i32) -> Lim
     Limits::rolling(replicas, count(max_surge).as_ref(), count(max_unavailable).as_ref()).unwrap()
 }
 
-/// Index, size before and after, and what asks for it.
-pub(super) type Row = (usize, i32, i32, Why);
+/// Index, replicas before and after, and the reason.
+pub(super) type Row = (usize, i32, i32, ScaleReason);
 
 pub(super) fn rows(scales: &[Scale]) -> Vec<Row> {
-    scales.iter().map(|&Scale { index, from, to, why }| (index, from, to, why)).collect()
+    scales.iter().map(|&Scale { index, from, to, reason }| (index, from, to, reason)).collect()
 }
 
-/// Carries the plan out.
+/// Applies the plan.
 pub(super) fn carry_out(sets: &mut [SetCount<'_>], scales: &[Scale]) {
     for scale in scales {
         let set = sets.iter_mut().find(|set| set.index == scale.index).expect("must be one of the sets");

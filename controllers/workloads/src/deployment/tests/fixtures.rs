@@ -1,4 +1,4 @@
-//! Deployments and their replica sets, minimal by default: what a test says of them is what it is about.
+//! Builders of deployments and replica sets. Defaults are minimal: a test sets what matters to it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub(crate) use crate::cluster::{NAMESPACE, key, now};
 use crate::deployment::settings::Settings;
 
-/// All gates as they are by default.
+/// The default feature gates.
 pub(crate) const DEFAULTS: Settings = Settings { terminating_replicas: true };
 
 /// That long before [`now`].
@@ -109,8 +109,8 @@ impl DeploymentBuilder {
         self.with("", "status", status)
     }
 
-    /// As it stands when a rollout of so many has ended.
-    pub(crate) fn settled(self, revision: &str) -> Self {
+    /// The state after a complete rollout.
+    pub(crate) fn rolled_out(self, revision: &str) -> Self {
         let count = self.0["spec"]["replicas"].clone();
         let progress = progressing("True", "NewReplicaSetAvailable", 1000);
         self.annotations(json!({ "deployment.kubernetes.io/revision": revision })).status(json!({
@@ -134,12 +134,12 @@ impl DeploymentBuilder {
     }
 }
 
-/// The condition `Progressing`, told and turned so many seconds ago.
+/// The condition `Progressing`, updated and changed so many seconds ago.
 pub(crate) fn progressing(status: &str, reason: &str, seconds_ago: i64) -> Value {
     condition("Progressing", status, reason, seconds_ago)
 }
 
-/// The condition `Available`, as it is when all is well.
+/// The condition `Available` with enough replicas.
 pub(crate) fn available(seconds_ago: i64) -> Value {
     let mut condition = condition("Available", "True", "MinimumReplicasAvailable", seconds_ago);
     condition["message"] = json!("Deployment has minimum availability.");
@@ -153,7 +153,7 @@ pub(crate) fn condition(type_: &str, status: &str, reason: &str, seconds_ago: i6
         "lastUpdateTime": ago(seconds_ago),
         "lastTransitionTime": ago(seconds_ago),
         "reason": reason,
-        "message": "told",
+        "message": "reported",
     })
 }
 
@@ -188,7 +188,7 @@ pub(crate) fn set(name: &str) -> SetBuilder {
 pub(crate) struct SetBuilder(pub(crate) Value);
 
 impl SetBuilder {
-    /// So many replicas, of which so many are there, ready and available.
+    /// `spec.replicas`, and how many are ready and available.
     pub(crate) fn replicas(self, count: i32, available: i32) -> Self {
         self.with("/spec", "replicas", json!(count))
             .with("/status", "replicas", json!(count))

@@ -1,4 +1,4 @@
-//! From caches to a snapshot.
+//! Snapshots from caches.
 
 use kcm_api::views::{Deployment, Pod, PodPhase, ReplicaSet};
 use kcm_informers::{Factory, FactoryOptions, ListOptions};
@@ -8,9 +8,9 @@ use serde_json::json;
 use super::cluster::{create_deployment, create_set};
 use super::fixtures::{DeploymentBuilder, NAMESPACE, SetBuilder, deployment, key, set};
 use crate::deployment::observe::{Caches, Observed};
-use crate::deployment::wiring::Family as _;
+use crate::deployment::wiring::ReplicaSetLister as _;
 
-/// What the caches say of an API server that has `owner` and what `prepare` makes beside it.
+/// The result of `look` on the caches of an API server with `owner` and the objects that `prepare` creates.
 async fn with_caches<T>(
     owner: &DeploymentBuilder,
     prepare: impl FnOnce(&Sandbox, &str),
@@ -55,7 +55,7 @@ fn create_pod(sandbox: &Sandbox, name: &str, owner: &str, phase: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sees_its_own_replica_sets_and_the_orphans_that_it_selects() {
+async fn reads_its_own_replica_sets_and_the_orphans_that_it_selects() {
     let prepare = |sandbox: &Sandbox, uid: &str| {
         let own = |name: &str| set(name).owner("Deployment", "web", uid);
         let elsewhere = |set: SetBuilder| set.with("/metadata", "namespace", json!("elsewhere"));
@@ -80,7 +80,7 @@ async fn sees_its_own_replica_sets_and_the_orphans_that_it_selects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sees_pods_only_where_the_strategy_asks_for_them() {
+async fn reads_pods_only_for_recreations() {
     for (strategy, expected) in [
         (json!({ "type": "Recreate" }), vec![PodPhase::Running, PodPhase::Failed]),
         (json!({ "type": "RollingUpdate" }), vec![]),
@@ -99,7 +99,7 @@ async fn sees_pods_only_where_the_strategy_asks_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn knows_whether_a_replica_set_has_a_pod_that_may_run() {
+async fn finds_out_whether_a_replica_set_has_a_pod_that_may_run() {
     for (phase, expected) in [(Some("Running"), true), (Some("Pending"), true), (Some("Failed"), false), (None, false)]
     {
         let prepare = |sandbox: &Sandbox, uid: &str| {
@@ -110,13 +110,15 @@ async fn knows_whether_a_replica_set_has_a_pod_that_may_run() {
                 create_pod(sandbox, "a", "own", phase);
             }
         };
-        let look = |caches: &Caches| caches.lineage().has_running_pods(&caches.replica_sets.get(&key("own")).unwrap());
+        let look = |caches: &Caches| {
+            caches.cached_replica_sets().has_running_pods(&caches.replica_sets.get(&key("own")).unwrap())
+        };
         assert_eq!(with_caches(&deployment("web"), prepare, look).await, expected, "{phase:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_is_nothing_to_see_of_a_deployment_that_is_gone() {
+async fn there_is_no_snapshot_of_a_deleted_deployment() {
     let prepare = |_: &Sandbox, _: &str| {};
     assert!(with_caches(&deployment("web"), prepare, |caches| caches.observe(&key("gone")).is_none()).await);
 }

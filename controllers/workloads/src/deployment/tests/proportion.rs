@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::counts::{Row, carry_out, limits, newest, rows, set, sets, total};
 use crate::deployment::rollout::proportion::{is_scaling_event, plan};
-use crate::deployment::rollout::{Limits, SetCount, Why};
+use crate::deployment::rollout::{Limits, ScaleReason, SetCount};
 
-/// Sets as they were left when the deployment had `before` as its limits.
+/// Replica sets with the annotations of a deployment with the limits `before`.
 fn scaled(before: &Limits, sets: Vec<SetCount<'static>>) -> Vec<SetCount<'static>> {
     let (desired_annotation, max_annotation) = (Some(before.replicas), Some(before.max_total()));
     sets.into_iter().map(|set| SetCount { desired_annotation, max_annotation, ..set }).collect()
@@ -40,7 +40,7 @@ fn a_change_of_size_keeps_the_proportions() {
         Case { has_new: false, ..case("none is active or new: the latest", (plain(0), plain(6)), &[0, 0], &[0, 6]) },
         case("doubled", (plain(5), plain(10)), &[3, 2], &[6, 4]),
         case("5 -> 3, rounded", (plain(5), plain(3)), &[3, 2], &[2, 1]),
-        case("9 -> 4, and one goes", (plain(9), plain(4)), &[1, 8], &[0, 4]),
+        case("9 -> 4, and one gets none", (plain(9), plain(4)), &[1, 8], &[0, 4]),
         case("7 -> 10 over three", (plain(7), plain(10)), &[2, 3, 2], &[3, 4, 3]),
         case("13 -> 8 over three", (plain(13), plain(8)), &[3, 8, 2], &[2, 5, 1]),
         case("one more for the newest of equals", (plain(3), plain(4)), &[1, 1, 1], &[1, 1, 2]),
@@ -52,7 +52,7 @@ fn a_change_of_size_keeps_the_proportions() {
         case("the surge counts", (surge(10, 2), surge(20, 2)), &[6, 6], &[11, 11]),
         case("size and surge: round(8 x 56 / 13) = 34", (surge(10, 3), surge(50, 6)), &[8, 5], &[34, 22]),
         case("50 of 110 when 130 may be: 59", (surge(100, 10), surge(120, 10)), &[50, 60], &[59, 71]),
-        case("what is missing to all goes to the largest", (surge(10, 3), surge(10, 4)), &[6, 5], &[9, 5]),
+        case("the remainder goes to the largest", (surge(10, 3), surge(10, 4)), &[6, 5], &[9, 5]),
         case("growth that comes with a loss", (surge(100, 30), surge(90, 30)), &[50, 60], &[46, 74]),
         case("a surge that shrank", (surge(10, 4), surge(10, 2)), &[8, 6], &[7, 5]),
         case("nothing to change", (surge(10, 3), surge(10, 3)), &[8, 5], &[8, 5]),
@@ -73,13 +73,13 @@ fn there_may_be_nothing_to_scale() {
 }
 
 #[test]
-fn a_new_set_that_serves_all_leaves_nothing_to_old_ones() {
+fn a_saturated_new_set_scales_old_ones_to_0() {
     let to = limits(4, 1, 0);
     let saturated = scaled(&to, sets(&[(2, 2), (0, 0), (1, 0), (4, 4)]));
     let (new, old) = newest(&saturated);
     let none: Vec<Row> = vec![];
-    let gone = vec![(2, 1, 0, Why::Saturated), (0, 2, 0, Why::Saturated)];
-    let of_shares = |scales: &[Row]| scales.iter().all(|&(_, _, _, why)| why == Why::Share);
+    let gone = vec![(2, 1, 0, ScaleReason::Saturated), (0, 2, 0, ScaleReason::Saturated)];
+    let of_shares = |scales: &[Row]| scales.iter().all(|&(_, _, _, reason)| reason == ScaleReason::Share);
 
     assert_eq!(rows(&plan(Some(new), old, &to, 7)), gone);
     assert_eq!(rows(&plan(Some(new), old, &Limits::not_rolling(4), 7)), gone, "also without rolling");
@@ -88,7 +88,7 @@ fn a_new_set_that_serves_all_leaves_nothing_to_old_ones() {
         ("not all available", SetCount { available: 3, ..*new }),
         ("not all of the size", SetCount { desired: 3, ..*new }),
         ("all of another size", SetCount { desired_annotation: Some(3), ..*new }),
-        ("nobody has said of which size", SetCount { desired_annotation: None, ..*new }),
+        ("no annotation", SetCount { desired_annotation: None, ..*new }),
     ] {
         let planned = rows(&plan(Some(&new), old, &to, 7));
         assert!(of_shares(&planned) && !planned.is_empty(), "{name}: {planned:?}");
@@ -97,7 +97,7 @@ fn a_new_set_that_serves_all_leaves_nothing_to_old_ones() {
 }
 
 #[test]
-fn a_new_set_that_has_all_but_serves_none_takes_nothing_from_old_ones() {
+fn a_broken_new_set_with_all_replicas_does_not_affect_old_ones() {
     let to = limits(2, 1, 1);
     let broken = scaled(&to, sets(&[(1, 1), (2, 0)]));
     let (new, old) = newest(&broken);
@@ -105,15 +105,15 @@ fn a_new_set_that_has_all_but_serves_none_takes_nothing_from_old_ones() {
 }
 
 #[test]
-fn what_there_was_at_most_is_read_from_the_set_or_the_status() {
+fn the_earlier_maximum_is_read_from_the_annotation_or_the_status() {
     let to = limits(120, 0, 1);
     for (name, annotation, reported, then) in [
         ("from the set", Some(100), 7, 60),
-        ("from the status where the set says nothing", None, 100, 60),
-        ("from the status where the set says 0", Some(0), 100, 60),
-        ("from nowhere, so that the set stays", None, 0, 50),
+        ("from the status without the annotation", None, 100, 60),
+        ("from the status if the annotation is 0", Some(0), 100, 60),
+        ("from neither, so that the set is not scaled", None, 0, 50),
     ] {
-        // The larger one keeps its size, but for what is left over.
+        // The larger one is scaled by the remainder only.
         let mut sets = all_available(&[50, 60]);
         sets[0].max_annotation = annotation;
         sets[1].max_annotation = Some(to.max_total());
@@ -125,23 +125,23 @@ fn what_there_was_at_most_is_read_from_the_set_or_the_status() {
 }
 
 #[test]
-fn annotations_alone_are_brought_up_to_date() {
+fn annotations_alone_are_updated() {
     let (before, now) = (limits(10, 3, 2), limits(10, 3, 4));
     let current = scaled(&before, sets(&[(8, 8), (5, 0)]));
     let (new, old) = newest(&current);
-    assert_eq!(rows(&plan(Some(new), old, &now, 13)), [], "nothing that they say has changed");
+    assert_eq!(rows(&plan(Some(new), old, &now, 13)), [], "the annotations are up to date");
 
     let behind = [SetCount { desired_annotation: Some(9), ..current[0] }, current[1]];
-    assert_eq!(rows(&plan(Some(&behind[1]), &behind[..1], &now, 13)), [(0, 8, 8, Why::Share)]);
+    assert_eq!(rows(&plan(Some(&behind[1]), &behind[..1], &now, 13)), [(0, 8, 8, ScaleReason::Share)]);
     let behind = [current[0], SetCount { max_annotation: None, ..current[1] }];
-    assert_eq!(rows(&plan(Some(&behind[1]), &behind[..1], &now, 13)), [(1, 5, 5, Why::Share)]);
+    assert_eq!(rows(&plan(Some(&behind[1]), &behind[..1], &now, 13)), [(1, 5, 5, ScaleReason::Share)]);
 }
 
 #[test]
-fn what_the_largest_cannot_give_up_the_next_one_does() {
+fn what_cannot_be_removed_from_the_largest_is_removed_from_the_next() {
     let mut sets = all_available(&[5, 4, 4]);
     for set in &mut sets {
-        // Each claims to have been alone.
+        // Each annotation is the size of its own replica set.
         set.max_annotation = Some(set.desired);
     }
     let (new, old) = newest(&sets);

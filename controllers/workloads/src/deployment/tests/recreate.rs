@@ -1,10 +1,10 @@
-//! Recreate.
+//! Recreations.
 
 use kcm_api::views::PodPhase;
 
 use super::counts::{rows, set};
-use crate::deployment::rollout::recreate::{Plan, plan};
-use crate::deployment::rollout::{Limits, SetCount, Why};
+use crate::deployment::rollout::recreate::{RecreateStep, plan};
+use crate::deployment::rollout::{Limits, ScaleReason, SetCount};
 
 struct Case {
     name: &'static str,
@@ -19,11 +19,11 @@ enum Expected {
     AwaitOldPods,
     Create,
     ScaleNew(i32),
-    Rest,
+    Complete,
 }
 
 #[test]
-fn old_pods_are_gone_before_new_ones_start() {
+fn old_pods_have_stopped_before_new_ones_start() {
     let new = |replicas| Some(set(7, replicas));
     let gone = || vec![set(0, 0), set(1, 0)];
     for Case { name, new, old, old_pods, plan: expected } in [
@@ -50,7 +50,7 @@ fn old_pods_are_gone_before_new_ones_start() {
             plan: Expected::AwaitOldPods,
         },
         Case {
-            name: "one runs that no set reports",
+            name: "one runs that no status counts",
             new: new(0),
             old: gone(),
             old_pods: &[PodPhase::Failed, PodPhase::Running],
@@ -64,14 +64,14 @@ fn old_pods_are_gone_before_new_ones_start() {
             plan: Expected::AwaitOldPods,
         },
         Case {
-            name: "nobody knows whether one runs",
+            name: "one is in phase Unknown",
             new: None,
             old: gone(),
             old_pods: &[PodPhase::Unknown],
             plan: Expected::AwaitOldPods,
         },
         Case {
-            name: "no phase yet",
+            name: "one has no phase",
             new: None,
             old: gone(),
             old_pods: &[PodPhase::Other],
@@ -86,34 +86,35 @@ fn old_pods_are_gone_before_new_ones_start() {
         },
         Case { name: "the new set gets all", new: new(0), old: gone(), old_pods: &[], plan: Expected::ScaleNew(0) },
         Case { name: "the new set has too many", new: new(9), old: gone(), old_pods: &[], plan: Expected::ScaleNew(9) },
-        Case { name: "the new set has all", new: new(4), old: gone(), old_pods: &[], plan: Expected::Rest },
+        Case { name: "the new set has all", new: new(4), old: gone(), old_pods: &[], plan: Expected::Complete },
     ] {
         let planned = plan(new.as_ref(), &old, old_pods.iter().copied(), &Limits::not_rolling(4));
         match (expected, planned) {
-            (Expected::ScaleDown(sets), Plan::ScaleDown(scales)) => {
-                let expected: Vec<_> = sets.iter().map(|&(index, from)| (index, from, 0, Why::Recreate)).collect();
+            (Expected::ScaleDown(sets), RecreateStep::ScaleDown(scales)) => {
+                let expected: Vec<_> =
+                    sets.iter().map(|&(index, from)| (index, from, 0, ScaleReason::Recreate)).collect();
                 assert_eq!(rows(&scales), expected, "{name}");
             }
-            (Expected::ScaleNew(from), Plan::ScaleNew(scale)) => {
-                assert_eq!(rows(&[scale]), [(7, from, 4, Why::OldGone)], "{name}");
+            (Expected::ScaleNew(from), RecreateStep::ScaleNew(scale)) => {
+                assert_eq!(rows(&[scale]), [(7, from, 4, ScaleReason::OldGone)], "{name}");
             }
-            (Expected::AwaitOldPods, planned) => assert_eq!(planned, Plan::AwaitOldPods, "{name}"),
-            (Expected::Create, planned) => assert_eq!(planned, Plan::Create { replicas: 4 }, "{name}"),
-            (Expected::Rest, planned) => assert_eq!(planned, Plan::Rest, "{name}"),
+            (Expected::AwaitOldPods, planned) => assert_eq!(planned, RecreateStep::AwaitOldPods, "{name}"),
+            (Expected::Create, planned) => assert_eq!(planned, RecreateStep::Create { replicas: 4 }, "{name}"),
+            (Expected::Complete, planned) => assert_eq!(planned, RecreateStep::Complete, "{name}"),
             (Expected::ScaleDown(_) | Expected::ScaleNew(_), planned) => panic!("{name}: {planned:?}"),
         }
     }
 }
 
 #[test]
-fn a_recreation_is_down_then_wait_then_create_then_rest() {
+fn a_recreation_scales_down_waits_creates_and_completes() {
     let limits = Limits::not_rolling(3);
     let mut old = [set(0, 3)];
-    assert!(matches!(plan(None, &old, [PodPhase::Running], &limits), Plan::ScaleDown(_)));
+    assert!(matches!(plan(None, &old, [PodPhase::Running], &limits), RecreateStep::ScaleDown(_)));
     old[0].desired = 0;
-    assert_eq!(plan(None, &old, [PodPhase::Running], &limits), Plan::AwaitOldPods);
+    assert_eq!(plan(None, &old, [PodPhase::Running], &limits), RecreateStep::AwaitOldPods);
     old[0].actual = 0;
-    assert_eq!(plan(None, &old, [PodPhase::Running], &limits), Plan::AwaitOldPods);
-    assert_eq!(plan(None, &old, [], &limits), Plan::Create { replicas: 3 });
-    assert_eq!(plan(Some(&set(1, 3)), &old, [], &limits), Plan::Rest);
+    assert_eq!(plan(None, &old, [PodPhase::Running], &limits), RecreateStep::AwaitOldPods);
+    assert_eq!(plan(None, &old, [], &limits), RecreateStep::Create { replicas: 3 });
+    assert_eq!(plan(Some(&set(1, 3)), &old, [], &limits), RecreateStep::Complete);
 }

@@ -1,4 +1,4 @@
-//! Which replica set is the new one, how one is made, and what is changed about one.
+//! The new replica set, the creation of one, and edits.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use super::fixtures::{DeploymentBuilder, SetBuilder, build, deployment, set};
 use crate::deployment::annotations::Changes;
-use crate::deployment::replica_sets::{Edit, Namesake, NewSet, Sets, namesake};
+use crate::deployment::replica_sets::{Edit, ExistingReplicaSet, NewReplicaSet, ReplicaSets, classify_existing};
 
-fn names(sets: &Sets) -> (Option<&str>, Vec<&str>) {
+fn names(sets: &ReplicaSets) -> (Option<&str>, Vec<&str>) {
     let new = sets.new.as_ref().map(|set| set.metadata.key.name());
     (new, sets.old.iter().map(|set| set.metadata.key.name()).collect())
 }
 
 #[test]
 fn the_new_set_is_the_oldest_that_has_the_template() {
-    let of = |sets: &[SetBuilder]| Sets::of(&deployment("web").build(), build(sets));
+    let of = |sets: &[SetBuilder]| ReplicaSets::of(&deployment("web").build(), build(sets));
     let sets = of(&[
         set("young").created(10),
         set("other").image("image:2").created(50),
@@ -31,9 +31,9 @@ fn the_new_set_is_the_oldest_that_has_the_template() {
 }
 
 #[test]
-fn a_template_is_compared_as_the_api_serves_it() {
+fn a_template_is_compared_as_the_api_server_returns_it() {
     let like = |change: &dyn Fn(SetBuilder) -> SetBuilder| {
-        let sets = Sets::of(&deployment("web").build(), build(&[change(set("a"))]));
+        let sets = ReplicaSets::of(&deployment("web").build(), build(&[change(set("a"))]));
         sets.new.is_some()
     };
     let spec = "/spec/template/spec";
@@ -55,36 +55,36 @@ fn a_template_is_compared_as_the_api_serves_it() {
             like(&|set: SetBuilder| set.with("/spec/template/metadata/labels", "app", json!("x"))),
             false,
         ),
-        ("a field that we do not know", like(&|set: SetBuilder| set.with(spec, "brandNew", json!(1))), false),
+        ("an unknown field", like(&|set: SetBuilder| set.with(spec, "brandNew", json!(1))), false),
     ] {
         assert_eq!(same, is_new, "{name}");
     }
     let limited = |limit: &str| json!({ "limits": { "cpu": limit } });
     let container = "/spec/template/spec/containers/0";
     let owner = deployment("web").with(container, "resources", limited("1")).build();
-    let sets = |limit| Sets::of(&owner, build(&[set("a").with(container, "resources", limited(limit))]));
+    let sets = |limit| ReplicaSets::of(&owner, build(&[set("a").with(container, "resources", limited(limit))]));
     assert!(sets("1000m").new.is_some(), "quantities by value");
     assert!(sets("1001m").new.is_none());
 }
 
 #[test]
 fn the_next_revision_is_above_all_old_ones() {
-    let revision = |sets: &[SetBuilder]| Sets::of(&deployment("web").build(), build(sets)).next_revision();
+    let revision = |sets: &[SetBuilder]| ReplicaSets::of(&deployment("web").build(), build(sets)).next_revision();
     let old = |name, revision| set(name).image("old").revision(revision);
     assert_eq!(revision(&[]), 1);
     assert_eq!(revision(&[old("a", "3"), old("b", "7"), old("c", "x")]), 8);
     assert_eq!(revision(&[old("a", "3"), set("new").revision("9")]), 4, "the new one does not count");
 }
 
-fn made(owner: &DeploymentBuilder) -> (NewSet, Value) {
-    let made = NewSet::of(&owner.build(), 3, &Changes::new()).unwrap();
-    let body = serde_json::from_str(&made.body).unwrap();
-    (made, body)
+fn created(owner: &DeploymentBuilder) -> (NewReplicaSet, Value) {
+    let created = NewReplicaSet::of(&owner.build(), 3, &Changes::new()).unwrap();
+    let body = serde_json::from_str(&created.body).unwrap();
+    (created, body)
 }
 
 #[test]
 fn names_are_cut_to_fit_and_depend_on_the_template_and_the_collisions() {
-    let name = |owner: &DeploymentBuilder| made(owner).0.name;
+    let name = |owner: &DeploymentBuilder| created(owner).0.name;
     let web = name(&deployment("web"));
     assert_eq!(name(&deployment("web").replicas(9)), web);
     assert_eq!(name(&deployment("api")).strip_prefix("api"), web.strip_prefix("web"));
@@ -107,7 +107,7 @@ fn the_hash_is_a_label_of_the_set_of_its_pods_and_of_its_selector() {
         "pod-template-hash",
         json!("foreign"),
     );
-    let (set, body) = made(&owner);
+    let (set, body) = created(&owner);
     let hash = set.name.strip_prefix("web-").unwrap();
     let labels = json!({ "app": "web", "pod-template-hash": hash });
     assert_eq!(body["metadata"]["labels"], labels);
@@ -122,23 +122,27 @@ fn the_hash_is_a_label_of_the_set_of_its_pods_and_of_its_selector() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_a_collision_unless_the_set_is_ours_or_to_be_ours() {
+fn a_taken_name_is_a_collision_unless_the_replica_set_is_owned_or_adoptable() {
     let owner = deployment("web").build();
     for (name, found, expected) in [
-        ("made by somebody before us", set("a"), Namesake::Ours),
-        ("of another template", set("a").image("image:2"), Namesake::Collision),
-        ("of another deployment", set("a").owned_by("twin"), Namesake::Collision),
-        ("nobody's", set("a").orphan(), Namesake::Adoptable),
-        ("nobody's, and not selected", set("a").orphan().labels(json!({ "app": "x" })), Namesake::Collision),
-        ("nobody's, on its way out", set("a").orphan().terminating(), Namesake::Collision),
-        ("nobody's, of another template", set("a").orphan().image("image:2"), Namesake::Collision),
+        ("created by a concurrent reconcile", set("a"), ExistingReplicaSet::Owned),
+        ("of another template", set("a").image("image:2"), ExistingReplicaSet::Collision),
+        ("of another deployment", set("a").owned_by("twin"), ExistingReplicaSet::Collision),
+        ("an orphan", set("a").orphan(), ExistingReplicaSet::Adoptable),
+        (
+            "an orphan that is not selected",
+            set("a").orphan().labels(json!({ "app": "x" })),
+            ExistingReplicaSet::Collision,
+        ),
+        ("a terminating orphan", set("a").orphan().terminating(), ExistingReplicaSet::Collision),
+        ("an orphan of another template", set("a").orphan().image("image:2"), ExistingReplicaSet::Collision),
     ] {
-        assert_eq!(namesake(&owner, owner.selector.as_ref().unwrap(), &found.build()), expected, "{name}");
+        assert_eq!(classify_existing(&owner, owner.selector.as_ref().unwrap(), &found.build()), expected, "{name}");
     }
 }
 
 #[test]
-fn an_edit_changes_what_it_names_and_nothing_else() {
+fn an_edit_changes_its_fields_and_nothing_else() {
     let unknown = set("a").with("/spec", "brandNew", json!({ "x": [1, 2.50] })).annotation("note", "kept");
     let found = unknown.build();
     let mut edit = Edit::of(&found);

@@ -1,11 +1,11 @@
-//! Rolling update, and its limits.
+//! Rolling updates and their limits.
 
 use kcm_api::IntOrPercent;
 use proptest::prelude::*;
 
 use super::counts::{Row, carry_out, limits, newest, rows, set, sets, total};
 use crate::deployment::rollout::rolling::{first_size, plan};
-use crate::deployment::rollout::{InvalidLimit, Limits, SetCount, Why};
+use crate::deployment::rollout::{InvalidLimit, Limits, ScaleReason, SetCount};
 
 #[test]
 fn surge_rounds_up_and_unavailable_down_and_one_of_them_is_left() {
@@ -82,7 +82,10 @@ fn the_largest_numbers_do_not_overflow() {
     let sets = sets(&[(i32::MAX, 0), (i32::MAX, i32::MAX), (1, 1)]);
     let (new, old) = newest(&sets);
     assert_eq!(first_size(old, &limits), 0);
-    assert_eq!(rows(&plan(new, old, &limits)), [(0, i32::MAX, 0, Why::Unavailable), (1, i32::MAX, 0, Why::Spare),]);
+    assert_eq!(
+        rows(&plan(new, old, &limits)),
+        [(0, i32::MAX, 0, ScaleReason::Unavailable), (1, i32::MAX, 0, ScaleReason::Spare),]
+    );
 }
 
 struct Case {
@@ -103,7 +106,7 @@ fn check(cases: &[Case]) {
 
 #[test]
 fn the_new_set_grows_by_the_surge() {
-    use Why::{Surge, TooLarge};
+    use ScaleReason::{Surge, TooLarge};
     check(&[
         Case { name: "no room", limits: limits(10, 0, 1), sets: &[(9, 9), (1, 0)], plan: &[] },
         Case {
@@ -139,7 +142,7 @@ fn the_new_set_grows_by_the_surge() {
 
 #[test]
 fn old_sets_give_up_what_availability_allows() {
-    use Why::{Spare, Unavailable};
+    use ScaleReason::{Spare, Unavailable};
     check(&[
         Case {
             name: "two may be unavailable",
@@ -197,25 +200,25 @@ fn old_sets_give_up_what_availability_allows() {
         },
         Case { name: "no old pods", limits: limits(10, 3, 2), sets: &[(0, 0), (10, 3)], plan: &[] },
         Case {
-            name: "a set whose status is behind holds all back",
+            name: "a stale status of the oldest set stops the scaling",
             limits: limits(10, 3, 2),
             sets: &[(6, 8), (3, 3), (4, 4)],
             plan: &[],
         },
         Case {
-            name: "a status that is behind in a newer set: what is unavailable goes, and no more",
+            name: "a stale status of a newer set: unavailable replicas are removed, and no others",
             limits: limits(10, 0, 2),
             sets: &[(5, 3), (4, 6), (1, 1)],
             plan: &[(0, 5, 3, Unavailable)],
         },
         Case {
-            name: "new replicas on their way out are no reason",
+            name: "terminating new replicas do not count",
             limits: limits(10, 0, 2),
             sets: &[(6, 6), (4, 8)],
             plan: &[(0, 6, 4, Spare)],
         },
         Case {
-            name: "old replicas on their way out are no reason either",
+            name: "terminating old replicas do not count",
             limits: limits(10, 0, 2),
             sets: &[(8, 8), (0, 2), (2, 0)],
             plan: &[],
@@ -225,10 +228,10 @@ fn old_sets_give_up_what_availability_allows() {
 
 #[test]
 fn five_new_pods_of_ten_crash() {
-    use Why::{Spare, Surge, Unavailable};
+    use ScaleReason::{Spare, Surge, Unavailable};
     let crash = limits(10, 3, 2);
     check(&[
-        Case { name: "3 new ones are made", limits: crash, sets: &[(10, 10), (0, 0)], plan: &[(1, 0, 3, Surge)] },
+        Case { name: "3 new ones are created", limits: crash, sets: &[(10, 10), (0, 0)], plan: &[(1, 0, 3, Surge)] },
         Case { name: "2 old ones make room", limits: crash, sets: &[(10, 10), (3, 0)], plan: &[(0, 10, 8, Spare)] },
         Case { name: "5 new ones fill the room", limits: crash, sets: &[(8, 8), (3, 0)], plan: &[(1, 3, 5, Surge)] },
         Case { name: "13 - 8 - 5 = 0: nothing more happens", limits: crash, sets: &[(8, 8), (5, 0)], plan: &[] },
@@ -269,16 +272,16 @@ fn undo_of_five_crashing_pods() {
     let step = |sets: &[SetCount<'static>]| plan(&sets[0], &sets[1..], &crash);
 
     let undo = step(&sets);
-    assert_eq!(rows(&undo), [(1, 5, 1, Why::Unavailable)], "13 - 8 - 1 = 4 of the crashing pods go");
+    assert_eq!(rows(&undo), [(1, 5, 1, ScaleReason::Unavailable)], "13 - 8 - 1 = 4 of the crashing pods are removed");
     carry_out(&mut sets, &undo);
     assert_eq!(total(&sets), 9, "9 remain");
 
     let growth = step(&sets);
-    assert_eq!(rows(&growth), [(0, 8, 10, Why::Surge)], "the good set grows to 10");
+    assert_eq!(rows(&growth), [(0, 8, 10, ScaleReason::Surge)], "the good set grows to 10");
     carry_out(&mut sets, &growth);
 
     sets[0].available = 10;
-    assert_eq!(rows(&step(&sets)), [(1, 1, 0, Why::Unavailable)], "the last crashing pod goes");
+    assert_eq!(rows(&step(&sets)), [(1, 1, 0, ScaleReason::Unavailable)], "the last crashing pod is removed");
 }
 
 #[test]
@@ -289,7 +292,7 @@ fn a_new_set_is_created_with_what_the_surge_leaves() {
         ("no room", limits(10, 0, 2), vec![set(0, 10)], 0),
         ("too many already", limits(10, 0, 2), vec![set(0, 10), set(1, 5)], 0),
         ("never more than all", limits(10, 13, 2), vec![set(0, 10)], 10),
-        ("none wanted", limits(0, 3, 2), vec![], 0),
+        ("0 replicas", limits(0, 3, 2), vec![], 0),
     ] {
         assert_eq!(first_size(&old, &limits), expected, "{name}");
     }
@@ -305,7 +308,7 @@ fn any_sets(most: i32) -> impl Strategy<Value = Vec<SetCount<'static>>> {
     prop::collection::vec((0..most, 0..most), 1..5).prop_map(|sizes| sets(&sizes))
 }
 
-/// What is available once all sets have the size that they are given, those not available going first.
+/// The available replicas after the scaling, if unavailable ones are removed first.
 fn lasting(sets: &[SetCount<'_>]) -> i64 {
     sets.iter().map(|set| i64::from(set.available.min(set.desired))).sum()
 }

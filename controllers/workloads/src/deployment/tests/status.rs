@@ -1,8 +1,7 @@
-//! Status, what is written of it, and when it is looked at again.
+//! The status, and how it is written.
 
 use std::sync::Arc;
 
-use jiff::SignedDuration;
 use kcm_api::View as _;
 use kcm_api::views::{Deployment, DeploymentStatus, DeploymentStrategy, ReplicaSet};
 use serde_json::{Value, json};
@@ -13,14 +12,14 @@ use super::fixtures::{
 use crate::deployment::conditions::Conditions;
 use crate::deployment::rollout::Limits;
 use crate::deployment::settings::Settings;
-use crate::deployment::status::{Basis, Counted, Scope, is_complete, recheck_at, status, with_status};
+use crate::deployment::status::{CountedReplicaSet, StatusInput, StatusScope, status, with_status};
 
 struct Case {
     name: &'static str,
     owner: DeploymentBuilder,
     old: Vec<SetBuilder>,
     new: Option<SetBuilder>,
-    scope: Scope,
+    scope: StatusScope,
     settings: Settings,
     /// The `status` that is put, without members that are 0.
     status: Value,
@@ -28,21 +27,21 @@ struct Case {
 
 impl Case {
     fn new(name: &'static str, owner: DeploymentBuilder, status: Value) -> Self {
-        Self { name, owner, old: vec![], new: None, scope: Scope::Counts, settings: DEFAULTS, status }
+        Self { name, owner, old: vec![], new: None, scope: StatusScope::Counts, settings: DEFAULTS, status }
     }
 
     fn compute(&self) -> (DeploymentStatus, Arc<Deployment>) {
         let owner = self.owner.build();
         let (old, new) = (build(&self.old), self.new.as_ref().map(SetBuilder::build));
         let limits = limits_of(&owner);
-        let basis = Basis {
+        let basis = StatusInput {
             deployment: &owner,
             limits: &limits,
             old: old.iter().map(|set| counted(set)).collect(),
             new: new.as_ref().map(|set| counted(set)),
         };
-        let told = Conditions::of(&owner.status.conditions);
-        (status(&basis, self.scope, told, self.settings, now()), owner)
+        let reported = Conditions::of(&owner.status.conditions);
+        (status(&basis, self.scope, reported, self.settings, now()), owner)
     }
 
     fn of(&self, owner: DeploymentBuilder) -> Self {
@@ -52,8 +51,8 @@ impl Case {
     }
 }
 
-fn counted(set: &ReplicaSet) -> Counted<'_> {
-    Counted { name: set.metadata.key.name(), desired: set.replicas, status: &set.status }
+fn counted(set: &ReplicaSet) -> CountedReplicaSet<'_> {
+    CountedReplicaSet { name: set.metadata.key.name(), desired: set.replicas, status: &set.status }
 }
 
 fn limits_of(owner: &Deployment) -> Limits {
@@ -71,10 +70,10 @@ fn bare(mut status: Value) -> Value {
     status
 }
 
-fn told(type_: &str, status: &str, reason: &str, message: &str) -> Value {
-    let mut told = condition(type_, status, reason, 0);
-    told["message"] = json!(message);
-    told
+fn reported(type_: &str, status: &str, reason: &str, message: &str) -> Value {
+    let mut reported = condition(type_, status, reason, 0);
+    reported["message"] = json!(message);
+    reported
 }
 
 fn check(case: &Case) {
@@ -89,7 +88,7 @@ fn check(case: &Case) {
     assert_eq!(written, before, "{name}: nothing but the status changes");
 
     let next = case.of(DeploymentBuilder(written));
-    assert_eq!(next.compute().0, next.owner.build().status, "{name}: what was written is not written again");
+    assert_eq!(next.compute().0, next.owner.build().status, "{name}: the status is not written again");
 }
 
 fn unavailable() -> Value {
@@ -143,7 +142,7 @@ fn replica_sets_are_counted() {
             )
         },
         Case::new(
-            "enough are available where none are asked for",
+            "enough are available for 0 replicas",
             web(0),
             json!({ "observedGeneration": 1, "terminatingReplicas": 0, "conditions": [available(0)] }),
         ),
@@ -165,7 +164,7 @@ fn replica_sets_are_counted() {
             )
         },
         Case::new(
-            "what we do not know stays, and what is told stays as it is told",
+            "unknown fields and unchanged conditions stay",
             web(4).status(json!({
                 "collisionCount": 2,
                 "brandNew": [1],
@@ -185,7 +184,7 @@ fn replica_sets_are_counted() {
 }
 
 #[test]
-fn terminating_pods_are_counted_where_every_replica_set_counts_them() {
+fn terminating_pods_are_counted_if_every_replica_set_counts_them() {
     let of = |counts: [Value; 2], settings| {
         let [old, new] = counts.map(|count| set("a").with("/status", "terminatingReplicas", count));
         let web = deployment("web").status(json!({ "terminatingReplicas": 9 }));
@@ -197,12 +196,12 @@ fn terminating_pods_are_counted_where_every_replica_set_counts_them() {
     assert_eq!(of([json!(2), json!(3)], Settings { terminating_replicas: false }), None, "the gate is off");
     let unseen = set("a").with("", "status", json!({ "replicas": 0 }));
     let case = Case { old: vec![unseen], ..Case::new("", deployment("web"), Value::Null) };
-    assert_eq!(case.compute().0.terminating_replicas, Some(0), "one that nobody has looked at has none");
+    assert_eq!(case.compute().0.terminating_replicas, Some(0), "one without an observed generation has none");
 }
 
-/// The condition `Progressing` of a rollout, put in the place of what is told.
+/// The condition `Progressing` after a rollout step.
 fn progress(owner: DeploymentBuilder, old: Vec<SetBuilder>, new: Option<SetBuilder>) -> Value {
-    let case = Case { old, new, scope: Scope::Rollout, ..Case::new("", owner, Value::Null) };
+    let case = Case { old, new, scope: StatusScope::Rollout, ..Case::new("", owner, Value::Null) };
     let (computed, owner) = case.compute();
     let document = with_status(&owner, &computed, None).unwrap();
     let written: Value = serde_json::from_str(document.as_str()).unwrap();
@@ -211,7 +210,8 @@ fn progress(owner: DeploymentBuilder, old: Vec<SetBuilder>, new: Option<SetBuild
 }
 
 #[test]
-fn progress_is_what_has_changed_since_it_was_told() {
+#[expect(clippy::too_many_lines, reason = "a table, a row for each change")]
+fn progress_is_a_change_since_the_last_status() {
     let web = |conditions: Value| {
         deployment("web").replicas(4).status(json!({
             "observedGeneration": 1,
@@ -225,22 +225,27 @@ fn progress_is_what_has_changed_since_it_was_told() {
     let old = |count, available| vec![set("old").image("image:0").replicas(count, available)];
     let new = |count, available| Some(set("web-new").replicas(count, available));
     let created = |age| json!([progressing("True", "NewReplicaSetCreated", age)]);
-    // Its status did not change, so that it has its status since then; it was told anew.
+    // The status did not change: the transition time stays, the update time is renewed.
     let renewed = |reason: &str, message: &str, since: i64| {
-        let mut told = told("Progressing", "True", reason, message);
-        told["lastTransitionTime"] = json!(ago(since));
-        told
+        let mut reported = reported("Progressing", "True", reason, message);
+        reported["lastTransitionTime"] = json!(ago(since));
+        reported
     };
     let updated = |since| renewed("ReplicaSetUpdated", "ReplicaSet \"web-new\" is progressing.", since);
     let timed_out = || {
-        told("Progressing", "False", "ProgressDeadlineExceeded", "ReplicaSet \"web-new\" has timed out progressing.")
+        reported(
+            "Progressing",
+            "False",
+            "ProgressDeadlineExceeded",
+            "ReplicaSet \"web-new\" has timed out progressing.",
+        )
     };
     for (name, owner, old, new, expected) in [
         ("more new ones", web(created(9)), old(2, 1), new(3, 2), updated(9)),
         ("fewer old ones", web(created(9)), old(1, 1), new(2, 2), updated(9)),
         ("more are ready", web(created(9)), old(2, 2), new(2, 2), updated(9)),
         (
-            "progress is told anew",
+            "progress renews the condition",
             web(json!([progressing("True", "ReplicaSetUpdated", 9)])),
             old(2, 2),
             new(2, 2),
@@ -253,7 +258,7 @@ fn progress_is_what_has_changed_since_it_was_told() {
             new(2, 2),
             updated(0),
         ),
-        ("nobody has told anything", web(json!([])), old(2, 2), new(2, 2), updated(0)),
+        ("no condition", web(json!([])), old(2, 2), new(2, 2), updated(0)),
         (
             "nothing, not long ago",
             web(created(600)),
@@ -262,9 +267,9 @@ fn progress_is_what_has_changed_since_it_was_told() {
             progressing("True", "NewReplicaSetCreated", 600),
         ),
         ("nothing for too long", web(created(601)), old(2, 1), new(2, 2), timed_out()),
-        ("nothing, and nobody has told anything", web(json!([])), old(2, 1), new(2, 2), Value::Null),
+        ("no progress and no condition", web(json!([])), old(2, 1), new(2, 2), Value::Null),
         (
-            "a failure stays as it was told",
+            "a failure stays unchanged",
             web(json!([progressing("False", "ProgressDeadlineExceeded", 9)])),
             old(2, 1),
             new(2, 2),
@@ -278,7 +283,7 @@ fn progress_is_what_has_changed_since_it_was_told() {
             progressing("True", "NewReplicaSetAvailable", 9000),
         ),
         (
-            "a pause that has just ended begins anew",
+            "the deadline starts when a deployment is resumed",
             web(json!([progressing("Unknown", "DeploymentResumed", 601)])),
             old(2, 1),
             new(2, 2),
@@ -292,7 +297,7 @@ fn progress_is_what_has_changed_since_it_was_told() {
             renewed("NewReplicaSetAvailable", "ReplicaSet \"web-new\" has successfully progressed.", 9),
         ),
         (
-            "lost pods of a complete rollout are no progress when they come back",
+            "recreated pods of a complete rollout are no progress",
             web(json!([progressing("True", "NewReplicaSetAvailable", 9)])),
             vec![],
             new(4, 3),
@@ -303,16 +308,21 @@ fn progress_is_what_has_changed_since_it_was_told() {
             deployment("web").replicas(0).status(json!({ "conditions": [] })),
             vec![],
             None,
-            told("Progressing", "True", "NewReplicaSetAvailable", "Deployment \"web\" has successfully progressed."),
+            reported(
+                "Progressing",
+                "True",
+                "NewReplicaSetAvailable",
+                "Deployment \"web\" has successfully progressed.",
+            ),
         ),
-        ("nobody asks", web(created(9)).no_deadline(), old(2, 2), new(2, 2), Value::Null),
+        ("no deadline", web(created(9)).no_deadline(), old(2, 2), new(2, 2), Value::Null),
     ] {
         assert_eq!(progress(owner, old, new), expected, "{name}");
     }
 }
 
 #[test]
-fn failures_of_replica_sets_are_told_the_new_ones_first() {
+fn failures_of_replica_sets_are_reported_the_new_one_first() {
     let failing = |set: SetBuilder, message: &str| {
         let failure = json!({
             "type": "ReplicaFailure",
@@ -328,8 +338,8 @@ fn failures_of_replica_sets_are_told_the_new_ones_first() {
         failure["message"] = json!(message);
         failure
     };
-    let failure = |told: Value, old: Vec<SetBuilder>, new: SetBuilder, scope| {
-        let owner = deployment("web").no_deadline().status(json!({ "conditions": told }));
+    let failure = |reported: Value, old: Vec<SetBuilder>, new: SetBuilder, scope| {
+        let owner = deployment("web").no_deadline().status(json!({ "conditions": reported }));
         let (status, _) = Case { old, new: Some(new), scope, ..Case::new("", owner, Value::Null) }.compute();
         let found = status.conditions.iter().find(|condition| condition.type_ == "ReplicaFailure").cloned();
         serde_json::to_value(found).unwrap()
@@ -337,42 +347,25 @@ fn failures_of_replica_sets_are_told_the_new_ones_first() {
     let (old, new) = (|| set("old").image("image:0"), || set("new"));
     let both = || vec![failing(old(), "of the old one")];
     assert_eq!(
-        failure(json!([]), both(), failing(new(), "of the new one"), Scope::Rollout),
+        failure(json!([]), both(), failing(new(), "of the new one"), StatusScope::Rollout),
         expected("of the new one")
     );
-    assert_eq!(failure(json!([]), both(), new(), Scope::Rollout), expected("of the old one"));
-    assert_eq!(failure(json!([expected("told")]), both(), new(), Scope::Rollout), expected("told"), "as it was told");
-    assert_eq!(failure(json!([expected("told")]), vec![], new(), Scope::Rollout), Value::Null, "it is over");
-    assert_eq!(failure(json!([expected("told")]), vec![], new(), Scope::Counts), expected("told"), "nobody looked");
-}
-
-#[test]
-fn a_deployment_is_complete_when_every_count_is_its_size_and_the_status_is_of_its_generation() {
-    let complete = |replicas: i32, [all, updated, available]: [i32; 3], generation: i64| {
-        let status = json!({
-            "observedGeneration": 2,
-            "replicas": all,
-            "updatedReplicas": updated,
-            "availableReplicas": available,
-        });
-        let owner = deployment("web").replicas(replicas).generation(generation).status(status).build();
-        is_complete(&owner, &owner.status)
-    };
-    for (name, replicas, counts, generation, expected) in [
-        ("all of them", 5, [5, 5, 5], 2, true),
-        ("one is not available", 5, [5, 5, 4], 2, false),
-        ("fewer are available than must be", 5, [5, 5, 3], 2, false),
-        ("one is not updated, and all are available", 5, [5, 4, 5], 2, false),
-        ("an old one is left", 1, [2, 1, 1], 2, false),
-        ("one is missing", 5, [4, 5, 5], 2, false),
-        ("the only one is not available", 1, [1, 1, 0], 2, false),
-        ("more are available than asked for", 5, [5, 5, 6], 2, false),
-        ("none of none", 0, [0, 0, 0], 2, true),
-        ("the status is of an earlier generation", 5, [5, 5, 5], 3, false),
-        ("the status is of a later generation", 5, [5, 5, 5], 1, true),
-    ] {
-        assert_eq!(complete(replicas, counts, generation), expected, "{name}");
-    }
+    assert_eq!(failure(json!([]), both(), new(), StatusScope::Rollout), expected("of the old one"));
+    assert_eq!(
+        failure(json!([expected("reported")]), both(), new(), StatusScope::Rollout),
+        expected("reported"),
+        "unchanged"
+    );
+    assert_eq!(
+        failure(json!([expected("reported")]), vec![], new(), StatusScope::Rollout),
+        Value::Null,
+        "no failure any more"
+    );
+    assert_eq!(
+        failure(json!([expected("reported")]), vec![], new(), StatusScope::Counts),
+        expected("reported"),
+        "not computed"
+    );
 }
 
 #[test]
@@ -382,30 +375,4 @@ fn a_revision_is_written_with_the_status() {
     let written = Deployment::decode(document.as_str()).unwrap();
     assert_eq!(written.metadata.annotations.get("deployment.kubernetes.io/revision"), Some("3"));
     assert_eq!(written.annotation("note").as_deref(), Some("kept"));
-}
-
-#[test]
-fn a_rollout_is_looked_at_again_a_second_after_its_deadline() {
-    let web = |reason: &str, age| {
-        deployment("web").replicas(4).status(json!({ "conditions": [progressing("True", reason, age)] }))
-    };
-    for (name, owner, expected) in [
-        ("begun just now", web("NewReplicaSetCreated", 0), Some(601)),
-        ("on its way", web("ReplicaSetUpdated", 400), Some(201)),
-        ("at its deadline", web("ReplicaSetUpdated", 600), Some(1)),
-        ("past it, by a clock that is behind", web("ReplicaSetUpdated", 900), Some(1)),
-        ("has ended", web("NewReplicaSetAvailable", 400), None),
-        ("has failed", web("ProgressDeadlineExceeded", 400), None),
-        ("nobody asks", web("ReplicaSetUpdated", 400).no_deadline(), None),
-        (
-            "nobody asks, not even by default",
-            web("ReplicaSetUpdated", 4).with("/spec", "progressDeadlineSeconds", Value::Null),
-            None,
-        ),
-        ("nothing is told", deployment("web"), None),
-    ] {
-        let owner = owner.build();
-        let expected = expected.map(|seconds| now() + SignedDuration::from_secs(seconds));
-        assert_eq!(recheck_at(&owner, &owner.status, now()), expected, "{name}");
-    }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::fixtures::{PodBuilder, ReplicaSetBuilder, build, names, observed, pod, replica_set};
 use crate::replicaset::claim::plan_claims;
-use crate::shared::claim::{Claim, Why, claim};
+use crate::shared::claim::{Claim, LeaveReason, claim};
 use crate::shared::ownership::Owner;
 
 struct Case {
@@ -22,15 +22,20 @@ fn each_pod_is_kept_adopted_released_or_left_for_a_reason() {
     let merely_owned = json!([{ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-of-web" }]);
     for Case { name, owner, pod, claim: expected } in [
         Case { name: "its own", owner: web(), pod: pod("a"), claim: Claim::Keep },
-        Case { name: "its own while it is deleted", owner: web().terminating(), pod: pod("a"), claim: Claim::Keep },
+        Case {
+            name: "its own while the owner is terminating",
+            owner: web().terminating(),
+            pod: pod("a"),
+            claim: Claim::Keep,
+        },
         Case { name: "its own, relabelled", owner: web(), pod: pod("a").labels(other.clone()), claim: Claim::Release },
         Case {
-            name: "its own, relabelled, while the owner is deleted",
+            name: "its own, relabelled, while the owner is terminating",
             owner: web().terminating(),
             pod: pod("a").labels(other.clone()),
-            claim: Claim::Leave(Why::OwnerTerminating),
+            claim: Claim::Leave(LeaveReason::OwnerTerminating),
         },
-        Case { name: "nobody's", owner: web(), pod: pod("a").orphan(), claim: Claim::Adopt },
+        Case { name: "an orphan", owner: web(), pod: pod("a").orphan(), claim: Claim::Adopt },
         Case {
             name: "owned by it, but not controlled",
             owner: web(),
@@ -38,55 +43,55 @@ fn each_pod_is_kept_adopted_released_or_left_for_a_reason() {
             claim: Claim::Adopt,
         },
         Case {
-            name: "nobody's and not selected",
+            name: "an orphan that is not selected",
             owner: web(),
             pod: pod("a").orphan().labels(other.clone()),
-            claim: Claim::Leave(Why::NotSelected),
+            claim: Claim::Leave(LeaveReason::NotSelected),
         },
         Case {
-            name: "nobody's while the owner is deleted",
+            name: "an orphan while the owner is terminating",
             owner: web().terminating(),
             pod: pod("a").orphan(),
-            claim: Claim::Leave(Why::OwnerTerminating),
+            claim: Claim::Leave(LeaveReason::OwnerTerminating),
         },
         Case {
-            name: "nobody's and terminating",
+            name: "a terminating orphan",
             owner: web(),
             pod: pod("a").orphan().terminating(),
-            claim: Claim::Leave(Why::Terminating),
+            claim: Claim::Leave(LeaveReason::Terminating),
         },
         Case {
-            name: "another's, though selected",
+            name: "controlled by another owner, though selected",
             owner: web(),
             pod: pod("a").owned_by("twin"),
-            claim: Claim::Leave(Why::ControlledByAnother),
+            claim: Claim::Leave(LeaveReason::ControlledByAnother),
         },
         Case {
-            name: "of a replica set of the same name that is gone",
+            name: "of a replica set that was recreated under the same name",
             owner: web(),
             pod: pod("a").owner("ReplicaSet", "web", "uid-of-before"),
-            claim: Claim::Leave(Why::ControlledByAnother),
+            claim: Claim::Leave(LeaveReason::ControlledByAnother),
         },
         Case {
             name: "of another kind with the same uid",
             owner: web(),
             pod: pod("a").owner("Job", "web", "uid-of-web"),
-            claim: Claim::Leave(Why::ControlledByAnother),
+            claim: Claim::Leave(LeaveReason::ControlledByAnother),
         },
         Case {
             name: "of another name with the same uid",
             owner: web(),
             pod: pod("a").owner("ReplicaSet", "other", "uid-of-web"),
-            claim: Claim::Leave(Why::ControlledByAnother),
+            claim: Claim::Leave(LeaveReason::ControlledByAnother),
         },
         Case {
             name: "of another namespace",
             owner: web(),
             pod: pod("a").namespace("elsewhere"),
-            claim: Claim::Leave(Why::ControlledByAnother),
+            claim: Claim::Leave(LeaveReason::ControlledByAnother),
         },
         Case {
-            name: "nobody's, of a selector that selects everything",
+            name: "an orphan, of a selector that selects everything",
             owner: web().selector(json!({})),
             pod: pod("a").orphan().labels(other),
             claim: Claim::Adopt,

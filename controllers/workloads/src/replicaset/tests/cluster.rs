@@ -1,4 +1,4 @@
-//! The controller on an API server in this process.
+//! A manager with the replica set controller, for tests.
 
 use std::ops::Deref;
 
@@ -10,7 +10,7 @@ use super::fixtures::{PodBuilder, ReplicaSetBuilder};
 use crate::cluster::as_sent;
 use crate::replicaset::DESCRIPTOR;
 
-/// An API server and the controller on it, which stops when this is dropped.
+/// An API server and a manager on it, which stops on drop.
 pub(crate) struct Cluster(crate::cluster::Cluster);
 
 impl Deref for Cluster {
@@ -21,7 +21,7 @@ impl Deref for Cluster {
 }
 
 impl Cluster {
-    /// Starts the controller on an API server that `prepare` has been given first.
+    /// Starts the controller on an API server that `prepare` has filled.
     pub(crate) async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         Self(crate::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, REPLICA_SETS], prepare).await)
     }

@@ -1,18 +1,18 @@
-//! Events, by the words that people grep for.
+//! Events, compared with those of upstream.
 
 use kcm_framework::events::EventType;
 
-use crate::replicaset::events::Notice;
+use crate::replicaset::events::EventReason;
 
 #[test]
 fn events_read_as_upstreams_do() {
     let (name, message) = (|| "web-1".to_owned(), || "quota".to_owned());
-    for (notice, event_type, reason, text) in [
-        (Notice::CreatedPod { name: name() }, EventType::Normal, "SuccessfulCreate", "Created pod: web-1"),
-        (Notice::CreateFailed { message: message() }, EventType::Warning, "FailedCreate", "Error creating: quota"),
-        (Notice::DeletedPod { name: name() }, EventType::Normal, "SuccessfulDelete", "Deleted pod: web-1"),
-        (Notice::DeleteFailed { message: message() }, EventType::Warning, "FailedDelete", "Error deleting: quota"),
+    for (event, event_type, reason, message) in [
+        (EventReason::CreatedPod { name: name() }, EventType::Normal, "SuccessfulCreate", "Created pod: web-1"),
+        (EventReason::CreateFailed { message: message() }, EventType::Warning, "FailedCreate", "Error creating: quota"),
+        (EventReason::DeletedPod { name: name() }, EventType::Normal, "SuccessfulDelete", "Deleted pod: web-1"),
+        (EventReason::DeleteFailed { message: message() }, EventType::Warning, "FailedDelete", "Error deleting: quota"),
     ] {
-        assert_eq!((notice.event_type(), notice.reason(), notice.message().as_str()), (event_type, reason, text));
+        assert_eq!((event.event_type(), event.reason(), event.message().as_str()), (event_type, reason, message));
     }
 }

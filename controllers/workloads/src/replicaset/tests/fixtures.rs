@@ -1,4 +1,4 @@
-//! Replica sets and pods, minimal by default: what a test says of them is what it is about.
+//! Builders of replica sets and pods. Defaults are minimal: a test sets what matters to it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::replicaset::observe::Observed;
 use crate::replicaset::rank::Occupancy;
 use crate::replicaset::settings::Settings;
 
-/// All gates as they are by default.
+/// The default feature gates.
 pub(crate) const DEFAULTS: Settings = Settings { terminating_replicas: true, pod_deletion_cost: true };
 
 /// That long before [`now`].
@@ -20,7 +20,7 @@ pub(crate) fn ago(seconds: i64) -> String {
     (now() - SignedDuration::from_secs(seconds)).to_string()
 }
 
-/// What was observed of a replica set with these pods, none of which has neighbours.
+/// The snapshot of a replica set with these pods, without occupancy.
 pub(crate) fn observed(owner: &ReplicaSetBuilder, pods: &[PodBuilder]) -> Observed {
     Observed { owner: owner.build(), pods: build(pods), occupancy: Occupancy::default() }
 }
@@ -33,7 +33,7 @@ pub(crate) fn names(pods: &[Arc<Pod>]) -> Vec<&str> {
     pods.iter().map(|pod| pod.metadata.key.name()).collect()
 }
 
-/// A replica set that wants one pod, selects `app=NAME`, and whose template is labelled so.
+/// A replica set of one pod, which selects `app=NAME` and has these labels in its template.
 pub(crate) fn replica_set(name: &str) -> ReplicaSetBuilder {
     ReplicaSetBuilder(json!({
         "apiVersion": "apps/v1",

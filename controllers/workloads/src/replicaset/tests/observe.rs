@@ -1,4 +1,4 @@
-//! From caches to a snapshot.
+//! Snapshots from caches.
 
 use kcm_api::views::{Pod, ReplicaSet};
 use kcm_informers::{Factory, FactoryOptions, ListOptions};
@@ -10,14 +10,14 @@ use super::fixtures::{NAMESPACE, ReplicaSetBuilder, build, key, names, pod, repl
 use crate::replicaset::observe::{Caches, Observed};
 use crate::replicaset::rank::Occupancy;
 
-/// A replica set of a deployment, as nearly all are.
+/// A replica set of a deployment.
 fn by_deployment(name: &str) -> ReplicaSetBuilder {
     let owner =
         json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "uid-of-d", "controller": true });
     replica_set(name).with("/metadata", "ownerReferences", json!([owner]))
 }
 
-/// What is observed of the replica set `web` of an API server that `prepare` has filled.
+/// The snapshot of the replica set `web` of an API server that `prepare` has filled.
 async fn observe_web(prepare: impl FnOnce(&Sandbox)) -> Observed {
     let sandbox = Sandbox::default();
     for namespace in [NAMESPACE, "elsewhere"] {
@@ -39,7 +39,7 @@ async fn observe_web(prepare: impl FnOnce(&Sandbox)) -> Observed {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sees_its_own_pods_and_the_orphans_that_it_selects() {
+async fn reads_its_own_pods_and_the_orphans_that_it_selects() {
     let observed = observe_web(|sandbox| {
         let web = create_replica_set(sandbox, &by_deployment("web").replicas(9));
         let uid = web["metadata"]["uid"].as_str().unwrap();
@@ -48,7 +48,7 @@ async fn sees_its_own_pods_and_the_orphans_that_it_selects() {
             own("own"),
             own("own-failed").phase("Failed"),
             own("own-relabelled").labels(json!({})),
-            own("namesake-elsewhere").namespace("elsewhere"),
+            own("elsewhere").namespace("elsewhere"),
             pod("kind").owner("Job", "web", uid),
             pod("name").owner("ReplicaSet", "other", uid),
             pod("uid").owner("ReplicaSet", "web", "uid-before"),
@@ -61,35 +61,35 @@ async fn sees_its_own_pods_and_the_orphans_that_it_selects() {
     })
     .await;
     assert_eq!(names(&observed.pods), ["orphan", "own", "own-failed", "own-relabelled"]);
-    assert_eq!(observed.occupancy, Occupancy::default(), "nobody is to go, so nobody looks around");
+    assert_eq!(observed.occupancy, Occupancy::default(), "not counted without surplus pods");
 }
 
 #[tokio::test(start_paused = true)]
-async fn company_is_every_active_pod_that_a_sibling_selects() {
+async fn occupancy_counts_every_active_pod_that_a_sibling_selects() {
     let observed = observe_web(|sandbox| {
         create_replica_set(sandbox, &by_deployment("web").replicas(0));
         create_replica_set(sandbox, &by_deployment("old"));
-        create_replica_set(sandbox, &replica_set("stranger"));
-        create_replica_set(sandbox, &by_deployment("stranger").namespace("elsewhere"));
+        create_replica_set(sandbox, &replica_set("unrelated"));
+        create_replica_set(sandbox, &by_deployment("unrelated").namespace("elsewhere"));
         let of = |name: &str, app: &str, node: &str| pod(name).labels(json!({ "app": app })).orphan().node(node);
         for pod in [
             of("a", "web", "one"),
             of("b", "old", "one"),
             of("c", "old", "two"),
-            of("d", "old", "two").owned_by("somebody"),
-            of("e", "stranger", "two"),
+            of("d", "old", "two").owned_by("other"),
+            of("e", "unrelated", "two"),
             of("f", "old", "two").namespace("elsewhere"),
         ] {
             create_pod(sandbox, &pod);
         }
     })
     .await;
-    let company = build(&[pod("a").node("one"), pod("b").node("one"), pod("c").node("two"), pod("d").node("two")]);
-    assert_eq!(observed.occupancy, Occupancy::of(company.iter().map(|pod| &**pod)));
+    let counted = build(&[pod("a").node("one"), pod("b").node("one"), pod("c").node("two"), pod("d").node("two")]);
+    assert_eq!(observed.occupancy, Occupancy::of(counted.iter().map(|pod| &**pod)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn company_is_the_same_where_replica_sets_are_being_deleted() {
+async fn occupancy_is_the_same_if_replica_sets_are_being_deleted() {
     let observed = observe_web(|sandbox| {
         let held = |name: &str| by_deployment(name).with("/metadata", "finalizers", json!(["example.com/hold"]));
         create_replica_set(sandbox, &held("web").replicas(0));
@@ -103,11 +103,11 @@ async fn company_is_the_same_where_replica_sets_are_being_deleted() {
     })
     .await;
     assert!(observed.owner.metadata.is_terminating());
-    let company = build(&[pod("a").node("one"), pod("b").node("two")]);
-    assert_eq!(observed.occupancy, Occupancy::of(company.iter().map(|pod| &**pod)));
+    let counted = build(&[pod("a").node("one"), pod("b").node("two")]);
+    assert_eq!(observed.occupancy, Occupancy::of(counted.iter().map(|pod| &**pod)));
 }
 
-/// A replica set that selects as those that a deployment makes.
+/// A replica set that selects by the template hash.
 fn of_template(name: &str, hash: &str) -> ReplicaSetBuilder {
     let labels = json!({ "app": "web", "pod-template-hash": hash });
     by_deployment(name).with("/spec/selector", "matchLabels", labels.clone()).with(
@@ -118,7 +118,7 @@ fn of_template(name: &str, hash: &str) -> ReplicaSetBuilder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn company_is_the_same_where_siblings_select_by_their_template() {
+async fn occupancy_is_the_same_if_siblings_select_by_their_template() {
     let observed = observe_web(|sandbox| {
         create_replica_set(sandbox, &of_template("web", "1").replicas(0));
         create_replica_set(sandbox, &of_template("old", "2"));
@@ -129,7 +129,7 @@ async fn company_is_the_same_where_siblings_select_by_their_template() {
         for pod in [
             of("a", "1", "one"),
             of("b", "2", "one"),
-            of("c", "2", "two").owned_by("somebody"),
+            of("c", "2", "two").owned_by("other"),
             of("d", "3", "two"),
             of("e", "2", "two").labels(json!({ "app": "other", "pod-template-hash": "2" })),
             of("f", "2", "two").labels(json!({ "app": "web" })),
@@ -139,12 +139,12 @@ async fn company_is_the_same_where_siblings_select_by_their_template() {
         }
     })
     .await;
-    let company = build(&[pod("a").node("one"), pod("b").node("one"), pod("c").node("two")]);
-    assert_eq!(observed.occupancy, Occupancy::of(company.iter().map(|pod| &**pod)));
+    let counted = build(&[pod("a").node("one"), pod("b").node("one"), pod("c").node("two")]);
+    assert_eq!(observed.occupancy, Occupancy::of(counted.iter().map(|pod| &**pod)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_sibling_that_selects_otherwise_is_looked_for_everywhere() {
+async fn a_sibling_without_the_template_hash_scans_the_namespace() {
     let observed = observe_web(|sandbox| {
         create_replica_set(sandbox, &of_template("web", "1").replicas(0));
         create_replica_set(sandbox, &by_deployment("old"));
@@ -152,12 +152,12 @@ async fn one_sibling_that_selects_otherwise_is_looked_for_everywhere() {
         create_pod(sandbox, &pod("b").labels(json!({ "app": "old" })).orphan().node("two"));
     })
     .await;
-    let company = build(&[pod("a").node("one"), pod("b").node("two")]);
-    assert_eq!(observed.occupancy, Occupancy::of(company.iter().map(|pod| &**pod)));
+    let counted = build(&[pod("a").node("one"), pod("b").node("two")]);
+    assert_eq!(observed.occupancy, Occupancy::of(counted.iter().map(|pod| &**pod)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_set_of_its_own_has_no_company() {
+async fn a_replica_set_without_a_controller_has_no_occupancy() {
     let observed = observe_web(|sandbox| {
         create_replica_set(sandbox, &replica_set("web").replicas(0));
         create_pod(sandbox, &pod("a").orphan());

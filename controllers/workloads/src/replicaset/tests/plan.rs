@@ -1,4 +1,4 @@
-//! How many pods are created or deleted.
+//! The plan for the number of pods.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::fixtures::{DEFAULTS, PodBuilder, ReplicaSetBuilder, build, names, now, observed, pod, replica_set};
-use crate::replicaset::plan::{BURST, Plan, Refusal, Step, Why, plan};
+use crate::replicaset::plan::{BURST, IdleReason, InvalidTemplate, Plan, Step, plan};
 use crate::replicaset::rank::Occupancy;
 
 struct Case {
@@ -18,30 +18,30 @@ struct Case {
 }
 
 enum Expected {
-    Rest(Why),
+    Idle(IdleReason),
     Create(usize),
-    Refuse(Refusal),
+    Refuse(InvalidTemplate),
     Delete(&'static [&'static str]),
 }
 
 #[test]
-fn the_number_of_pods_is_brought_to_what_is_asked_for() {
+fn the_number_of_pods_is_brought_to_spec_replicas() {
     let web = |count| replica_set("web").replicas(count);
     let two = || vec![pod("a").ready(60), pod("b")];
     for Case { name, owner, claimed, plan: expected } in [
-        Case { name: "enough", owner: web(2), claimed: two(), plan: Expected::Rest(Why::Enough) },
-        Case { name: "none wanted, none there", owner: web(0), claimed: vec![], plan: Expected::Rest(Why::Enough) },
+        Case { name: "enough", owner: web(2), claimed: two(), plan: Expected::Idle(IdleReason::Enough) },
+        Case { name: "0 replicas, no pods", owner: web(0), claimed: vec![], plan: Expected::Idle(IdleReason::Enough) },
         Case {
-            name: "too few, but the owner is deleted",
+            name: "too few, but the owner is terminating",
             owner: web(5).terminating(),
             claimed: two(),
-            plan: Expected::Rest(Why::OwnerTerminating),
+            plan: Expected::Idle(IdleReason::OwnerTerminating),
         },
         Case {
-            name: "too many, but the owner is deleted",
+            name: "too many, but the owner is terminating",
             owner: web(0).terminating(),
             claimed: two(),
-            plan: Expected::Rest(Why::OwnerTerminating),
+            plan: Expected::Idle(IdleReason::OwnerTerminating),
         },
         Case { name: "some missing", owner: web(5), claimed: two(), plan: Expected::Create(3) },
         Case { name: "no more than a burst", owner: web(2000), claimed: two(), plan: Expected::Create(500) },
@@ -49,7 +49,7 @@ fn the_number_of_pods_is_brought_to_what_is_asked_for() {
             name: "a template without labels",
             owner: web(5).template_labels(json!({})),
             claimed: two(),
-            plan: Expected::Refuse(Refusal::NoLabels),
+            plan: Expected::Refuse(InvalidTemplate::NoLabels),
         },
         Case {
             name: "a template without labels, but nothing to create",
@@ -58,17 +58,22 @@ fn the_number_of_pods_is_brought_to_what_is_asked_for() {
             plan: Expected::Delete(&["b"]),
         },
         Case { name: "one too many", owner: web(1), claimed: two(), plan: Expected::Delete(&["b"]) },
-        Case { name: "all go, in no order", owner: web(0), claimed: two(), plan: Expected::Delete(&["a", "b"]) },
-        Case { name: "less than none", owner: web(-1), claimed: two(), plan: Expected::Delete(&["a", "b"]) },
+        Case {
+            name: "all are deleted, in no order",
+            owner: web(0),
+            claimed: two(),
+            plan: Expected::Delete(&["a", "b"]),
+        },
+        Case { name: "a negative number", owner: web(-1), claimed: two(), plan: Expected::Delete(&["a", "b"]) },
     ] {
         let planned = plan(&observed(&owner, &[]), &build(&claimed), DEFAULTS, now());
         match (expected, planned) {
-            (Expected::Rest(why), planned) => assert_eq!(planned, Plan::Rest(why), "{name}"),
+            (Expected::Idle(why), planned) => assert_eq!(planned, Plan::Idle(why), "{name}"),
             (Expected::Create(count), planned) => {
                 assert_eq!(planned, Plan::Scale(Step::CreatePods { count }), "{name}");
             }
             (Expected::Refuse(refusal), planned) => {
-                assert_eq!(planned, Plan::Scale(Step::RefuseTemplate(refusal)), "{name}");
+                assert_eq!(planned, Plan::Scale(Step::RejectTemplate(refusal)), "{name}");
             }
             (Expected::Delete(expected), planned) => assert_eq!(names(&victims(planned)), expected, "{name}"),
         }
@@ -78,12 +83,12 @@ fn the_number_of_pods_is_brought_to_what_is_asked_for() {
 fn victims(plan: Plan) -> Vec<Arc<Pod>> {
     match plan {
         Plan::Scale(Step::DeletePods { victims, .. }) => victims,
-        other @ (Plan::Rest(_) | Plan::Scale(_)) => panic!("expected a deletion, got {other:?}"),
+        other @ (Plan::Idle(_) | Plan::Scale(_)) => panic!("expected a deletion, got {other:?}"),
     }
 }
 
 #[test]
-fn company_of_related_replica_sets_decides_who_goes() {
+fn pods_of_related_replica_sets_on_the_node_decide_which_is_deleted() {
     let mut observed = observed(&replica_set("web"), &[]);
     let claimed = build(&[pod("a").node("free"), pod("b").node("full")]);
     observed.occupancy = Occupancy::of(build(&[pod("b").node("full"), pod("x").node("full")]).iter().map(|pod| &**pod));
@@ -98,7 +103,7 @@ fn at_most_a_burst_is_deleted_at_once() {
 }
 
 #[test]
-fn ages_are_observed_only_where_some_stay() {
+fn ages_are_observed_only_if_some_pods_stay() {
     let claimed = build(&[pod("a").ready(60).created(60), pod("b").ready(60).created(60)]);
     for (replicas, expected) in [(1, vec![1]), (0, vec![])] {
         let observed = observed(&replica_set("web").replicas(replicas), &[]);
@@ -108,10 +113,10 @@ fn ages_are_observed_only_where_some_stay() {
     }
 }
 
-/// The pods after the plan was carried out without a failure.
+/// The pods after the plan succeeded.
 fn carried_out(mut pods: Vec<Arc<Pod>>, plan: &Plan, round: usize) -> Vec<Arc<Pod>> {
     match plan {
-        Plan::Rest(_) | Plan::Scale(Step::RefuseTemplate(_)) => {}
+        Plan::Idle(_) | Plan::Scale(Step::RejectTemplate(_)) => {}
         Plan::Scale(Step::CreatePods { count }) => {
             pods.extend((0..*count).map(|at| pod(&format!("new-{round}-{at}")).build()));
         }
@@ -126,7 +131,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn bursts_lead_to_the_wanted_number_and_then_to_rest(wanted in 0..1300_i32, have in 0..1300_usize) {
+    fn bursts_lead_to_the_wanted_number_and_then_to_no_change(wanted in 0..1300_i32, have in 0..1300_usize) {
         let observed = observed(&replica_set("web").replicas(wanted), &[]);
         let wanted = usize::try_from(wanted).unwrap();
         let mut pods: Vec<_> = (0..have).map(|at| pod(&format!("p{at}")).build()).collect();
@@ -137,7 +142,7 @@ proptest! {
             pods = carried_out(pods, &planned, rounds);
             prop_assert!(before.abs_diff(pods.len()) <= BURST);
             prop_assert!(pods.len() <= wanted.max(before) && pods.len() >= wanted.min(before));
-            if planned == Plan::Rest(Why::Enough) {
+            if planned == Plan::Idle(IdleReason::Enough) {
                 break;
             }
             rounds += 1;

@@ -1,12 +1,12 @@
-//! What is sent.
+//! Pods that are created from a template.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::fixtures::replica_set;
-use crate::replicaset::pod_template::Template;
+use crate::replicaset::pod_template::PodTemplate;
 
-fn text(value: &impl Serialize) -> String {
+fn json_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap()
 }
 
@@ -32,9 +32,9 @@ fn a_new_pod_is_the_template_with_an_owner_and_a_name() {
         .with("/metadata", "annotations", json!({ "note": "of the replica set" }))
         .with("/spec", "template", template)
         .build();
-    let made = text(&Template::of(&owner).pod("web-x7k2p"));
+    let created = json_of(&PodTemplate::of(&owner).pod("web-x7k2p"));
     assert_eq!(
-        serde_json::from_str::<Value>(&made).unwrap(),
+        serde_json::from_str::<Value>(&created).unwrap(),
         json!({
             "apiVersion": "v1",
             "kind": "Pod",
@@ -60,14 +60,14 @@ fn a_new_pod_is_the_template_with_an_owner_and_a_name() {
             },
         })
     );
-    assert!(made.contains("2.5"), "the spec is carried as it was served");
+    assert!(created.contains("2.5"), "the spec is copied as the API server returned it");
 }
 
 #[test]
 fn a_bare_template_makes_a_bare_pod() {
     let owner =
         replica_set("web").with("/spec", "template", json!({ "metadata": { "labels": { "app": "web" } } })).build();
-    let made: Value = serde_json::from_str(&text(&Template::of(&owner).pod("web-1"))).unwrap();
-    assert_eq!(made["metadata"]["labels"], json!({ "app": "web" }));
-    assert_eq!((made.get("spec"), made["metadata"].get("annotations")), (None, None));
+    let created: Value = serde_json::from_str(&json_of(&PodTemplate::of(&owner).pod("web-1"))).unwrap();
+    assert_eq!(created["metadata"]["labels"], json!({ "app": "web" }));
+    assert_eq!((created.get("spec"), created["metadata"].get("annotations")), (None, None));
 }

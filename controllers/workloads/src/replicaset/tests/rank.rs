@@ -47,18 +47,18 @@ fn of_two_pods_the_first_rule_that_differs_decides() {
         case("no cost is 0", first().ready(HOUR), then().cost("1").ready(1)),
         case("negative cost before none", first().cost("-1").ready(HOUR), then().ready(1)),
         Case {
-            name: "cost before company",
+            name: "cost before colocated pods",
             first: first().node("free").cost("1"),
             then: then().node("full").cost("2"),
             related: crowded(),
         },
         Case {
-            name: "more company before less",
+            name: "more colocated pods before fewer",
             first: first().node("full").ready(9 * HOUR).restarts(0),
             then: then().node("free").ready(1).restarts(9),
             related: crowded(),
         },
-        case("ready since nobody knows before ready now", first().ready_unknown_since(), then().ready(0)),
+        case("without a ready time before ready now", first().ready_unknown_since(), then().ready(0)),
         case("ready in the future before ready a while", first().ready(-60), then().ready(60)),
         case("ready shortly before ready long", first().ready(2 * HOUR), then().ready(5 * HOUR)),
         case("ready time before restarts", first().ready(60).restarts(0), then().ready(HOUR).restarts(9)),
@@ -74,7 +74,7 @@ fn of_two_pods_the_first_rule_that_differs_decides() {
             then().restarts(1).sidecar_restarts(1).created(1),
         ),
         case("restarts before sidecar restarts", first().restarts(1), then().sidecar_restarts(9)),
-        case("created nobody knows when before created now", first().created_unknown(), then().created(0)),
+        case("without a creation time before created now", first().created_unknown(), then().created(0)),
         case("newer before older", first().created(60), then().created(HOUR)),
         case("the uid where all else is equal", then().created(5 * HOUR), first().created(8 * HOUR)),
         case("the name where there is no uid", then().uid(""), first().uid("")),
@@ -107,7 +107,7 @@ fn costs_are_read_as_strictly_as_upstream() {
         ("-", 0),
         ("x", 0),
     ] {
-        // A pod whose cost is one less goes before, one whose cost is one more goes after.
+        // A pod whose cost is one less is deleted before, one whose cost is one more after.
         for (neighbour, expected) in [(cost.checked_sub(1), ["n", "x"]), (cost.checked_add(1), ["x", "n"])] {
             let Some(neighbour) = neighbour else { continue };
             let pods = build(&[pod("x").cost(text), pod("n").cost(&neighbour.to_string())]);
@@ -128,7 +128,7 @@ fn cost_does_not_count_without_its_gate() {
 }
 
 #[test]
-fn only_active_pods_are_company() {
+fn only_active_pods_count_for_occupancy() {
     let related = [
         pod("failed").node("dead").phase("Failed"),
         pod("terminating").node("dead").terminating(),
@@ -146,7 +146,7 @@ fn age_ratios_are_whole_numbers_over_ready_pods() {
         ("cut, not rounded", vec![pod("a").ready(1).created(299), pod("b").ready(1).created(100)], 1, vec![2]),
         ("pods that are not ready do not count", vec![pod("a").created(1), pod("b").ready(1).created(9)], 2, vec![1]),
         ("a youngest without age", vec![pod("a").ready(1).created(0), pod("b").ready(1).created(9)], 2, vec![]),
-        ("nobody is ready", vec![pod("a"), pod("b")], 1, vec![]),
+        ("none is ready", vec![pod("a"), pod("b")], 1, vec![]),
     ] {
         assert_eq!(age_ratios(&build(&pods), going, now()), expected, "{name}");
     }
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn a_pod_that_goes_first_of_all_goes_first_of_any_few(
+    fn a_pod_that_is_first_of_all_is_first_of_any_subset(
         pods in prop::collection::vec(any_pod(), 3..8).prop_map(|pods| distinct(&pods))
     ) {
         let occupancy = Occupancy::of(pods.iter().map(|pod| &**pod));

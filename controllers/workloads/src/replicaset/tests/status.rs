@@ -1,4 +1,4 @@
-//! Status, what is written of it, and when it changes by itself.
+//! The status, how it is written, and rechecks.
 
 use jiff::SignedDuration;
 use kcm_api::View as _;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::fixtures::{DEFAULTS, PodBuilder, ReplicaSetBuilder, ago, build, now, pod, replica_set};
 use crate::replicaset::settings::Settings;
-use crate::replicaset::status::{Counted, Failure, FailureReason, recheck_at, status, with_status};
+use crate::replicaset::status::{CountedPods, Failure, FailureReason, recheck_at, status, with_status};
 
 const NO_TERMINATING: Settings = Settings { terminating_replicas: false, ..DEFAULTS };
 
@@ -36,7 +36,7 @@ fn condition(type_: &str, reason: &str, message: &str) -> Value {
     json!({ "type": type_, "status": "True", "lastTransitionTime": ago(60), "reason": reason, "message": message })
 }
 
-/// A status that counts nothing but these.
+/// A status with these counts.
 fn counts(replicas: i32, labeled: i32, ready: i32, available: i32) -> Value {
     json!({
         "replicas": replicas,
@@ -70,7 +70,7 @@ fn the_status_that_is_put() {
             active: vec![
                 pod("just long enough").ready(30),
                 pod("a second short").ready(29),
-                pod("nobody knows").ready_unknown_since(),
+                pod("ready-time-unknown").ready_unknown_since(),
                 pod("not ready"),
             ],
             ..Case::new("available after a while", web().min_ready_seconds(30), counts(4, 4, 3, 1))
@@ -92,7 +92,7 @@ fn the_status_that_is_put() {
             terminating: 2,
             settings: NO_TERMINATING,
             ..Case::new(
-                "without the gate an earlier count goes",
+                "without the gate an earlier count is removed",
                 web().status(json!({ "replicas": 0, "terminatingReplicas": 7 })),
                 {
                     let mut status = counts(0, 0, 0, 0);
@@ -109,7 +109,7 @@ fn the_status_that_is_put() {
         Case {
             failure: Some(failed(FailureReason::FailedCreate, "exceeded quota")),
             ..Case::new(
-                "a failure is told after what is there",
+                "a failure is reported after what is there",
                 web().status(json!({ "replicas": 0, "conditions": [foreign] })),
                 with(
                     counts(0, 0, 0, 0),
@@ -127,7 +127,7 @@ fn the_status_that_is_put() {
         Case {
             failure: Some(failed(FailureReason::FailedDelete, "new")),
             ..Case::new(
-                "a failure that is told stays as it was told, and where",
+                "a failure that is reported stays as it was reported, and where",
                 web().status(json!({ "replicas": 0, "conditions": [old_failure, foreign] })),
                 with(counts(0, 0, 0, 0), "conditions", json!([old_failure, foreign])),
             )
@@ -149,7 +149,7 @@ fn the_status_that_is_put() {
         ),
     ] {
         let owner = owner.build();
-        let counted = Counted { active: &build(&active), terminating };
+        let counted = CountedPods { active: &build(&active), terminating };
         let computed = status(&owner, counted, failure.as_ref(), settings, now());
         let document = with_status(&owner, &computed).unwrap();
         let written: Value = serde_json::from_str(document.as_str()).unwrap();
@@ -166,12 +166,12 @@ fn the_status_that_is_put() {
 }
 
 #[test]
-fn a_status_that_differs_in_anything_is_worth_writing() {
+fn a_status_that_differs_in_any_field_is_written() {
     let settled = with(counts(1, 1, 1, 1), "conditions", json!([condition("Odd", "Strange", "kept")]));
     let active = [pod("a").ready(60)];
     let differs = |owner: &ReplicaSetBuilder, settings| {
         let owner = owner.build();
-        status(&owner, Counted { active: &build(&active), terminating: 0 }, None, settings, now()) != owner.status
+        status(&owner, CountedPods { active: &build(&active), terminating: 0 }, None, settings, now()) != owner.status
     };
     assert!(!differs(&replica_set("web").status(settled.clone()), DEFAULTS), "nothing changed");
     for (name, value) in [
@@ -195,15 +195,15 @@ fn looks_again_when_the_next_pod_becomes_available() {
     let waiting = || replica_set("web").min_ready_seconds(30);
     for (name, owner, active, expected) in [
         ("no period", replica_set("web"), vec![pod("a").ready(1)], None),
-        ("nobody is ready", waiting(), vec![pod("a")], None),
+        ("none is ready", waiting(), vec![pod("a")], None),
         ("all are available", waiting(), vec![pod("a").ready(30)], None),
         ("one waits", waiting(), vec![pod("a").ready(12), pod("b").ready(60)], Some(18)),
         ("the first of those that wait", waiting(), vec![pod("a").ready(5), pod("b").ready(28), pod("c")], Some(2)),
-        ("nobody knows since when", waiting(), vec![pod("a").ready_unknown_since()], Some(30)),
+        ("without a ready time", waiting(), vec![pod("a").ready_unknown_since()], Some(30)),
         ("ready in the future", waiting(), vec![pod("a").ready(-10)], Some(40)),
     ] {
         let (owner, active) = (owner.build(), build(&active));
-        let status = status(&owner, Counted { active: &active, terminating: 0 }, None, DEFAULTS, now());
+        let status = status(&owner, CountedPods { active: &active, terminating: 0 }, None, DEFAULTS, now());
         let expected = expected.map(|seconds| now() + SignedDuration::from_secs(seconds));
         assert_eq!(recheck_at(&owner, &active, &status, now()), expected, "{name}");
     }

@@ -1,4 +1,4 @@
-//! Which change wakes which replica set.
+//! Event mapping.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use kcm_informers::{Change, Origin};
 use serde_json::json;
 
 use super::fixtures::{PodBuilder, ReplicaSetBuilder, key, pod, replica_set};
-use crate::replicaset::wiring::{ReplicaSets, Wake, keys_for_pod, keys_for_replica_set};
+use crate::replicaset::wiring::{Enqueue, ReplicaSetLister, keys_for_pod, keys_for_replica_set};
 
 struct Known(Vec<Arc<ReplicaSet>>);
 
-impl ReplicaSets for Known {
+impl ReplicaSetLister for Known {
     fn get(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>> {
         self.0.iter().find(|known| known.metadata.key == *key).cloned()
     }
@@ -23,12 +23,12 @@ impl ReplicaSets for Known {
     }
 }
 
-fn wake(name: &str) -> Wake {
-    wake_after(name, 0)
+fn enqueue(name: &str) -> Enqueue {
+    enqueue_after(name, 0)
 }
 
-fn wake_after(name: &str, seconds: u64) -> Wake {
-    Wake { key: key(name), after: Duration::from_secs(seconds) }
+fn enqueue_after(name: &str, seconds: u64) -> Enqueue {
+    Enqueue { key: key(name), after: Duration::from_secs(seconds) }
 }
 
 fn added(pod: &PodBuilder) -> Change<Pod> {
@@ -44,22 +44,22 @@ fn removed(pod: &PodBuilder, final_state_known: bool) -> Change<Pod> {
 }
 
 #[test]
-fn changes_of_a_replica_set_wake_it() {
+fn changes_of_a_replica_set_enqueue_it() {
     let web = || replica_set("web").build();
     let same = || Change::Updated { old: web(), new: web() };
     let changed = || Change::Updated { old: web(), new: replica_set("web").version("11").build() };
     for (name, change, origin, expected) in [
-        ("added", Change::Added(web()), Origin::Live, vec![wake("web")]),
-        ("there at the start", Change::Added(web()), Origin::Initial, vec![wake("web")]),
-        ("updated", changed(), Origin::Live, vec![wake("web")]),
-        ("shown again by a list", same(), Origin::Live, vec![]),
-        ("resync", same(), Origin::Resync, vec![wake("web")]),
-        ("deleted", Change::Deleted { last: web(), final_state_known: true }, Origin::Live, vec![wake("web")]),
+        ("added", Change::Added(web()), Origin::Live, vec![enqueue("web")]),
+        ("in the first list", Change::Added(web()), Origin::Initial, vec![enqueue("web")]),
+        ("updated", changed(), Origin::Live, vec![enqueue("web")]),
+        ("unchanged in a relist", same(), Origin::Live, vec![]),
+        ("resync", same(), Origin::Resync, vec![enqueue("web")]),
+        ("deleted", Change::Deleted { last: web(), final_state_known: true }, Origin::Live, vec![enqueue("web")]),
         (
-            "gone in a relist",
+            "deleted, seen in a relist",
             Change::Deleted { last: web(), final_state_known: false },
             Origin::Live,
-            vec![wake("web")],
+            vec![enqueue("web")],
         ),
     ] {
         assert_eq!(keys_for_replica_set(&change, origin), expected, "{name}");
@@ -69,12 +69,12 @@ fn changes_of_a_replica_set_wake_it() {
 struct Case {
     name: &'static str,
     change: Change<Pod>,
-    wakes: Vec<Wake>,
+    enqueues: Vec<Enqueue>,
 }
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table, a row per case")]
-fn changes_of_a_pod_wake_the_replica_sets_that_it_bears_on() {
+fn changes_of_a_pod_enqueue_its_owner_and_possible_owners() {
     let by_app = |app: &str| json!({ "matchLabels": { "app": app } });
     // `web` and `twin` select the same pods, `slow` waits before a pod is available.
     let known = || {
@@ -92,36 +92,36 @@ fn changes_of_a_pod_wake_the_replica_sets_that_it_bears_on() {
     let other_label = json!({ "app": "other" });
     let unrelated = json!({ "app": "nothing" });
     let slow = || pod("a").owned_by("slow");
-    let case = |name, change, wakes| Case { name, change, wakes };
-    for Case { name, change, wakes } in [
-        case("added, owned", added(&pod("a")), vec![wake("web")]),
-        case("added, owned, already failed", added(&pod("a").phase("Failed")), vec![wake("web")]),
-        case("added, owned, not selected", added(&pod("a").labels(unrelated.clone())), vec![wake("web")]),
-        case("added, already terminating: counts as deleted", added(&pod("a").terminating()), vec![wake("web")]),
+    let case = |name, change, enqueues| Case { name, change, enqueues };
+    for Case { name, change, enqueues } in [
+        case("added, owned", added(&pod("a")), vec![enqueue("web")]),
+        case("added, owned, already failed", added(&pod("a").phase("Failed")), vec![enqueue("web")]),
+        case("added, owned, not selected", added(&pod("a").labels(unrelated.clone())), vec![enqueue("web")]),
+        case("added, already terminating: counts as deleted", added(&pod("a").terminating()), vec![enqueue("web")]),
         case("added, orphan already terminating", added(&orphan().terminating()), vec![]),
-        case("added, orphan: every match", added(&orphan()), vec![wake("web"), wake("twin")]),
+        case("added, orphan: every match", added(&orphan()), vec![enqueue("web"), enqueue("twin")]),
         case("added, orphan without a match", added(&orphan().labels(unrelated.clone())), vec![]),
         case("added, orphan without labels", added(&orphan().labels(json!({}))), vec![]),
         case(
-            "added, owned by a namesake that is gone",
+            "added, of a replica set recreated under the same name",
             added(&pod("a").owner("ReplicaSet", "web", "uid-before")),
             vec![],
         ),
         case("added, owned by another kind", added(&pod("a").owner("Job", "web", "uid-of-web")), vec![]),
-        case("added, owned by one that nobody knows", added(&pod("a").owned_by("missing")), vec![]),
+        case("added, of an unknown replica set", added(&pod("a").owned_by("missing")), vec![]),
         case("added, owner in another namespace", added(&pod("a").namespace("nowhere")), vec![]),
         case("updated, same version", Change::Updated { old: pod("a").build(), new: pod("a").build() }, vec![]),
-        case("updated, owned: any change", updated(&pod("a"), &pod("a").restarts(1)), vec![wake("web")]),
-        case("updated, begins to terminate", updated(&pod("a"), &pod("a").terminating()), vec![wake("web")]),
+        case("updated, owned: any change", updated(&pod("a"), &pod("a").restarts(1)), vec![enqueue("web")]),
+        case("updated, begins to terminate", updated(&pod("a"), &pod("a").terminating()), vec![enqueue("web")]),
         case(
             "updated, terminating and relabelled",
             updated(&pod("a"), &pod("a").terminating().labels(other_label.clone())),
-            vec![wake("web")],
+            vec![enqueue("web")],
         ),
         case(
             "updated, terminating and of another owner",
             updated(&pod("a"), &pod("a").terminating().owned_by("other").labels(other_label.clone())),
-            vec![wake("web"), wake("other")],
+            vec![enqueue("web"), enqueue("other")],
         ),
         case(
             "updated, orphan begins to terminate",
@@ -131,62 +131,62 @@ fn changes_of_a_pod_wake_the_replica_sets_that_it_bears_on() {
         case(
             "updated, terminating and ready: readiness does not matter any more",
             updated(&slow(), &slow().terminating().ready(0)),
-            vec![wake("slow")],
+            vec![enqueue("slow")],
         ),
         case(
             "updated, labels changed: only the owner",
             updated(&pod("a"), &pod("a").labels(other_label.clone())),
-            vec![wake("web")],
+            vec![enqueue("web")],
         ),
         case(
             "updated, owner changed: both",
             updated(&pod("a"), &pod("a").owned_by("other")),
-            vec![wake("web"), wake("other")],
+            vec![enqueue("web"), enqueue("other")],
         ),
         case(
             "updated, owner recreated under its name",
             updated(&pod("a").owner("ReplicaSet", "web", "uid-before"), &pod("a")),
-            vec![wake("web")],
+            vec![enqueue("web")],
         ),
         case(
             "updated, released: the old owner and every match",
             updated(&pod("a"), &orphan()),
-            vec![wake("web"), wake("web"), wake("twin")],
+            vec![enqueue("web"), enqueue("web"), enqueue("twin")],
         ),
         case(
             "updated, released and relabelled: the old owner and the new match",
             updated(&pod("a"), &orphan().labels(other_label.clone())),
-            vec![wake("web"), wake("other")],
+            vec![enqueue("web"), enqueue("other")],
         ),
-        case("updated, adopted", updated(&orphan(), &pod("a").owned_by("twin")), vec![wake("twin")]),
+        case("updated, adopted", updated(&orphan(), &pod("a").owned_by("twin")), vec![enqueue("twin")]),
         case(
             "updated, orphan relabelled: the new match",
             updated(&orphan().labels(other_label), &orphan()),
-            vec![wake("web"), wake("twin")],
+            vec![enqueue("web"), enqueue("twin")],
         ),
         case("updated, orphan, nothing that matters", updated(&orphan(), &orphan().ready(0)), vec![]),
         case(
             "became ready: again after the period",
             updated(&slow(), &slow().ready(0)),
-            vec![wake("slow"), wake_after("slow", 15)],
+            vec![enqueue("slow"), enqueue_after("slow", 15)],
         ),
-        case("stays ready", updated(&slow().ready(9), &slow().ready(9).restarts(1)), vec![wake("slow")]),
-        case("stops being ready", updated(&slow().ready(9), &slow()), vec![wake("slow")]),
-        case("became ready without a period", updated(&pod("a"), &pod("a").ready(0)), vec![wake("web")]),
-        case("deleted, owned", removed(&pod("a"), true), vec![wake("web")]),
-        case("gone in a relist, owned", removed(&pod("a"), false), vec![wake("web")]),
+        case("stays ready", updated(&slow().ready(9), &slow().ready(9).restarts(1)), vec![enqueue("slow")]),
+        case("stops being ready", updated(&slow().ready(9), &slow()), vec![enqueue("slow")]),
+        case("became ready without a period", updated(&pod("a"), &pod("a").ready(0)), vec![enqueue("web")]),
+        case("deleted, owned", removed(&pod("a"), true), vec![enqueue("web")]),
+        case("deleted, seen in a relist, owned", removed(&pod("a"), false), vec![enqueue("web")]),
         case("deleted, orphan", removed(&orphan(), true), vec![]),
         case("deleted, owner gone", removed(&pod("a").owned_by("missing"), true), vec![]),
     ] {
         let known = Known(known().iter().map(ReplicaSetBuilder::build).collect());
-        assert_eq!(keys_for_pod(&change, &known), wakes, "{name}");
+        assert_eq!(keys_for_pod(&change, &known), enqueues, "{name}");
     }
 }
 
 #[test]
-fn of_many_that_select_a_pod_only_its_owner_is_woken() {
+fn of_many_that_select_a_pod_only_its_owner_is_enqueued() {
     let overlapping = (0..10)
         .map(|at| replica_set(&format!("web-{at}")).selector(json!({ "matchLabels": { "app": "web" } })).build());
     let known = Known(overlapping.collect());
-    assert_eq!(keys_for_pod(&added(&pod("a").owned_by("web-7")), &known), [wake("web-7")]);
+    assert_eq!(keys_for_pod(&added(&pod("a").owned_by("web-7")), &known), [enqueue("web-7")]);
 }

@@ -7,7 +7,7 @@ use crate::deployment::tests::cluster::{Cluster, create_set};
 use crate::deployment::tests::fixtures::{deployment, key, set};
 
 #[tokio::test(start_paused = true)]
-async fn adopts_orphans_after_having_asked_whether_the_deployment_is_still_there() {
+async fn adopts_orphans_after_a_live_read_of_the_deployment() {
     let cluster = Cluster::start(|sandbox| {
         create_set(sandbox, &set("b").image("image:0").replicas(1, 1).orphan());
         create_set(sandbox, &set("a").image("image:9").orphan());
@@ -37,14 +37,14 @@ async fn adopts_orphans_after_having_asked_whether_the_deployment_is_still_there
         "uid": a["metadata"]["uid"],
     } });
     assert_eq!(cluster.bodies("PATCH")[0], expected);
-    assert_eq!(cluster.status()["replicas"], 1, "what is adopted is counted at once");
+    assert_eq!(cluster.status()["replicas"], 1, "an adopted replica set counts at once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn releases_a_replica_set_that_was_relabelled_and_makes_another() {
+async fn releases_a_relabelled_replica_set_and_creates_another() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&deployment("web").replicas(1));
-    cluster.eventually("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("it is created", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
     let [made] = cluster.sets().try_into().unwrap();
     let name = key(made["metadata"]["name"].as_str().unwrap());
@@ -53,14 +53,14 @@ async fn releases_a_replica_set_that_was_relabelled_and_makes_another() {
     cluster.settle().await;
     let released = cluster.object(&REPLICA_SETS, name.name());
     assert!(released["metadata"]["ownerReferences"].as_array().is_none_or(Vec::is_empty), "{released}");
-    assert_eq!(cluster.status()["collisionCount"], 1, "its name is taken by what was released");
+    assert_eq!(cluster.status()["collisionCount"], 1, "the released replica set has its name");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_done_for_a_deployment_that_only_the_api_server_knows_to_be_deleted() {
+async fn nothing_is_adopted_for_a_deployment_that_is_deleted_behind_the_cache() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&deployment("web").replicas(0).with("/metadata", "finalizers", json!(["example.com/hold"])));
-    cluster.eventually("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("it is created", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
     cluster.sandbox().faults().hold_watches(&DEPLOYMENTS);
     cluster.sandbox().delete(&DEPLOYMENTS, &key("web")).unwrap();
@@ -91,7 +91,7 @@ async fn nothing_is_done_when_a_claim_fails() {
 async fn of_two_deployments_that_select_the_same_only_the_owner_acts() {
     let cluster = Cluster::start_both(|_| {}).await;
     cluster.create(&deployment("web").replicas(2));
-    cluster.run_to_the_end().await;
+    cluster.run_until_complete().await;
     cluster.create(&deployment("twin").replicas(1).image("image:5"));
     cluster
         .run_until("both are there", || cluster.object(&DEPLOYMENTS, "twin")["status"]["availableReplicas"] == 1)

@@ -1,4 +1,4 @@
-//! The replica set of a template: how it is made, found, and what happens where its name is taken.
+//! The creation of the new replica set, and taken names.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::deployment::tests::cluster::{Cluster, create_deployment, create_set};
 use crate::deployment::tests::fixtures::{deployment, key, set};
 
 #[tokio::test(start_paused = true)]
-async fn makes_the_replica_set_and_says_so() {
+async fn creates_the_replica_set_and_updates_the_status() {
     let cluster = Cluster::start(|_| {}).await;
     let notes = json!({ "note": "kept", "kubectl.kubernetes.io/last-applied-configuration": "{}" });
     let unknown = json!({ "deep": [1, null] });
@@ -92,11 +92,11 @@ async fn makes_the_replica_set_and_says_so() {
         ],
     });
     assert_eq!(put, expected);
-    assert_eq!(cluster.told(), [format!("Scaled up replica set {name} from 0 to 4")]);
+    assert_eq!(cluster.event_messages(), [format!("Scaled up replica set {name} from 0 to 4")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_taken_name_is_a_collision_and_another_one_is_found() {
+async fn after_a_collision_another_name_is_generated() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&deployment("web"));
     cluster.settle().await;
@@ -111,7 +111,7 @@ async fn a_taken_name_is_a_collision_and_another_one_is_found() {
     })
     .await;
     cluster.create(&deployment("web"));
-    cluster.eventually("it is made", |_| cluster.requests("POST").len() == 2).await;
+    cluster.eventually("it is created", |_| cluster.requests("POST").len() == 2).await;
     cluster.settle().await;
     assert_eq!(cluster.status()["collisionCount"], 1);
     let names: Vec<_> = cluster.bodies("POST").iter().map(|set| set["metadata"]["name"].clone()).collect();
@@ -123,10 +123,10 @@ async fn a_taken_name_is_a_collision_and_another_one_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_somebody_made_for_the_template_a_moment_ago_is_used() {
+async fn a_replica_set_that_was_just_created_for_the_template_is_used() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&deployment("web").replicas(0));
-    cluster.eventually("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("it is created", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
     let made = cluster.bodies("POST").remove(0);
     drop(cluster);
@@ -145,7 +145,7 @@ async fn a_set_that_somebody_made_for_the_template_a_moment_ago_is_used() {
             let name = key(theirs["metadata"]["name"].as_str().unwrap());
             cluster.sandbox().patch(&REPLICA_SETS, &name, &patch).unwrap();
         }
-        cluster.eventually("it is told", |_| cluster.status()["observedGeneration"] == 1).await;
+        cluster.eventually("the status is written", |_| cluster.status()["observedGeneration"] == 1).await;
         cluster.settle().await;
         assert_eq!(cluster.requests("POST").len(), 1, "tried once");
         assert_eq!(cluster.status().get("collisionCount"), None);
@@ -157,27 +157,27 @@ async fn a_set_that_somebody_made_for_the_template_a_moment_ago_is_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_made_is_told_and_tried_again() {
+async fn a_failed_creation_is_reported_and_retried() {
     let cluster = Cluster::start(|sandbox| {
         let refusal = Status::new(403, "Forbidden", "exceeded quota");
         sandbox.faults().inject(Fault::on(Verb::Create).resource(REPLICA_SETS).times(3).fail(refusal));
     })
     .await;
     cluster.create(&deployment("web").replicas(2));
-    cluster.eventually("it is told", |_| cluster.progress() == "ReplicaSetCreateError").await;
+    cluster.eventually("the status is written", |_| cluster.progress() == "ReplicaSetCreateError").await;
     let name = cluster.bodies("POST")[0]["metadata"]["name"].as_str().unwrap().to_owned();
-    let text = format!("Failed to create new replica set \"{name}\": exceeded quota");
+    let message = format!("Failed to create new replica set \"{name}\": exceeded quota");
     let condition = cluster.condition("Progressing");
-    assert_eq!((condition["status"].clone(), condition["message"].clone()), (json!("False"), json!(text)));
-    cluster.eventually("it is made", |_| cluster.progress() == "NewReplicaSetCreated").await;
+    assert_eq!((condition["status"].clone(), condition["message"].clone()), (json!("False"), json!(message)));
+    cluster.eventually("it is created", |_| cluster.progress() == "NewReplicaSetCreated").await;
     cluster.settle().await;
     assert_eq!(cluster.requests("POST").len(), 4);
-    assert_eq!(cluster.requests("PUT").len(), 2, "told once");
-    assert_eq!(cluster.told(), [text, format!("Scaled up replica set {name} from 0 to 2")]);
+    assert_eq!(cluster.requests("PUT").len(), 2, "the condition is written once");
+    assert_eq!(cluster.event_messages(), [message, format!("Scaled up replica set {name} from 0 to 2")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_namespace_that_goes_nothing_is_told_and_nothing_is_tried_again() {
+async fn in_a_terminating_namespace_nothing_is_reported_and_nothing_is_retried() {
     let cluster = Cluster::start(|sandbox| {
         create_deployment(sandbox, &deployment("web"));
         sandbox.delete(&NAMESPACES, &kcm_api::ObjectKey::cluster_scoped("shop")).unwrap();
@@ -186,15 +186,15 @@ async fn in_a_namespace_that_goes_nothing_is_told_and_nothing_is_tried_again() {
     cluster.eventually("a creation was tried", |_| !cluster.requests("POST").is_empty()).await;
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!(cluster.requests("").len(), 1);
-    assert!(cluster.told().is_empty());
+    assert!(cluster.event_messages().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_template_that_the_api_serves_otherwise_makes_no_second_set() {
+async fn a_template_that_the_api_server_normalizes_creates_no_second_replica_set() {
     let cluster = Cluster::start(|_| {}).await;
     let resources = json!({ "limits": { "cpu": "1000m", "memory": "1024Mi" } });
     cluster.create(&deployment("web").with("/spec/template/spec/containers/0", "resources", resources));
-    cluster.eventually("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("it is created", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
     let resources = json!({ "limits": { "cpu": "1", "memory": "1Gi" } });
     let [set] = cluster.sets().try_into().unwrap();
@@ -208,5 +208,5 @@ async fn a_template_that_the_api_serves_otherwise_makes_no_second_set() {
 
     cluster.patch(&json!({ "spec": { "template": { "spec": { "setHostnameAsFQDN": true } } } }));
     cluster.settle().await;
-    assert_eq!(cluster.sets().len(), 2, "a field that we do not know rolls");
+    assert_eq!(cluster.sets().len(), 2, "an unknown field starts a rollout");
 }

@@ -1,4 +1,4 @@
-//! What happens when answers are lost, caches are behind, and others write too.
+//! Lost responses, stale caches and conflicts.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use crate::deployment::tests::cluster::Cluster;
 use crate::deployment::tests::fixtures::deployment;
 
 #[tokio::test(start_paused = true)]
-async fn a_creation_whose_answer_was_lost_is_sent_again_and_made_once() {
+async fn a_creation_whose_response_was_lost_is_retried_and_creates_one() {
     let cluster = Cluster::start_both(|sandbox| {
         sandbox.faults().inject(Fault::on(Verb::Create).resource(REPLICA_SETS).times(2).lose_answer());
     })
     .await;
     cluster.create(&deployment("web").replicas(2));
-    cluster.run_to_the_end().await;
+    cluster.run_until_complete().await;
     cluster.patch(&with_image("image:2"));
-    cluster.run_to_the_end().await;
-    assert_eq!((cluster.sets().len(), cluster.requests("POST").len()), (2, 4), "two have been repeated");
+    cluster.run_until_complete().await;
+    assert_eq!((cluster.sets().len(), cluster.requests("POST").len()), (2, 4), "two were retried");
     assert_eq!(cluster.status().get("collisionCount"), None);
     assert_eq!(cluster.progress(), "NewReplicaSetAvailable");
     assert!(cluster.events().iter().all(|(kind, ..)| kind == "Normal"), "{:?}", cluster.events());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scaling_whose_answer_was_lost_is_sent_again_and_made_once() {
+async fn a_scaling_whose_response_was_lost_is_retried_once() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&deployment("web").replicas(2));
-    cluster.eventually("it is made", |_| cluster.status()["observedGeneration"] == 1).await;
+    cluster.eventually("it is created", |_| cluster.status()["observedGeneration"] == 1).await;
     cluster.settle().await;
     let lost = Fault::on(Verb::Update).resource(REPLICA_SETS).times(1).lose_answer();
     cluster.sandbox().faults().inject(lost);
     cluster.sandbox().clear_requests();
     cluster.patch(&json!({ "spec": { "replicas": 5 } }));
-    cluster.eventually("it is told", |_| cluster.status()["observedGeneration"] == 2).await;
+    cluster.eventually("the status is written", |_| cluster.status()["observedGeneration"] == 2).await;
     cluster.settle().await;
     let puts = cluster.requests("PUT");
     assert_eq!(puts.iter().filter(|request| request.path.contains("/replicasets/")).count(), 2);
@@ -43,23 +43,23 @@ async fn a_scaling_whose_answer_was_lost_is_sent_again_and_made_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn caches_that_are_behind_make_no_second_set_and_no_second_step() {
+async fn stale_caches_cause_no_second_replica_set_and_no_second_step() {
     let cluster = Cluster::start_both(|sandbox| {
         sandbox.faults().delay_events(&REPLICA_SETS, Duration::from_secs(2));
         sandbox.faults().delay_events(&DEPLOYMENTS, Duration::from_secs(1));
     })
     .await;
     cluster.create(&deployment("web").replicas(4));
-    cluster.run_to_the_end().await;
+    cluster.run_until_complete().await;
     cluster.patch(&with_image("image:2"));
-    cluster.run_to_the_end().await;
+    cluster.run_until_complete().await;
     assert_eq!(cluster.requests("POST").len(), 2);
     let conflicts = cluster.requests("").into_iter().filter(|request| request.status == Some(409)).count();
-    assert_eq!(conflicts, 0, "what was written is read before it is written again");
+    assert_eq!(conflicts, 0, "own writes are read before the next write");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_is_tried_again_with_what_is_there_now() {
+async fn a_conflict_is_retried_with_the_live_object() {
     let cluster = Cluster::start(|sandbox| {
         let conflict = Status::conflict(&DEPLOYMENTS, "web", "the object has been modified");
         sandbox.faults().inject(Fault::on(Verb::Update).resource(DEPLOYMENTS).times(1).fail(conflict));
@@ -70,17 +70,17 @@ async fn a_conflict_is_tried_again_with_what_is_there_now() {
     cluster.settle().await;
     let methods: Vec<_> = cluster.requests("").iter().map(|request| request.method.clone()).collect();
     assert_eq!(methods, ["POST", "PUT", "PUT"]);
-    assert_eq!(cluster.progress(), "FoundNewReplicaSet", "nobody knows any more who made it");
+    assert_eq!(cluster.progress(), "FoundNewReplicaSet", "the retry does not know who created it");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rollout_costs_no_more_writes_than_steps() {
     let cluster = Cluster::start_both(|_| {}).await;
     cluster.create(&deployment("web").replicas(2).rolling(1, 0));
-    cluster.run_to_the_end().await;
+    cluster.run_until_complete().await;
     cluster.sandbox().clear_requests();
     cluster.patch(&with_image("image:2"));
-    cluster.run_to_the_end().await;
+    cluster.run_until_complete().await;
     let count = |of: &str| cluster.requests("PUT").iter().filter(|request| request.path.contains(of)).count();
     // new 1; old 1, new 2, old 0: the first comes with its creation.
     assert_eq!((cluster.requests("POST").len(), count("/replicasets/")), (1, 3));
@@ -88,14 +88,14 @@ async fn a_rollout_costs_no_more_writes_than_steps() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whichever_answer_is_lost_the_rollout_ends_alike_and_never_goes_too_far() {
+async fn a_rollout_with_any_response_lost_stays_within_its_limits_and_completes() {
     for (verb, resource, writes) in
         [(Verb::Create, REPLICA_SETS, 1), (Verb::Update, REPLICA_SETS, 5), (Verb::Update, DEPLOYMENTS, 6)]
     {
         for skipped in 0..writes {
             let cluster = Cluster::start_both(|_| {}).await;
             cluster.create(&deployment("web").replicas(3).rolling(1, 1));
-            cluster.run_to_the_end().await;
+            cluster.run_until_complete().await;
             let lost = Fault::on(verb).resource(resource.clone()).skip(skipped).times(1).lose_answer();
             let lost = cluster.sandbox().faults().inject(lost);
             cluster.patch(&with_image("image:2"));
@@ -106,7 +106,7 @@ async fn whichever_answer_is_lost_the_rollout_ends_alike_and_never_goes_too_far(
                     cluster.sizes() == [("image:1".to_owned(), 0), ("image:2".to_owned(), 3)]
                 })
                 .await;
-            cluster.run_to_the_end().await;
+            cluster.run_until_complete().await;
             assert_eq!(cluster.sets().len(), 2, "{verb:?} {skipped}");
             assert_eq!(cluster.progress(), "NewReplicaSetAvailable", "{verb:?} {skipped}");
             assert_eq!(lost.hits(), 1, "{verb:?} {skipped}");

@@ -1,4 +1,4 @@
-//! Whole reconciles, on an API server in this process.
+//! Whole reconciles on an API server in the process.
 
 mod claims;
 mod creation;

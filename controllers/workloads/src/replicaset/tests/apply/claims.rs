@@ -8,7 +8,7 @@ use crate::replicaset::tests::cluster::{Cluster, create_pod};
 use crate::replicaset::tests::fixtures::{key, pod, replica_set};
 
 #[tokio::test(start_paused = true)]
-async fn adopts_orphans_after_having_asked_whether_the_owner_is_still_there() {
+async fn adopts_orphans_after_a_live_read_of_the_owner() {
     let cluster = Cluster::start(|sandbox| {
         for name in ["b", "a", "c"] {
             create_pod(sandbox, &pod(name).orphan());
@@ -43,7 +43,7 @@ async fn adopts_orphans_after_having_asked_whether_the_owner_is_still_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn adopts_nothing_for_an_owner_that_only_the_api_server_knows_to_be_deleted() {
+async fn adopts_nothing_for_an_owner_that_is_deleted_behind_the_cache() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&replica_set("web").replicas(0).with("/metadata", "finalizers", json!(["example.com/hold"])));
     cluster.eventually("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
@@ -99,34 +99,34 @@ async fn releases_a_pod_that_was_relabelled_and_replaces_it() {
     assert!(pod["metadata"]["ownerReferences"].as_array().is_none_or(Vec::is_empty), "{pod}");
 
     cluster.sandbox().patch(&PODS, &released, &json!({ "metadata": { "labels": { "app": "web" } } })).unwrap();
-    cluster.eventually("it is adopted, and one is too much", |_| !cluster.requests("DELETE").is_empty()).await;
+    cluster.eventually("it is adopted, and one is surplus", |_| !cluster.requests("DELETE").is_empty()).await;
     assert_eq!(cluster.requests("PATCH").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn adopts_nothing_for_a_namesake_of_the_owner() {
+async fn adopts_nothing_while_the_cache_has_an_owner_that_was_recreated() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&replica_set("web").replicas(0));
     cluster.eventually("the status is written", |_| !cluster.requests("PUT").is_empty()).await;
     cluster.settle().await;
     cluster.sandbox().faults().hold_watches(&REPLICA_SETS);
     cluster.sandbox().delete_now(&REPLICA_SETS, &key("web")).unwrap();
-    let namesake = cluster.create(&replica_set("web").replicas(1));
+    let recreated = cluster.create(&replica_set("web").replicas(1));
     let orphan = create_pod(&cluster.sandbox(), &pod("a").orphan());
     cluster.eventually("the owner is looked up", |_| !cluster.requests("GET").is_empty()).await;
     cluster.settle().await;
     assert!(cluster.requests("PATCH").is_empty());
 
     cluster.sandbox().faults().release_watches(&REPLICA_SETS);
-    cluster.eventually("the namesake adopts", |_| cluster.status("web")["replicas"] == 1).await;
+    cluster.eventually("the recreated one adopts", |_| cluster.status("web")["replicas"] == 1).await;
     let adopted = cluster.sandbox().get(&PODS, &key("a")).unwrap();
     assert_eq!(uid(&adopted), uid(&orphan));
-    assert_eq!(adopted["metadata"]["ownerReferences"][0]["uid"], *uid(&namesake));
+    assert_eq!(adopted["metadata"]["ownerReferences"][0]["uid"], *uid(&recreated));
     assert!(cluster.requests("POST").is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_of_what_is_gone_is_no_failure() {
+async fn a_release_of_a_deleted_pod_is_no_failure() {
     let cluster = Cluster::start(|sandbox| {
         let answers = [Status::not_found(&PODS, "x"), Status::new(422, "Invalid", "no such reference")];
         for (at, answer) in answers.into_iter().enumerate() {
@@ -148,11 +148,11 @@ async fn a_release_of_what_is_gone_is_no_failure() {
     let methods: Vec<_> = cluster.requests("").into_iter().map(|request| request.method).collect();
     let last_creation = methods.iter().rposition(|method| method == "POST").unwrap();
     let releases = methods[..last_creation].iter().filter(|method| *method == "PATCH").count();
-    assert_eq!(releases, 2, "no release was tried again before the pods were replaced: {methods:?}");
+    assert_eq!(releases, 2, "no release was retried before the pods were replaced: {methods:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_orphan_that_is_gone_is_no_failure() {
+async fn a_deleted_orphan_is_no_failure() {
     let cluster = Cluster::start(|sandbox| {
         sandbox.faults().inject(Fault::on(Verb::Patch).resource(PODS).times(1).fail(Status::not_found(&PODS, "a")));
         create_pod(sandbox, &pod("a").orphan());

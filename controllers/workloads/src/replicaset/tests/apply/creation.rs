@@ -13,7 +13,7 @@ use crate::replicaset::tests::cluster::{Cluster, create_replica_set};
 use crate::replicaset::tests::fixtures::{key, replica_set};
 
 #[tokio::test(start_paused = true)]
-async fn creates_the_pods_that_are_missing_and_says_so() {
+async fn creates_missing_pods_and_records_events() {
     let cluster = Cluster::start(|_| {}).await;
     let owner = cluster.create(&replica_set("web").replicas(2));
     cluster
@@ -49,8 +49,8 @@ async fn creates_the_pods_that_are_missing_and_says_so() {
         });
         assert_eq!(*pod, expected);
         assert_eq!(pod["spec"], owner["spec"]["template"]["spec"]);
-        let text = format!("Created pod: {name}");
-        assert!(cluster.events().contains(&normal("SuccessfulCreate", &text)), "{:?}", cluster.events());
+        let message = format!("Created pod: {name}");
+        assert!(cluster.events().contains(&normal("SuccessfulCreate", &message)), "{:?}", cluster.events());
     }
     assert_eq!(
         cluster.status("web"),
@@ -84,7 +84,7 @@ async fn replaces_failed_and_terminating_pods_at_once_and_leaves_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_template_that_is_refused_is_told_and_tried_again_with_back_off() {
+async fn a_rejected_template_is_reported_and_retried_with_back_off() {
     let refuse = Arc::new(AtomicBool::new(true));
     let refused = Arc::clone(&refuse);
     let cluster = Cluster::start(|sandbox| {
@@ -148,13 +148,13 @@ async fn a_terminating_namespace_is_left_in_peace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_creation_whose_answer_was_lost_is_sent_again_and_made_once() {
+async fn a_creation_whose_response_was_lost_is_retried_and_creates_one() {
     let cluster = Cluster::start(|sandbox| {
         sandbox.faults().inject(Fault::on(Verb::Create).resource(PODS).skip(1).times(3).lose_answer());
         sandbox.admit(|attempt| {
             let have = attempt.count(&PODS, attempt.key.namespace());
             let create = attempt.verb == Verb::Create && *attempt.resource == PODS;
-            assert!(!create || have < 10, "never more pods than asked for");
+            assert!(!create || have < 10, "never more pods than spec.replicas");
             Ok(())
         });
     })
@@ -165,9 +165,9 @@ async fn a_creation_whose_answer_was_lost_is_sent_again_and_made_once() {
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!((cluster.pods().len(), cluster.requests("POST").len()), (10, 13));
-    let told = cluster.events();
-    assert_eq!(told.iter().filter(|(_, reason, _)| reason == "SuccessfulCreate").count(), 10, "{told:?}");
-    assert!(told.iter().all(|(kind, ..)| kind == "Normal"), "{told:?}");
+    let reported = cluster.events();
+    assert_eq!(reported.iter().filter(|(_, reason, _)| reason == "SuccessfulCreate").count(), 10, "{reported:?}");
+    assert!(reported.iter().all(|(kind, ..)| kind == "Normal"), "{reported:?}");
     assert!(cluster.requests("DELETE").is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! Pods that are too many.
+//! Deletion of surplus pods.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::replicaset::tests::cluster::{Cluster, create_pod};
 use crate::replicaset::tests::fixtures::{key, pod, replica_set};
 
 #[tokio::test(start_paused = true)]
-async fn deletes_what_is_too_much_by_uid() {
+async fn deletes_surplus_pods_by_uid() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&replica_set("web").replicas(2));
     cluster.eventually("there are two", |_| cluster.pods().len() == 2).await;
@@ -32,13 +32,13 @@ async fn deletes_what_is_too_much_by_uid() {
     let body: Value = serde_json::from_str(&request.body).unwrap();
     assert_eq!(body["preconditions"], json!({ "uid": uid(&doomed) }));
     assert_eq!((body.get("gracePeriodSeconds"), body.get("propagationPolicy")), (None, None));
-    let text = format!("Deleted pod: {}", second.name());
-    assert!(cluster.events().contains(&normal("SuccessfulDelete", &text)), "{:?}", cluster.events());
+    let message = format!("Deleted pod: {}", second.name());
+    assert!(cluster.events().contains(&normal("SuccessfulDelete", &message)), "{:?}", cluster.events());
     let status = cluster.status("web");
     assert_eq!((&status["replicas"], &status["terminatingReplicas"]), (&json!(1), &json!(1)));
     assert!(
         cluster.metrics().contains("replicaset_controller_sorting_deletion_age_ratio_count 0"),
-        "the pod that went was not ready, so its age is not observed"
+        "the deleted pod was not ready, so its age is not observed"
     );
 
     cluster.sandbox().delete_now(&PODS, &second).unwrap();
@@ -46,7 +46,7 @@ async fn deletes_what_is_too_much_by_uid() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_deletion_is_told_and_tried_again() {
+async fn a_failed_deletion_is_reported_and_retried() {
     let cluster = Cluster::start(|sandbox| {
         sandbox.faults().inject(Fault::on(Verb::Delete).resource(PODS).times(2).fail(internal_error()));
         for name in ["a", "b"] {
@@ -55,7 +55,7 @@ async fn a_failed_deletion_is_told_and_tried_again() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(0));
-    cluster.eventually("the failure is told", |_| cluster.status("web").get("conditions").is_some()).await;
+    cluster.eventually("the failure is reported", |_| cluster.status("web").get("conditions").is_some()).await;
     let condition = &cluster.status("web")["conditions"][0];
     assert_eq!(
         (&condition["type"], &condition["reason"], &condition["message"]),
@@ -70,7 +70,7 @@ async fn a_failed_deletion_is_told_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_gone_already_is_as_good_as_deleted() {
+async fn a_deleted_pod_is_no_failure() {
     let cluster = Cluster::start(|sandbox| {
         create_pod(sandbox, &pod("a").orphan());
         sandbox.faults().inject(Fault::on(Verb::Delete).resource(PODS).times(1).fail(Status::not_found(&PODS, "a")));
@@ -84,7 +84,7 @@ async fn a_pod_that_is_gone_already_is_as_good_as_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namesake_of_a_pod_is_not_deleted_and_nobody_is_told() {
+async fn a_pod_recreated_under_the_same_name_is_not_deleted_and_not_reported() {
     let cluster = Cluster::start(|sandbox| {
         create_pod(sandbox, &pod("a").orphan());
         let conflict = Status::conflict(&PODS, "a", "the UID in the precondition does not match");
@@ -99,7 +99,7 @@ async fn a_namesake_of_a_pod_is_not_deleted_and_nobody_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_whose_answer_was_lost_costs_no_other_pod() {
+async fn a_deletion_whose_response_was_lost_deletes_no_other_pod() {
     let cluster = Cluster::start(|sandbox| {
         for name in ["a", "b", "c", "d"] {
             create_pod(sandbox, &pod(name).orphan());
@@ -116,7 +116,7 @@ async fn a_deletion_whose_answer_was_lost_costs_no_other_pod() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ages_of_ready_pods_that_go_are_observed() {
+async fn ages_of_deleted_ready_pods_are_observed() {
     let cluster = Cluster::start(|sandbox| {
         for name in ["a", "b"] {
             create_pod(sandbox, &pod(name).orphan());

@@ -1,4 +1,4 @@
-//! What is written, and what becomes of it, on an API server in this process.
+//! Whole reconciles on an API server in the process.
 
 mod claims;
 mod creation;

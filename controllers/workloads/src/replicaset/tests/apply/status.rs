@@ -31,7 +31,7 @@ async fn puts_the_whole_object_back_with_its_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_that_cannot_be_put_is_tried_once_more_with_what_is_there_now() {
+async fn a_failed_status_update_is_retried_once_with_the_live_object() {
     let cluster = Cluster::start(|sandbox| {
         let conflict = Status::conflict(&REPLICA_SETS, "web", "the object has been modified");
         sandbox.faults().inject(Fault::on(Verb::Update).resource(REPLICA_SETS).times(1).fail(conflict));
@@ -44,7 +44,7 @@ async fn a_status_that_cannot_be_put_is_tried_once_more_with_what_is_there_now()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_becomes_available_when_its_time_has_come() {
+async fn a_pod_becomes_available_after_min_ready_seconds() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&replica_set("web").replicas(1).min_ready_seconds(30));
     cluster.eventually("there is one", |_| cluster.pods().len() == 1).await;
@@ -59,7 +59,7 @@ async fn a_pod_becomes_available_when_its_time_has_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_replica_set_is_left_alone_but_its_status_is_kept() {
+async fn of_a_replica_set_that_is_being_deleted_only_the_status_is_updated() {
     let cluster = Cluster::start(|_| {}).await;
     cluster.create(&replica_set("web").replicas(2).with("/metadata", "finalizers", json!(["example.com/hold"])));
     cluster.eventually("there are two", |_| cluster.status("web")["replicas"] == 2).await;

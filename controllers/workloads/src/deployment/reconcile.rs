@@ -1,0 +1,69 @@
+//! The order of a reconcile: observe, claim, plan, apply, status.
+
+use std::sync::Arc;
+
+use kcm_api::ObjectKey;
+use kcm_framework::clock::Clock;
+use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Recorder, Session, async_trait};
+
+use super::apply::{StepOutcome, Writer};
+use super::observe::Caches;
+use super::plan::{InvalidDeployment, plan, plan_for_everything};
+use super::settings::Settings;
+use crate::shared::adoption::adopt_and_release;
+use crate::shared::claim::Claims;
+use crate::shared::ownership::Owner;
+use crate::shared::requeue::requeue_at;
+
+/// Reconciles deployments.
+pub(super) struct Reconciler {
+    pub(super) caches: Caches,
+    pub(super) settings: Settings,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) events: Recorder,
+}
+
+#[async_trait]
+impl Reconcile for Reconciler {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let Some(observed) = self.caches.observe(key) else { return Ok(Outcome::done()) };
+        let deployment = &*observed.deployment;
+        let selector = match &deployment.selector {
+            Ok(selector) => selector,
+            Err(error) => {
+                // A selector is immutable: a retry cannot succeed.
+                tracing::error!(%error, "Deployment has an invalid selector");
+                return Ok(Outcome::done());
+            }
+        };
+
+        let plan = if selector.is_everything() {
+            plan_for_everything(deployment)
+        } else {
+            let owner = Owner::of(deployment);
+            let claims = Claims::of(owner, selector, &observed.replica_sets);
+            let claimed = adopt_and_release(session, owner, claims).await?;
+            plan(&observed, claimed, self.settings, self.clock.now())?
+        };
+        tracing::debug!(action = ?plan.action, steps = plan.steps.len(), "Planned");
+
+        let writer = Writer { session, events: &self.events, deployment, selector, clock: &*self.clock };
+        for step in plan.steps {
+            if writer.apply(step).await? == StepOutcome::Superseded {
+                return Ok(Outcome::done());
+            }
+        }
+        if let Some(update) = &plan.status_update {
+            writer.update_status(update).await?;
+        }
+        Ok(plan.recheck.map_or_else(Outcome::done, |at| requeue_at(at, self.clock.now())))
+    }
+}
+
+impl From<InvalidDeployment> for ReconcileError {
+    fn from(error: InvalidDeployment) -> Self {
+        Self::new(Class::Terminal, error)
+    }
+}

@@ -1,0 +1,70 @@
+//! The order of a reconcile: observe, claim, plan, apply, status.
+
+use std::sync::Arc;
+
+use kcm_api::ObjectKey;
+use kcm_framework::clock::Clock;
+use kcm_framework::{Outcome, Reconcile, ReconcileError, Recorder, Session, async_trait};
+
+use super::apply::Writer;
+use super::claim::plan_claims;
+use super::error::ScaleError;
+use super::metrics::Metrics;
+use super::observe::Caches;
+use super::plan::{Plan, plan};
+use super::settings::Settings;
+use super::status::{CountedPods, recheck_at, status};
+use crate::shared::adoption::adopt_and_release;
+use crate::shared::ownership::Owner;
+use crate::shared::requeue::requeue_at;
+
+/// Reconciles replica sets.
+pub(super) struct Reconciler {
+    pub(super) caches: Caches,
+    pub(super) settings: Settings,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) events: Recorder,
+    pub(super) metrics: Metrics,
+}
+
+#[async_trait]
+impl Reconcile for Reconciler {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let Some(observed) = self.caches.observe(key) else { return Ok(Outcome::done()) };
+        let owner = &*observed.owner;
+        let selector = match &owner.selector {
+            Ok(selector) => selector,
+            Err(error) => {
+                // A selector is immutable: a retry cannot succeed.
+                tracing::error!(%error, "Replica set has an invalid selector");
+                return Ok(Outcome::done());
+            }
+        };
+
+        let claims = plan_claims(&observed, selector);
+        let terminating = claims.terminating;
+        let active = adopt_and_release(session, Owner::of(owner), claims.active).await?;
+
+        let writer = Writer { session, events: &self.events, metrics: &self.metrics, owner };
+        let scaled = match plan(&observed, &active, self.settings, self.clock.now()) {
+            Plan::Idle(reason) => {
+                tracing::debug!(?reason, pods = active.len(), "Planned no change of the number of pods");
+                Ok(())
+            }
+            Plan::Scale(step) => writer.apply(step).await,
+        };
+
+        // The status is written after a failure too, which it reports.
+        let now = self.clock.now();
+        let failure = scaled.as_ref().err().and_then(ScaleError::failure);
+        let status = status(owner, CountedPods { active: &active, terminating }, failure.as_ref(), self.settings, now);
+        if status != owner.status {
+            writer.put_status(&status).await?;
+        }
+        scaled?;
+        let recheck = recheck_at(owner, &active, &status, now);
+        Ok(recheck.map_or_else(Outcome::done, |at| requeue_at(at, self.clock.now())))
+    }
+}
