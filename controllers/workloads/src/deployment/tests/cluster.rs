@@ -34,7 +34,7 @@ impl Cluster {
     }
 
     pub(crate) fn create(&self, deployment: &DeploymentBuilder) -> Value {
-        create_deployment(&self.sandbox(), deployment)
+        create_deployment(self.sandbox(), deployment)
     }
 
     pub(crate) fn deployment(&self) -> Value {

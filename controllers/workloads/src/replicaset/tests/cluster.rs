@@ -27,7 +27,7 @@ impl Cluster {
     }
 
     pub(crate) fn create(&self, replica_set: &ReplicaSetBuilder) -> Value {
-        create_replica_set(&self.sandbox(), replica_set)
+        create_replica_set(self.sandbox(), replica_set)
     }
 
     pub(crate) fn replica_set(&self, name: &str) -> Value {

@@ -64,7 +64,7 @@ async fn nothing_is_adopted_for_a_deployment_that_is_deleted_behind_the_cache() 
     cluster.settle().await;
     cluster.sandbox().faults().hold_watches(&DEPLOYMENTS);
     cluster.sandbox().delete(&DEPLOYMENTS, &key("web")).unwrap();
-    create_set(&cluster.sandbox(), &set("a").image("image:9").orphan());
+    create_set(cluster.sandbox(), &set("a").image("image:9").orphan());
     cluster.eventually("the owner is looked up", |_| !cluster.requests("GET").is_empty()).await;
     cluster.settle().await;
     assert!(cluster.requests("PATCH").is_empty());

@@ -50,7 +50,7 @@ async fn adopts_nothing_for_an_owner_that_is_deleted_behind_the_cache() {
     cluster.settle().await;
     cluster.sandbox().faults().hold_watches(&REPLICA_SETS);
     cluster.sandbox().delete(&REPLICA_SETS, &key("web")).unwrap();
-    create_pod(&cluster.sandbox(), &pod("a").orphan());
+    create_pod(cluster.sandbox(), &pod("a").orphan());
     cluster.eventually("the owner is looked up", |_| !cluster.requests("GET").is_empty()).await;
     cluster.settle().await;
     assert!(cluster.requests("PATCH").is_empty());
@@ -112,7 +112,7 @@ async fn adopts_nothing_while_the_cache_has_an_owner_that_was_recreated() {
     cluster.sandbox().faults().hold_watches(&REPLICA_SETS);
     cluster.sandbox().delete_now(&REPLICA_SETS, &key("web")).unwrap();
     let recreated = cluster.create(&replica_set("web").replicas(1));
-    let orphan = create_pod(&cluster.sandbox(), &pod("a").orphan());
+    let orphan = create_pod(cluster.sandbox(), &pod("a").orphan());
     cluster.eventually("the owner is looked up", |_| !cluster.requests("GET").is_empty()).await;
     cluster.settle().await;
     assert!(cluster.requests("PATCH").is_empty());

@@ -67,7 +67,7 @@ async fn of_a_replica_set_that_is_being_deleted_only_the_status_is_updated() {
     cluster.sandbox().delete(&REPLICA_SETS, &key("web")).unwrap();
     cluster.settle().await;
     let gone = cluster.pod_keys().remove(0);
-    create_pod(&cluster.sandbox(), &pod("orphan").orphan());
+    create_pod(cluster.sandbox(), &pod("orphan").orphan());
     cluster.sandbox().delete_now(&PODS, &gone).unwrap();
     cluster.eventually("the loss is counted", |_| cluster.status("web")["replicas"] == 1).await;
     cluster.settle().await;
