@@ -14,7 +14,8 @@ use k8s_openapi::api::core::v1 as corev1;
 use kube::api::{Api, DeleteParams, PostParams};
 use tokio::time::Instant;
 
-use super::{HELPERS, On, Outcome, Shared, Work};
+use super::plan::{On, Outcome};
+use super::work::{Shared, Work};
 use crate::control_plane::{ControlPlane, Options};
 use crate::manager_log::{Finding, findings};
 use crate::process::Process;
@@ -22,6 +23,10 @@ use crate::scenario::{Case, Selected, start_manager};
 use crate::subject::Subject;
 use crate::wait::PATIENCE;
 use crate::{helpers, nodes};
+
+/// Upstream's controllers that scenarios need.
+pub(crate) const HELPERS: [&str; 3] =
+    ["namespace-controller", "garbage-collector-controller", "resourcequota-controller"];
 
 /// How long one scenario may take.
 const LIMIT: Duration = Duration::from_mins(4);

@@ -12,20 +12,22 @@
 //! itself; `NOT_ON_A_SANDBOX` lists what it lacks.
 
 mod lane;
+mod plan;
+mod work;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use anyhow::Result;
 
+#[cfg(test)]
+pub(crate) use self::lane::HELPERS;
 use self::lane::Lane;
+pub use self::plan::{On, Outcome, PeerRuns, Plan};
+use self::work::Work;
 use crate::peer_verified::{self, PeerVerified};
-use crate::scenario::{Runs, Scenario, Selected};
+use crate::scenario::Selected;
 use crate::subject::Subject;
-
-/// Upstream's controllers that scenarios need.
-pub(crate) const HELPERS: [&str; 3] =
-    ["namespace-controller", "garbage-collector-controller", "resourcequota-controller"];
 
 /// Scenarios that a sandbox cannot show, each with the reason.
 const NOT_ON_A_SANDBOX: [(&str, &str); 6] = [
@@ -36,54 +38,6 @@ const NOT_ON_A_SANDBOX: [(&str, &str); 6] = [
     ("deployment/may_not_make_a_set", "every user may do everything"),
     ("deployment/may_not_make_a_pod", "every user may do everything"),
 ];
-
-/// What the scenarios run on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum On {
-    /// Upstream's API server with etcd, its scheduler, and kwok's nodes.
-    ControlPlane,
-    /// The sandbox of our binary.
-    Sandbox,
-}
-
-/// Which of the selected scenarios the peer runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PeerRuns {
-    /// Those whose sources or pinned versions are not the ones that it has passed.
-    Changed,
-    /// All, and the record is written anew for those that it passes.
-    All,
-}
-
-/// How scenarios are run.
-#[derive(Debug, Clone, Copy)]
-pub struct Plan {
-    /// What they run on.
-    pub on: On,
-    /// How many control planes there are at most.
-    pub jobs: usize,
-    /// Which ones the peer runs.
-    pub peer: PeerRuns,
-}
-
-/// How a run went.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Scenarios that held.
-    pub passed: usize,
-    /// Scenarios that did not, and managers that failed beside them.
-    pub failed: usize,
-    /// What the peer has passed.
-    peer_passed: Vec<&'static str>,
-}
-
-impl Outcome {
-    fn add(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-        self.peer_passed.extend(other.peer_passed);
-    }
-}
 
 /// Runs scenarios and hands `report` each line worth reading, as it comes.
 ///
@@ -147,47 +101,6 @@ fn not_verified(record: &PeerVerified, selected: Vec<Selected>, report: &dyn Fn(
     Ok(left)
 }
 
-/// Scenarios by how they run.
-#[derive(Default)]
-struct Work {
-    /// Those that share a manager.
-    shared: Vec<Shared>,
-    /// Those that run while nothing else does.
-    exclusive: Vec<Selected>,
-    /// Those that run beside each other on several lanes.
-    apart: Vec<Selected>,
-}
-
-/// Scenarios that share a manager.
-struct Shared {
-    subject: Subject,
-    controllers: &'static str,
-    scenarios: Vec<Selected>,
-}
-
-impl Work {
-    fn of(selected: &[Selected]) -> Self {
-        let mut work = Self::default();
-        for &it in selected {
-            let Scenario { runs, controllers, .. } = *it.scenario;
-            match runs {
-                Runs::Exclusively => work.exclusive.push(it),
-                Runs::WithOwnManagers => work.apart.push(it),
-                Runs::OnSharedManager => {
-                    let is_same =
-                        |shared: &&mut Shared| (shared.subject, shared.controllers) == (it.subject, controllers);
-                    match work.shared.iter_mut().find(is_same) {
-                        Some(shared) => shared.scenarios.push(it),
-                        None => work.shared.push(Shared { subject: it.subject, controllers, scenarios: vec![it] }),
-                    }
-                }
-            }
-        }
-        work.shared.sort_by_key(|shared| (shared.subject, shared.controllers));
-        work
-    }
-}
-
 async fn on_lanes(plan: Plan, work: &Work, report: &dyn Fn(&str)) -> Result<Outcome> {
     let mut first = None;
     if !work.shared.is_empty() || !work.exclusive.is_empty() {
@@ -213,36 +126,4 @@ async fn on_lanes(plan: Plan, work: &Work, report: &dyn Fn(&str)) -> Result<Outc
         outcome.add(of_lane);
     }
     Ok(outcome)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Work;
-    use crate::scenario::{Selected, select};
-    use crate::scenarios;
-
-    #[test]
-    fn scenarios_share_a_manager_only_with_the_same_subject_and_controllers() {
-        let work = Work::of(&select(scenarios::all(), &[]));
-        let managers: Vec<String> =
-            work.shared.iter().map(|shared| format!("{} {}", shared.subject, shared.controllers)).collect();
-        let expected =
-            ["ours deployment,replicaset", "ours replicaset", "peer deployment,replicaset", "peer replicaset"];
-        assert_eq!(managers, expected);
-        for shared in &work.shared {
-            assert!(shared.scenarios.iter().all(|it| it.scenario.controllers == shared.controllers));
-        }
-    }
-
-    #[test]
-    fn every_scenario_runs_once_for_each_of_its_subjects() {
-        let selected = select(scenarios::all(), &[]);
-        let work = Work::of(&selected);
-        let shared = work.shared.iter().flat_map(|shared| &shared.scenarios);
-        let mut planned: Vec<String> = shared.chain(&work.exclusive).chain(&work.apart).map(|it| it.name()).collect();
-        let mut names: Vec<String> = selected.into_iter().map(Selected::name).collect();
-        planned.sort_unstable();
-        names.sort_unstable();
-        assert_eq!(planned, names);
-    }
 }
