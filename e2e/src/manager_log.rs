@@ -46,6 +46,11 @@ impl Finding {
         self.kind == Kind::Error && expected.iter().any(|it| self.line.contains(it.message))
     }
 
+    /// Whether the line contains a text.
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        self.line.contains(text)
+    }
+
     /// Whether the line names a namespace, on its own or as the first part of a key.
     pub(crate) fn names(&self, namespace: &str) -> bool {
         let belongs_to_name = |character: char| character.is_ascii_alphanumeric() || character == '-';
