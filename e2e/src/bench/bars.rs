@@ -1,19 +1,19 @@
-//! The bars: what must be reached, as the project set them before it measured.
+//! The bars: the limits that the project set before it measured.
 
 use super::figures::Figure;
 
-/// What a figure of ours must not exceed.
+/// The limit of a figure of ours.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Limit {
-    /// In the figure's unit.
+    /// A value in the figure's unit.
     Value(f64),
-    /// Of the peer's median in the same record.
+    /// A factor of the peer's median in the same record.
     OfPeer(f64),
-    /// Of ours in another phase of the scenario.
+    /// A factor of ours in another phase of the scenario.
     OfPhase(f64, &'static str),
 }
 
-/// A bar.
+/// A limit of one figure in one phase.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bar {
     pub(super) scenario: &'static str,
@@ -49,20 +49,20 @@ pub(super) const BARS: [Bar; 14] = [
 /// How much longer an event may take beside many cached pods than beside few.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Growth {
-    /// The micro benchmark, less the number of pods that ends its name.
+    /// The micro benchmark, without the number of pods at the end of its name.
     pub(super) event: &'static str,
     pub(super) few: u32,
     pub(super) many: u32,
-    /// So many times as long.
+    /// The factor that it must not exceed.
     pub(super) limit: f64,
 }
 
-/// Flat, but for the caches of the processor.
+/// An event takes the same time, but for the caches of the processor.
 pub(super) const GROWTH: Growth =
     Growth { event: "growth/cut, decode, update and select by owner", few: 1_000, many: 50_000, limit: 1.3 };
 
 impl Limit {
-    /// The limit in the figure's unit; `None` where what it is a part of was not measured.
+    /// The limit in the figure's unit; `None` where the value that it is a factor of was not measured.
     pub(super) fn value(self, peer: Option<f64>, of_phase: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         match self {
             Self::Value(value) => Some(value),

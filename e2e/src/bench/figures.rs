@@ -1,4 +1,4 @@
-//! What is measured of a phase.
+//! The figures of a phase.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Figure {
-    /// From the first request to what is waited for, in seconds.
+    /// From the first request until the condition of the phase holds, in seconds.
     Wall,
     /// From the first line of the manager's log to the one of the last cache that is synced, in seconds.
     CachesFull,
-    /// CPU of the manager until it is at rest again, in seconds.
+    /// CPU of the manager until it is idle again, in seconds.
     Cpu,
-    /// Resident memory of the manager at rest, in bytes.
+    /// Resident memory of the idle manager, in bytes.
     Resident,
-    /// The most that was resident since the phase began, in bytes.
+    /// The peak of resident memory since the phase began, in bytes.
     Peak,
-    /// Bytes that came over the manager's connections.
+    /// Bytes that the manager's connections received.
     Received,
     /// CPU of the API server, in seconds.
     ServerCpu,
@@ -33,7 +33,7 @@ pub(super) enum Figure {
     Live,
     /// Bytes that its allocator holds beside those.
     Held,
-    /// How much more is resident for each further pod, in bytes.
+    /// Resident memory for each further pod, in bytes.
     PerPod,
 }
 
@@ -88,11 +88,11 @@ impl Figure {
 /// The figures of one phase of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Phase {
-    /// What was done, as in `rolled`.
+    /// The name of the phase, as in `rolled`.
     pub(super) name: String,
-    /// Those figures that could be had.
+    /// The figures that could be measured.
     pub(super) figures: BTreeMap<Figure, f64>,
-    /// Writes and reads of the API, by verb and resource.
+    /// The number of requests by verb and resource.
     pub(super) requests: BTreeMap<String, u64>,
 }
 

@@ -1,9 +1,9 @@
 //! Ours beside upstream's: memory, CPU, time and requests, scenario by scenario.
 //!
 //! Each run of each scenario has a control plane of its own, with nodes on which pods run, and one manager; the
-//! managers take turns, so that what the machine does meanwhile hits both. `testbed` measures, `workload` makes the work,
-//! `scenarios` is what is played, `self_metrics` reads a manager's metrics and log, `micro` what criterion measured of
-//! one step, `bars` what must be reached, `report` and `chart` make the page.
+//! managers take turns, so that other load of the machine affects both. `testbed` measures, `workload` does the work,
+//! `scenarios` has the scenarios, `self_metrics` reads a manager's metrics and log, `micro` reads criterion's
+//! figures, `bars` has the limits, `report` and `chart` make the page.
 
 mod bars;
 mod chart;
@@ -36,11 +36,11 @@ use testbed::{Setup, Testbed};
 /// What to measure.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// How much is played.
+    /// The size of the scenarios.
     pub size: Size,
     /// Whose managers, in this order.
     pub subjects: Vec<Subject>,
-    /// How often.
+    /// How often each scenario runs.
     pub runs: usize,
     /// Names of scenarios; all of the size where there is none.
     pub scenarios: Vec<String>,
@@ -64,7 +64,7 @@ impl Plan {
         }
     }
 
-    /// The scenarios that are played.
+    /// The selected scenarios.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
 ///
 /// # Errors
 ///
-/// If the peer or the system does not say.
+/// If the peer's version, the date or the commit cannot be read.
 pub fn measured(plan: &Plan) -> Result<String> {
     let times = if plan.runs == 1 { "once".to_owned() } else { format!("{} times", plan.runs) };
     let peer = output_of(&binaries::control_plane("kube-controller-manager")?, &["--version"])?;
@@ -144,7 +144,7 @@ pub fn measured(plan: &Plan) -> Result<String> {
 ///
 /// # Errors
 ///
-/// If there are none, or the system does not say the date.
+/// If there are none, or the date cannot be read.
 pub fn micro(folder: &Path) -> Result<Record> {
     let measured = format!("on {}, on {}", version_today()?, machine());
     Ok(Record::of_micro(Micro::read(folder, measured)?))

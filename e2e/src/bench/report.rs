@@ -20,7 +20,7 @@ pub struct Record {
     micro: Option<Micro>,
 }
 
-/// A scenario, played in one go by both managers on one machine.
+/// A scenario, run by both managers on one machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Played {
     /// When, how often, what and on what.
@@ -54,14 +54,14 @@ impl Record {
         Self { micro: Some(micro), ..Self::default() }
     }
 
-    /// Takes in one run.
+    /// Adds one run.
     pub(super) fn add(&mut self, scenario: &str, measured: &str, subject: Subject, phases: Vec<Phase>) {
         let played = self.scenarios.entry(scenario.to_owned()).or_default();
         measured.clone_into(&mut played.measured);
         played.runs.entry(subject.to_string()).or_default().push(phases);
     }
 
-    /// Puts what a later record has in the place of the same here.
+    /// Replaces what a later record has too.
     pub fn renew(&mut self, later: Self) {
         self.scenarios.extend(later.scenarios);
         self.micro = later.micro.or_else(|| self.micro.take());
@@ -219,7 +219,7 @@ impl Record {
         }
     }
 
-    /// The requests of a phase by kind, of ours and of the peer, medians: those of which there are many.
+    /// The medians of a phase's requests by kind, of ours and of the peer, where there are many.
     fn requests(&self, scenario: &str, phase: &str) -> BTreeMap<&str, [f64; 2]> {
         const MANY: f64 = 50.0;
         let runs = |subject: Subject| {

@@ -1,4 +1,4 @@
-//! What is played.
+//! The scenarios.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use futures::future::LocalBoxFuture;
 use super::testbed::Testbed;
 use super::workload::Fleet;
 
-/// How much is played.
+/// The size of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// A tenth or so: for a development loop.
+    /// About a tenth, for development.
     Quick,
-    /// What goes on record.
+    /// The size of the record.
     Full,
 }
 
@@ -31,7 +31,7 @@ impl Size {
 pub struct Scenario {
     /// As the command line selects it.
     pub name: &'static str,
-    /// What it plays, for the report.
+    /// What it does, for the report.
     pub about: &'static str,
     /// Part of a quick run.
     pub quick: bool,

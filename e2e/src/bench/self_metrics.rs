@@ -16,7 +16,7 @@ const DEBUGGER: Duration = Duration::from_secs(20);
 pub(super) struct Heap {
     /// Allocated and not freed, or, of the peer, not collected yet.
     pub(super) live: f64,
-    /// Taken from the system beside that and not given back.
+    /// Taken from the system beside that and not returned.
     pub(super) held: f64,
 }
 
@@ -32,7 +32,7 @@ impl PeerMetrics {
     pub(super) fn at(port: u16) -> Result<Self> {
         let url = format!("https://127.0.0.1:{port}").parse().context("the address of the peer is none")?;
         let mut config = kube::Config::new(url);
-        // Its certificate is one that it made for itself.
+        // The peer signs its certificate itself.
         config.accept_invalid_certs = true;
         config.read_timeout = Some(Duration::from_secs(10));
         Ok(Self { client: Client::try_from(config).context("cannot make a client of the peer")?, port })
@@ -63,7 +63,7 @@ pub(super) fn heap_in_metrics(page: &str) -> Option<Heap> {
     Some(Heap { live, held: taken - live })
 }
 
-/// The bound of the highest bucket into which a key has fallen, in seconds; absent where that one has none.
+/// The bound of the highest bucket into which a key has fallen, in seconds; `None` where it has no bound.
 pub(super) fn longest_wait_in_metrics(page: &str) -> Option<f64> {
     let buckets = page.lines().filter_map(|line| {
         let (labels, count) = line.strip_prefix("workqueue_queue_duration_seconds_bucket{")?.split_once("} ")?;

@@ -58,7 +58,7 @@ pub(super) struct Testbed {
 }
 
 impl Testbed {
-    /// Starts it all, and waits until the manager works and rests again.
+    /// Starts everything, and waits until the manager has reconciled a probe and is idle.
     pub(super) async fn start(setup: Setup) -> Result<Self> {
         let plane = ControlPlane::start(Options { scheduler: true, kwok: true, ..Options::default() }).await?;
         nodes::create(&plane.client(), "node", NODES).await?;
@@ -81,7 +81,7 @@ impl Testbed {
         Ok(testbed)
     }
 
-    /// Does `work` and measures what it costs until the manager is at rest again.
+    /// Does `work` and measures its cost until the manager is idle again.
     pub(super) async fn phase(&mut self, name: &str, work: impl AsyncFnOnce(&Workload) -> Result<()>) -> Result<()> {
         let workload = self.workload();
         let before = Requests::read(&workload.client).await?;
@@ -102,7 +102,7 @@ impl Testbed {
             (Figure::Peak, as_f64(self.manager.peak_bytes()?)),
             (Figure::ServerCpu, server_cpu.as_secs_f64()),
         ]);
-        // A cut connection takes its count along.
+        // The bytes of a broken connection are no longer counted.
         if let (Some(before), Some(after), None) = (received, self.received().await, &self.proxy) {
             figures.insert(Figure::Received, as_f64(after.saturating_sub(before)));
         }
@@ -147,7 +147,7 @@ impl Testbed {
         Ok(())
     }
 
-    /// Adds to the later of two phases what each of the pods that came between them costs.
+    /// Adds the cost of each further pod to the later of two phases.
     pub(super) fn per_pod(&mut self, (earlier, later): (&str, &str), pods: u32) {
         let resident = |name| self.phases.iter().find(|it| it.name == name)?.figures.get(&Figure::Resident).copied();
         let (Some(before), Some(after)) = (resident(earlier), resident(later)) else { return };
@@ -156,7 +156,7 @@ impl Testbed {
         }
     }
 
-    /// Shows that the manager works.
+    /// Waits until the manager has reconciled a probe.
     async fn probe(&mut self, name: &str) -> Result<()> {
         let workload = self.workload();
         let probe = workload.begin_probe(name).await?;
@@ -193,7 +193,7 @@ impl Testbed {
         self_metrics::longest_wait_in_log(&self.manager.printed()?).context("the manager's log has no waits").map(Some)
     }
 
-    /// The phases, once everything still runs.
+    /// The phases, if everything still runs.
     pub(super) async fn finish(mut self) -> Result<Vec<Phase>> {
         self.manager.must_run()?;
         if let Some(helpers) = &mut self.helpers {
@@ -214,7 +214,7 @@ impl Testbed {
         self.plane.logs().display().to_string()
     }
 
-    /// Waits until the manager rests, and returns what is resident then: the median of readings.
+    /// Waits until the manager is idle, and returns its resident memory: the median of several readings.
     async fn rest(&mut self) -> Result<u64> {
         let start = Instant::now();
         let mut quiet_since = (Instant::now(), self.manager.cpu_time()?);
@@ -223,7 +223,7 @@ impl Testbed {
             self.manager.must_run()?;
             tokio::time::sleep(Duration::from_millis(250)).await;
             let cpu = self.manager.cpu_time()?;
-            // Upkeep (timers, garbage collection) is rest; work is not.
+            // A manager that only runs timers or collects garbage is idle.
             let spent = cpu.saturating_sub(quiet_since.1);
             if spent > quiet_since.0.elapsed().mul_f64(0.05) + Duration::from_millis(50) {
                 quiet_since = (Instant::now(), cpu);
@@ -253,7 +253,7 @@ fn start_manager(
 ) -> Result<Process> {
     let controllers = format!("--controllers={}", setup.controllers);
     let mut args: Vec<String> = [controllers.as_str()].iter().chain(&LIMITS).map(|&arg| arg.to_owned()).collect();
-    // The last of two flags counts.
+    // The last of two equal flags counts.
     args.extend(proxy.map(|proxy| format!("--kubeconfig={}", proxy.kubeconfig().display())));
     args.extend(metrics.into_iter().flat_map(PeerMetrics::args));
     if setup.subject == Subject::Ours {

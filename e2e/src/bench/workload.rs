@@ -1,4 +1,4 @@
-//! What is made, changed and waited for.
+//! The work: objects that are created, changed and waited for.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -19,13 +19,13 @@ const LIMIT: Duration = Duration::from_mins(15);
 const AT_ONCE: usize = 16;
 const NAMESPACE: &str = "bench";
 
-/// A client and what is done with it.
+/// A client that creates, changes and awaits objects.
 #[derive(Clone)]
 pub(super) struct Workload {
     pub(super) client: Client,
 }
 
-/// Deployments, all alike.
+/// A number of equal deployments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fleet {
     pub(super) deployments: usize,
@@ -40,7 +40,7 @@ impl Fleet {
     }
 }
 
-/// Something that only a working manager finishes.
+/// A replica set that gets its pod only if the manager works.
 pub(super) struct Probe {
     name: String,
 }
@@ -56,10 +56,10 @@ impl Workload {
         }
     }
 
-    /// Makes a replica set that has no pod yet.
+    /// Creates a probe.
     pub(super) async fn begin_probe(&self, name: &str) -> Result<Probe> {
         self.make_namespace("probe").await?;
-        // Phases are named for people: `with 5,000 pods`.
+        // Names of phases have spaces and commas: `with 5,000 pods`.
         let name = format!("probe-{}", name.replace(' ', "-").replace(',', ""));
         let sets: Api<appsv1::ReplicaSet> = Api::namespaced(self.client.clone(), "probe");
         let set = serde_json::from_value(replica_set(&name, 1)).context("a probe must be built from its JSON")?;
@@ -67,7 +67,7 @@ impl Workload {
         Ok(Probe { name })
     }
 
-    /// Waits until it has its pod and reports it.
+    /// Waits until the probe has its pod and reports it.
     pub(super) async fn end_probe(&self, probe: &Probe) -> Result<()> {
         let sets: Api<appsv1::ReplicaSet> = Api::namespaced(self.client.clone(), "probe");
         wait::eventually_within("the probe to be reconciled", LIMIT, async || {
@@ -112,8 +112,10 @@ impl Workload {
         self.await_pods(0).await
     }
 
-    /// Pods are counted by a page of one and what remains behind it: cheap for the API server, whose cores the manager
-    /// shares.
+    /// Waits until there are so many pods.
+    ///
+    /// They are counted by a page of one and its remaining item count, which costs the API server little: it shares the
+    /// cores with the manager.
     async fn await_pods(&self, expected: usize) -> Result<()> {
         let pods: Api<corev1::Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
         wait::eventually_within("the pods", LIMIT, async || {
@@ -126,7 +128,7 @@ impl Workload {
         .await
     }
 
-    /// Makes deployments and waits until all their pods are available.
+    /// Creates deployments and waits until all their pods are available.
     pub(super) async fn make_deployments(&self, fleet: Fleet) -> Result<()> {
         for index in 0..fleet.namespaces {
             self.make_namespace(&fleet.namespace(index)).await?;
@@ -146,13 +148,13 @@ impl Workload {
         self.await_deployments(fleet, fleet.pods).await
     }
 
-    /// Scales all deployments and waits until they have so many pods.
+    /// Scales all deployments and waits until they are complete.
     pub(super) async fn scale(&self, fleet: Fleet, pods: usize) -> Result<()> {
         self.patch(fleet, json!({ "spec": { "replicas": pods } })).await?;
         self.await_deployments(fleet, pods).await
     }
 
-    /// Changes an annotation of one deployment after the other, so many a second.
+    /// Changes an annotation of one deployment after the other, at an interval.
     pub(super) async fn churn(&self, fleet: Fleet, every: Duration, changes: usize) -> Result<()> {
         let mut ticks = tokio::time::interval(every);
         for change in 0..changes {
@@ -199,7 +201,7 @@ impl Workload {
             let list = all.list(&ListParams::default()).await?;
             let done = list.iter().filter(is_done).count();
             if done < fleet.deployments {
-                // Large lists cost the API server's cores, which the manager shares.
+                // A large list costs the API server CPU time, and it shares the cores with the manager.
                 tokio::time::sleep(Duration::from_millis(250)).await;
             }
             ensure!(done == fleet.deployments, "{done} of {} are", fleet.deployments);

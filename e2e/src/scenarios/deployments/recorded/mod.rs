@@ -56,14 +56,14 @@ async fn play(case: &Case, objects: &Objects, subject: Subject) -> Result<BTreeM
     let mut manager = case.start(subject, &[])?;
     let events_seen = RefCell::new(Vec::new());
     let since = now(&objects.events).await?;
-    let hear = |event: &corev1::Event, gone: bool| {
+    let record = |event: &corev1::Event, gone: bool| {
         if !gone {
             events_seen.borrow_mut().push(event.clone());
         }
         Ok(())
     };
     let tracks = tokio::select! {
-        broken = follow(&objects.events, since, hear) => broken.and_then(|()| bail!("the watch of events ended")),
+        broken = follow(&objects.events, since, record) => broken.and_then(|()| bail!("the watch of events ended")),
         tracks = perform(objects, &events_seen) => tracks,
     }?;
     manager.must_run()?;
