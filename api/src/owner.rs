@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decode::null_as_default;
 use crate::protobuf::{Field, Message};
-use crate::{InternedStr, Meta, Resource, Uid};
+use crate::{InternedStr, Resource, Uid};
 
 /// A reference from an object to one of its owners.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,16 +43,16 @@ impl OwnerReference {
         Field::flag(7, "blockOwnerDeletion"),
     ];
 
-    /// The reference that makes the object of that resource the managing controller of another.
+    /// The reference that makes the object of that resource, name and uid the managing controller of another.
     ///
     /// Blocks foreground deletion of the owner, as every controller's reference does.
     #[must_use]
-    pub fn controller_of(resource: &Resource, owner: &Meta) -> Self {
+    pub fn controller_of(resource: &Resource, name: &str, uid: &Uid) -> Self {
         Self {
             api_version: InternedStr::from(resource.api_version()),
             kind: InternedStr::from(&*resource.kind),
-            name: InternedStr::from(owner.key.name()),
-            uid: owner.uid.clone(),
+            name: InternedStr::from(name),
+            uid: uid.clone(),
             controller: true,
             block_owner_deletion: true,
         }
@@ -68,7 +68,8 @@ mod tests {
     fn a_controller_reference_is_written_as_upstream_writes_it() {
         let owner = r#"{"metadata":{"name":"web","namespace":"a","uid":"u1"}}"#;
         let owner = PartialObjectMeta::decode(owner).unwrap();
-        let reference = OwnerReference::controller_of(&ReplicaSetView::RESOURCE, owner.meta());
+        let reference =
+            OwnerReference::controller_of(&ReplicaSetView::RESOURCE, owner.meta().key.name(), &owner.meta().uid);
         let json = r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"u1","controller":true,"blockOwnerDeletion":true}"#;
         assert_eq!(serde_json::to_string(&reference).unwrap(), json);
         assert_eq!(serde_json::from_str::<OwnerReference>(json).unwrap(), reference);

@@ -131,7 +131,10 @@ fn a_new_replica_set_is_made_from_the_parts_of_its_deployment() {
     document.set(&["metadata", "annotations"], &owner.document.annotations()).unwrap();
     document.set(&["metadata", "annotations", "deployment.kubernetes.io/desired-replicas"], "10").unwrap();
     document
-        .set(&["metadata", "ownerReferences"], &[OwnerReference::controller_of(&Deployment::RESOURCE, owner.meta())])
+        .set(
+            &["metadata", "ownerReferences"],
+            &[OwnerReference::controller_of(&Deployment::RESOURCE, owner.meta().key.name(), &owner.meta().uid)],
+        )
         .unwrap();
     document.set(&["spec", "replicas"], &5).unwrap();
     document.set(&["spec", "selector"], owner.raw(&["spec", "selector"]).unwrap()).unwrap();

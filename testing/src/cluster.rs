@@ -40,8 +40,19 @@ const PATIENCE: Duration = Duration::from_mins(20);
 /// The time between two looks at a condition.
 const TICK: Duration = Duration::from_millis(5);
 
+impl TestEnvironment {
+    /// Starts the API server, prepares it, and starts the manager on it.
+    ///
+    /// # Panics
+    /// If descriptors, settings or preparations are refused, and outside of a current-thread tokio runtime.
+    #[expect(clippy::unused_async, reason = "it must be called within a runtime, and may wait for one in future")]
+    pub async fn start(mut self) -> TestCluster {
+        TestCluster::start(self.sandbox(), self)
+    }
+}
+
 impl TestCluster {
-    pub(crate) fn start(sandbox: Sandbox, environment: TestEnvironment) -> Self {
+    fn start(sandbox: Sandbox, environment: TestEnvironment) -> Self {
         let errors = ErrorLog::capture(environment.allowed_errors.clone());
         let registry = environment.registry();
         let selection = environment.selection(&registry);

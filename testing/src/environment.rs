@@ -8,9 +8,7 @@ use kcm_framework::{ControllerDescriptor, Extensions, Registry, Selection};
 use kcm_sandbox_apiserver::{Resource, Sandbox, SandboxOptions};
 use serde_json::Value;
 
-use crate::TestCluster;
-
-/// The options of a [`TestCluster`]: controllers, settings, and what the API server holds before they start.
+/// The options of a [`TestCluster`](crate::TestCluster): controllers, settings, and what the API server holds before they start.
 #[must_use = "an environment does nothing until `start`"]
 pub struct TestEnvironment {
     pub(crate) controllers: Vec<ControllerDescriptor>,
@@ -107,17 +105,13 @@ impl TestEnvironment {
         self
     }
 
-    /// Starts the API server, prepares it, and starts the manager on it.
-    ///
-    /// # Panics
-    /// If descriptors, settings or preparations are refused, and outside of a current-thread tokio runtime.
-    #[expect(clippy::unused_async, reason = "it must be called within a runtime, and may wait for one in future")]
-    pub async fn start(mut self) -> TestCluster {
+    /// The API server, prepared.
+    pub(crate) fn sandbox(&mut self) -> Sandbox {
         let sandbox = Sandbox::new(self.options);
         for prepare in std::mem::take(&mut self.preparations) {
             prepare(&sandbox);
         }
-        TestCluster::start(sandbox, self)
+        sandbox
     }
 
     pub(crate) fn registry(&self) -> Registry {

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::{ControllerDescriptor, Running};
+use super::Running;
 use crate::client::{ApiClient, ClientBuilder};
 use crate::clock::Clock;
 use crate::discovery::Discovery;
@@ -89,10 +89,10 @@ pub struct ControllerContext {
 
 impl ControllerContext {
     /// The context of one controller.
-    pub(crate) fn new(descriptor: &ControllerDescriptor, shared: Arc<SharedContext>) -> Self {
+    pub(crate) fn new(controller: &'static str, identity: &'static str, shared: Arc<SharedContext>) -> Self {
         let subscriptions = HandlerRegistrations::new();
         let informers = shared.informers.with_registrations(&subscriptions);
-        Self { controller: descriptor.name, identity: descriptor.service_account, informers, subscriptions, shared }
+        Self { controller, identity, informers, subscriptions, shared }
     }
 
     /// What the controller has subscribed to.
@@ -211,15 +211,6 @@ impl ControllerContext {
             caches: Vec::new(),
             primary: None,
         }
-    }
-}
-
-impl ControllerDescriptor {
-    pub(crate) fn initialize<'a>(
-        &self,
-        context: &'a ControllerContext,
-    ) -> BoxFuture<'a, Result<Option<Running>, BoxError>> {
-        (self.init)(context)
     }
 }
 

@@ -143,6 +143,14 @@ impl ControllerDescriptor {
         self.aliases
     }
 
+    /// Calls its `InitFunc`.
+    pub(crate) fn initialize<'a>(
+        &self,
+        context: &'a ControllerContext,
+    ) -> BoxFuture<'a, Result<Option<Running>, BoxError>> {
+        (self.init)(context)
+    }
+
     /// The service account that it acts as.
     #[must_use]
     pub const fn account(&self) -> &'static str {

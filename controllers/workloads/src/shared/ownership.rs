@@ -32,7 +32,7 @@ impl<'a> Owner<'a> {
 
     /// The reference that makes this object the controller of another.
     pub(crate) fn reference(self) -> OwnerReference {
-        OwnerReference::controller_of(self.resource, self.meta)
+        OwnerReference::controller_of(self.resource, self.meta.key.name(), &self.meta.uid)
     }
 }
 

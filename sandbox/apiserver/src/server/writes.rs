@@ -19,13 +19,13 @@ use crate::request::Write;
 use crate::request::{Target, Verb};
 use crate::server::admission::Attempt;
 use crate::server::crds;
-use crate::server::subresource::{keep, precondition_failed};
+use crate::server::keep;
+use crate::server::preconditions::{OTHER_NAMESPACE, check_identity, precondition_failed};
 use crate::server::{Server, check_kind};
 use crate::status::{FieldError, Status};
 use crate::validate;
 
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
-const OTHER_NAMESPACE: &str = "the namespace of the provided object does not match the namespace sent on the request";
 /// How often a generated name is tried again when it is taken.
 const NAME_ATTEMPTS: u32 = 8;
 
@@ -278,26 +278,6 @@ pub(crate) fn finish(kind: &Kind, object: &mut Value) {
 
 fn is_scale(target: &Target) -> bool {
     target.subresource.as_deref() == Some("scale")
-}
-
-/// Refuses an object that is not the one of the path.
-pub(crate) fn check_identity(target: &Target, object: &Value) -> Result<(), Status> {
-    let namespace = json::text(object, &["metadata", "namespace"]).filter(|namespace| !namespace.is_empty());
-    if namespace.is_some_and(|namespace| target.namespace.as_deref().is_some_and(|path| path != namespace)) {
-        return Err(Status::bad_request(OTHER_NAMESPACE));
-    }
-    let (given, name) = (json::name(object), target.name.as_deref().unwrap_or_default());
-    if given.is_empty() {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        )));
-    }
-    if given != name {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({name})"
-        )));
-    }
-    Ok(())
 }
 
 fn claim_namespace(resource: &Resource, namespace: Option<&str>, object: &mut Value) -> Result<(), Status> {

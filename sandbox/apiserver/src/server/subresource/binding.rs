@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use kcm_api::Resource;
 use serde_json::{Value, json};
 
 use crate::json::{self, text};
 use crate::kinds::strategy;
 use crate::request::Write;
+use crate::server::preconditions::precondition_failed;
 use crate::server::{Server, created};
 use crate::status::Status;
 
@@ -97,22 +97,4 @@ fn check(binding: &Value) -> Result<&str, Status> {
         [single] => Err(refused(single.clone())),
         several => Err(refused(format!("[{}]", several.join(", ")))),
     }
-}
-
-/// A write that asks for another object than the stored one.
-pub(crate) fn precondition_failed(
-    resource: &Resource,
-    name: &str,
-    storage_key: &str,
-    what: &str,
-    given: &str,
-    stored: &str,
-) -> Status {
-    Status::conflict(
-        resource,
-        name,
-        &format!(
-            "StorageError: invalid object, Code: 4, Key: {storage_key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: {given}, {what} in object meta: {stored}"
-        ),
-    )
 }

@@ -2,7 +2,4 @@
 
 mod binding;
 mod eviction;
-pub(crate) mod keep;
 mod scale;
-
-pub(crate) use binding::precondition_failed;

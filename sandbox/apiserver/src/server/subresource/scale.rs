@@ -14,7 +14,7 @@ use crate::kinds::Kind;
 use crate::request::Target;
 use crate::request::Write;
 use crate::server::Server;
-use crate::server::writes::check_identity;
+use crate::server::preconditions::check_identity;
 use crate::status::{FieldError, Status};
 
 fn fields(path: &str) -> Vec<&str> {
