@@ -1,30 +1,30 @@
-//! A queue of keys: it merges what comes in, orders it, holds back what failed, and never hands out a key twice at once.
+//! A rate-limited work queue of keys. A key is queued once however often it is added, and never processed twice at once.
 //!
-//! Producers, mostly informers, add the key of what changed. Workers take a key, look at the world as it is then, act,
-//! and say how it went. The queue knows neither the objects nor the changes: a key that changed a hundred times before a
-//! worker got to it costs one look. It is client-go's work queue, with priorities, parking, and no giving up.
+//! Event handlers add the keys of changed objects. A worker takes a key, reconciles its object, and marks the key done or
+//! adds it again. The queue holds no objects and no changes, so a key that is added a hundred times before a worker takes
+//! it is processed once. It is client-go's work queue with two priorities and with parking, and it never drops a key.
 //!
 //! ```text
-//!   add ─────────────────▶ ready ──get──▶ in hand ──done──▶ resting (ready again if added meanwhile)
-//!                            ▲               │
-//!   add_after, retry         │             park
-//!        │                  due              ▼
-//!        └─▶ delayed ────────┘             parked ──unpark──▶ resting (ready again if added meanwhile)
+//!   add ─────────────────▶ ready ──get──▶ processing ──done──▶ idle (ready again if added meanwhile)
+//!                            ▲                │
+//!   add_after, retry         │               park
+//!        │                  due               ▼
+//!        └─▶ delayed ────────┘              parked ──unpark──▶ idle (ready again if added meanwhile)
 //! ```
 //!
-//! A worker's turn is [`get`](Queue::get), then any of [`retry`](Queue::retry), [`forget`](Queue::forget) and
+//! A worker calls [`get`](Queue::get), then any of [`retry`](Queue::retry), [`forget`](Queue::forget) and
 //! [`add_after`](Queue::add_after), then [`done`](Queue::done) or [`park`](Queue::park):
 //!
 //! ```
 //! # use kcm_workqueue::{Priority, Queue, QueueOptions};
-//! # async fn bring_into_shape(_: &str) -> Result<(), ()> { Ok(()) }
+//! # async fn reconcile(_: &str) -> Result<(), ()> { Ok(()) }
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
 //! let queue = Queue::new(QueueOptions::named("replicaset"));
 //! queue.add("default/web", Priority::Live);
 //! queue.shut_down();
 //! while let Some(key) = queue.get().await {
-//!     match bring_into_shape(key).await {
+//!     match reconcile(key).await {
 //!         Ok(()) => queue.forget(&key),
 //!         Err(()) => queue.retry(key),
 //!     }
@@ -40,9 +40,9 @@
 //! Merging
 //!
 //! - **A key added many times before it is taken is taken once.**
-//! - **A key is never in two hands at once.** Not if it is added, retried, or due while a worker holds it either.
-//! - **A key added while in hand is ready again when it is done.** So every add is followed by a `get` that begins after
-//!   it.
+//! - **A key is never processed twice at once.** Neither if it is added, retried or due while a worker processes it.
+//! - **A key added while it is processing is ready again when it is done.** So every add is followed by a `get` that
+//!   begins after it.
 //!
 //! Order
 //!
@@ -59,14 +59,15 @@
 //! - **A delayed key is ready when its delay is over and not before.**
 //! - **Of several delays of a key the earliest counts.** And the highest of their priorities.
 //! - **An add does not take back a delayed add.** The key is handed out for both.
-//! - **A delay that ends while its key is in hand or parked counts as an add.**
+//! - **A delay that ends while its key is processing or parked counts as an add.**
 //!
 //! Failures
 //!
 //! - **A retry waits for the back-off of its key.** It doubles with each failure in a row, from 5 ms to 1000 s.
-//! - **A retry waits for the bucket of all keys.** Ten a second after a burst of a hundred; the later of both counts.
+//! - **A retry waits for the token bucket of all keys.** Ten a second after a burst of a hundred. The later of back-off
+//!   and bucket counts.
 //! - **A retry keeps the priority of its key.** An initial key that fails does not overtake the live ones.
-//! - **An add is never held back.** Neither by failures of its key nor by the bucket.
+//! - **An add is never held back.** Neither by failures of its key nor by the token bucket.
 //! - **Only a retry counts as a failure.**
 //! - **A key that goes on failing is never dropped.** It stays at the longest back-off, and the snapshot names it.
 //! - **Forgetting a key resets its failures.** A retry that already waits is not taken back.
@@ -75,7 +76,7 @@
 //!
 //! - **A parked key is not handed out.**
 //! - **A key added since it was taken is ready when it is unparked.** Whether that was before or after it was parked.
-//! - **A key not added since it was taken rests when it is unparked.**
+//! - **A key not added since it was taken is idle when it is unparked.**
 //! - **Parked time is not work.**
 //!
 //! Workers
@@ -84,31 +85,32 @@
 //! - **A waiting worker wakes for a delay shorter than the one it waits for.**
 //! - **A worker that always finds a key gives way to other tasks.**
 //! - **Dropping a get loses nothing.** Neither a key nor another worker's wake-up.
-//! - **Calls that do not fit the key do nothing.** `done` and `park` of a key that is not in hand, `unpark` of one that is
-//!   not parked.
+//! - **Calls that do not fit the key do nothing.** `done` and `park` of a key that is not processing, `unpark` of one that
+//!   is not parked.
 //!
 //! End
 //!
 //! - **The shut down ends every waiting get.**
-//! - **What is ready is handed out after the shut down and then get ends.** A worker that finds nothing ready ends, though
-//!   others still work.
-//! - **A key added while in hand is handed out after the shut down.** To whoever asks next: the worker that held it does.
+//! - **What is ready is handed out after the shut down and then get ends.** The `get` of a worker that finds no ready key
+//!   ends, though other keys are still processing.
+//! - **A key added while it is processing is handed out after the shut down.** The next `get` returns it, such as that of
+//!   the worker that processed it.
 //! - **Adds after the shut down are ignored.** Delayed ones and retries too.
 //! - **The shut down drops what is delayed.** The next process starts from an initial list anyway.
 //!
 //! Cost
 //!
-//! - **A key that rests without failures leaves no trace.**
+//! - **An idle key without failures takes no memory.**
 //! - **Metrics count what upstream counts.** See [`Metrics`].
 //!
-//! Adding, taking and finishing a key are O(1) amortised, delays O(log n) of the delayed keys. All is in memory, behind
-//! one lock that is never held while waiting. There is no background task: workers that wait sleep until the next key is
-//! due.
+//! Adding, taking and finishing a key are O(1) amortised, delays O(log n) of the delayed keys. All state is in memory
+//! behind one lock, which is never held across an `await`. There is no background task: a waiting worker sleeps until the
+//! next key is due.
 //!
 //! # What it does not do
 //!
 //! It keeps no values, only keys; it does not bound its length, since there are no more keys than objects; it does not
-//! wait for the keys in hand when it is shut down, since who runs the workers waits for them.
+//! wait for the keys that are processing when it is shut down, since the owner of the workers waits for them.
 
 mod limits;
 mod metrics;

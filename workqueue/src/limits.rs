@@ -1,8 +1,9 @@
-//! How long a failed key waits.
+//! The rate limits of retries: back-off of each key, token bucket of all keys.
 
 use std::time::Duration;
 
-/// How long a failed key waits: for its own back-off or for the bucket of all keys, whichever is later.
+/// The rate limits of retries: a failed key waits for its back-off and for the token bucket of all keys, whichever is
+/// later.
 ///
 /// # Upstream
 /// The default is that of client-go's `DefaultTypedControllerRateLimiter`: 5 ms doubling to 1000 s,
@@ -13,7 +14,7 @@ pub struct RetryLimits {
     pub base: Duration,
     /// The longest back-off. A key that goes on failing stays there.
     pub max: Duration,
-    /// The time in which the bucket regains one retry; zero for no bucket.
+    /// The time in which the bucket regains one token; zero for no bucket.
     pub interval: Duration,
     /// How many retries a full bucket holds.
     pub burst: u32,
@@ -41,11 +42,11 @@ impl RetryLimits {
     }
 }
 
-/// A token bucket that hands out moments instead of refusals.
+/// A token bucket that returns when a token may be used instead of refusing one.
 pub(crate) struct TokenBucket {
     interval: Duration,
     depth: Duration,
-    /// When the bucket is full again if nothing more is taken from it. All that it has to know.
+    /// The time at which the bucket is full again if no token is taken until then; the whole state of the bucket.
     full_at: Duration,
 }
 
@@ -54,7 +55,7 @@ impl TokenBucket {
         Self { interval: limits.interval, depth: limits.interval.saturating_mul(limits.burst), full_at: Duration::ZERO }
     }
 
-    /// Takes the next token and returns the moment from which it may be used.
+    /// Takes the next token and returns the time from which it may be used.
     pub(crate) fn reserve(&mut self, now: Duration) -> Duration {
         self.full_at = self.full_at.max(now).saturating_add(self.interval);
         self.full_at.saturating_sub(self.depth).max(now)

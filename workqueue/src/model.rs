@@ -1,4 +1,4 @@
-//! The queue again, as naively as it can be said: the model that the state is checked against.
+//! The reference model that property tests compare the state with: a naive implementation of the queue.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::snapshot::{Delayed, Failing, Held, QueueSnapshot};
 use crate::{Priority, RetryLimits};
 
-/// A queue without a thought for cost: flat lists, searched and sorted whenever something is asked.
+/// A queue of flat lists, which are searched and sorted at each call.
 pub(crate) struct Model {
     keys: BTreeMap<u8, Key>,
     /// The ready keys of each priority in order. A raised key stands in both.

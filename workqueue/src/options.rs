@@ -1,11 +1,11 @@
-//! How a queue is set up.
+//! The options of a queue.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{Metrics, NoMetrics, RetryLimits};
 
-/// How a queue is set up.
+/// The options of a queue.
 ///
 /// # Examples
 /// ```
@@ -17,18 +17,18 @@ use crate::{Metrics, NoMetrics, RetryLimits};
 /// ```
 #[derive(Clone)]
 pub struct QueueOptions {
-    /// What people call it: upstream's metric label `name`.
+    /// The name of the queue: upstream's metric label `name`.
     pub name: String,
-    /// How long failed keys wait.
+    /// The rate limits of retries.
     pub limits: RetryLimits,
     /// How long an initial key gives way to live ones before it takes turns with them.
     pub ageing: Duration,
-    /// Where it reports what it does.
+    /// The metrics of the queue.
     pub metrics: Arc<dyn Metrics>,
 }
 
 impl QueueOptions {
-    /// The usual: upstream's limits, an ageing time of one second, and no metrics.
+    /// The default options: upstream's rate limits, an ageing time of one second, and no metrics.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {
         Self {

@@ -1,12 +1,12 @@
-//! How urgent a key is.
+//! The priority of a key.
 
-/// How urgent a key is: live changes go before what an initial list found.
+/// The priority of a key: live changes go before objects of an initial list.
 ///
-/// Ordered: the greater goes first, and where adds of one key meet, the greater stays.
+/// Ordered: the greater is handed out first, and merging adds of one key keeps the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Found by an initial list or a resync: due to be looked at, but nothing has just happened to it.
+    /// The object was found by an initial list or a resync.
     Initial,
-    /// Something has just happened to it.
+    /// The object has just changed.
     Live,
 }

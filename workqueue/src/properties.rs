@@ -1,4 +1,4 @@
-//! The laws that the state keeps, whatever happens in whatever order.
+//! Properties of the state under any sequence of inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -116,7 +116,7 @@ impl Run {
         std::iter::from_fn(|| self.take()).collect()
     }
 
-    /// Lets every key go, every delay pass and every key be worked off.
+    /// Finishes and unparks every key, waits for every delay, and processes every key.
     fn work_off(&mut self) -> Vec<u8> {
         let snapshot = self.state.snapshot(self.now);
         self.inputs(snapshot.processing.iter().map(|held| Input::Done(held.key)));
@@ -192,7 +192,7 @@ proptest! {
         let mut out_of_reach = BTreeSet::new();
         for input in inputs {
             if let Some(key) = run.input(input) {
-                prop_assert!(out_of_reach.insert(key), "{key} is in hand or parked");
+                prop_assert!(out_of_reach.insert(key), "{key} is processing or parked");
             }
             let snapshot = run.state.snapshot(run.now);
             out_of_reach = snapshot.processing.iter().chain(&snapshot.parked).map(|held| held.key).collect();
@@ -320,7 +320,7 @@ proptest! {
         run.input(Input::Wait(Duration::from_millis(5)));
         prop_assert_eq!(run.take(), None, "it is parked");
         run.input(Input::Done(1));
-        prop_assert_eq!(run.take(), None, "it is parked, not in hand");
+        prop_assert_eq!(run.take(), None, "it is parked, not processing");
         run.input(Input::Unpark(1));
         prop_assert_eq!(run.take().is_some(), before_park || while_parked || due_while_parked);
     }
@@ -342,7 +342,7 @@ proptest! {
     }
 
     #[test]
-    fn what_rests_without_failures_leaves_no_trace(inputs in inputs()) {
+    fn an_idle_key_without_failures_takes_no_memory(inputs in inputs()) {
         let mut run = Run::new();
         run.inputs(inputs);
         run.work_off();

@@ -1,4 +1,4 @@
-//! The state under a lock, with a clock and a wake-up.
+//! The queue: its state behind a lock, with a clock and a wake-up for workers.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ struct Inner<K> {
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
-    /// Makes an empty queue.
+    /// An empty queue.
     #[must_use]
     pub fn new(options: QueueOptions) -> Self {
         let state = Mutex::new(State::new(options.limits, options.ageing));
         Self(Arc::new(Inner { options, started: Instant::now(), state, wake: Notify::new() }))
     }
 
-    /// The name that its options gave it.
+    /// The name of the queue.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.options.name
@@ -41,14 +41,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.with(|state, now| state.add(key, priority, now));
     }
 
-    /// Adds a key once `delay` is over, however often it is added before that.
+    /// Adds a key when `delay` is over, also if it is added before that.
     pub fn add_after(&self, key: K, delay: Duration, priority: Priority) {
         self.with(|state, now| state.add_after(key, delay, priority, now));
     }
 
-    /// Counts a failure of a key and adds it when its back-off is over and the bucket lets it pass.
+    /// Counts a failure of a key and adds it when its back-off is over and the token bucket has a token.
     ///
-    /// It keeps the priority at which it was handed out. A key that is not in hand counts as live.
+    /// It keeps the priority at which it was handed out. A key that is not processing counts as live.
     pub fn retry(&self, key: K) {
         self.with(|state, now| state.retry(key, now));
     }
@@ -58,7 +58,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.with(|state, now| state.forget(key, now));
     }
 
-    /// Waits for a key and hands it to the caller, who owes a [`done`](Self::done) or a [`park`](Self::park) for it.
+    /// Waits for a key and returns it; the caller ends its processing with [`done`](Self::done) or [`park`](Self::park).
     ///
     /// `None` once the queue is shut down and nothing is ready. Gives way to other tasks now and then, even if keys are
     /// ready.
@@ -79,7 +79,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 }
                 Taken::ShutDown => return None,
                 Taken::NothingBefore { until } => match until.and_then(|due| self.0.started.checked_add(due)) {
-                    // Time being up and being woken come to the same: look again.
+                    // After the time and after a wake-up alike the state is asked again.
                     Some(due) => drop(timeout_at(due, woken).await),
                     None => woken.await,
                 },
@@ -87,7 +87,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Ends the work on a key; does nothing to a key that is not in hand.
+    /// Ends the processing of a key; does nothing to a key that is not processing.
     ///
     /// The key is ready again if it was added since it was handed out.
     pub fn done(&self, key: &K) {
@@ -96,33 +96,32 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Ends the work on a key as [`done`](Self::done), but holds the key back until [`unpark`](Self::unpark).
+    /// Ends the processing of a key, and holds the key back until [`unpark`](Self::unpark).
     ///
-    /// For a key of which nothing can be said yet, because what was written for it has not come back: it must not be
-    /// looked at, and nobody is working on it either.
+    /// For a key whose writes the caches do not show yet: it must not be processed again before they do.
     pub fn park(&self, key: &K) {
         if let Some(worked) = self.with(|state, now| state.park(key, now)) {
             self.0.options.metrics.finished(worked);
         }
     }
 
-    /// Stops holding a key back; does nothing to a key that is not parked.
+    /// Releases a parked key; does nothing to a key that is not parked.
     ///
     /// The key is ready if it was added since it was last handed out.
     pub fn unpark(&self, key: &K) {
         self.with(|state, now| state.unpark(key, now));
     }
 
-    /// Drops what is delayed, ignores all adds from now on, and lets [`get`](Self::get) end when nothing is ready.
+    /// Drops the delayed adds and ignores all adds from now on; [`get`](Self::get) returns `None` when no key is ready.
     ///
     /// # Upstream
-    /// `ShutDown`, without waiting for the keys in hand.
+    /// `ShutDown`, without waiting for the keys that are processing.
     pub fn shut_down(&self) {
         self.with(State::shut_down);
         self.0.wake.notify_waiters();
     }
 
-    /// Gives an input to the state and tells whom it concerns: the metrics, and the workers that wait.
+    /// Applies an input to the state, then reports to the metrics and wakes waiting workers.
     pub(crate) fn with<R>(&self, input: impl FnOnce(&mut State<K>, Duration) -> R) -> R {
         let Inner { options, started, state, wake } = &*self.0;
         let mut state = state.lock();
@@ -138,11 +137,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             options.metrics.retried();
         }
         if due.is_some_and(|due| due_before.is_none_or(|before| due < before)) {
-            // Every waiting worker sleeps until the next key is due: each has to set its alarm earlier.
+            // Every waiting worker sleeps until the next key is due, which now is earlier.
             wake.notify_waiters();
         }
         if is_ready {
-            // One worker is enough: it passes the wake-up on when it leaves a key behind.
+            // One worker is enough: it wakes the next where another key is ready.
             wake.notify_one();
         }
         result

@@ -1,29 +1,29 @@
-//! The order in which ready keys are handed out.
+//! The ready keys, in the order in which they are handed out.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::Priority;
 
-/// Names one stay of a key in the lanes; never given out twice.
+/// The number of one stay of a key in the ready queues; never used twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(u64);
 
-/// Where a key stands in a lane.
+/// The place of a key in a queue.
 pub(crate) struct Place<K> {
     pub(crate) key: K,
     pub(crate) ticket: Ticket,
-    /// Since when it has been ready. Never decreases along a lane.
+    /// Since when it has been ready. Never decreases along a queue.
     pub(crate) since: Duration,
 }
 
-/// Two lanes of ready keys, one for each priority, and whose turn it is.
+/// Two FIFO queues of ready keys, one for each priority, and which of them was served last.
 ///
-/// A key that is raised keeps its place and gets a second one with the same ticket in the live lane: the place that is
-/// reached first counts. The other is left behind *stale*, and is dropped when it is reached or when stale places
-/// prevail, so that every operation is O(1) amortised and memory stays in proportion to the keys.
+/// A key whose priority is raised keeps its place and gets a second one with the same ticket in the live queue: the place
+/// that is reached first counts. The other becomes *stale*, and is dropped when it is reached or when most places are
+/// stale, so that every operation is O(1) amortised and memory stays in proportion to the keys.
 ///
-/// The lanes do not know which tickets are still good; callers tell them with `current`.
+/// The queues do not know which tickets are current: callers pass that as `current`.
 pub(crate) struct ReadyQueues<K> {
     live: VecDeque<Place<K>>,
     initial: VecDeque<Place<K>>,
@@ -50,7 +50,7 @@ impl<K> ReadyQueues<K> {
         self.ready
     }
 
-    /// Puts a key that has no place at the end of its lane.
+    /// Puts a key that has no place at the end of the queue of its priority.
     pub(crate) fn push(&mut self, key: K, priority: Priority, since: Duration) -> Ticket {
         self.ready += 1;
         self.last_ticket.0 += 1;
@@ -63,7 +63,7 @@ impl<K> ReadyQueues<K> {
         ticket
     }
 
-    /// Gives a key that stands in the initial lane a second place, at the end of the live lane.
+    /// Gives a key of the initial queue a second place, at the end of the live queue.
     pub(crate) fn raise(&mut self, place: Place<K>, current: impl Fn(&Place<K>) -> bool) {
         self.live.push_back(place);
         // A ready key has at most two places. Beyond twice that, more than half are stale, each left by one raise:
@@ -74,24 +74,24 @@ impl<K> ReadyQueues<K> {
         }
     }
 
-    /// Takes the key whose turn it is.
+    /// Takes the next key.
     ///
-    /// Live keys go first. Once the first initial key has waited for the ageing time, both lanes take turns.
+    /// Live keys go first. Once the first initial key has waited for the ageing time, both queues take turns.
     pub(crate) fn pop(&mut self, now: Duration, current: impl Fn(&Place<K>) -> bool) -> Option<Place<K>> {
         self.drop_stale_fronts(&current);
         let aged = self.initial.front().is_some_and(|first| now.saturating_sub(first.since) >= self.ageing);
         let initial_goes = self.live.is_empty() || (aged && self.live_went_last);
-        let lane = if initial_goes { &mut self.initial } else { &mut self.live };
-        let place = lane.pop_front()?;
-        give_back_spare_room(lane);
+        let queue = if initial_goes { &mut self.initial } else { &mut self.live };
+        let place = queue.pop_front()?;
+        shrink(queue);
         self.live_went_last = !initial_goes;
         self.ready -= 1;
         Some(place)
     }
 
-    /// Since when the key that has been ready for the longest has been so.
+    /// Since when the longest waiting key has been ready.
     pub(crate) fn oldest(&self, current: impl Fn(&Place<K>) -> bool) -> Option<Duration> {
-        let first = |lane: &VecDeque<Place<K>>| lane.iter().find(|place| current(place)).map(|place| place.since);
+        let first = |queue: &VecDeque<Place<K>>| queue.iter().find(|place| current(place)).map(|place| place.since);
         first(&self.live).into_iter().chain(first(&self.initial)).min()
     }
 
@@ -104,16 +104,16 @@ impl<K> ReadyQueues<K> {
         if self.places() == self.ready {
             return;
         }
-        for lane in [&mut self.live, &mut self.initial] {
-            while lane.pop_front_if(|place| !current(place)).is_some() {}
-            give_back_spare_room(lane);
+        for queue in [&mut self.live, &mut self.initial] {
+            while queue.pop_front_if(|place| !current(place)).is_some() {}
+            shrink(queue);
         }
     }
 }
 
-fn give_back_spare_room<K>(lane: &mut VecDeque<Place<K>>) {
-    if lane.capacity() > 1024 && lane.len() < lane.capacity() / 8 {
-        lane.shrink_to(2 * lane.len());
+fn shrink<K>(queue: &mut VecDeque<Place<K>>) {
+    if queue.capacity() > 1024 && queue.len() < queue.capacity() / 8 {
+        queue.shrink_to(2 * queue.len());
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_take_turns_from_the_ageing_time_on() {
+    fn queues_take_turns_from_the_ageing_time_on() {
         assert_eq!(order(&mut three_of_each(), AGEING), [0, 10, 1, 11, 2, 12]);
     }
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emptied_lane_gives_its_room_back() {
+    fn an_emptied_queue_shrinks() {
         let mut ready_queues = ReadyQueues::new(AGEING);
         for key in 0..100_000 {
             ready_queues.push(key, Priority::Initial, START);

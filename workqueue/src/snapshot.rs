@@ -1,4 +1,4 @@
-//! What a queue looks like at one moment.
+//! A snapshot of a queue, for debugging.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -28,13 +28,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.with(|state, _| state.failures(key))
     }
 
-    /// The work begun and not finished, for the two metrics that change while nothing happens.
+    /// The processing that has begun and not ended, for the two metrics that are read at each scrape.
     #[must_use]
     pub fn unfinished_work(&self) -> UnfinishedWork {
         self.with(|state, now| state.unfinished_work(now))
     }
 
-    /// What the queue looks like now. Looks at every key under the lock: for people, not for loops.
+    /// A snapshot of the queue, for debugging. Reads every key under the lock.
     #[must_use]
     pub fn snapshot(&self) -> QueueSnapshot<K>
     where
@@ -44,14 +44,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 }
 
-/// What a queue looks like at one moment, for people: `/debug`, not decisions.
+/// A snapshot of a queue, for debugging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSnapshot<K> {
     /// How many keys are ready to be handed out.
     pub depth: usize,
     /// How long the oldest of them has been ready.
     pub oldest: Option<Duration>,
-    /// The keys in the hands of workers, the longest held first.
+    /// The keys that workers process, the longest processing first.
     pub processing: Vec<Held<K>>,
     /// The parked keys, the longest parked first.
     pub parked: Vec<Held<K>>,
@@ -59,13 +59,13 @@ pub struct QueueSnapshot<K> {
     pub delayed: Vec<Delayed<K>>,
     /// The keys whose last attempts failed, the most failures first.
     pub failing: Vec<Failing<K>>,
-    /// How many keys the queue remembers anything of. Keys that rest without failures are not among them.
+    /// How many keys take memory. Idle keys without failures do not.
     pub remembered: usize,
     /// Whether the queue was shut down.
     pub shut_down: bool,
 }
 
-/// A key that a worker holds or that is parked.
+/// A key that is processing or parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held<K> {
     /// The key.
@@ -90,15 +90,15 @@ pub struct Failing<K> {
     pub key: K,
     /// How often in a row.
     pub failures: u32,
-    /// Whether its back-off can grow no longer. Such a key needs somebody's attention.
+    /// Whether its back-off can grow no longer. Such a key needs the attention of an operator.
     pub at_longest_backoff: bool,
 }
 
-/// The work that workers have begun and not finished; the time that keys are parked is not work.
+/// The processing that has begun and not ended; the time that keys are parked does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnfinishedWork {
-    /// The ages of all keys in hand, summed: `workqueue_unfinished_work_seconds`.
+    /// The processing times of all processing keys, summed: `workqueue_unfinished_work_seconds`.
     pub total: Duration,
-    /// The age of the key longest in hand: `workqueue_longest_running_processor_seconds`.
+    /// The processing time of the longest processing key: `workqueue_longest_running_processor_seconds`.
     pub longest: Duration,
 }

@@ -1,7 +1,7 @@
-//! The queue without clock, lock or async: every input comes with the moment at which it happens.
+//! The state machine of the queue, without clock, lock or async: every input comes with the time at which it happens.
 //!
-//! Moments are durations since the queue was made and never decrease. Each input first brings the state up to its
-//! moment, so it makes no difference when, or how often, anybody looks.
+//! Times are durations since the queue was created and never decrease. Each input first advances the state to its time,
+//! so the result does not depend on when, or how often, the state is read.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::{Entry as Slot, HashMap};
@@ -13,15 +13,15 @@ use crate::ready_queues::{Place, ReadyQueues, Ticket};
 use crate::snapshot::{Delayed, Failing, Held, QueueSnapshot, UnfinishedWork};
 use crate::{Priority, RetryLimits};
 
-/// The queue as a plain state machine.
+/// The state of a queue.
 pub(crate) struct State<K> {
-    /// Every key that has something to remember, and no other.
+    /// The keys that are not idle, and the idle keys that have failures or a delayed add.
     entries: HashMap<K, Entry>,
-    /// The keys that are ready, in the order in which they go.
+    /// The keys that are ready, in the order in which they are handed out.
     ready_queues: ReadyQueues<K>,
-    /// The keys that workers hold.
+    /// The keys that workers process.
     processing: BTreeMap<Ticket, Processing<K>>,
-    /// The keys to be added later, by the moment at which they are due and then in the order of asking.
+    /// The delayed keys, by the time at which they are due and then in the order in which they were added.
     delays: BTreeMap<(Duration, u64), K>,
     limits: RetryLimits,
     bucket: TokenBucket,
@@ -29,47 +29,46 @@ pub(crate) struct State<K> {
     shut_down: bool,
 }
 
-/// How often something has happened since the queue was made.
+/// Counters since the queue was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) adds: u64,
     pub(crate) retries: u64,
 }
 
-/// What a worker that asks for a key gets.
+/// The result of taking a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken<K> {
-    /// A key, and how long ago it was added.
+    /// A key, and how long it has waited since it was added.
     Key { key: K, waited: Duration },
-    /// Nothing yet, and nothing before `until` unless something happens.
+    /// No key is ready, and none will be before `until` unless one is added.
     NothingBefore { until: Option<Duration> },
-    /// Nothing, and no add will be accepted any more.
+    /// No key is ready, and no add is accepted any more.
     ShutDown,
 }
 
-/// What is remembered of one key.
+/// The state of one key.
 #[derive(Default)]
 struct Entry {
     stage: Stage,
-    /// The adds since the key was last taken, merged.
+    /// The merged adds since the key was last taken.
     pending: Option<Pending>,
-    /// The delayed adds, merged.
+    /// The merged delayed adds.
     delay: Option<Delay>,
     failures: u32,
 }
 
 #[derive(Clone, Copy, Default)]
 enum Stage {
-    /// Nothing is to be done now, so nothing is pending.
+    /// The key is not queued, so nothing is pending.
     #[default]
     Idle,
-    /// In the lanes, so something is pending.
+    /// The key is in the ready queues, so an add is pending.
     Ready(Ticket),
-    /// Held by a worker.
+    /// A worker processes the key.
     Processing(Ticket),
-    Parked {
-        since: Duration,
-    },
+    /// The key is held back until it is unparked.
+    Parked { since: Duration },
 }
 
 struct Pending {
@@ -79,7 +78,7 @@ struct Pending {
 
 struct Delay {
     due: Duration,
-    /// How many delayed adds came before, of any key: keys that are due at once go in that order.
+    /// The number of delayed adds before this one, of any key: keys that are due at the same time are added in that order.
     number: u64,
     priority: Priority,
 }
@@ -118,8 +117,8 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// Counts a failure and adds the key when its back-off is over and the bucket has a token for it, at the priority
-    /// at which it was handed out.
+    /// Counts a failure and adds the key when its back-off is over and the token bucket has a token for it, at the
+    /// priority at which it was handed out.
     pub(crate) fn retry(&mut self, key: K, now: Duration) {
         self.advance(now);
         if self.shut_down {
@@ -140,7 +139,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.advance(now);
         if let Some(entry) = self.entries.get_mut(key) {
             entry.failures = 0;
-            self.settle(key, now);
+            self.requeue_or_remove(key, now);
         }
     }
 
@@ -160,7 +159,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         Taken::Key { key, waited: now.saturating_sub(pending.since) }
     }
 
-    /// Takes a key out of its worker's hand and returns for how long it was there; `None` if it was not.
+    /// Ends the processing of a key and returns how long it took; `None` if the key was not processing.
     pub(crate) fn done(&mut self, key: &K, now: Duration) -> Option<Duration> {
         self.release(key, Stage::Idle, now)
     }
@@ -176,26 +175,26 @@ impl<K: Clone + Eq + Hash> State<K> {
             && matches!(entry.stage, Stage::Parked { .. })
         {
             entry.stage = Stage::Idle;
-            self.settle(key, now);
+            self.requeue_or_remove(key, now);
         }
     }
 
-    /// Drops what is delayed and accepts nothing from now on.
+    /// Drops the delayed adds and ignores every add from now on.
     pub(crate) fn shut_down(&mut self, now: Duration) {
         self.advance(now);
         self.shut_down = true;
         for key in std::mem::take(&mut self.delays).into_values() {
             self.entries.get_mut(&key).expect("a delayed key has an entry").delay = None;
-            self.settle(&key, now);
+            self.requeue_or_remove(&key, now);
         }
     }
 
-    /// How many keys can be taken at once.
+    /// How many keys are ready.
     pub(crate) fn ready(&self) -> usize {
         self.ready_queues.ready()
     }
 
-    /// The moment at which time alone will change something.
+    /// The time at which the next delayed add is due.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.delays.first_key_value().map(|((due, _), _)| *due)
     }
@@ -211,7 +210,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         )
     }
 
-    /// Turns the delayed adds that are due by `now` into adds, each at the moment at which it was due.
+    /// Turns the delayed adds that are due by `now` into adds, each at the time at which it was due.
     pub(crate) fn advance(&mut self, now: Duration) {
         while let Some(first) = self.delays.first_entry()
             && first.key().0 <= now
@@ -223,7 +222,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// Merges an add into what is pending: the earliest moment and the highest priority stay.
+    /// Merges an add into the pending ones: the earliest time and the highest priority stay.
     fn merge(&mut self, key: K, priority: Priority, now: Duration) {
         let mut slot = match self.entries.entry(key) {
             Slot::Occupied(slot) => slot,
@@ -249,7 +248,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// Merges a delayed add into the one that waits: the earliest due time and the highest priority stay.
+    /// Merges a delayed add into the pending one: the earliest due time and the highest priority stay.
     fn schedule(&mut self, key: K, due: Duration, priority: Priority, now: Duration) {
         self.counts.retries += 1;
         if due <= now {
@@ -275,13 +274,13 @@ impl<K: Clone + Eq + Hash> State<K> {
         let entry = self.entries.get_mut(key)?;
         let Stage::Processing(ticket) = entry.stage else { return None };
         entry.stage = next;
-        let held = self.processing.remove(&ticket).expect("a worker holds every key that is in hand");
-        self.settle(key, now);
+        let held = self.processing.remove(&ticket).expect("a key at the stage Processing must be in the set");
+        self.requeue_or_remove(key, now);
         Some(now.saturating_sub(held.since))
     }
 
-    /// Makes a resting key ready if anything is pending, and removes it if nothing is to be remembered.
-    fn settle(&mut self, key: &K, now: Duration) {
+    /// Makes an idle key ready if an add is pending, and removes it if it has neither delayed adds nor failures.
+    fn requeue_or_remove(&mut self, key: &K, now: Duration) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let Stage::Idle = entry.stage else { return };
         if let Some(pending) = &entry.pending {
@@ -313,7 +312,7 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
         }
         let mut processing: Vec<_> =
             self.processing.values().map(|processing| held(&processing.key, processing.since)).collect();
-        // Where all else is equal the key decides, so that the order of hashing does not show.
+        // Ties are broken by the key, so that the order of hashing does not show.
         let by_age = |a: &Held<K>, b: &Held<K>| b.age.cmp(&a.age).then_with(|| a.key.cmp(&b.key));
         processing.sort_unstable_by(by_age);
         parked.sort_unstable_by(by_age);
@@ -335,7 +334,7 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
     }
 }
 
-/// Whether a place in the lanes is that of its key's present stay there.
+/// Whether a place in the ready queues belongs to the current stay of its key there.
 fn is_current<K: Eq + Hash>(entries: &HashMap<K, Entry>) -> impl Fn(&Place<K>) -> bool {
     |place| {
         entries

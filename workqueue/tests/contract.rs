@@ -31,18 +31,18 @@ fn add_all(queue: &Queue<&'static str>, keys: &[&'static str], priority: Priorit
     }
 }
 
-/// The key that a worker gets who does not wait.
+/// The key that `get` returns without waiting.
 fn take<K: Clone + Eq + std::hash::Hash>(queue: &Queue<K>) -> Option<K> {
     queue.get().now_or_never().flatten()
 }
 
-/// All keys that workers get who do not wait, in order.
+/// All keys that `get` returns without waiting, in order.
 fn take_all<K: Clone + Eq + std::hash::Hash>(queue: &Queue<K>) -> Vec<K> {
     std::iter::from_fn(|| take(queue)).collect()
 }
 
-/// A queue that has handed out its only key.
-fn queue_with_key_in_hand() -> Queue<&'static str> {
+/// A queue whose only key is processing.
+fn queue_with_processing_key() -> Queue<&'static str> {
     let queue = queue();
     queue.add("a", Live);
     assert_eq!(take(&queue), Some("a"));
@@ -87,8 +87,8 @@ async fn a_key_added_many_times_before_it_is_taken_is_taken_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_never_in_two_hands_at_once() {
-    let queue = queue_with_key_in_hand();
+async fn a_key_is_never_processed_twice_at_once() {
+    let queue = queue_with_processing_key();
     queue.add("a", Live);
     queue.add_after("a", millis(1), Live);
     queue.retry("a");
@@ -97,8 +97,8 @@ async fn a_key_is_never_in_two_hands_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_added_while_in_hand_is_ready_again_when_it_is_done() {
-    let queue = queue_with_key_in_hand();
+async fn a_key_added_while_it_is_processing_is_ready_again_when_it_is_done() {
+    let queue = queue_with_processing_key();
     queue.add("a", Live);
     queue.done(&"a");
     assert_eq!(take(&queue), Some("a"));
@@ -194,8 +194,8 @@ async fn an_add_does_not_take_back_a_delayed_add() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_that_ends_while_its_key_is_in_hand_or_parked_counts_as_an_add() {
-    let queue = queue_with_key_in_hand();
+async fn a_delay_that_ends_while_its_key_is_processing_or_parked_counts_as_an_add() {
+    let queue = queue_with_processing_key();
     queue.add_after("a", millis(50), Live);
     advance(millis(50)).await;
     queue.done(&"a");
@@ -210,7 +210,7 @@ async fn a_delay_that_ends_while_its_key_is_in_hand_or_parked_counts_as_an_add()
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_waits_for_the_back_off_of_its_key() {
-    let queue = queue_with_key_in_hand();
+    let queue = queue_with_processing_key();
     for backoff in [5, 10, 20, 40] {
         queue.retry("a");
         queue.done(&"a");
@@ -219,7 +219,7 @@ async fn a_retry_waits_for_the_back_off_of_its_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_waits_for_the_bucket_of_all_keys() {
+async fn a_retry_waits_for_the_token_bucket_of_all_keys() {
     let queue = queue_limited_by(RetryLimits { burst: 2, ..RetryLimits::default() });
     for key in ["a", "b", "c", "d"] {
         queue.retry(key);
@@ -254,7 +254,7 @@ async fn an_add_is_never_held_back() {
 
 #[tokio::test(start_paused = true)]
 async fn only_a_retry_counts_as_a_failure() {
-    let queue = queue_with_key_in_hand();
+    let queue = queue_with_processing_key();
     queue.add("a", Live);
     queue.add_after("a", millis(1), Live);
     queue.park(&"a");
@@ -267,7 +267,7 @@ async fn only_a_retry_counts_as_a_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_goes_on_failing_is_never_dropped() {
-    let queue = queue_with_key_in_hand();
+    let queue = queue_with_processing_key();
     for failures in 1..=30 {
         queue.retry("a");
         queue.done(&"a");
@@ -282,7 +282,7 @@ async fn a_key_that_goes_on_failing_is_never_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn forgetting_a_key_resets_its_failures() {
-    let queue = queue_with_key_in_hand();
+    let queue = queue_with_processing_key();
     for _ in 0..5 {
         queue.retry("a");
     }
@@ -298,7 +298,7 @@ async fn forgetting_a_key_resets_its_failures() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_key_is_not_handed_out() {
-    let queue = queue_with_key_in_hand();
+    let queue = queue_with_processing_key();
     queue.park(&"a");
     queue.add("a", Live);
     queue.add_after("a", millis(1), Live);
@@ -310,7 +310,7 @@ async fn a_parked_key_is_not_handed_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_added_since_it_was_taken_is_ready_when_it_is_unparked() {
-    let queue = queue_with_key_in_hand();
+    let queue = queue_with_processing_key();
     queue.add("a", Live);
     queue.park(&"a");
     queue.unpark(&"a");
@@ -323,8 +323,8 @@ async fn a_key_added_since_it_was_taken_is_ready_when_it_is_unparked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_not_added_since_it_was_taken_rests_when_it_is_unparked() {
-    let queue = queue_with_key_in_hand();
+async fn a_key_not_added_since_it_was_taken_is_idle_when_it_is_unparked() {
+    let queue = queue_with_processing_key();
     queue.park(&"a");
     queue.unpark(&"a");
     assert_eq!(take(&queue), None);
@@ -334,7 +334,7 @@ async fn a_key_not_added_since_it_was_taken_rests_when_it_is_unparked() {
 
 #[tokio::test(start_paused = true)]
 async fn parked_time_is_not_work() {
-    let queue = queue_with_key_in_hand();
+    let queue = queue_with_processing_key();
     advance(millis(30)).await;
     assert_eq!(queue.unfinished_work(), UnfinishedWork { total: millis(30), longest: millis(30) });
     queue.park(&"a");
@@ -444,7 +444,7 @@ async fn the_shut_down_ends_every_waiting_get() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_ready_is_handed_out_after_the_shut_down_and_then_get_ends() {
-    let queue = queue_with_key_in_hand();
+    let queue = queue_with_processing_key();
     queue.add("b", Live);
     queue.add_after("c", millis(50), Live);
     advance(millis(50)).await;
@@ -456,8 +456,8 @@ async fn what_is_ready_is_handed_out_after_the_shut_down_and_then_get_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_added_while_in_hand_is_handed_out_after_the_shut_down() {
-    let queue = queue_with_key_in_hand();
+async fn a_key_added_while_it_is_processing_is_handed_out_after_the_shut_down() {
+    let queue = queue_with_processing_key();
     queue.add("a", Live);
     queue.shut_down();
     assert_eq!(queue.get().await, None);
@@ -488,8 +488,8 @@ async fn the_shut_down_drops_what_is_delayed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_rests_without_failures_leaves_no_trace() {
-    let queue = queue_with_key_in_hand();
+async fn an_idle_key_without_failures_takes_no_memory() {
+    let queue = queue_with_processing_key();
     queue.retry("a");
     queue.done(&"a");
     assert_ready_after(&queue, "a", millis(5)).await;
@@ -535,7 +535,7 @@ async fn metrics_count_what_upstream_counts() {
     assert_eq!(*recorded.0.lock(), expected);
 }
 
-/// What a queue reported, in order.
+/// The calls to the metrics, in order.
 #[derive(Default)]
 struct Recorded(Mutex<Vec<String>>);
 
@@ -559,7 +559,7 @@ fn next(queue: &Queue<&'static str>) -> impl Future<Output = Option<&'static str
     async move { queue.get().await }
 }
 
-/// Workers that have already found nothing and wait.
+/// Workers that wait for a key.
 async fn waiting_workers(queue: &Queue<&'static str>, number: usize) -> JoinSet<Option<&'static str>> {
     let mut workers = JoinSet::new();
     for _ in 0..number {

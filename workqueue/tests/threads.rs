@@ -1,4 +1,4 @@
-//! The queue between real threads: what the paused clock of one thread cannot show.
+//! The queue on several threads, which the paused clock of one thread cannot cover.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -12,12 +12,12 @@ const ADDS_PER_PRODUCER: usize = 20_000;
 const PRODUCERS: usize = 4;
 const WORKERS: usize = 4;
 
-/// What happens to one key.
+/// The counters of one key.
 #[derive(Default)]
 struct Watched {
     changed: AtomicU32,
     seen: AtomicU32,
-    is_in_hand: AtomicBool,
+    is_processing: AtomicBool,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -54,10 +54,10 @@ async fn work(queue: Queue<usize>, keys: Arc<Vec<Watched>>) -> usize {
     let mut handled = 0;
     while let Some(key) = queue.get().await {
         let watched = &keys[key];
-        assert!(!watched.is_in_hand.swap(true, SeqCst), "key {key} is in two hands");
+        assert!(!watched.is_processing.swap(true, SeqCst), "key {key} is processed twice at once");
         watched.seen.store(watched.changed.load(SeqCst), SeqCst);
         handled += 1;
-        watched.is_in_hand.store(false, SeqCst);
+        watched.is_processing.store(false, SeqCst);
         if handled % 5 == 0 {
             queue.park(&key);
             queue.unpark(&key);

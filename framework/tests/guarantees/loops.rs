@@ -26,7 +26,7 @@ fn failure(class: Class) -> ReconcileError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_never_in_two_hands_at_once() {
+async fn a_key_is_never_processed_twice_at_once() {
     let options = Options { workers: 8, ..Options::default() };
     let world = World::with(options, &sandbox(), |_| {
         async {

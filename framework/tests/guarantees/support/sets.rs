@@ -25,7 +25,7 @@ pub(crate) const CONTROLLER: &str = "sets-controller";
 /// What differs between tests before anything runs.
 pub(crate) struct Options {
     pub(crate) workers: usize,
-    /// The list_options of the caches of parts; the reconciler sees the first.
+    /// The list options of the caches of parts; the reconciler sees the first.
     pub(crate) parts: Vec<ListOptions>,
     pub(crate) client: Option<kube::Client>,
 }
