@@ -1,15 +1,15 @@
-//! Wall time, injected.
+//! The injected wall clock.
 
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// Tells wall time: for what is written to the API (statuses, leases, events).
+/// A wall clock, for times that are written to the API (statuses, leases, events).
 ///
 /// Delays and time-outs use tokio's clock instead, which tests pause.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The time of now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
@@ -24,7 +24,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that starts where it is told and advances with tokio's, so that paused time drives it.
+/// A clock that starts at a given time and advances with tokio's, so that paused time drives it.
 #[derive(Debug, Clone, Copy)]
 pub struct SimulatedClock {
     start: Timestamp,
@@ -32,7 +32,7 @@ pub struct SimulatedClock {
 }
 
 impl SimulatedClock {
-    /// A clock that says `start` now.
+    /// A clock whose current time is `start`.
     #[must_use]
     pub fn starting_at(start: Timestamp) -> Self {
         Self { start, origin: Instant::now() }

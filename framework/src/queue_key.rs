@@ -5,9 +5,9 @@ use std::hash::Hash;
 
 use kcm_api::ObjectKey;
 
-/// What a queue of a reconcile loop may hold.
+/// A key in the queue of a reconcile loop, which names an object.
 ///
-/// A plain name does not do: the key says which object it means.
+/// A string is no key: it does not say which object it names.
 ///
 /// ```compile_fail
 /// use kcm_framework::workqueue::Queue;
@@ -18,7 +18,7 @@ use kcm_api::ObjectKey;
 /// }
 /// ```
 pub trait QueueKey: Clone + Ord + Hash + fmt::Debug + fmt::Display + Send + Sync + 'static {
-    /// The object that the key names, where it names one.
+    /// The object that the key names, if any.
     fn object(&self) -> Option<&ObjectKey>;
 }
 

@@ -1,4 +1,4 @@
-//! Keeps controllers running: what fails or panics is started again with back-off, and its siblings never notice.
+//! Supervision of controllers: an `InitFunc` or a loop that fails or panics is started again with back-off.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_min
 
 /// A controller between its first initialization and the end of its loops.
 ///
-/// Made by [`initialize`](Self::initialize), which never fails: what went wrong is logged and tried again in
-/// [`run`](Self::run).
+/// Made by [`initialize`](Self::initialize), which never fails: an error is logged, and [`run`](Self::run)
+/// initializes again.
 #[must_use]
 pub(crate) struct Supervised {
     context: ControllerContext,
@@ -28,7 +28,7 @@ pub(crate) struct Supervised {
 }
 
 impl Supervised {
-    /// Calls the controller's `InitFunc` once. `None` where the cluster lacks what the controller needs.
+    /// Calls the `InitFunc` of the controller once. `None` where the cluster does not serve the resources that it needs.
     pub(crate) async fn initialize(descriptor: &ControllerDescriptor, context: ControllerContext) -> Option<Self> {
         match try_initialize(descriptor, &context).await {
             Ok(Some(running)) => {
@@ -79,7 +79,7 @@ async fn try_initialize(
         .unwrap_or_else(|panic| Err(Panicked(panic_message(&*panic)).into()));
     match &initialized {
         Ok(Some(_)) => context.subscriptions().keep(),
-        // Else each try would leave subscribers behind, with queues that fill up and are never emptied.
+        // Otherwise each attempt would leave event handlers behind, whose queues no worker empties.
         Ok(None) | Err(_) => context.subscriptions().end(),
     }
     initialized
@@ -114,7 +114,7 @@ async fn keep_running(controller: &str, one: &Loop, context: &ControllerContext,
     }
 }
 
-/// Whether the pause ran to its end.
+/// Waits for `delay`; returns whether it ended before `cancel`.
 async fn pause(cancel: &CancellationToken, delay: Duration) -> bool {
     tokio::select! {
         () = cancel.cancelled() => false,
@@ -127,10 +127,10 @@ fn skipped(controller: &str) {
 }
 
 fn report(controller: &str, what: &str, error: &(dyn std::error::Error + 'static)) {
-    tracing::error!(controller, what, error, "Controller failed; it is tried again with back-off");
+    tracing::error!(controller, what, error, "Controller failed; restarting it with back-off");
 }
 
-/// Something panicked; the text is what it panicked with.
+/// An error from a panic, with its message.
 #[derive(Debug, thiserror::Error)]
 #[error("panicked: {0}")]
 pub(crate) struct Panicked(pub(crate) String);

@@ -64,17 +64,17 @@ fn rv(text: &str) -> ResourceVersion {
 #[tokio::test(start_paused = true)]
 async fn a_key_waits_until_the_cache_has_observed_the_version_that_was_written() {
     let mut state = waiting([version(PODS, "100")], Instant::now());
-    assert!(state.observed(PODS, &rv("99")).is_empty());
-    assert!(state.observed(SETS, &rv("100")).is_empty(), "versions of another resource say nothing");
-    assert_eq!(state.observed(PODS, &rv("100")), ["k"]);
+    assert!(state.cache_reached(PODS, &rv("99")).is_empty());
+    assert!(state.cache_reached(SETS, &rv("100")).is_empty(), "versions of another resource say nothing");
+    assert_eq!(state.cache_reached(PODS, &rv("100")), ["k"]);
     assert!(!state.waits(&"k"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn versions_compare_as_decimals_of_any_length() {
     let mut state = waiting([version(PODS, "100000000000000000000000000")], Instant::now());
-    assert!(state.observed(PODS, &rv("99999999999999999999999999")).is_empty());
-    assert_eq!(state.observed(PODS, &rv("100000000000000000000000001")), ["k"]);
+    assert!(state.cache_reached(PODS, &rv("99999999999999999999999999")).is_empty());
+    assert_eq!(state.cache_reached(PODS, &rv("100000000000000000000000001")), ["k"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,8 +88,8 @@ async fn a_look_that_is_answered_without_a_decimal_version_blocks_nothing() {
     for (list, live) in [("", None), ("abc", None), ("50", seen("u", "abc"))] {
         let now = Instant::now();
         let mut state = waiting([lost(now)], now);
-        assert_eq!(state.looked(&check(), now, &answer(list, live, seen("v", "5"))), ["k"], "{list}");
-        assert!(state.observed(PODS, &rv("100")).is_empty());
+        assert_eq!(state.checked(&check(), now, &answer(list, live, seen("v", "5"))), ["k"], "{list}");
+        assert!(state.cache_reached(PODS, &rv("100")).is_empty());
     }
 }
 
@@ -97,19 +97,19 @@ async fn a_look_that_is_answered_without_a_decimal_version_blocks_nothing() {
 async fn the_event_that_settles_the_last_mark_wakes() {
     let marks = [version(PODS, "5"), version(PODS, "9"), version(PODS, "7"), version(SETS, "3"), deletion("u")];
     let mut state = waiting(marks, Instant::now());
-    assert!(state.observed(PODS, &rv("8")).is_empty(), "the latest version of a resource stands for all");
-    assert!(state.observed(PODS, &rv("9")).is_empty());
-    assert!(state.ended(PODS, &Uid::from("u")).is_empty());
-    assert_eq!(state.observed(SETS, &rv("4")), ["k"]);
+    assert!(state.cache_reached(PODS, &rv("8")).is_empty(), "the latest version of a resource stands for all");
+    assert!(state.cache_reached(PODS, &rv("9")).is_empty());
+    assert!(state.object_ended(PODS, &Uid::from("u")).is_empty());
+    assert_eq!(state.cache_reached(SETS, &rv("4")), ["k"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_is_settled_by_the_end_of_that_object_alone() {
     let mut state = waiting([deletion("u")], Instant::now());
-    assert!(state.ended(PODS, &Uid::from("other")).is_empty());
-    assert!(state.ended(SETS, &Uid::from("u")).is_empty());
-    assert!(state.observed(PODS, &rv("999999")).is_empty());
-    assert_eq!(state.ended(PODS, &Uid::from("u")), ["k"]);
+    assert!(state.object_ended(PODS, &Uid::from("other")).is_empty());
+    assert!(state.object_ended(SETS, &Uid::from("u")).is_empty());
+    assert!(state.cache_reached(PODS, &rv("999999")).is_empty());
+    assert_eq!(state.object_ended(PODS, &Uid::from("u")), ["k"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,7 +118,7 @@ async fn two_keys_that_deleted_one_object_both_wake() {
     for key in ["a", "b"] {
         assert!(state.add(&key, None, vec![deletion("u")], Instant::now()));
     }
-    assert_eq!(state.ended(PODS, &Uid::from("u")), ["a", "b"]);
+    assert_eq!(state.object_ended(PODS, &Uid::from("u")), ["a", "b"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,8 +128,8 @@ async fn the_end_of_the_object_of_a_key_ends_its_marks() {
     assert!(state.owner_ended(&Uid::from("other"), |_| true).is_empty());
     assert!(state.owner_ended(&Uid::from("owner"), |_| false).is_empty(), "it only began to terminate");
     assert_eq!(state.owner_ended(&Uid::from("owner"), |_| true), ["k"]);
-    assert!(state.observed(PODS, &rv("9")).is_empty(), "nothing of the old marks is left");
-    assert!(state.ended(PODS, &Uid::from("u")).is_empty());
+    assert!(state.cache_reached(PODS, &rv("9")).is_empty(), "nothing of the old marks is left");
+    assert!(state.object_ended(PODS, &Uid::from("u")).is_empty());
     assert_eq!(state.next_check(), None);
 }
 
@@ -160,7 +160,7 @@ async fn what_can_no_longer_take_effect_is_looked_up_at_once() {
     let now = Instant::now();
     let mut state = waiting([lost(now)], now);
     assert_eq!((state.next_check(), state.due(now)), (Some(now), vec![check()]));
-    assert_eq!(state.looked(&check(), now, &answer("50", None, None)), ["k"]);
+    assert_eq!(state.checked(&check(), now, &answer("50", None, None)), ["k"]);
 }
 
 /// What a live look leaves of a mark: (name, mark, answer, whether the key still waits, what wakes it then).
@@ -203,19 +203,19 @@ async fn a_live_look_ends_a_wait_or_says_what_to_wait_for() {
     ];
     for (name, mark, answer, wakes_at) in cases {
         let mut state = waiting([mark], past);
-        let woken = state.looked(&check(), begun, &answer);
+        let woken = state.checked(&check(), begun, &answer);
         assert_eq!(woken.is_empty(), wakes_at.is_some(), "{name}");
         match wakes_at {
             None => assert!(!state.waits(&"k"), "{name}"),
-            Some("end") => assert_eq!(state.ended(PODS, &Uid::from("u")), ["k"], "{name}"),
+            Some("end") => assert_eq!(state.object_ended(PODS, &Uid::from("u")), ["k"], "{name}"),
             Some("never") => {
-                assert!(state.observed(PODS, &rv("1000")).is_empty(), "{name}");
+                assert!(state.cache_reached(PODS, &rv("1000")).is_empty(), "{name}");
                 assert!(state.waits(&"k"), "{name}");
             }
             Some(at) => {
                 let before = (at.parse::<u64>().unwrap() - 1).to_string();
-                assert!(state.observed(PODS, &rv(&before)).is_empty(), "{name}");
-                assert_eq!(state.observed(PODS, &rv(at)), ["k"], "{name}");
+                assert!(state.cache_reached(PODS, &rv(&before)).is_empty(), "{name}");
+                assert_eq!(state.cache_reached(PODS, &rv(at)), ["k"], "{name}");
             }
         }
     }
@@ -227,7 +227,7 @@ async fn a_look_is_needed_until_its_mark_is_settled() {
     assert!(state.needs(&check()));
     assert!(!state.needs(&LiveCheck { object: object("other"), ..check() }));
     assert!(!state.needs(&LiveCheck { cache: SETS, ..check() }));
-    state.observed(PODS, &rv("9"));
+    state.cache_reached(PODS, &rv("9"));
     assert!(!state.needs(&check()));
 }
 
@@ -236,7 +236,7 @@ async fn a_look_at_one_object_says_nothing_of_another() {
     let now = Instant::now();
     let mut state = waiting([version(PODS, "9")], now);
     let other = LiveCheck { object: object("other"), ..check() };
-    assert!(state.looked(&other, now, &answer("50", None, None)).is_empty());
+    assert!(state.checked(&other, now, &answer("50", None, None)).is_empty());
     assert!(state.waits(&"k"));
 }
 
@@ -260,7 +260,7 @@ proptest! {
         for (cache, step) in events {
             observed[cache] += step;
             let before: BTreeSet<Key> = KEYS.into_iter().filter(|key| state.waits(key)).collect();
-            let woken: BTreeSet<Key> = state.observed(cache, &rv(&observed[cache].to_string())).into_iter().collect();
+            let woken: BTreeSet<Key> = state.cache_reached(cache, &rv(&observed[cache].to_string())).into_iter().collect();
             for (index, key) in KEYS.into_iter().enumerate() {
                 let settled = (0..2).all(|cache| model[index][cache] <= observed[cache]);
                 prop_assert_eq!(state.waits(&key), before.contains(key) && !settled);

@@ -67,7 +67,7 @@ impl From<&Meta> for ObjectState {
 #[derive(Debug)]
 pub struct Progress<'a> {
     /// The version up to which the cache has seen everything.
-    pub observed: &'a ResourceVersion,
+    pub resource_version: &'a ResourceVersion,
     /// An object that was removed, or that is seen terminating for the first time.
     pub ended: Option<&'a Uid>,
 }

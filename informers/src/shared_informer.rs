@@ -185,7 +185,7 @@ impl<V: View> SharedInformer<V> {
         let observed = self.last_sync_resource_version();
         let uids = ended.iter().map(Some).chain(ended.is_empty().then_some(None));
         for ended in uids {
-            let progress = Progress { observed: &observed, ended };
+            let progress = Progress { resource_version: &observed, ended };
             for hook in hooks.iter() {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(&progress))) {
                     self.metrics.panicked("progress hook");
@@ -262,7 +262,8 @@ impl<V: View> Cache for SharedInformer<V> {
 
     fn status(&self) -> InformerStatus {
         let synced = self.has_synced();
-        let (objects, observed) = (self.store.len(), self.last_sync_resource_version());
+        let objects = self.store.len();
+        let last_sync_resource_version = self.last_sync_resource_version();
         let record = self.record.lock();
         InformerStatus {
             resource: self.resource.clone(),
@@ -277,7 +278,7 @@ impl<V: View> Cache for SharedInformer<V> {
             objects,
             undecodable: record.unread.len(),
             lists: record.lists,
-            observed,
+            last_sync_resource_version,
         }
     }
 

@@ -52,7 +52,7 @@ pub struct InformerStatus {
     /// How often everything was listed.
     pub lists: u64,
     /// The version up to which the cache has seen everything.
-    pub observed: ResourceVersion,
+    pub last_sync_resource_version: ResourceVersion,
 }
 
 /// What a status is made of, beside the cache itself.

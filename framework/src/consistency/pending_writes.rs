@@ -1,7 +1,7 @@
-//! Which keys wait for which of their own writes to come back, as a pure state machine.
+//! The writes that the caches do not show yet, and the keys that wait for them: a pure state machine.
 //!
-//! One [`PendingWrites`] per queue. The caches of a queue's loop are numbered by their position in the loop's list;
-//! nothing here knows what a cache is. Time is an argument.
+//! One [`PendingWrites`] per queue. The caches of a loop are numbered by their position in the list of the loop. Time is
+//! an argument.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -11,42 +11,42 @@ use kcm_api::{ObjectKey, ResourceVersion, Uid};
 use kcm_informers::ObjectState;
 use tokio::time::Instant;
 
-/// How long a mark may stay before the API server is asked about it.
+/// How long a write may be pending before a live list checks it.
 pub const CHECK_AFTER: Duration = Duration::from_secs(30);
 
-/// The position of a cache in its loop's list.
+/// The position of a cache in the list of its loop.
 pub type CacheIndex = usize;
 
-/// What one write leaves behind.
+/// A write that is not confirmed yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PendingWrite {
-    /// The write succeeded: settled when the cache has observed `version`.
+    /// The write succeeded. It is confirmed when the cache has reached `version`.
     Version {
         /// The cache of the written resource.
         cache: CacheIndex,
         /// The object written, for a live check.
         object: ObjectKey,
-        /// The version that the API server answered with.
+        /// The resource version in the response.
         version: ResourceVersion,
     },
-    /// A deletion was accepted: settled when the cache shows the object gone or terminating.
+    /// The API server accepted a deletion. It is confirmed when the cache shows the object gone or terminating.
     Deletion {
-        /// The cache of the deleted object's resource.
+        /// The cache of the resource of the deleted object.
         cache: CacheIndex,
         /// The object deleted, for a live check.
         object: ObjectKey,
-        /// Its identity.
+        /// The uid of the object.
         uid: Uid,
     },
-    /// The answer was lost: settled by what a live list begun after `deadline` shows.
+    /// The response was lost, so the outcome is unknown. A live list that begins after `deadline` shows it.
     OutcomeUnknown {
         /// The cache of the written resource.
         cache: CacheIndex,
         /// The object written.
         object: ObjectKey,
-        /// The identity of the object, where the write was a deletion.
+        /// The uid of the object, where the write was a deletion.
         deleted: Option<Uid>,
-        /// When the request can no longer take effect: the API server has given it up, or has refused its repeat.
+        /// When the request can no longer take effect: the API server has timed it out, or has refused its repetition.
         deadline: Instant,
     },
 }
@@ -67,46 +67,46 @@ impl PendingWrite {
     }
 }
 
-/// What the API server shows of one object, and what the cache shows of it, at one moment.
+/// The state of one object in a live list, and its state in the cache after that list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveState {
-    /// The version of the live list.
+    /// The resource version of the live list.
     pub list_version: ResourceVersion,
     /// The object in the live list.
     pub live: Option<ObjectState>,
-    /// The object in the cache, looked up after the list was answered.
+    /// The object in the cache, read after the response of the list.
     pub cached: Option<ObjectState>,
 }
 
-/// A live look that is due: list `object` in the resource of `cache`.
+/// A live check that is due: list `object` in the resource of `cache`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveCheck<K> {
     /// The key that waits.
     pub key: K,
-    /// Where to look.
+    /// The cache of the resource to list.
     pub cache: CacheIndex,
-    /// What to look for.
+    /// The object to list.
     pub object: ObjectKey,
 }
 
-/// The marks of one queue.
+/// The pending writes of the keys of one queue.
 #[derive(Debug)]
 pub struct PendingWrites<K> {
-    pending: BTreeMap<K, Pending>,
-    // Per cache, the keys that wait for a version, the nearest first: an event pays for what it settles.
+    waiting: BTreeMap<K, WaitingKey>,
+    // Per cache, the keys that wait for a version, the lowest first: an event costs only the writes that it confirms.
     versions: Vec<BTreeSet<(Ordered, K)>>,
     deletions: HashMap<(CacheIndex, Uid), Vec<K>>,
 }
 
 #[derive(Debug)]
-struct Pending {
+struct WaitingKey {
     owner: Option<Uid>,
-    // At most one `Version` per cache: the caches move forward, so the latest version stands for all.
-    marks: Vec<PendingWrite>,
+    // At most one `Version` per cache: caches move forward, so the latest version confirms the earlier ones.
+    writes: Vec<PendingWrite>,
     check_at: Instant,
 }
 
-/// A version known to be a decimal, so that all of a set compare.
+/// A resource version that is a decimal, so that all versions in a set compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Ordered(ResourceVersion);
 
@@ -126,20 +126,20 @@ fn is_decimal(version: &ResourceVersion) -> bool {
     version.compare(version).is_some()
 }
 
-/// Whether there is an end to waiting for it: with a version that is no decimal no other compares.
-fn can_be_settled(mark: &PendingWrite) -> bool {
-    match mark {
+/// Whether the write can be confirmed at all: a version that is no decimal does not compare with others.
+fn can_be_confirmed(write: &PendingWrite) -> bool {
+    match write {
         PendingWrite::Version { version, .. } => is_decimal(version),
         PendingWrite::Deletion { .. } | PendingWrite::OutcomeUnknown { .. } => true,
     }
 }
 
 impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
-    /// No marks yet, for a loop with that many caches.
+    /// No pending writes, for a loop with that many caches.
     #[must_use]
     pub fn new(caches: usize) -> Self {
         Self {
-            pending: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             versions: (0..caches).map(|_| BTreeSet::new()).collect(),
             deletions: HashMap::new(),
         }
@@ -148,36 +148,36 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
     /// Whether `key` waits.
     #[must_use]
     pub fn waits(&self, key: &K) -> bool {
-        self.pending.contains_key(key)
+        self.waiting.contains_key(key)
     }
 
     /// How many keys wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.pending.len()
+        self.waiting.len()
     }
 
     /// Whether no key waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.pending.is_empty()
+        self.waiting.is_empty()
     }
 
-    /// Makes `key` wait for `marks`, on behalf of the object `owner`. A version that is not a decimal blocks nothing.
+    /// Makes `key` wait for `writes`, which were made for the object `owner`. A version that is not a decimal blocks nothing.
     ///
-    /// Returns whether the key waits now. After this, and after [`looked`](Self::looked), the caller must report what
-    /// its caches have already observed, as an event may have come before the answer.
-    pub fn add(&mut self, key: &K, owner: Option<&Uid>, marks: Vec<PendingWrite>, now: Instant) -> bool {
-        for mark in marks.into_iter().filter(can_be_settled) {
-            let pending = self.pending.entry(key.clone()).or_insert_with(|| Pending {
+    /// Returns whether the key waits now. After this, and after [`checked`](Self::checked), the caller must report the
+    /// versions that its caches have reached, as an event may have come before the response.
+    pub fn add(&mut self, key: &K, owner: Option<&Uid>, writes: Vec<PendingWrite>, now: Instant) -> bool {
+        for write in writes.into_iter().filter(can_be_confirmed) {
+            let pending = self.waiting.entry(key.clone()).or_insert_with(|| WaitingKey {
                 owner: owner.cloned(),
-                marks: Vec::new(),
+                writes: Vec::new(),
                 check_at: now + CHECK_AFTER,
             });
-            if let PendingWrite::OutcomeUnknown { deadline, .. } = &mark {
+            if let PendingWrite::OutcomeUnknown { deadline, .. } = &write {
                 pending.check_at = pending.check_at.min(*deadline);
             }
-            Self::insert(&mut self.versions, &mut self.deletions, key, pending, mark);
+            Self::insert(&mut self.versions, &mut self.deletions, key, pending, write);
         }
         self.waits(key)
     }
@@ -186,22 +186,22 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         versions: &mut [BTreeSet<(Ordered, K)>],
         deletions: &mut HashMap<(CacheIndex, Uid), Vec<K>>,
         key: &K,
-        pending: &mut Pending,
-        mark: PendingWrite,
+        pending: &mut WaitingKey,
+        write: PendingWrite,
     ) {
-        match &mark {
+        match &write {
             PendingWrite::Version { cache, version, .. } => {
-                let earlier = pending.marks.iter().position(
+                let earlier = pending.writes.iter().position(
                     |known| matches!(known, PendingWrite::Version { cache: known_cache, .. } if known_cache == cache),
                 );
                 if let Some(at) = earlier
-                    && let PendingWrite::Version { version: known, .. } = &pending.marks[at]
+                    && let PendingWrite::Version { version: known, .. } = &pending.writes[at]
                 {
                     if known.is_at_least(version) == Some(true) {
                         return;
                     }
                     versions[*cache].remove(&(Ordered(known.clone()), key.clone()));
-                    pending.marks.swap_remove(at);
+                    pending.writes.swap_remove(at);
                 }
                 versions[*cache].insert((Ordered(version.clone()), key.clone()));
             }
@@ -210,54 +210,55 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
             }
             PendingWrite::OutcomeUnknown { .. } => {}
         }
-        pending.marks.push(mark);
+        pending.writes.push(write);
     }
 
-    /// The cache has observed `version`: returns the keys that wait no longer.
-    pub fn observed(&mut self, cache: CacheIndex, version: &ResourceVersion) -> Vec<K> {
-        let mut woken = Vec::new();
+    /// Confirms what a cache that has reached `version` confirms; returns the keys that wait no longer.
+    pub fn cache_reached(&mut self, cache: CacheIndex, version: &ResourceVersion) -> Vec<K> {
+        let mut released = Vec::new();
         if self.versions[cache].is_empty() || !is_decimal(version) {
-            return woken;
+            return released;
         }
         let version = Ordered(version.clone());
         while let Some((next, _)) = self.versions[cache].first()
             && *next <= version
         {
             let (_, key) = self.versions[cache].pop_first().expect("the set has a first entry");
-            self.settle(
+            self.confirm(
                 &key,
-                |mark| matches!(mark, PendingWrite::Version { cache: marked, .. } if *marked == cache),
-                &mut woken,
+                |write| matches!(write, PendingWrite::Version { cache: of, .. } if *of == cache),
+                &mut released,
             );
         }
-        woken
+        released
     }
 
-    /// The cache shows the object `uid` gone or terminating: returns the keys that wait no longer.
-    pub fn ended(&mut self, cache: CacheIndex, uid: &Uid) -> Vec<K> {
-        let mut woken = Vec::new();
+    /// Confirms the deletions of the object `uid`, which the cache shows gone or terminating; returns the keys that wait no
+    /// longer.
+    pub fn object_ended(&mut self, cache: CacheIndex, uid: &Uid) -> Vec<K> {
+        let mut released = Vec::new();
         if self.deletions.is_empty() {
-            return woken;
+            return released;
         }
         for key in self.deletions.remove(&(cache, uid.clone())).unwrap_or_default() {
-            self.settle(
+            self.confirm(
                 &key,
-                |mark| {
-                    matches!(mark, PendingWrite::Deletion { cache: marked, uid: marked_uid, .. }
-                        if *marked == cache && marked_uid == uid)
+                |write| {
+                    matches!(write, PendingWrite::Deletion { cache: of, uid: deleted_uid, .. }
+                        if *of == cache && deleted_uid == uid)
                 },
-                &mut woken,
+                &mut released,
             );
         }
-        woken
+        released
     }
 
-    /// The object `uid`, which a key of this queue named, is gone: its marks go with it, as an object that is
-    /// created under the same name starts without any. `is_gone` tells that from its beginning to terminate.
-    /// Returns the keys that wait no longer.
+    /// Drops the pending writes of keys whose object `uid` is gone: an object recreated under the same name starts without
+    /// any. `is_gone` distinguishes a removed object from one that begins to terminate. Returns the keys that wait no
+    /// longer.
     pub fn owner_ended(&mut self, uid: &Uid, is_gone: impl Fn(&K) -> bool) -> Vec<K> {
         let orphaned: Vec<K> = self
-            .pending
+            .waiting
             .iter()
             .filter(|(key, pending)| pending.owner.as_ref() == Some(uid) && is_gone(key))
             .map(|(key, _)| key.clone())
@@ -268,11 +269,11 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         orphaned
     }
 
-    /// Drops all marks of `key`.
+    /// Drops all pending writes of `key`.
     pub fn forget(&mut self, key: &K) {
-        let Some(pending) = self.pending.remove(key) else { return };
-        for mark in pending.marks {
-            match mark {
+        let Some(pending) = self.waiting.remove(key) else { return };
+        for write in pending.writes {
+            match write {
                 PendingWrite::Version { cache, version, .. } => {
                     self.versions[cache].remove(&(Ordered(version), key.clone()));
                 }
@@ -294,54 +295,54 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         }
     }
 
-    /// When the next live look is due.
+    /// When the next live check is due.
     #[must_use]
     pub fn next_check(&self) -> Option<Instant> {
-        self.pending.values().map(|pending| pending.check_at).min()
+        self.waiting.values().map(|pending| pending.check_at).min()
     }
 
-    /// The live looks that are due at `now`; each key is asked about again [`CHECK_AFTER`] later if it still waits.
+    /// The live checks that are due at `now`; a key that still waits is checked again [`CHECK_AFTER`] later.
     pub fn due(&mut self, now: Instant) -> Vec<LiveCheck<K>> {
         let mut checks = Vec::new();
-        for (key, pending) in &mut self.pending {
+        for (key, pending) in &mut self.waiting {
             if pending.check_at > now {
                 continue;
             }
             pending.check_at = now + CHECK_AFTER;
-            for mark in &pending.marks {
-                if let PendingWrite::OutcomeUnknown { deadline, .. } = mark
+            for write in &pending.writes {
+                if let PendingWrite::OutcomeUnknown { deadline, .. } = write
                     && *deadline > now
                 {
                     pending.check_at = pending.check_at.min(*deadline);
                     continue;
                 }
-                checks.push(LiveCheck { key: key.clone(), cache: mark.cache(), object: mark.object().clone() });
+                checks.push(LiveCheck { key: key.clone(), cache: write.cache(), object: write.object().clone() });
             }
         }
         checks
     }
 
-    /// Whether a look that was due still has something to tell: its key may have been woken since.
+    /// Whether a check that was due is still needed: its key may have been released since.
     #[must_use]
     pub fn needs(&self, check: &LiveCheck<K>) -> bool {
-        let pending = self.pending.get(&check.key);
+        let pending = self.waiting.get(&check.key);
         pending.is_some_and(|pending| {
-            pending.marks.iter().any(|mark| mark.cache() == check.cache && *mark.object() == check.object)
+            pending.writes.iter().any(|write| write.cache() == check.cache && *write.object() == check.object)
         })
     }
 
-    /// Takes in a live look begun at `begun`: returns the key if it waits no longer.
+    /// Applies the result of a live check begun at `begun`; returns the key if it waits no longer.
     ///
-    /// A look begun before the deadline of a lost answer says nothing about it. One begun after it tells what
-    /// became of the write: nothing (settled), or a state for which the cache is then waited for as usual.
-    pub fn looked(&mut self, check: &LiveCheck<K>, begun: Instant, answer: &LiveState) -> Vec<K> {
-        let Some(pending) = self.pending.get_mut(&check.key) else { return Vec::new() };
-        let (asked, kept): (Vec<PendingWrite>, Vec<PendingWrite>) = std::mem::take(&mut pending.marks)
+    /// A check begun before the deadline of a lost response decides nothing about it. One begun after it shows the outcome
+    /// of the write: either it is confirmed, or the key waits for the cache to show the state of the live list.
+    pub fn checked(&mut self, check: &LiveCheck<K>, begun: Instant, state: &LiveState) -> Vec<K> {
+        let Some(pending) = self.waiting.get_mut(&check.key) else { return Vec::new() };
+        let (checked, kept): (Vec<PendingWrite>, Vec<PendingWrite>) = std::mem::take(&mut pending.writes)
             .into_iter()
-            .partition(|mark| mark.cache() == check.cache && *mark.object() == check.object);
-        pending.marks = kept;
-        for mark in asked {
-            match &mark {
+            .partition(|write| write.cache() == check.cache && *write.object() == check.object);
+        pending.writes = kept;
+        for write in checked {
+            match &write {
                 PendingWrite::Version { cache, version, .. } => {
                     self.versions[*cache].remove(&(Ordered(version.clone()), check.key.clone()));
                 }
@@ -350,40 +351,40 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
                 }
                 PendingWrite::OutcomeUnknown { .. } => {}
             }
-            if let Some(mark) = after_look(mark, begun, answer).filter(can_be_settled) {
-                Self::insert(&mut self.versions, &mut self.deletions, &check.key, pending, mark);
+            if let Some(write) = after_check(write, begun, state).filter(can_be_confirmed) {
+                Self::insert(&mut self.versions, &mut self.deletions, &check.key, pending, write);
             }
         }
-        let mut woken = Vec::new();
-        self.settle(&check.key, |_| false, &mut woken);
-        woken
+        let mut released = Vec::new();
+        self.confirm(&check.key, |_| false, &mut released);
+        released
     }
 
-    fn settle(&mut self, key: &K, settled: impl Fn(&PendingWrite) -> bool, woken: &mut Vec<K>) {
-        let Some(pending) = self.pending.get_mut(key) else { return };
-        pending.marks.retain(|mark| !settled(mark));
-        if pending.marks.is_empty() {
-            self.pending.remove(key);
-            woken.push(key.clone());
+    fn confirm(&mut self, key: &K, confirmed: impl Fn(&PendingWrite) -> bool, released: &mut Vec<K>) {
+        let Some(pending) = self.waiting.get_mut(key) else { return };
+        pending.writes.retain(|write| !confirmed(write));
+        if pending.writes.is_empty() {
+            self.waiting.remove(key);
+            released.push(key.clone());
         }
     }
 }
 
-/// What is left of `mark` after a live look, or `None` where there is nothing more to wait for.
-fn after_look(mark: PendingWrite, begun: Instant, answer: &LiveState) -> Option<PendingWrite> {
-    // The cache shows what the server shows: waiting longer would not tell more.
-    let current = match (&answer.live, &answer.cached) {
+/// The pending write that remains of `write` after a live check, or `None` where it is confirmed.
+fn after_check(write: PendingWrite, begun: Instant, state: &LiveState) -> Option<PendingWrite> {
+    // The cache shows the state of the live list: there is nothing more to wait for.
+    let current = match (&state.live, &state.cached) {
         (None, None) => true,
         (Some(live), Some(cached)) => {
             live.uid == cached.uid && cached.resource_version.is_at_least(&live.resource_version) != Some(false)
         }
         (Some(_), None) | (None, Some(_)) => false,
     };
-    match mark {
-        PendingWrite::OutcomeUnknown { deadline, .. } if begun < deadline => Some(mark),
-        PendingWrite::OutcomeUnknown { cache, object, deleted, .. } => match (deleted, &answer.live) {
+    match write {
+        PendingWrite::OutcomeUnknown { deadline, .. } if begun < deadline => Some(write),
+        PendingWrite::OutcomeUnknown { cache, object, deleted, .. } => match (deleted, &state.live) {
             (Some(uid), Some(live)) if live.uid == uid && !live.terminating => None,
-            (Some(uid), _) => match &answer.cached {
+            (Some(uid), _) => match &state.cached {
                 Some(cached) if cached.uid == uid && !cached.terminating => {
                     Some(PendingWrite::Deletion { cache, object, uid })
                 }
@@ -391,19 +392,19 @@ fn after_look(mark: PendingWrite, begun: Instant, answer: &LiveState) -> Option<
             },
             (None, _) if current => None,
             (None, Some(live)) => Some(PendingWrite::Version { cache, object, version: live.resource_version.clone() }),
-            (None, None) => Some(PendingWrite::Version { cache, object, version: answer.list_version.clone() }),
+            (None, None) => Some(PendingWrite::Version { cache, object, version: state.list_version.clone() }),
         },
         PendingWrite::Version { ref version, .. } => {
-            let restored = answer.list_version.is_at_least(version) == Some(false);
-            // The mark stands for every write up to its version. A cache that shows this object has taken them all in;
-            // one that does not may have missed the creation as well as the end of the object, and the others with it.
-            let caught_up = current && answer.cached.is_some();
-            (!caught_up && !restored).then_some(mark)
+            let restored = state.list_version.is_at_least(version) == Some(false);
+            // It stands for every write up to its version. A cache that shows this object has applied them all; one that does
+            // not may have missed both the creation and the deletion of the object, and other writes with them.
+            let caught_up = current && state.cached.is_some();
+            (!caught_up && !restored).then_some(write)
         }
         PendingWrite::Deletion { ref uid, .. } => {
-            let undone = answer.live.as_ref().is_some_and(|live| live.uid == *uid && !live.terminating);
-            let seen = answer.cached.as_ref().is_none_or(|cached| cached.uid != *uid || cached.terminating);
-            (!undone && !seen).then_some(mark)
+            let undone = state.live.as_ref().is_some_and(|live| live.uid == *uid && !live.terminating);
+            let seen = state.cached.as_ref().is_none_or(|cached| cached.uid != *uid || cached.terminating);
+            (!undone && !seen).then_some(write)
         }
     }
 }

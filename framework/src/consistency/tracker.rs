@@ -1,4 +1,4 @@
-//! Connects [`PendingWrites`] to one queue, the caches of its loop, and the API server.
+//! The tracker of the pending writes of one queue: connects them to the queue, the caches of its loop, and the API server.
 
 use std::sync::Arc;
 
@@ -13,37 +13,37 @@ use super::pending_writes::{CacheIndex, LiveCheck, LiveState, PendingWrite, Pend
 use crate::client::{ApiClient, ApiError, Cause, ListOptions};
 use crate::queue_key::QueueKey;
 
-/// Parks keys until their own writes have come back, and wakes them on the event that settles the last mark.
+/// Parks keys with pending writes, and unparks them on the event that confirms the last one.
 pub(crate) struct Tracker<K> {
     queue: Queue<K>,
     caches: Arc<[Arc<dyn Cache>]>,
-    // The cache that holds the objects that keys name, by its position.
+    // The position of the cache that holds the objects of the keys.
     primary: Option<usize>,
-    marks: Mutex<PendingWrites<K>>,
+    writes: Mutex<PendingWrites<K>>,
     added: Notify,
 }
 
 impl<K: QueueKey> Tracker<K> {
     pub(crate) fn new(queue: Queue<K>, caches: Arc<[Arc<dyn Cache>]>, primary: Option<usize>) -> Arc<Self> {
-        let marks = Mutex::new(PendingWrites::new(caches.len()));
-        let tracker = Arc::new(Self { queue, caches, primary, marks, added: Notify::new() });
+        let writes = Mutex::new(PendingWrites::new(caches.len()));
+        let tracker = Arc::new(Self { queue, caches, primary, writes, added: Notify::new() });
         for (index, cache) in tracker.caches.iter().enumerate() {
             let tracker = Arc::downgrade(&tracker);
             cache.on_progress(Box::new(move |progress| {
                 let Some(tracker) = tracker.upgrade() else { return };
-                let mut marks = tracker.marks.lock();
-                if marks.is_empty() {
+                let mut writes = tracker.writes.lock();
+                if writes.is_empty() {
                     return;
                 }
-                let mut woken = marks.observed(index, progress.observed);
+                let mut released = writes.cache_reached(index, progress.resource_version);
                 if let Some(uid) = progress.ended {
-                    woken.extend(marks.ended(index, uid));
+                    released.extend(writes.object_ended(index, uid));
                     if tracker.primary == Some(index) {
-                        woken.extend(marks.owner_ended(uid, |key| tracker.owner(key).as_ref() != Some(uid)));
+                        released.extend(writes.owner_ended(uid, |key| tracker.owner(key).as_ref() != Some(uid)));
                     }
                 }
-                drop(marks);
-                tracker.wake(woken);
+                drop(writes);
+                tracker.unpark(released);
             }));
         }
         tracker
@@ -54,37 +54,37 @@ impl<K: QueueKey> Tracker<K> {
         Some((self.primary?, key.object()?.clone()))
     }
 
-    /// The identity of the object that `key` names, as the cache shows it.
+    /// The uid of the object that `key` names, as the cache shows it.
     fn owner(&self, key: &K) -> Option<Uid> {
         let cache = &self.caches[self.primary?];
-        cache.object_state(key.object()?).map(|identity| identity.uid)
+        cache.object_state(key.object()?).map(|state| state.uid)
     }
 
-    /// Ends the handling of `key`, which left `marks` on behalf of `owner`: it is parked until they are settled.
-    pub(crate) fn finish(&self, key: &K, owner: Option<&Uid>, marks: &[PendingWrite]) {
-        if marks.is_empty() {
+    /// Ends the processing of `key`, which wrote `writes` for the object `owner`: it is parked until they are confirmed.
+    pub(crate) fn finish(&self, key: &K, owner: Option<&Uid>, writes: &[PendingWrite]) {
+        if writes.is_empty() {
             self.queue.done(key);
             return;
         }
-        // Parked before the marks are known, so that the event that settles them finds it parked.
+        // Parked before the writes are added, so that the event that confirms them finds it parked.
         self.queue.park(key);
-        let mut woken = Vec::new();
-        let mut state = self.marks.lock();
-        // Made again since the first write: its end has been reported already, and found no marks to take along.
+        let mut released = Vec::new();
+        let mut state = self.writes.lock();
+        // The object was recreated since the first write: the event of its deletion came before its writes were pending.
         let is_another = owner.is_some() && self.owner(key).as_ref() != owner;
-        if !is_another && state.add(key, owner, marks.to_vec(), Instant::now()) {
-            // The events may have come before the answers.
-            for mark in marks {
-                match mark {
+        if !is_another && state.add(key, owner, writes.to_vec(), Instant::now()) {
+            // The events may have come before the responses.
+            for write in writes {
+                match write {
                     PendingWrite::Version { cache, .. } => {
-                        woken.extend(state.observed(*cache, &self.caches[*cache].last_sync_resource_version()));
+                        released.extend(state.cache_reached(*cache, &self.caches[*cache].last_sync_resource_version()));
                     }
                     PendingWrite::Deletion { cache, object, uid } => {
                         let still_there = self.caches[*cache]
                             .object_state(object)
-                            .is_some_and(|identity| identity.uid == *uid && !identity.terminating);
+                            .is_some_and(|state| state.uid == *uid && !state.terminating);
                         if !still_there {
-                            woken.extend(state.ended(*cache, uid));
+                            released.extend(state.object_ended(*cache, uid));
                         }
                     }
                     PendingWrite::OutcomeUnknown { .. } => {}
@@ -93,21 +93,21 @@ impl<K: QueueKey> Tracker<K> {
             drop(state);
             self.added.notify_one();
         } else {
-            woken.push(key.clone());
+            released.push(key.clone());
         }
-        self.wake(woken);
+        self.unpark(released);
     }
 
-    fn wake(&self, keys: Vec<K>) {
+    fn unpark(&self, keys: Vec<K>) {
         for key in keys {
             self.queue.unpark(&key);
         }
     }
 
-    /// Asks the API server about marks that are old or whose answer was lost; runs for ever.
+    /// Checks by live lists the writes that are pending for long or whose response was lost; never returns.
     pub(crate) async fn check_pending_writes(&self, live: &ApiClient) {
         loop {
-            let due = self.marks.lock().next_check();
+            let due = self.writes.lock().next_check();
             match due {
                 None => self.added.notified().await,
                 Some(due) => tokio::select! {
@@ -115,10 +115,10 @@ impl<K: QueueKey> Tracker<K> {
                     () = tokio::time::sleep_until(due) => {}
                 },
             }
-            let checks = self.marks.lock().due(Instant::now());
+            let checks = self.writes.lock().due(Instant::now());
             for check in checks {
-                // Those before it took their time: the cache may have caught up by now.
-                let is_needed = self.marks.lock().needs(&check);
+                // The checks before it took time: the cache may have caught up by now.
+                let is_needed = self.writes.lock().needs(&check);
                 if is_needed {
                     self.check(live, &check).await;
                 }
@@ -129,26 +129,26 @@ impl<K: QueueKey> Tracker<K> {
     async fn check(&self, live: &ApiClient, check: &LiveCheck<K>) {
         let begun = Instant::now();
         let cache = &self.caches[check.cache];
-        match look(live, cache.as_ref(), &check.object).await {
+        match list_object(live, cache.as_ref(), &check.object).await {
             Ok((list_version, live)) => {
-                let mut marks = self.marks.lock();
-                // Read under the lock: what the cache takes in from here on is reported after the new marks are known.
+                let mut writes = self.writes.lock();
+                // Read under the lock: later events of the cache are reported after the new pending writes are known.
                 let cached = cache.object_state(&check.object);
-                let mut woken = marks.looked(check, begun, &LiveState { list_version, live, cached });
-                woken.extend(marks.observed(check.cache, &cache.last_sync_resource_version()));
-                drop(marks);
-                self.wake(woken);
+                let mut released = writes.checked(check, begun, &LiveState { list_version, live, cached });
+                released.extend(writes.cache_reached(check.cache, &cache.last_sync_resource_version()));
+                drop(writes);
+                self.unpark(released);
             }
             Err(error) => {
                 tracing::warn!(key = %check.key, object = %check.object, error = &error as &dyn std::error::Error,
-                    "Cannot check a write that has not come back; the key stays parked and the check is repeated");
+                    "Cannot check a pending write; the key stays parked and the check is repeated");
             }
         }
     }
 }
 
 // A list and not a get: the manager may list everything, but not every role may get.
-async fn look(
+async fn list_object(
     live: &ApiClient,
     cache: &dyn Cache,
     object: &ObjectKey,
@@ -160,11 +160,11 @@ async fn look(
     };
     let list = || live.list(cache.resource(), object.namespace(), &options);
     let list = match list().await {
-        // What broke this connection says nothing of the next, and the next look is half a minute away.
+        // The next connection may work, and the next check is half a minute away.
         Err(error) if error.is_connection_failure() => list().await?,
         answer => answer?,
     };
-    // At most one object has that name. What cannot be read must not pass for an object that is not there.
+    // At most one object has that name. An unreadable response must not count as a missing object.
     let unreadable = |error| ApiError::new(format!("read {} \"{object}\"", cache.resource()), Cause::Decode(error));
     if list.resource_version.is_unset() {
         return Err(unreadable(serde::de::Error::custom("the answer is no list: it has no resourceVersion")));

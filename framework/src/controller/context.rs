@@ -1,4 +1,4 @@
-//! What a controller is given to work with.
+//! The context of a controller: clients, informers, settings and everything else that its `InitFunc` uses.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -23,35 +23,35 @@ use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
 use crate::reconcile::{NameGenerator, Reconcile, ReconcileLoop};
 
-/// What all controllers of one manager share.
+/// The part of the context that all controllers of a manager share.
 pub(crate) struct SharedContext {
-    /// Makes clients, one identity each.
+    /// The builder of clients, one per identity.
     pub(crate) clients: ClientBuilder,
-    /// The caches.
+    /// The shared informers.
     pub(crate) informers: Factory,
     /// The merged settings.
     pub(crate) settings: Effective,
     /// The wall clock.
     pub(crate) clock: Arc<dyn Clock>,
-    /// Where events are sent.
+    /// The event recorders.
     pub(crate) events: Recorders,
-    /// What the API server serves.
+    /// The resources that the API server serves.
     pub(crate) discovery: Discovery,
     /// The metrics.
     pub(crate) metrics: Arc<Metrics>,
     /// NameGenerator for new objects.
     pub(crate) names: NameGenerator,
-    /// How often subscribers see again what has not changed, drawn once in [min, 2 × min).
+    /// The resync period of event handlers, drawn once in [min, 2 × min).
     pub(crate) resync: Duration,
     /// Cancelled when the manager begins to stop.
     pub(crate) cancel: CancellationToken,
-    /// Cancelled — that is, reached — when the informers of all controllers have been started.
+    /// Cancelled when the informers of all controllers have been started.
     pub(crate) informers_started: CancellationToken,
-    /// Values that a host hands to its own controllers.
+    /// Values that a host passes to its own controllers.
     pub(crate) extensions: Extensions,
 }
 
-/// Values by their type: what a host hands to controllers that know it. Clones are one set.
+/// Values by type, which a host passes to its own controllers. Clones share one set.
 #[derive(Clone, Default)]
 pub struct Extensions(Arc<Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
 
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Extensions {
 }
 
 impl Extensions {
-    /// Puts the one value of its type; returns whether there was none before.
+    /// Adds the value of its type; returns whether there was none before.
     pub fn insert<T: Send + Sync + 'static>(&self, value: T) -> bool {
         self.0.lock().insert(TypeId::of::<T>(), Arc::new(value)).is_none()
     }
@@ -75,9 +75,9 @@ impl Extensions {
     }
 }
 
-/// What one controller is given to work with; cheap to clone.
+/// The context of one controller; cheap to clone.
 ///
-/// The shared parts are shared by all controllers of the process: one cache per kind, one connection pool.
+/// All controllers of a manager share one cache per kind and one connection pool.
 #[derive(Clone)]
 pub struct ControllerContext {
     controller: &'static str,
@@ -95,7 +95,7 @@ impl ControllerContext {
         Self { controller, identity, informers, subscriptions, shared }
     }
 
-    /// What the controller has subscribed to.
+    /// The event handlers that the controller has added.
     pub(crate) const fn subscriptions(&self) -> &HandlerRegistrations {
         &self.subscriptions
     }
@@ -106,30 +106,30 @@ impl ControllerContext {
         self.controller
     }
 
-    /// A client with this controller's identity: its User-Agent and a token bucket of its own.
+    /// A client with the identity of this controller: its User-Agent and its rate limiter.
     ///
-    /// Writes of a reconcile go through its [`Session`](crate::Session) instead, which remembers them.
+    /// A reconcile writes through its [`Session`](crate::Session) instead, which tracks its writes.
     #[must_use]
     pub fn client(&self) -> ApiClient {
         self.shared.clients.client_for(self.identity)
     }
 
-    /// Makes clients of other identities, for controllers that act under several.
+    /// The builder of clients of other identities, for controllers that use several.
     #[must_use]
     pub fn clients(&self) -> &ClientBuilder {
         &self.shared.clients
     }
 
-    /// The caches, shared by all controllers.
+    /// The informers, shared by all controllers.
     #[must_use]
     pub const fn informers(&self) -> &Factory {
         &self.informers
     }
 
-    /// A section of the settings, as its rows name it: `ReplicaSetController`.
+    /// A section of the settings, for example `ReplicaSetController`.
     ///
     /// # Errors
-    /// The section does not fit `T`: a row of the controller and the type that it reads do not agree.
+    /// The section does not deserialize into `T`.
     pub fn settings<T: DeserializeOwned>(&self, section: &str) -> Result<T, BoxError> {
         Ok(self.shared.settings.section(section)?)
     }
@@ -146,24 +146,24 @@ impl ControllerContext {
         &self.shared.clock
     }
 
-    /// Records events in the name of this controller, in the background.
+    /// The event recorder of this controller.
     #[must_use]
     pub fn recorder(&self) -> Recorder {
         self.shared.events.recorder(self.controller, self.identity)
     }
 
-    /// What the API server serves, and which resource a kind is.
+    /// Discovery: the resources that the API server serves, and the resource of a kind.
     #[must_use]
     pub fn discovery(&self) -> &Discovery {
         &self.shared.discovery
     }
 
-    /// Ends when the informers of all controllers have been started.
+    /// Waits until the informers of all controllers have been started.
     pub fn informers_started(&self) -> impl Future<Output = ()> + use<> {
         self.shared.informers_started.clone().cancelled_owned()
     }
 
-    /// How often subscribers see again what has not changed.
+    /// The resync period of event handlers.
     #[must_use]
     pub fn resync_period(&self) -> Duration {
         self.shared.resync
@@ -175,29 +175,29 @@ impl ControllerContext {
         &self.shared.cancel
     }
 
-    /// The metrics of the manager, to which a controller may add its own.
+    /// The metrics of the manager, where a controller registers its own.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
     }
 
-    /// A value that the host has put for controllers that know it.
+    /// A value that the host passes to its own controllers.
     #[must_use]
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.shared.extensions.get()
     }
 
-    /// A queue with its metrics. `name` is the label `name` of the metrics: upstream's, where upstream has the queue.
+    /// A work queue with metrics. `name` is their label `name`: that of upstream, where upstream has the queue.
     #[must_use]
     pub fn queue<K: QueueKey>(&self, name: &'static str) -> Queue<K> {
         let metrics = self.shared.metrics.queues();
         let queue = Queue::new(QueueOptions { metrics: metrics.of(name), ..QueueOptions::named(name) });
-        let asked = queue.clone();
-        metrics.ask(name, move || asked.unfinished_work());
+        let at_scrape = queue.clone();
+        metrics.on_scrape(name, move || at_scrape.unfinished_work());
         queue
     }
 
-    /// A reconcile loop over `queue`, with one worker until told otherwise.
+    /// A reconcile loop over `queue`, with one worker by default.
     pub fn reconcile_loop<R: Reconcile>(&self, queue: Queue<R::Key>, reconciler: R) -> ReconcileLoop<R> {
         ReconcileLoop {
             controller: self.controller,

@@ -1,4 +1,4 @@
-//! What a controller says of itself before anything runs.
+//! The descriptor of a controller: its names, its settings and its `InitFunc`.
 
 use futures::future::BoxFuture;
 use kcm_config::{Gate, Row};
@@ -6,12 +6,13 @@ use kcm_config::{Gate, Row};
 use super::{ControllerContext, Running};
 use crate::error::BoxError;
 
-/// Registers a controller's informers and returns what to run, or `None` where the cluster lacks what it needs.
+/// The function that initializes a controller: it adds event handlers and returns the loops to run, or `None` where the
+/// cluster does not serve the resources that it needs.
 ///
-/// Called once at start, and again with back-off if it fails. It must not wait for caches: they start after
-/// every controller has been initialized.
+/// Called once at start, and again with back-off if it fails. It must not wait for caches: informers start after every
+/// controller has been initialized.
 ///
-/// It captures nothing, and returns a future: what it needs is in the context.
+/// It captures nothing: everything that it uses is in the context.
 ///
 /// ```compile_fail
 /// use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
@@ -24,16 +25,16 @@ use crate::error::BoxError;
 /// ```
 pub type InitFunc = for<'a> fn(&'a ControllerContext) -> BoxFuture<'a, Result<Option<Running>, BoxError>>;
 
-/// When a controller starts in relation to the others.
+/// The group in which a controller starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StartGroup {
-    /// Before all others, and not subject to `--controllers`: the token controller, whose tokens the others need.
+    /// Before all others, and regardless of `--controllers`: the token controller, whose tokens the others need.
     First,
     /// With all others, in the order of names.
     Rest,
 }
 
-/// A controller, as a constant: its names, its settings and how to start it.
+/// The descriptor of a controller, a constant: its names, its settings and its `InitFunc`.
 ///
 /// # Examples
 /// ```
@@ -77,42 +78,42 @@ impl ControllerDescriptor {
         }
     }
 
-    /// Further names that `--controllers` takes for this controller.
+    /// Adds aliases that `--controllers` accepts for this controller.
     #[must_use]
     pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
     }
 
-    /// The service account in `kube-system` whose rights it needs; several controllers may share one.
+    /// Sets the service account in `kube-system` that it acts as; several controllers may share one.
     #[must_use]
     pub const fn service_account(mut self, name: &'static str) -> Self {
         self.service_account = name;
         self
     }
 
-    /// Feature gates that must all be on for it to run.
+    /// Sets the feature gates that must all be on for it to run.
     #[must_use]
     pub const fn required_gates(mut self, gates: &'static [Gate]) -> Self {
         self.required_gates = gates;
         self
     }
 
-    /// Runs only where `--controllers` names it.
+    /// Makes it run only where `--controllers` names it.
     #[must_use]
     pub const fn off_by_default(mut self) -> Self {
         self.on_by_default = false;
         self
     }
 
-    /// When it starts in relation to the others.
+    /// Sets the group in which it starts.
     #[must_use]
     pub const fn start_group(mut self, group: StartGroup) -> Self {
         self.start_group = group;
         self
     }
 
-    /// Its rows of settings: flags, environment variables and keys of the configuration file come from them.
+    /// Sets the rows of its settings, from which flags, environment variables and keys of the configuration file derive.
     #[must_use]
     pub const fn settings(mut self, rows: &'static [Row]) -> Self {
         self.settings = rows;
@@ -131,13 +132,13 @@ impl ControllerDescriptor {
         self.required_gates
     }
 
-    /// When it starts in relation to the others.
+    /// The group in which it starts.
     #[must_use]
     pub const fn group(&self) -> StartGroup {
         self.start_group
     }
 
-    /// Its names beside the canonical one.
+    /// Its aliases.
     #[must_use]
     pub const fn other_names(&self) -> &'static [&'static str] {
         self.aliases

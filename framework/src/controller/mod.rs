@@ -1,4 +1,4 @@
-//! A controller, from its constant description to its running loops.
+//! Controllers: descriptor, registry, selection, context, and the loops that they run.
 
 mod context;
 mod descriptor;

@@ -1,4 +1,4 @@
-//! The controllers that are linked into this binary.
+//! The registry of the controllers that are linked into this binary.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ pub struct Registry {
     controllers: Vec<ControllerDescriptor>,
 }
 
-/// Why a set of controllers is refused.
+/// A violation in a set of controllers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// Nothing registered itself.
+    /// No controller is registered.
     #[error(
         "no controller is linked into this binary: a crate that is only a dependency is not linked; \
          name it once in your main.rs, as in `use my_controller as _;`"
@@ -31,14 +31,14 @@ pub enum RegistryError {
     AliasClash {
         /// The alias.
         alias: &'static str,
-        /// Whose alias it is.
+        /// The controller with the alias.
         controller: &'static str,
-        /// Who has it too.
+        /// The other controller.
         other: &'static str,
     },
-    /// A name that `--controllers` could not take.
+    /// A name that is not valid in `--controllers`.
     #[error(
-        "{name:?} is no name for a controller: use lower-case letters, digits and hyphens, beginning with a letter"
+        "{name:?} is not a valid name of a controller: use lower-case letters, digits and hyphens, beginning with a letter"
     )]
     BadName {
         /// The name.
@@ -55,7 +55,7 @@ impl Registry {
         Self::of(inventory::iter::<ControllerDescriptor>.into_iter().copied())
     }
 
-    /// A registry of these controllers, for tests and for hosts that choose by hand.
+    /// A registry of these controllers, for tests and for hosts that choose their controllers.
     ///
     /// # Errors
     /// All violations at once: no controller, duplicate names, clashing aliases, ill-formed names.
@@ -72,7 +72,7 @@ impl Registry {
         self.controllers.iter()
     }
 
-    /// The controller that `name` means, a canonical name or an alias.
+    /// The controller with that canonical name or alias.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&ControllerDescriptor> {
         self.controllers.iter().find(|controller| controller.name == name || controller.aliases.contains(&name))

@@ -1,4 +1,4 @@
-//! What a controller runs once it is initialized: a set of named loops.
+//! The loops of an initialized controller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::reconcile::{Reconcile, ReconcileLoop};
 ///
 /// # Guarantees
 /// No loop begins before the caches that it reads have synced. A loop that fails or panics is started again
-/// with back-off, and no other loop notices.
+/// with back-off, and no other loop is affected.
 ///
-/// Dropped, it runs nothing; the compiler warns of that.
+/// A value that is dropped runs no loop; the compiler warns of that.
 ///
 /// ```compile_fail
 /// #![deny(unused_must_use)]
@@ -39,15 +39,15 @@ impl Running {
         Self { loops: Vec::new() }
     }
 
-    /// Adds a reconciler over a queue; a controller may have several.
+    /// Adds a reconcile loop; a controller may have several.
     pub fn reconcile<R: Reconcile>(mut self, reconcile: ReconcileLoop<R>) -> Self {
         self.loops.push(reconcile.into_loop());
         self
     }
 
-    /// Adds work that is done every `period`, the first time at once.
+    /// Adds a function that runs every `period`, the first time at once.
     ///
-    /// An error is logged and the work is done again at the next period.
+    /// An error is logged, and the function runs again after the next period.
     pub fn periodic<F>(mut self, name: &'static str, period: Duration, work: F) -> Self
     where
         F: Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
@@ -70,7 +70,7 @@ impl Running {
         self
     }
 
-    /// Adds a task that runs until its token is cancelled, or until its work is done for good.
+    /// Adds a task that runs until its token is cancelled or it returns `Ok`.
     pub fn task<F>(mut self, name: &'static str, run: F) -> Self
     where
         F: Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
@@ -79,7 +79,7 @@ impl Running {
         self
     }
 
-    /// Makes the loop added last wait for these caches before it begins.
+    /// Makes the loop that was added last wait for the sync of these caches.
     pub fn after_sync_of(mut self, caches: impl IntoIterator<Item = Arc<dyn Cache>>) -> Self {
         if let Some(last) = self.loops.last_mut() {
             last.reads.extend(caches);

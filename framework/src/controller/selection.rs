@@ -1,11 +1,11 @@
-//! Which controllers `--controllers` enables.
+//! The controllers that `--controllers` enables.
 
 use super::{ControllerDescriptor, Registry, StartGroup};
 
-/// A checked `--controllers` list, read as upstream reads it.
+/// A validated `--controllers` list.
 ///
 /// Items are `*`, `name` or `-name`, canonical names or aliases. The first item that names a controller
-/// decides about it; `*` decides only where none does, and leaves out what is off by default.
+/// decides; `*` enables the controllers that no item names and that are on by default.
 ///
 /// # Upstream
 /// `IsControllerEnabled` in `k8s.io/controller-manager/app/helper.go`.
@@ -15,11 +15,11 @@ pub struct Selection {
     star: bool,
 }
 
-/// An item of `--controllers` that is refused.
+/// An invalid item of `--controllers`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectionError {
-    /// Nobody knows that name.
+    /// The name is unknown.
     #[error("{item:?} is not in the list of known controllers{}", nearest.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default())]
     Unknown {
         /// The item as given, without its `-`.
@@ -27,7 +27,7 @@ pub enum SelectionError {
         /// The nearest known name.
         nearest: Option<&'static str>,
     },
-    /// Upstream has that controller, this binary does not.
+    /// Upstream has the controller and this binary does not.
     #[error(
         "the controller {name:?} is not part of this binary yet: let another controller manager run it, and leave it out here"
     )]
@@ -37,7 +37,7 @@ pub enum SelectionError {
     },
 }
 
-/// A controller that is known by name without being linked: canonical name and aliases.
+/// The canonical name and the aliases of a controller that upstream has and this binary does not.
 pub type AbsentController = (&'static str, &'static [&'static str]);
 
 impl Default for Selection {
@@ -51,7 +51,7 @@ impl Selection {
     /// Checks `items` against the linked controllers and those that are known but `absent`.
     ///
     /// # Errors
-    /// Every item that is unknown, and every absent controller that is named without `-`.
+    /// Every unknown item, and every absent controller that is named without `-`.
     pub fn parse<'a>(
         items: impl IntoIterator<Item = &'a str>,
         registry: &Registry,
@@ -77,7 +77,7 @@ impl Selection {
         if errors.is_empty() { Ok(selection) } else { Err(errors) }
     }
 
-    /// Whether `controller` is to run. The first group does not look at the list at all.
+    /// Whether the list enables `controller`. Controllers of the first group are always enabled.
     #[must_use]
     pub fn enables(&self, controller: &ControllerDescriptor) -> bool {
         if controller.start_group == StartGroup::First {

@@ -1,6 +1,6 @@
-//! Discovery: which resources the API server has, and which resource a kind is.
+//! Discovery: the resources that the API server serves, and the resource of a kind.
 //!
-//! A [`Refresher`] asks; a [`Discovery`] answers from the last snapshot and tells when it changes. One request for
+//! A [`Refresher`] reads them; a [`Discovery`] holds the last snapshot and notifies of changes. One request for
 //! the core group and one for all others where the server aggregates discovery, else one per version of each group.
 
 mod resources;
@@ -20,14 +20,14 @@ pub use self::resources::{Resources, ServedResource};
 use self::wire::{Root, VersionList};
 use crate::client::{ApiClient, ApiError, Cause};
 
-/// How often the API server is asked again.
+/// The period of discovery.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(30);
 
 const JSON: &str = "application/json";
-// Behind some groups are slow servers; asking them one after the other would add their time-outs up.
-const ASKED_AT_ONCE: usize = 8;
+// Aggregated servers may be slow; requesting them one after the other would add up their time-outs.
+const CONCURRENT_REQUESTS: usize = 8;
 
-/// What the API server serves, as last asked. Cheap to clone.
+/// The resources that the API server serves, as of the last snapshot. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Discovery {
     current: watch::Receiver<Arc<Resources>>,
@@ -46,7 +46,7 @@ impl Discovery {
         Arc::clone(&self.current.borrow())
     }
 
-    /// Whether a resource is served, told by group, version and plural name.
+    /// Whether a resource is served, by group, version and plural name.
     #[must_use]
     pub fn is_available(&self, resource: &Resource) -> bool {
         self.current.borrow().is_available(resource)
@@ -58,7 +58,7 @@ impl Discovery {
         self.current.borrow().resource_of_kind(group, kind).cloned()
     }
 
-    /// A receiver that is told of every changed snapshot, the present one counting as seen.
+    /// A receiver of changed snapshots; the current one counts as seen.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<Arc<Resources>> {
         let mut changes = self.current.clone();
@@ -67,36 +67,36 @@ impl Discovery {
     }
 }
 
-/// Keeps a [`Discovery`] up to date.
+/// The task that keeps a [`Discovery`] up to date.
 ///
 /// # Upstream
-/// The discovery-backed REST mapper of the controller context, reset every 30 s; failing groups are reported and
-/// passed over.
+/// The discovery-backed REST mapper of the controller context, reset every 30 s; failing groups are logged and
+/// skipped.
 pub struct Refresher {
     client: ApiClient,
     current: watch::Sender<Arc<Resources>>,
 }
 
 impl Refresher {
-    /// A refresher that asks through `client`; nothing is known before the first [`refresh`](Self::refresh).
+    /// A refresher that requests through `client`; the snapshot is empty before the first [`refresh`](Self::refresh).
     #[must_use]
     pub fn new(client: ApiClient) -> Self {
         Self { client, current: watch::Sender::default() }
     }
 
-    /// The handle that others get.
+    /// The handle of the discovery.
     #[must_use]
     pub fn discovery(&self) -> Discovery {
         Discovery { current: self.current.subscribe() }
     }
 
-    /// Asks once. What was known before stays where the server, or the server behind one group, does not answer.
+    /// Reads all groups once. The known resources of a group stay where the server, or its aggregated server, fails.
     ///
     /// # Errors
-    /// Where the API server cannot say which groups it has; a single broken group is no error.
+    /// Where the list of groups cannot be read; a single broken group is no error.
     pub async fn refresh(&self) -> Result<(), ApiError> {
-        let mut found = self.ask("/api").await?;
-        found.extend(self.ask("/apis").await?);
+        let mut found = self.read_groups("/api").await?;
+        found.extend(self.read_groups("/apis").await?);
         let previous = Arc::clone(&self.current.borrow());
         let resources = Resources::merge(&previous, found);
         for (group_version, reason) in resources.broken() {
@@ -114,7 +114,7 @@ impl Refresher {
         Ok(())
     }
 
-    /// Asks every 30 s until `cancel`; what fails is logged and tried again.
+    /// Refreshes every 30 s until `cancel`; an error is logged, and the next refresh follows.
     pub async fn run(self, cancel: CancellationToken) {
         let forever = async {
             loop {
@@ -127,9 +127,9 @@ impl Refresher {
         cancel.run_until_cancelled(forever).await;
     }
 
-    async fn ask(&self, root: &str) -> Result<Vec<FoundVersion>, ApiError> {
+    async fn read_groups(&self, root: &str) -> Result<Vec<FoundVersion>, ApiError> {
         let answer = match self.get(root, wire::ACCEPT).await {
-            // The server does not even know the format.
+            // The server does not know the aggregated format.
             Err(error) if error.status().is_some_and(|status| status.code == 406) => self.get(root, JSON).await,
             other => other,
         };
@@ -138,17 +138,17 @@ impl Refresher {
             Root::Groups { groups } => groups.into_iter().flat_map(wire::GroupEntry::versions).collect(),
             Root::Core { versions } => versions.into_iter().map(|version| (String::new(), version)).collect(),
         };
-        let asked = versions.into_iter().map(|(group, version)| async move {
+        let requests = versions.into_iter().map(|(group, version)| async move {
             let path = if group.is_empty() { format!("{root}/{version}") } else { format!("{root}/{group}/{version}") };
             let served = match self.get::<VersionList>(&path, JSON).await {
                 Ok(list) => Ok(list.found()),
-                // It has gone since the list of groups was made.
+                // The group was removed after the list of groups was read.
                 Err(error) if error.is_not_found() => Ok(Vec::new()),
                 Err(error) => Err(error.message()),
             };
             FoundVersion { group, version, served }
         });
-        Ok(stream::iter(asked).buffered(ASKED_AT_ONCE).collect().await)
+        Ok(stream::iter(requests).buffered(CONCURRENT_REQUESTS).collect().await)
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str, accept: &'static str) -> Result<T, ApiError> {

@@ -1,4 +1,4 @@
-//! What an API server serves, as one snapshot.
+//! A snapshot of the resources that an API server serves.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use kcm_api::Resource;
 pub struct ServedResource {
     /// Group, version, plural name, kind and scope.
     pub resource: Resource,
-    /// What can be done with it: `list`, `watch`, `delete`…
+    /// The verbs that it supports: `list`, `watch`, `delete`…
     pub verbs: BTreeSet<Box<str>>,
     /// Its subresources: `status`, `scale`…
     pub subresources: BTreeSet<Box<str>>,
@@ -19,14 +19,14 @@ pub struct ServedResource {
 }
 
 impl ServedResource {
-    /// Whether all of these can be done with it.
+    /// Whether it supports all of these verbs.
     #[must_use]
     pub fn supports(&self, verbs: &[&str]) -> bool {
         verbs.iter().all(|verb| self.verbs.contains(*verb))
     }
 }
 
-/// One version of a group as just asked for, with what it serves or why that is not known.
+/// One version of a group, with its resources or the reason why they are unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundVersion {
     pub(super) group: String,
@@ -34,7 +34,7 @@ pub(super) struct FoundVersion {
     pub(super) served: Result<Vec<FoundResource>, String>,
 }
 
-/// One resource as just asked for.
+/// One resource of a discovery response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct FoundResource {
     pub(super) plural: String,
@@ -44,11 +44,11 @@ pub(super) struct FoundResource {
     pub(super) subresources: BTreeSet<Box<str>>,
 }
 
-/// All that an API server serves.
+/// The resources that an API server serves.
 ///
 /// # Guarantees
-/// In the server's order of groups, and within a group the preferred version first. A version that cannot be asked
-/// about keeps the resources that it was last known to have, and is listed in [`broken`](Self::broken).
+/// In the server's order of groups, and within a group the preferred version first. A version whose discovery
+/// fails keeps its last known resources, and is listed in [`broken`](Self::broken).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resources {
     served: Vec<ServedResource>,
@@ -56,7 +56,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Takes what was found; `found` lists the preferred version of each group before its others.
+    /// Merges `found`, which lists the preferred version of each group first, with the previous snapshot.
     pub(super) fn merge(previous: &Self, found: Vec<FoundVersion>) -> Self {
         let mut merged = Self::default();
         let mut groups_seen = BTreeSet::new();
@@ -99,7 +99,7 @@ impl Resources {
         self.iter().filter(move |served| seen.insert((&served.resource.group, &served.resource.plural)))
     }
 
-    /// What is known about a resource, told by group, version and plural name.
+    /// A resource by group, version and plural name.
     #[must_use]
     pub fn get(&self, resource: &Resource) -> Option<&ServedResource> {
         self.iter().find(|served| {
@@ -108,7 +108,7 @@ impl Resources {
         })
     }
 
-    /// Whether a resource is served, told by group, version and plural name.
+    /// Whether a resource is served, by group, version and plural name.
     #[must_use]
     pub fn is_available(&self, resource: &Resource) -> bool {
         self.get(resource).is_some()
@@ -128,7 +128,7 @@ impl Resources {
         resources.find(|resource| resource.group == group && resource.version == version && resource.kind == kind)
     }
 
-    /// Versions of groups that could not be asked about, each with the reason.
+    /// The versions of groups whose discovery failed, each with the reason.
     #[must_use]
     pub const fn broken(&self) -> &BTreeMap<String, String> {
         &self.broken

@@ -1,4 +1,4 @@
-//! The answers of the discovery endpoints, aggregated (v2) and per group.
+//! The responses of the discovery endpoints, aggregated (v2) and per group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use super::resources::{FoundResource, FoundVersion};
 /// Aggregated discovery where the server has it, the list of groups where it does not.
 pub(super) const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
-/// What `/api` and `/apis` answer.
+/// The response of `/api` and `/apis`.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind")]
 pub(super) enum Root {
-    /// Everything at once.
+    /// All groups with their resources.
     #[serde(rename = "APIGroupDiscoveryList")]
     Aggregated {
         /// The groups.
@@ -93,7 +93,7 @@ impl Group {
 
 impl GroupVersion {
     fn found(self, group: &str) -> FoundVersion {
-        // The aggregator vouches only for what it could ask for just now.
+        // The aggregator marks a group stale whose server it cannot reach.
         let served = if self.freshness == "Stale" {
             Err("the server behind it does not answer".to_owned())
         } else {
@@ -141,7 +141,7 @@ impl GroupEntry {
     }
 }
 
-/// What the endpoint of one version of one group answers.
+/// The response of the endpoint of one version of one group.
 #[derive(Debug, Deserialize)]
 pub(super) struct VersionList {
     #[serde(default, deserialize_with = "or_default")]

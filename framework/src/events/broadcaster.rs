@@ -1,4 +1,4 @@
-//! Recording and sending.
+//! The event recorder and the broadcaster that sends its events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ const QUEUED: usize = 1000;
 const TRIES: u32 = 12;
 const BETWEEN_TRIES: Duration = Duration::from_secs(10);
 
-/// Reports what happens to objects. Cheap to clone, never waits.
+/// An event recorder. Cheap to clone, and never waits.
 ///
 /// # Guarantees
 /// Events of one recorder are sent in order. When 1,000 wait to be sent, further ones are dropped, counted and logged.
@@ -31,7 +31,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Reports that something happened to an object, now.
+    /// Records an event about an object at the current time.
     pub fn event(
         &self,
         regarding: &ObjectReference,
@@ -60,27 +60,27 @@ impl Recorder {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(lost)) => {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(name = lost.regarding.name, reason, "Too many events are waiting, dropped one");
+                tracing::warn!(name = lost.regarding.name, reason, "Event queue is full, dropped an event");
             }
             Err(mpsc::error::TrySendError::Closed(lost)) => {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!(name = lost.regarding.name, reason, "Events are not sent any more, dropped one");
+                tracing::debug!(name = lost.regarding.name, reason, "Event broadcaster has stopped, dropped an event");
             }
         }
     }
 
-    /// How many events were dropped for want of room, or because they came after the end.
+    /// How many events were dropped because the queue was full or closed.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
-/// Sends what one [`Recorder`] and its clones report.
+/// The sender of the events of one [`Recorder`] and its clones.
 ///
 /// # Upstream
 /// client-go's `EventBroadcaster` with its sink, one per controller: 12 tries 10 s apart, the first pause shortened at
-/// random. An event that the server refuses is not tried again. Beyond it: what waits at the end is still sent.
+/// random. An event that the server rejects is not tried again. Unlike upstream, queued events are sent at shutdown.
 pub struct Broadcaster {
     client: ApiClient,
     queue: mpsc::Receiver<Occurrence>,
@@ -98,9 +98,9 @@ impl Broadcaster {
         (recorder, Self { client, queue, correlator: Correlator::default(), random })
     }
 
-    /// Sends until `cancel`, then, for at most `grace`, what is still waiting, once each.
+    /// Sends events until `cancel`, then, for at most `grace`, the queued ones, with one attempt each.
     ///
-    /// Returns earlier when every recorder is gone.
+    /// Returns earlier when every recorder is dropped.
     pub async fn run(mut self, cancel: CancellationToken, grace: Duration) {
         loop {
             let occurrence = tokio::select! {
@@ -126,7 +126,7 @@ impl Broadcaster {
         }
     }
 
-    /// Sends an event; the end cuts pauses short, and the try under way is the last.
+    /// Sends an event; `cancel` ends the current delay, and the current attempt is the last.
     async fn send(&mut self, decision: &Decision, tries: u32, cancel: &CancellationToken) {
         let (event, is_repeated) = match decision {
             Decision::Create(event) => (event, false),
@@ -154,7 +154,11 @@ impl Broadcaster {
                 break;
             }
         }
-        tracing::error!(event = event.metadata.name, reason = event.reason, "Unable to write event, given up");
+        tracing::error!(
+            event = event.metadata.name,
+            reason = event.reason,
+            "Unable to write event, retry limit exceeded"
+        );
     }
 
     async fn write(&self, event: &Event, is_repeated: bool) -> Result<(), ApiError> {
@@ -173,7 +177,7 @@ impl Broadcaster {
     }
 }
 
-/// Whether the event may yet be taken: the server was not reached, or asks for patience.
+/// Whether another attempt may succeed: the server was not reached, or limits requests.
 fn is_worth_another_try(error: &ApiError) -> bool {
     match error.cause() {
         Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) => true,

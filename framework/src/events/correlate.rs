@@ -1,4 +1,4 @@
-//! Which occurrence becomes a new event, which repeats one, and which is one too many.
+//! The correlator: decides which occurrence becomes a new event, which repeats one, and which is dropped as spam.
 //!
 //! # Upstream
 //! client-go's `EventCorrelator`, in its order: similar events are gathered into one, equal ones are counted, and
@@ -20,22 +20,22 @@ const SIMILAR_WITHIN: SignedDuration = SignedDuration::from_secs(600);
 const SPAM_BURST: u32 = 25;
 const SPAM_QPS: f64 = 1.0 / 300.0;
 
-/// What to do about an occurrence.
+/// The decision about an occurrence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Write a new event.
+    /// Create a new event.
     Create(Event),
-    /// Count up the event of that name; write it anew where it is not there any more.
+    /// Increase the count of the event of that name; create it where it does not exist any more.
     Repeat(Event),
-    /// Say nothing: this source has said too much about this object.
+    /// Drop it: the source has exceeded its rate of events about the object.
     Drop,
 }
 
-/// What has been reported lately.
+/// The events that were recorded lately.
 #[derive(Debug)]
 pub struct Correlator {
     groups: Lru<Group>,
-    told: Lru<Told>,
+    recorded: Lru<Recorded>,
     budgets: Lru<TokenBucket>,
     named_at: i64,
 }
@@ -46,29 +46,29 @@ struct Group {
     last: Timestamp,
 }
 
-/// An event that was written. There are thousands, so its name is put together again instead of kept: half a megabyte
-/// after a rollout of 5,000 pods.
+/// An event that was created. There are thousands, so its name is derived again instead of stored: that saves half a
+/// megabyte after a rollout of 5,000 pods.
 #[derive(Debug)]
-struct Told {
-    /// When it was first told, in nanoseconds since 1970.
+struct Recorded {
+    /// When it was first recorded, in nanoseconds since 1970.
     named_at: i64,
     count: u32,
 }
 
 impl Default for Correlator {
     fn default() -> Self {
-        Self { groups: Lru::new(CACHED), told: Lru::new(CACHED), budgets: Lru::new(CACHED), named_at: 0 }
+        Self { groups: Lru::new(CACHED), recorded: Lru::new(CACHED), budgets: Lru::new(CACHED), named_at: 0 }
     }
 }
 
 impl Correlator {
-    /// Decides about one occurrence; occurrences come in the order in which they happened.
+    /// Decides about one occurrence; occurrences come in the order of time.
     pub fn decide(&mut self, occurrence: &Occurrence) -> Decision {
         // No two events share a name, even within the resolution of a clock.
         let at = i64::try_from(occurrence.at.as_nanosecond()).unwrap_or(i64::MAX);
         self.named_at = at.max(self.named_at.saturating_add(1));
         let mut event = Event::of(occurrence, self.named_at);
-        // Each hash stands on the one before: what they have in common is hashed once.
+        // Each hash extends the one before: common fields are hashed once.
         let source = occurrence.source_key();
         let group = occurrence.group_key(source);
         let mut key = occurrence.full_key(group);
@@ -101,16 +101,17 @@ impl Correlator {
         true
     }
 
-    /// Whether an event of that key has been told; if so, `event` becomes its repetition.
+    /// Whether an event of that key has been recorded; if so, `event` becomes its repetition.
     fn count(&mut self, key: u64, event: &mut Event, regarding: &ObjectReference) -> bool {
-        let unheard = || Told { named_at: self.named_at, count: 0 };
-        let told = self.told.get_or_insert_with(key, unheard);
-        told.count = told.count.saturating_add(1);
-        let is_repeated = told.count > 1;
+        let new = || Recorded { named_at: self.named_at, count: 0 };
+        let recorded = self.recorded.get_or_insert_with(key, new);
+        recorded.count = recorded.count.saturating_add(1);
+        let is_repeated = recorded.count > 1;
         if is_repeated {
-            event.count = told.count;
-            event.metadata.name = name(regarding, told.named_at);
-            event.first_timestamp = Timestamp::from_nanosecond(told.named_at.into()).unwrap_or(event.first_timestamp);
+            event.count = recorded.count;
+            event.metadata.name = name(regarding, recorded.named_at);
+            event.first_timestamp =
+                Timestamp::from_nanosecond(recorded.named_at.into()).unwrap_or(event.first_timestamp);
         }
         is_repeated
     }

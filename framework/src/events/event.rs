@@ -45,34 +45,34 @@ impl ObjectReference {
     }
 }
 
-/// Whether an event is as expected.
+/// The type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum EventType {
-    /// As expected.
+    /// Something expected.
     Normal,
-    /// Something to look at.
+    /// Something unexpected.
     Warning,
 }
 
-/// Something that happened, as a controller reports it.
+/// An occurrence that a controller records as an event.
 #[derive(Debug, Clone)]
 pub struct Occurrence {
-    /// Who reports it, for example `replicaset-controller`.
+    /// The reporting component, for example `replicaset-controller`.
     pub component: InternedStr,
-    /// The object that it is about.
+    /// The object of the event.
     pub regarding: ObjectReference,
-    /// Whether it is as expected.
+    /// The type of the event.
     pub event_type: EventType,
     /// The machine-readable reason.
     pub reason: &'static str,
-    /// What happened, for people.
+    /// The human-readable message.
     pub message: String,
     /// When.
     pub at: Timestamp,
 }
 
 impl Occurrence {
-    /// Hash of who, about what and of which type: what the spam filter counts by.
+    /// Hash of component, object and type: the key of the spam filter.
     pub(super) fn source_key(&self) -> u64 {
         let object = &self.regarding;
         hash(&(
@@ -86,12 +86,12 @@ impl Occurrence {
         ))
     }
 
-    /// Hash of everything but message and field: events of one group are similar.
+    /// Hash of all fields but message and field path: events of one group are similar.
     pub(super) fn group_key(&self, source: u64) -> u64 {
         hash(&(source, self.reason))
     }
 
-    /// Hash of everything: events of one key are equal.
+    /// Hash of all fields: events of one key are equal.
     pub(super) fn full_key(&self, group: u64) -> u64 {
         hash(&(group, &self.regarding.field_path, &self.message))
     }
@@ -103,7 +103,7 @@ pub(super) fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// An `Event` of core/v1, as it is written.
+/// A core/v1 `Event`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
@@ -111,13 +111,13 @@ pub struct Event {
     api_version: &'static str,
     /// Name and namespace.
     pub metadata: EventMeta,
-    /// The object that it is about.
+    /// The object of the event.
     pub involved_object: ObjectReference,
     /// The machine-readable reason.
     pub reason: &'static str,
-    /// What happened, for people.
+    /// The human-readable message.
     pub message: String,
-    /// Who reported it.
+    /// The source of the event.
     pub source: EventSource,
     /// When it happened first.
     #[serde(serialize_with = "seconds")]
@@ -127,11 +127,11 @@ pub struct Event {
     pub last_timestamp: Timestamp,
     /// How often it happened.
     pub count: u32,
-    /// Whether it is as expected.
+    /// The type of the event.
     pub r#type: EventType,
-    /// Who reported it, once more; empty for events that stand for several.
+    /// The reporting component again; empty for events that combine several.
     pub reporting_component: InternedStr,
-    /// Always empty: controllers report as one.
+    /// Always empty, as for the controllers of upstream.
     pub reporting_instance: &'static str,
 }
 
@@ -144,7 +144,7 @@ pub struct EventMeta {
     pub namespace: String,
 }
 
-/// Who reported an [`Event`].
+/// The source of an [`Event`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventSource {
     /// The component.
@@ -172,7 +172,7 @@ impl Event {
         }
     }
 
-    /// What a repetition changes about the event written first.
+    /// The fields of the first event that a repetition changes.
     #[must_use]
     pub fn repetition(&self) -> impl Serialize + use<'_> {
         #[derive(Serialize)]
@@ -187,8 +187,8 @@ impl Event {
     }
 }
 
-/// `<object>.<nanoseconds>`, or, where that is no name for an event, one made of the object's hash. The same for every
-/// version of the object.
+/// `<object>.<nanoseconds>`, or a hash of the object where that is no valid name. The same for every version of the
+/// object.
 pub(super) fn name(object: &ObjectReference, nanos: i64) -> String {
     let name = format!("{}.{nanos:x}", object.name);
     if is_dns_subdomain(&name) {

@@ -1,11 +1,10 @@
-//! A map that forgets what was not used for the longest time.
+//! A map that evicts its least recently used entries.
 
 use std::collections::BTreeMap;
 
-/// At most `capacity` values by hashed key; when that is reached, the sixteenth that was not used for the longest time
-/// is forgotten.
+/// A map of at most `capacity` values by hashed key; when it is full, the least recently used sixteenth is evicted.
 ///
-/// One map, in which an entry costs what it holds and half as much again. With a hash map beside one by use, 0.2 MB more
+/// A single map, in which an entry costs its size and half as much again. With a hash map beside one by use, 0.2 MB more
 /// was resident after a rollout of 5,000 pods, for as long as the process lived.
 #[derive(Debug)]
 pub(crate) struct Lru<V> {
@@ -25,7 +24,7 @@ impl<V> Lru<V> {
         Self { capacity, values: BTreeMap::new(), uses: 0 }
     }
 
-    /// The value of `key`, made where there is none; used now.
+    /// The value of `key`, created where there is none; marks it as used.
     pub(crate) fn get_or_insert_with(&mut self, key: u64, make: impl FnOnce() -> V) -> &mut V {
         self.uses += 1;
         if self.values.len() >= self.capacity && !self.values.contains_key(&key) {

@@ -1,7 +1,7 @@
-//! Events: what controllers tell people about objects.
+//! Events about objects, as controllers record them.
 //!
-//! A [`Recorder`] takes occurrences without ever waiting; a [`Broadcaster`] correlates and sends them in the
-//! background. Both belong to one component of one identity, whose client and rate limit they use.
+//! A [`Recorder`] accepts occurrences without waiting; a [`Broadcaster`] correlates and sends them in the
+//! background. Both belong to one component, whose client and rate limit they use.
 
 mod broadcaster;
 mod correlate;

@@ -1,4 +1,4 @@
-//! The event recorders of all controllers, and the one task that sends what they report.
+//! The event recorders of all controllers, and the task that sends their events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::{Broadcaster, Recorder};
 use crate::client::ClientBuilder;
 use crate::clock::Clock;
 
-/// How long events that wait at the end may take to be sent.
+/// How long sending queued events may take at shutdown.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// Makes recorders, one a controller, each with a queue and a correlation of its own, as upstream.
+/// The event recorders by controller, each with its own queue and correlator, as upstream.
 pub(crate) struct Recorders {
     clients: ClientBuilder,
     clock: Arc<dyn Clock>,
@@ -29,7 +29,7 @@ struct Made {
     seeds: fastrand::Rng,
 }
 
-/// Sends the events of all recorders.
+/// The task that sends the events of all recorders.
 pub(crate) struct EventSender {
     broadcasters: mpsc::UnboundedReceiver<Broadcaster>,
 }
@@ -42,7 +42,7 @@ impl Recorders {
         (recorders, EventSender { broadcasters })
     }
 
-    /// The recorder of `component`, which sends as `identity`; the same one whenever it is asked for.
+    /// The recorder of `component`, which sends as `identity`; created at the first call.
     pub(crate) fn recorder(&self, component: &'static str, identity: &str) -> Recorder {
         let mut made = self.made.lock();
         if let Some(recorder) = made.recorders.get(component) {
@@ -60,13 +60,13 @@ impl Recorders {
 }
 
 impl EventSender {
-    /// Sends until `cancel`, then what still waits, for a short while.
+    /// Sends events until `cancel`, then the queued ones for a short time.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         let mut sending = JoinSet::new();
         while let Some(Some(broadcaster)) = cancel.run_until_cancelled(self.broadcasters.recv()).await {
             sending.spawn(broadcaster.run(cancel.clone(), FLUSH));
         }
-        // Recorders that were made just before the end have something to say too.
+        // Recorders that were created just before the shutdown have events too.
         while let Ok(broadcaster) = self.broadcasters.try_recv() {
             sending.spawn(broadcaster.run(cancel.clone(), FLUSH));
         }
@@ -86,7 +86,7 @@ mod tests {
     use crate::events::{EventType, ObjectReference};
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_recorder_made_just_before_the_end_has_to_say_is_sent() {
+    async fn events_of_a_recorder_made_just_before_the_shutdown_are_sent() {
         let sent = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&sent);
         let server = tower::service_fn(move |_: Request<Body>| {

@@ -1,4 +1,4 @@
-//! The metrics of informers; upstream has none of them.
+//! The metrics of informers, which upstream does not have.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use prometheus_client::registry::Registry;
 
 const SECONDS: [f64; 6] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1];
 
-/// What all informers count, by resource.
+/// The metrics of all informers, by resource.
 #[derive(Clone)]
 pub(crate) struct InformerMetrics {
     events: Family<OfKind, Counter>,
     lists: Family<Of, Counter>,
     failures: Family<Of, Counter>,
     undecodable: Family<Of, Counter>,
-    panics: Family<OfSubscriber, Counter>,
-    handler_seconds: Family<OfSubscriber, Histogram>,
+    panics: Family<HandlerLabels, Counter>,
+    handler_seconds: Family<HandlerLabels, Histogram>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -36,7 +36,7 @@ struct OfKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfSubscriber {
+struct HandlerLabels {
     resource: String,
     subscriber: &'static str,
 }
@@ -60,15 +60,15 @@ impl InformerMetrics {
         registry.register("informer_lists", "Complete lists by resource", self.lists.clone());
         registry.register("informer_failures", "Failed lists and watches by resource", self.failures.clone());
         registry.register("informer_undecodable", "Objects that could not be decoded", self.undecodable.clone());
-        registry.register("informer_panics", "Panics of subscribers, and of informers", self.panics.clone());
+        registry.register("informer_panics", "Panics of event handlers, and of informers", self.panics.clone());
         registry.register(
             "informer_subscriber_seconds",
-            "How long a subscriber holds up its informer for one change",
+            "How long an event handler takes for one change",
             self.handler_seconds.clone(),
         );
     }
 
-    /// What the informers of `resource` report to.
+    /// The metrics of the informers of `resource`.
     pub(super) fn of(&self, resource: &Resource) -> OneInformer {
         let resource = resource.to_string();
         let of = Of { resource: resource.clone() };
@@ -88,7 +88,7 @@ impl InformerMetrics {
     }
 }
 
-/// The metrics of one resource, found once and not at each event.
+/// The metrics of one resource, looked up once instead of at each event.
 pub(super) struct OneInformer {
     events: [(EventKind, Counter); EventKind::ALL.len()],
     lists: Counter,
@@ -101,8 +101,8 @@ pub(super) struct OneInformer {
 }
 
 impl OneInformer {
-    fn of_subscriber(&self, subscriber: &'static str) -> OfSubscriber {
-        OfSubscriber { resource: self.resource.clone(), subscriber }
+    fn handler_labels(&self, subscriber: &'static str) -> HandlerLabels {
+        HandlerLabels { resource: self.resource.clone(), subscriber }
     }
 }
 
@@ -128,13 +128,13 @@ impl kcm_informers::Metrics for OneInformer {
     fn handled(&self, handler: &'static str, took: Duration) {
         let mut known = self.handler_seconds.lock();
         let at = known.iter().position(|(name, _)| *name == handler).unwrap_or_else(|| {
-            known.push((handler, self.families.handler_seconds.get_or_create(&self.of_subscriber(handler)).clone()));
+            known.push((handler, self.families.handler_seconds.get_or_create(&self.handler_labels(handler)).clone()));
             known.len() - 1
         });
         known[at].1.observe(took.as_secs_f64());
     }
 
     fn panicked(&self, culprit: &'static str) {
-        self.families.panics.get_or_create(&self.of_subscriber(culprit)).inc();
+        self.families.panics.get_or_create(&self.handler_labels(culprit)).inc();
     }
 }

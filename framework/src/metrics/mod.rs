@@ -69,12 +69,12 @@ impl Metrics {
         Arc::new(Self { registry, queues, informers, requests, reconciles, loop_failures })
     }
 
-    /// Lets a controller add metrics of its own.
+    /// Registers metrics of a controller.
     pub fn register(&self, register: impl FnOnce(&mut Registry)) {
         register(&mut self.registry.lock());
     }
 
-    /// All metrics as text.
+    /// All metrics in the text format of Prometheus.
     #[must_use]
     pub fn encode(&self) -> String {
         self.queues.refresh();
@@ -87,7 +87,7 @@ impl Metrics {
         out
     }
 
-    /// Logs what no scrape may have seen, for whoever asks afterwards how it went.
+    /// Logs the longest wait of each queue at shutdown, as a scrape may have missed it.
     pub(crate) fn log_longest_waits(&self) {
         for (queue, waited) in self.queues.longest_waits() {
             tracing::info!(queue, longest_wait_seconds = waited.as_secs_f64(), "The longest that a key waited");

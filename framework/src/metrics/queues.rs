@@ -18,7 +18,7 @@ use prometheus_client::registry::Registry;
 const SECONDS: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
 
 type Seconds = Gauge<f64, AtomicU64>;
-type Ask = Box<dyn Fn() -> UnfinishedWork + Send + Sync>;
+type UnfinishedWorkFn = Box<dyn Fn() -> UnfinishedWork + Send + Sync>;
 
 /// The metrics of all queues, by the label `name`.
 ///
@@ -34,7 +34,7 @@ pub(crate) struct QueueMetrics {
     unfinished: Family<Name, Seconds>,
     longest: Family<Name, Seconds>,
     longest_waits: Arc<Mutex<BTreeMap<Name, Arc<AtomicU64>>>>,
-    asked_at_scrape: Arc<Mutex<BTreeMap<Name, Ask>>>,
+    on_scrape: Arc<Mutex<BTreeMap<Name, UnfinishedWorkFn>>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -54,7 +54,7 @@ impl Default for QueueMetrics {
             unfinished: Family::default(),
             longest: Family::default(),
             longest_waits: Arc::default(),
-            asked_at_scrape: Arc::default(),
+            on_scrape: Arc::default(),
         }
     }
 }
@@ -72,12 +72,12 @@ impl QueueMetrics {
         );
         registry.register(
             "workqueue_work_duration_seconds",
-            "How long in seconds a worker has a key of workqueue in hand",
+            "How long in seconds processing a key of workqueue takes",
             self.worked.clone(),
         );
         registry.register(
             "workqueue_unfinished_work_seconds",
-            "Seconds of work in hand that is not finished, summed over the workers",
+            "Seconds of work in progress that is not finished, summed over the workers",
             self.unfinished.clone(),
         );
         registry.register(
@@ -87,7 +87,7 @@ impl QueueMetrics {
         );
     }
 
-    /// What the queue `name` reports to.
+    /// The metrics of the queue `name`.
     pub(crate) fn of(&self, name: &str) -> Arc<dyn kcm_workqueue::Metrics> {
         let name = Name { name: name.to_owned() };
         Arc::new(OneQueue {
@@ -100,9 +100,9 @@ impl QueueMetrics {
         })
     }
 
-    /// Has the queue `name` asked for its unfinished work at each scrape, in the place of an earlier one of that name.
-    pub(crate) fn ask(&self, name: &str, ask: impl Fn() -> UnfinishedWork + Send + Sync + 'static) {
-        self.asked_at_scrape.lock().insert(Name { name: name.to_owned() }, Box::new(ask));
+    /// Reads the unfinished work of the queue `name` at each scrape; replaces an earlier queue of that name.
+    pub(crate) fn on_scrape(&self, name: &str, read: impl Fn() -> UnfinishedWork + Send + Sync + 'static) {
+        self.on_scrape.lock().insert(Name { name: name.to_owned() }, Box::new(read));
     }
 
     /// The longest that a key has waited for a worker so far, by the name of the queue.
@@ -113,8 +113,8 @@ impl QueueMetrics {
     }
 
     pub(super) fn refresh(&self) {
-        for (name, ask) in &*self.asked_at_scrape.lock() {
-            let work = ask();
+        for (name, read) in &*self.on_scrape.lock() {
+            let work = read();
             self.unfinished.get_or_create(name).set(work.total.as_secs_f64());
             self.longest.get_or_create(name).set(work.longest.as_secs_f64());
         }
@@ -166,7 +166,7 @@ mod tests {
                 queue.taken(seconds(waited));
             }
         }
-        // A queue that comes again, as after a crash of its loop, does not forget.
+        // A queue that is created again, as after a failure of its loop, keeps its longest wait.
         metrics.of("a").taken(seconds(1));
         assert_eq!(metrics.longest_waits(), [("a".to_owned(), seconds(2)), ("b".to_owned(), seconds(3))]);
     }

@@ -14,7 +14,7 @@ use crate::client::ClientMetrics;
 // As upstream.
 const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
 
-/// The families that the requests to all hosts share.
+/// The metrics of requests to all hosts.
 ///
 /// # Upstream
 /// `k8s.io/component-base/metrics/prometheus/restclient`.
@@ -65,7 +65,7 @@ impl RequestMetrics {
     }
 }
 
-/// The requests to one host, by method, each found once and not at each request.
+/// The metrics of the requests to one host by method, looked up once instead of at each request.
 pub(super) struct ToHost {
     host: String,
     families: RequestMetrics,

@@ -1,11 +1,11 @@
-//! A reconcile that failed, and what follows from it.
+//! The errors of a reconcile, and when the key is requeued.
 
 use std::time::Duration;
 
 use crate::client::{ApiError, ErrorClass};
 use crate::error::BoxError;
 
-/// Why a reconcile failed, and what to do about it.
+/// The error of a reconcile: its cause and its class.
 #[derive(Debug, thiserror::Error)]
 #[error("reconcile failed")]
 pub struct ReconcileError {
@@ -14,23 +14,23 @@ pub struct ReconcileError {
     source: BoxError,
 }
 
-/// What follows from a failed reconcile.
+/// The class of a reconcile error, which decides when the key is requeued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// It may succeed as it is: the key is retried with back-off.
+    /// The reconcile may succeed later: the key is requeued with back-off.
     Transient,
-    /// Somebody else was faster: the key is retried soon, and nobody needs to be told.
+    /// The object has changed meanwhile: the key is requeued with back-off, and a single conflict is logged at debug level.
     Conflict,
-    /// It cannot succeed before something changes: the key waits for that.
+    /// The reconcile cannot succeed before something changes: the key is not requeued.
     Terminal,
-    /// A permission is missing: the key is retried after a long time.
+    /// A permission is missing: the key is requeued after [`FORBIDDEN_DELAY`](Self::FORBIDDEN_DELAY).
     Forbidden,
 }
 
-/// What becomes of the key of a failed reconcile.
+/// When the key of a failed reconcile is requeued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// With the key's own back-off.
+    /// After the back-off of the key.
     BackOff,
     /// After a fixed delay.
     After(Duration),
@@ -39,10 +39,10 @@ pub(super) enum Retry {
 }
 
 impl Class {
-    /// How long a key waits for a permission: granting one is a person's work, and wakes nobody.
+    /// The delay after a missing permission: an administrator grants it, and no watch event follows.
     pub const FORBIDDEN_DELAY: Duration = Duration::from_mins(1);
 
-    /// The one place that decides about retries.
+    /// When the key is requeued.
     pub(super) const fn retry(self) -> Retry {
         match self {
             // The first retries of the back-off are a few milliseconds away, which is soon enough for a conflict.
@@ -52,14 +52,14 @@ impl Class {
         }
     }
 
-    /// Whether people are told of a failure of a key that had failed `before` times in a row.
+    /// Whether a failure of a key that had failed `before` times in a row is logged as a warning or an error.
     ///
-    /// Conflicts are everyday's business; one that goes on for seconds is a quarrel with somebody, or an object that
-    /// never comes.
-    pub(super) const fn is_told(self, before: u32) -> bool {
-        const STUBBORN: u32 = 10;
+    /// A single conflict is normal; one that persists for seconds shows another writer of the same fields, or an object
+    /// that never appears in the cache.
+    pub(super) const fn is_logged(self, before: u32) -> bool {
+        const PERSISTENT: u32 = 10;
         match self {
-            Self::Conflict => before >= STUBBORN,
+            Self::Conflict => before >= PERSISTENT,
             Self::Transient | Self::Terminal | Self::Forbidden => true,
         }
     }
@@ -77,12 +77,12 @@ impl Class {
 }
 
 impl ReconcileError {
-    /// An error of a class that the caller knows better than the error does.
+    /// An error with an explicit class.
     pub fn new(class: Class, source: impl Into<BoxError>) -> Self {
         Self { class, source: source.into() }
     }
 
-    /// What follows from it.
+    /// The class of the error.
     #[must_use]
     pub const fn class(&self) -> Class {
         self.class
@@ -90,7 +90,7 @@ impl ReconcileError {
 }
 
 impl From<ApiError> for ReconcileError {
-    /// Takes the class from the API's answer. An object that is not found is a conflict: the cache was behind.
+    /// Derives the class from the response. An object that is not found is a conflict: the cache is behind.
     fn from(error: ApiError) -> Self {
         let class = match error.class() {
             ErrorClass::Transient | ErrorClass::Gone => Class::Transient,
@@ -107,11 +107,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conflict_is_told_once_it_goes_on_and_every_other_failure_at_once() {
-        let told = |class: Class| [0, 9, 10, 1000].map(|before| class.is_told(before));
-        assert_eq!(told(Class::Conflict), [false, false, true, true]);
+    fn a_conflict_is_logged_once_it_persists_and_every_other_failure_at_once() {
+        let logged = |class: Class| [0, 9, 10, 1000].map(|before| class.is_logged(before));
+        assert_eq!(logged(Class::Conflict), [false, false, true, true]);
         for class in [Class::Transient, Class::Terminal, Class::Forbidden] {
-            assert_eq!(told(class), [true; 4], "{class:?}");
+            assert_eq!(logged(class), [true; 4], "{class:?}");
         }
     }
 }

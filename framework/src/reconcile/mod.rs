@@ -18,50 +18,50 @@ pub use names::NameGenerator;
 pub use session::Session;
 pub use worker::ReconcileLoop;
 
-/// What brings one object, or whatever else a key names, to its desired state.
+/// A reconciler: brings the object of a key to its desired state.
 #[async_trait]
 pub trait Reconcile: Send + Sync + 'static {
-    /// What the queue holds; [`ObjectKey`] for nearly every controller.
+    /// The keys of the queue; [`ObjectKey`](kcm_api::ObjectKey) for nearly every controller.
     type Key: QueueKey;
 
-    /// Looks at the caches, decides, and writes through `session`.
+    /// Reconciles one key: reads the caches, decides, and writes through `session`.
     ///
-    /// Never called for one key twice at once, and never while writes of an earlier call for that key have
-    /// not come back through the caches. May be called without anything having changed.
+    /// Never called twice at once for one key, and never before the caches show the writes of the previous call for that
+    /// key. May be called although nothing has changed.
     ///
     /// # Cancellation
-    /// The future is dropped only when the manager gives up waiting for it at its end, or when its loop dies; what
-    /// it was writing then counts as a write whose answer was lost.
+    /// The future is dropped only when it does not end within the grace period of a shutdown, or when its loop fails. A
+    /// write in progress then counts as one whose response was lost.
     ///
     /// # Errors
-    /// Any error leads to another call for that key, when the error's [`Class`] says.
+    /// The [`Class`] of the error decides when the key is requeued.
     ///
     /// # Panics
-    /// A panic is caught, counted, logged with the key, and the key is retried with back-off.
+    /// A panic is caught, counted and logged with the key, and the key is requeued with back-off.
     async fn reconcile(&self, key: &Self::Key, session: &Session) -> Result<Outcome, ReconcileError>;
 }
 
-/// A reconcile that did what could be done for now.
+/// The outcome of a successful reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[must_use]
 pub struct Outcome {
-    /// When to look again even if nothing changes until then.
+    /// After which delay the key is reconciled again even if nothing changes.
     pub requeue_after: Option<Duration>,
 }
 
 impl Outcome {
-    /// Nothing to do until something changes.
+    /// The key is reconciled again when something changes.
     pub const fn done() -> Self {
         Self { requeue_after: None }
     }
 
-    /// Look again after `delay`, or earlier if something changes.
+    /// The key is reconciled again after `delay`, or earlier if something changes.
     pub const fn requeue_after(delay: Duration) -> Self {
         Self { requeue_after: Some(delay) }
     }
 }
 
-/// The priority of a key that a change of that origin wakes: what happens now goes before what was there already.
+/// The priority of a key that a change of that origin enqueues: live changes go before initial objects.
 #[must_use]
 pub const fn priority(origin: Origin) -> Priority {
     match origin {

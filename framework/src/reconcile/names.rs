@@ -1,15 +1,15 @@
-//! Random names for new objects.
+//! The generator of names for new objects.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Makes names for new objects from a seeded generator, which all sessions of a process share.
+/// A generator of names for new objects, from one seeded random generator that all sessions share.
 #[derive(Debug, Clone)]
 pub struct NameGenerator(Arc<Mutex<fastrand::Rng>>);
 
 impl NameGenerator {
-    /// A generator that makes the same names in the same order for the same seed.
+    /// A generator that returns the same names in the same order for the same seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))))

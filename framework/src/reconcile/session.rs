@@ -1,4 +1,4 @@
-//! The API client of one reconcile, which remembers what it wrote.
+//! The session of one reconcile: an API client that records its writes.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,61 +14,70 @@ use crate::client::{
 };
 use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 
-/// Writes on behalf of one reconcile of one key.
+/// The API client of one reconcile of one key.
 ///
-/// Each write leaves a mark, and the key is not reconciled again until all marks are settled: see
-/// [`consistency`](crate::consistency). Reads leave none.
+/// Each write is pending until the caches show it, and the key is not reconciled again while a write is pending: see
+/// [`consistency`](crate::consistency).
 ///
 /// # Guarantees
-/// A write whose connection broke is sent again as it is, at once and twice more within half a second, where that
-/// cannot do more than sending it once: creations have names of ours, objects that are put a version, deletions
-/// preconditions. A JSON patch and a deletion without preconditions are sent once. An object that a repeated creation
-/// finds in its place is [`ApiError::is_probably_created`].
+/// An idempotent write whose connection broke is repeated, at once and twice more within half a second: a creation under
+/// a name chosen here, an update with a resource version, a deletion with preconditions. A JSON patch and a deletion
+/// without preconditions are sent once. A repeated creation that finds an object of its name fails with
+/// [`ApiError::is_probably_created`].
 ///
-/// The body of an answer is the object's metadata alone; who needs more takes it from [`api`](Self::api) or a cache.
+/// The body of a response is the metadata of the object; [`api`](Self::api) and the caches have the whole object.
 ///
 /// # Cancellation
-/// A write whose future is dropped before the answer counts as one whose answer was lost.
+/// A write whose future is dropped before the response counts as one whose response was lost.
 pub struct Session {
     api: ApiClient,
-    /// For the writes: marks need the metadata of an answer, and nobody has asked for more.
+    /// The client of the writes: its responses carry metadata alone, which pending writes need.
     writer: ApiClient,
     caches: Arc<[Arc<dyn Cache>]>,
     names: NameGenerator,
     /// The object that the key names, and the cache that holds it.
     object: Option<(CacheIndex, ObjectKey)>,
-    /// Which object of that name the cache showed at the first write.
+    /// The uid of the object that the cache showed at the first write.
     acts_for: OnceLock<Option<Uid>>,
-    marks: Mutex<Vec<PendingWrite>>,
+    pending_writes: Mutex<Vec<PendingWrite>>,
 }
 
 impl Session {
     /// A session over `api` for a loop that reads `caches`.
     pub(crate) fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, names: NameGenerator) -> Self {
         let writer = api.clone().answered_with_metadata();
-        Self { api, writer, caches, names, object: None, acts_for: OnceLock::new(), marks: Mutex::new(Vec::new()) }
+        Self {
+            api,
+            writer,
+            caches,
+            names,
+            object: None,
+            acts_for: OnceLock::new(),
+            pending_writes: Mutex::new(Vec::new()),
+        }
     }
 
-    /// Says which object the key names, and which cache holds it.
+    /// Sets the object that the key names and the cache that holds it.
     pub(crate) fn act_for(&mut self, object: Option<(CacheIndex, ObjectKey)>) {
         self.object = object;
     }
 
-    /// The client, for reads and for writes that need not come back through a cache.
+    /// The client for reads, and for writes that no cache of the loop shows.
     #[must_use]
     pub const fn api(&self) -> &ApiClient {
         &self.api
     }
 
-    /// The marks left so far, and none from then on.
+    /// Takes the pending writes recorded so far.
     pub(crate) fn take_pending_writes(&self) -> Vec<PendingWrite> {
-        std::mem::take(&mut self.marks.lock())
+        std::mem::take(&mut self.pending_writes.lock())
     }
 
-    /// The identity of the object on whose behalf was written.
+    /// The uid of the object for which this session wrote.
     ///
-    /// What the reconcile saw is this object or an earlier one of that name, never a later one: it looked before it
-    /// wrote. So marks are never taken for those of a predecessor, and at worst a recreated object waits for some.
+    /// The reconcile read this object or an earlier one of that name, never a later one, as it reads before it writes. So
+    /// its writes are never attributed to an earlier object; at worst a recreated object waits for writes of the earlier
+    /// one.
     pub(crate) fn acted_for(&self) -> Option<&Uid> {
         self.acts_for.get()?.as_ref()
     }
@@ -76,7 +85,7 @@ impl Session {
     /// A name for a new object: `base` and five random letters, cut to fit.
     ///
     /// NameGenerator are made here and not by the API server (`generateName`), so that what became of a request whose
-    /// answer was lost can be asked for by name. Put the same `base` into `generateName` where people look for it.
+    /// response was lost can be read by name. Set `generateName` to the same `base`, as users expect to see it.
     #[must_use]
     pub fn generate_name(&self, base: &str) -> String {
         self.names.generate(base)
@@ -89,7 +98,7 @@ impl Session {
         write.written(answer)
     }
 
-    /// Replaces the object, or a part of it; `object` carries the resource version that it is based on.
+    /// Updates the object or a subresource; `object` carries the resource version that it is based on.
     pub async fn put(
         &self,
         resource: &Resource,
@@ -102,7 +111,7 @@ impl Session {
         write.written(answer)
     }
 
-    /// Changes the object, or a part of it.
+    /// Patches the object or a subresource.
     pub async fn patch(
         &self,
         resource: &Resource,
@@ -116,7 +125,7 @@ impl Session {
         write.written(answer)
     }
 
-    /// Deletes the object with that uid; one that is gone already is no error.
+    /// Deletes the object with that uid; an object that is gone already is no error.
     pub async fn delete(
         &self,
         resource: &Resource,
@@ -125,49 +134,49 @@ impl Session {
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
         let mut write = self.begin(resource, key, Some(uid.clone()));
-        let spares_namesakes = options.uid.is_some() || options.resource_version.is_some();
-        let answer = write.send(spares_namesakes, || self.writer.delete(resource, key, options)).await;
+        let has_preconditions = options.uid.is_some() || options.resource_version.is_some();
+        let answer = write.send(has_preconditions, || self.writer.delete(resource, key, options)).await;
         write.deleted(answer)
     }
 
     fn begin<'a>(&'a self, resource: &'a Resource, object: &ObjectKey, deleted: Option<Uid>) -> Write<'a> {
         self.acts_for.get_or_init(|| {
             let (cache, key) = self.object.as_ref()?;
-            self.caches[*cache].object_state(key).map(|identity| identity.uid)
+            self.caches[*cache].object_state(key).map(|state| state.uid)
         });
-        let fate = WriteOutcome::Unknown { deadline: None };
-        Write { session: self, resource, object: object.clone(), deleted, fate, was_lost: false }
+        let outcome = WriteOutcome::Unknown { deadline: None };
+        Write { session: self, resource, object: object.clone(), deleted, outcome, was_lost: false }
     }
 }
 
-/// A request that was dropped, maybe before it was even sent, has ended by then: twice the time that one is given.
+/// The time after which a dropped request can no longer take effect: twice the time that a request is given.
 const ANSWER_BY: Duration = Duration::from_secs(2 * REQUEST_TIMEOUT.as_secs());
 
-/// How long to wait before each repeat of a write whose connection broke. A new connection is mostly there at once.
+/// The delays before the repetitions of a write whose connection broke. Most reconnect at once.
 const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(100), Duration::from_millis(400)];
 
-/// A write that is under way. Dropped without an answer, it counts as one whose answer was lost.
+/// A write in progress. Dropped without a response, it counts as one whose response was lost.
 struct Write<'a> {
     session: &'a Session,
     resource: &'a Resource,
     object: ObjectKey,
     deleted: Option<Uid>,
-    fate: WriteOutcome,
-    /// Whether an attempt before the last got no answer.
+    outcome: WriteOutcome,
+    /// Whether an attempt before the last got no response.
     was_lost: bool,
 }
 
-/// What is known of a write.
+/// The outcome of a write, as far as it is known.
 #[derive(Debug, Clone, Copy)]
 enum WriteOutcome {
-    /// It took effect, or it never will.
+    /// The write took effect, or it never will.
     Known,
-    /// It may take effect until `deadline`, where that is known.
+    /// The write may take effect until `deadline`, where that is known.
     Unknown { deadline: Option<Instant> },
 }
 
 impl WriteOutcome {
-    /// What is known after one more attempt, which was answered at `now`.
+    /// The outcome after one more attempt, whose response came at `now`.
     fn after<T>(self, answer: &Result<T, ApiError>, now: Instant) -> Self {
         let Err(error) = answer else { return Self::Known };
         match self {
@@ -175,16 +184,16 @@ impl WriteOutcome {
             Self::Unknown { deadline } if error.answer_lost() => {
                 Self::Unknown { deadline: deadline.max(error.deadline()) }
             }
-            // It may be an earlier attempt that is in the way. None can take effect any more, so a look tells.
+            // An earlier attempt may have caused the refusal. None can take effect any more, so a live list shows the outcome.
             Self::Unknown { .. } if is_final(error) => Self::Unknown { deadline: Some(now) },
             Self::Known | Self::Unknown { .. } => self,
         }
     }
 }
 
-/// Whether what refused this attempt of a write refuses every other, one that is still under way included.
+/// Whether the refusal of this attempt of a write applies to every other attempt, including one in progress.
 ///
-/// A missing permission, an exhausted quota or too many requests may have met this attempt and not the other.
+/// A missing permission, an exhausted quota or too many requests may apply to this attempt alone.
 fn is_final(error: &ApiError) -> bool {
     match error.class() {
         ErrorClass::Conflict | ErrorClass::NotFound | ErrorClass::Terminal => true,
@@ -193,33 +202,33 @@ fn is_final(error: &ApiError) -> bool {
 }
 
 impl Write<'_> {
-    /// Sends the request; one that `may_repeat` again while the connection breaks, until its time is over.
+    /// Sends the request; if it `may_repeat`, sends it again while connections break, until its deadline.
     async fn send<T, F>(&mut self, may_repeat: bool, request: impl Fn() -> F) -> Result<T, ApiError>
     where
         F: Future<Output = Result<T, ApiError>>,
     {
         let mut answer = request().await;
-        let mut fate = WriteOutcome::Known.after(&answer, Instant::now());
-        // Of the first attempt: a repeat has a time of its own, and is not to prolong the whole.
-        let until = match fate {
+        let mut outcome = WriteOutcome::Known.after(&answer, Instant::now());
+        // The deadline of the first attempt: a repetition has its own, and must not extend the whole.
+        let until = match outcome {
             WriteOutcome::Known => None,
             WriteOutcome::Unknown { deadline } => deadline,
         };
         for pause in PAUSES {
-            self.fate = fate;
+            self.outcome = outcome;
             let (Err(error), Some(until)) = (&answer, until) else { break };
             if !may_repeat || !error.is_connection_failure() || Instant::now() + pause >= until {
                 break;
             }
             tracing::debug!(resource = %self.resource, object = %self.object, error = error as &dyn std::error::Error,
-                "The connection broke before a write was answered; it is repeated");
+                "Connection broke before the response of a write; repeating it");
             tokio::time::sleep(pause).await;
             self.was_lost = true;
-            self.fate = WriteOutcome::Unknown { deadline: None };
+            self.outcome = WriteOutcome::Unknown { deadline: None };
             answer = request().await;
-            fate = fate.after(&answer, Instant::now());
+            outcome = outcome.after(&answer, Instant::now());
         }
-        self.fate = fate;
+        self.outcome = outcome;
         if self.was_lost { answer.map_err(ApiError::after_lost_answer) } else { answer }
     }
 
@@ -227,14 +236,14 @@ impl Write<'_> {
         if let Ok(written) = &answer {
             for (cache, _) in self.caches().filter(|(_, cache)| covers(*cache, written)) {
                 let version = written.resource_version.clone();
-                self.leave(PendingWrite::Version { cache, object: self.object.clone(), version });
+                self.record(PendingWrite::Version { cache, object: self.object.clone(), version });
             }
         }
         answer
     }
 
     fn deleted(self, answer: Result<Deleted, ApiError>) -> Result<Deleted, ApiError> {
-        // What is gone when the request is repeated went by the attempt before, and caches may still show it.
+        // An object that a repetition finds gone was deleted by an earlier attempt, and caches may still show it.
         let is_ours = match &answer {
             Ok(Deleted::Accepted) => true,
             Ok(Deleted::Gone) => self.was_lost,
@@ -242,37 +251,37 @@ impl Write<'_> {
         };
         if let (true, Some(uid)) = (is_ours, &self.deleted) {
             for (cache, _) in self.caches() {
-                self.leave(PendingWrite::Deletion { cache, object: self.object.clone(), uid: uid.clone() });
+                self.record(PendingWrite::Deletion { cache, object: self.object.clone(), uid: uid.clone() });
             }
         }
         answer
     }
 
-    /// All caches of the resource: a loop may read it through several views or list options.
+    /// The caches of the resource: a loop may read it through several views or list options.
     fn caches(&self) -> impl Iterator<Item = (CacheIndex, &dyn Cache)> {
         let caches = self.session.caches.iter().enumerate().map(|(index, cache)| (index, cache.as_ref()));
         caches.filter(|(_, cache)| cache.resource() == self.resource)
     }
 
-    fn leave(&self, mark: PendingWrite) {
-        self.session.marks.lock().push(mark);
+    fn record(&self, write: PendingWrite) {
+        self.session.pending_writes.lock().push(write);
     }
 }
 
 impl Drop for Write<'_> {
     fn drop(&mut self) {
-        if let WriteOutcome::Unknown { deadline } = self.fate {
+        if let WriteOutcome::Unknown { deadline } = self.outcome {
             let deadline = deadline.unwrap_or_else(|| Instant::now() + ANSWER_BY);
             for (cache, _) in self.caches() {
                 let (object, deleted) = (self.object.clone(), self.deleted.clone());
-                self.leave(PendingWrite::OutcomeUnknown { cache, object, deleted, deadline });
+                self.record(PendingWrite::OutcomeUnknown { cache, object, deleted, deadline });
             }
         }
     }
 }
 
 fn covers(cache: &dyn Cache, written: &Written) -> bool {
-    // Nearly every cache holds everything; only for others the answer is read once more.
+    // Nearly every cache holds all objects; only for others the response is decoded again.
     *cache.list_options() == ListOptions::default()
         || std::str::from_utf8(&written.body)
             .ok()

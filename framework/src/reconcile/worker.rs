@@ -1,4 +1,4 @@
-//! The workers of a reconcile loop.
+//! A reconcile loop and its workers.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::error::BoxError;
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
 
-/// A [`Reconcile`] over a queue, with as many workers as it is given.
+/// A [`Reconcile`] over a queue, with a number of workers.
 ///
-/// Made by [`ControllerContext::reconcile_loop`](crate::ControllerContext::reconcile_loop).
+/// Created by [`ControllerContext::reconcile_loop`](crate::ControllerContext::reconcile_loop).
 #[must_use = "a loop does nothing until it is part of a `Running`"]
 pub struct ReconcileLoop<R: Reconcile> {
     pub(crate) controller: &'static str,
@@ -38,21 +38,21 @@ pub struct ReconcileLoop<R: Reconcile> {
 }
 
 impl<R: Reconcile> ReconcileLoop<R> {
-    /// How many keys are handled at once.
+    /// Sets how many keys are reconciled concurrently (upstream: `MaxConcurrentReconciles`).
     pub const fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// The cache of the objects that keys name: waited for at start, and its objects' identities tell a
-    /// recreated object from its predecessor.
+    /// Adds the cache of the objects that keys name. The loop waits for its sync, and distinguishes a recreated object from
+    /// the earlier one by its uid there.
     pub fn keyed_by(mut self, cache: Arc<dyn Cache>) -> Self {
         self.primary = Some(self.caches.len());
         self.caches.push(cache);
         self
     }
 
-    /// A further cache that the reconciler reads: waited for at start, and writes to its resource are waited for.
+    /// Adds a cache that the reconciler reads. The loop waits for its sync, and keys wait until it shows their writes.
     pub fn reads(mut self, cache: Arc<dyn Cache>) -> Self {
         self.caches.push(cache);
         self
@@ -90,10 +90,10 @@ impl<R: Reconcile> ReconcileLoop<R> {
     }
 }
 
-/// Waits for all workers.
+/// Waits until all workers have ended.
 ///
 /// # Errors
-/// Where one panicked outside of a reconcile, as soon as it did.
+/// As soon as a worker panics outside of a reconcile.
 async fn all_ended(work: &mut JoinSet<()>) -> Result<(), BoxError> {
     while let Some(ended) = work.join_next().await {
         ended?;
@@ -113,7 +113,7 @@ struct Workers<R: Reconcile> {
 }
 
 impl<R: Reconcile> Workers<R> {
-    /// Handles keys until `cancel`; the one in hand is finished.
+    /// Processes keys until `cancel`; the key that is processing is finished.
     async fn work(self: Arc<Self>, cancel: CancellationToken) {
         loop {
             let key = tokio::select! {
@@ -162,16 +162,18 @@ impl<R: Reconcile> Workers<R> {
         let source = std::error::Error::source(error);
         self.metrics.reconciled(self.controller, class.as_str());
         match class {
-            Class::Conflict if !class.is_told(self.queue.failures(key)) => {
-                tracing::debug!(%key, error = source, "Reconcile met a newer state; it is retried");
+            Class::Conflict if !class.is_logged(self.queue.failures(key)) => {
+                tracing::debug!(%key, error = source, "Conflict; requeued");
             }
             Class::Conflict | Class::Transient => {
-                tracing::warn!(%key, error = source, "Reconcile failed; it is retried with back-off");
+                tracing::warn!(%key, error = source, "Reconcile failed; requeued with back-off");
             }
-            Class::Terminal => tracing::warn!(%key, error = source, "Reconcile cannot succeed until something changes"),
+            Class::Terminal => {
+                tracing::warn!(%key, error = source, "Reconcile failed; not requeued until something changes")
+            }
             Class::Forbidden => tracing::error!(
                 %key, error = source,
-                "Reconcile lacks a permission: grant it to the identity that the message names",
+                "Reconcile lacks a permission: grant it to the user that the message names",
             ),
         }
         match class.retry() {
@@ -183,12 +185,12 @@ impl<R: Reconcile> Workers<R> {
 
     fn panicked(&self, key: &R::Key, panic: &str) {
         self.metrics.reconciled(self.controller, "panic");
-        tracing::error!(%key, panic, "Reconcile panicked; the key is retried with back-off");
+        tracing::error!(%key, panic, "Reconcile panicked; requeued with back-off");
         self.queue.retry(key.clone());
     }
 }
 
-/// A key that a worker has in hand. However that ends, the key goes back to the queue, to wait for what was written.
+/// A key that a worker processes. When it is dropped, the key returns to the queue and waits for its pending writes.
 struct Processing<'a, R: Reconcile> {
     shared: &'a Workers<R>,
     key: R::Key,

@@ -13,8 +13,8 @@ async fn moves_after_subscribers_were_told_and_before_hooks_and_waiters_hear_of_
     });
     let (notes, cache) = (order.clone(), informer.clone());
     informer.cache().on_progress(Box::new(move |progress| {
-        assert_eq!(*progress.observed, cache.last_sync_resource_version());
-        notes.note(format!("hook {} {:?}", progress.observed, progress.ended));
+        assert_eq!(*progress.resource_version, cache.last_sync_resource_version());
+        notes.note(format!("hook {} {:?}", progress.resource_version, progress.ended));
     }));
     let stream = peer.serves(5, &[widget("x", 1)]).await;
     informer.wait_synced().await;
