@@ -78,9 +78,9 @@ async fn try_initialize(
         .await
         .unwrap_or_else(|panic| Err(Panicked(panic_message(&*panic)).into()));
     match &initialized {
-        Ok(Some(_)) => context.subscriptions().keep(),
+        Ok(Some(_)) => context.registrations().keep(),
         // Otherwise each attempt would leave event handlers behind, whose queues no worker empties.
-        Ok(None) | Err(_) => context.subscriptions().end(),
+        Ok(None) | Err(_) => context.registrations().remove_all(),
     }
     initialized
 }

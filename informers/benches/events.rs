@@ -117,7 +117,7 @@ fn store(criterion: &mut Criterion) {
 /// The work alone is counted in `tests/growth.rs`; here are the caches of the processor too.
 fn growth(criterion: &mut Criterion) {
     // A read of a connection brings a few lines, and what it brings is near the processor: with a batch of megabytes
-    // the benchmark would tell of its own lines.
+    // the benchmark would measure its own lines.
     const ONE_READ: BatchSize = BatchSize::NumIterations(8);
     let mut group = criterion.benchmark_group("growth");
     for pods in [1_000, 10_000, 50_000] {

@@ -1,4 +1,4 @@
-//! What is known of a cache without knowing what it holds.
+//! A cache independent of its view.
 
 use futures::future::BoxFuture;
 use kcm_api::{Meta, ObjectKey, Resource, ResourceVersion, Uid};
@@ -6,31 +6,31 @@ use kcm_api::{Meta, ObjectKey, Resource, ResourceVersion, Uid};
 use crate::list_options::ListOptions;
 use crate::status::InformerStatus;
 
-/// An informer of any view: what reading one's own writes, health and debugging need.
+/// An informer of any view, for tracking of pending writes, health checks and debugging.
 pub trait Cache: Send + Sync {
-    /// What is listed and watched.
+    /// The resource that is listed and watched.
     fn resource(&self) -> &Resource;
 
-    /// Which objects of that.
+    /// The list options.
     fn list_options(&self) -> &ListOptions;
 
-    /// Whether the cache has once held everything.
+    /// Whether the informer has synced: its cache has held all objects once.
     fn has_synced(&self) -> bool;
 
-    /// How the informer is doing.
+    /// The status of the informer.
     fn status(&self) -> InformerStatus;
 
-    /// The version up to which the cache has seen everything; unset until the first list is complete.
+    /// The resource version up to which the cache has applied all changes; unset until the first list is complete.
     fn last_sync_resource_version(&self) -> ResourceVersion;
 
-    /// Which object, in which version, the cache holds under a key.
+    /// The state of the object that the cache holds under a key.
     fn object_state(&self, key: &ObjectKey) -> Option<ObjectState>;
 
-    /// Whether the cache holds an object with that metadata when there is one.
+    /// Whether an object with that metadata matches the list options.
     fn covers(&self, meta: &Meta) -> bool;
 
-    /// Calls `hook` after each step, on the informer's task, once subscribers have been told and
-    /// [`observed`](Self::observed) has moved.
+    /// Calls `hook` after each step, on the task of the informer, after event handlers and after the
+    /// [last sync resource version](Self::last_sync_resource_version) has moved.
     ///
     /// A hook that panics is counted and logged. Hooks stay for the life of the cache.
     fn on_progress(&self, hook: ProgressHook);
@@ -39,15 +39,15 @@ pub trait Cache: Send + Sync {
     fn wait_synced(&self) -> BoxFuture<'static, ()>;
 }
 
-/// Hears of each step that a cache has taken.
+/// A function that is called after each step of a cache.
 pub type ProgressHook = Box<dyn Fn(&Progress<'_>) + Send + Sync>;
 
-/// Which object it is, in which version.
+/// The uid and the resource version of an object, and whether it is terminating.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectState {
-    /// Identity over the object's whole life.
+    /// The uid of the object.
     pub uid: Uid,
-    /// Version of the state that the cache holds.
+    /// The resource version of the object.
     pub resource_version: ResourceVersion,
     /// Whether the object is being deleted.
     pub terminating: bool,
@@ -63,11 +63,11 @@ impl From<&Meta> for ObjectState {
     }
 }
 
-/// A step that a cache has taken.
+/// The result of a step of a cache.
 #[derive(Debug)]
 pub struct Progress<'a> {
-    /// The version up to which the cache has seen everything.
+    /// The last sync resource version after the step.
     pub resource_version: &'a ResourceVersion,
-    /// An object that was removed, or that is seen terminating for the first time.
+    /// An object that was deleted, or that is terminating for the first time.
     pub ended: Option<&'a Uid>,
 }

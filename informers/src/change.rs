@@ -1,4 +1,4 @@
-//! What subscribers are told.
+//! The changes of which event handlers are notified.
 
 use std::sync::Arc;
 
@@ -6,30 +6,30 @@ use kcm_api::{ObjectKey, View};
 
 /// A change of one object in a cache.
 ///
-/// Old and new of an [`Updated`](Self::Updated) always have the same uid: an object that was deleted and made again
-/// under its name between two looks is told as a removal and an addition.
+/// Old and new of an [`Updated`](Self::Updated) always have the same uid: a recreated object is a deletion and an addition.
 #[derive(Debug)]
 pub enum Change<V> {
     /// The object was not in the cache before.
     Added(Arc<V>),
     /// The object changed; in a resync both are the same.
     Updated {
-        /// What the cache held before.
+        /// The state before.
         old: Arc<V>,
-        /// What it holds now.
+        /// The state after.
         new: Arc<V>,
     },
-    /// The object is gone.
+    /// The object was deleted, or left the selector.
     Deleted {
-        /// The last state known.
+        /// The last known state.
         last: Arc<V>,
-        /// Whether that is the state in which it was deleted; not so when the deletion itself was missed.
+        /// Whether `last` is the final state. It is not when the watch missed the deletion (client-go:
+        /// `DeletedFinalStateUnknown`).
         final_state_known: bool,
     },
 }
 
 impl<V> Change<V> {
-    /// The object as it is now, or as it last was.
+    /// The current state of the object, or its last one.
     #[must_use]
     pub const fn object(&self) -> &Arc<V> {
         match self {
@@ -58,13 +58,13 @@ impl<V> Clone for Change<V> {
     }
 }
 
-/// Why a subscriber is told of a change.
+/// Why an event handler is notified of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// The object was there when the subscriber began to listen, or when the informer first synced.
+    /// The object was in the cache when the handler was added, or in the first list of the informer.
     Initial,
     /// The object changed.
     Live,
-    /// Nothing changed: the subscriber's resync period has passed.
+    /// Nothing changed: the resync period of the handler has passed.
     Resync,
 }

@@ -1,4 +1,4 @@
-//! What wraps objects on the wire: events of a watch, pages of a list, and refusals.
+//! The envelopes of objects: watch events, list pages and statuses.
 
 use std::borrow::Cow;
 
@@ -8,17 +8,17 @@ use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::value::RawValue;
 
-/// Kind of an event of a watch.
+/// The type of a watch event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum EventKind {
-    /// An object was made, or entered the selector.
+    /// An object was created, or entered the selector.
     Added,
     /// An object changed.
     Modified,
     /// An object was deleted, or left the selector.
     Deleted,
-    /// Nothing but a newer version.
+    /// A newer resource version without a change.
     Bookmark,
     /// The watch has failed.
     Error,
@@ -28,7 +28,7 @@ impl EventKind {
     /// All kinds.
     pub const ALL: [Self; 5] = [Self::Added, Self::Modified, Self::Deleted, Self::Bookmark, Self::Error];
 
-    /// The kind as it stands on the wire.
+    /// The type in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,12 +41,12 @@ impl EventKind {
     }
 }
 
-/// An object as it came, not yet decoded.
+/// An encoded object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object<'a> {
-    /// Its JSON.
+    /// JSON.
     Json(&'a str),
-    /// Its message, without the envelope.
+    /// A protobuf message, without the envelope.
     Protobuf(&'a [u8]),
 }
 
@@ -70,7 +70,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Reads a body that says itself in which form it is.
+    /// Detects the encoding of a body.
     fn of(body: &'a [u8]) -> Result<Self, serde_json::Error> {
         match protobuf::unwrap(body) {
             Ok(message) => Ok(Self::Protobuf(message)),
@@ -84,21 +84,20 @@ fn unreadable(malformed: Malformed) -> serde_json::Error {
     serde_json::Error::custom(malformed)
 }
 
-/// An event of a watch; the object is not yet decoded.
+/// A watch event, whose object is not decoded yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// What happened.
+    /// The type of the event.
     pub kind: EventKind,
-    /// To which object.
+    /// The encoded object.
     pub object: Object<'a>,
 }
 
 impl<'a> Event<'a> {
     /// Splits a line into kind and object without looking into the object.
     ///
-    /// The API server writes the two fields in a fixed order, so the object is what lies between: its decoder then is
-    /// the only one that reads it. The object is only as well-formed as its decoder finds it; where that fails,
-    /// [`parse`](Self::parse) tells whether the line was at fault.
+    /// The API server writes the two fields in a fixed order, so the object is what lies between: it is
+    /// read only once, by its decoder. Where that fails, [`parse`](Self::parse) shows whether the line is malformed.
     ///
     /// # Errors
     /// When the line is no event.
@@ -156,7 +155,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// What a bookmark says.
+/// A bookmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bookmark {
     pub(crate) version: ResourceVersion,

@@ -1,4 +1,4 @@
-//! Those who are told of changes, inline and one after the other.
+//! The event handlers of an informer, which are called inline and one after the other.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -10,33 +10,33 @@ use crate::change::{Change, Origin};
 use crate::metrics::Metrics;
 use crate::panic_message::panic_message;
 
-/// Who subscribes, and how often it wants to hear of everything again.
+/// The options of an event handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandlerOptions {
     /// Name in metrics and logs, usually the controller's.
     pub name: &'static str,
-    /// How often the subscriber is told of every object although nothing changed; absent for never.
+    /// The period after which the handler is notified of every object again, although nothing changed; absent for never.
     pub resync_period: Option<Duration>,
 }
 
-/// Names a subscriber of one informer, to end its subscription.
+/// The registration of an event handler with one informer, to remove it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandlerRegistration(u64);
 
 pub(crate) type Handler<V> = Box<dyn FnMut(&Change<V>, Origin) + Send>;
 
-/// Where what happens to subscribers is reported.
+/// Where calls and panics of event handlers are reported.
 pub(crate) struct Report<'a> {
     pub(crate) resource: &'a Resource,
     pub(crate) metrics: &'a dyn Metrics,
 }
 
 pub(crate) struct EventHandlers<V> {
-    subscribers: Vec<Subscriber<V>>,
+    handlers: Vec<EventHandler<V>>,
     next_id: u64,
 }
 
-struct Subscriber<V> {
+struct EventHandler<V> {
     id: HandlerRegistration,
     name: &'static str,
     resync: Option<Resync>,
@@ -51,71 +51,68 @@ struct Resync {
 
 impl<V: View> EventHandlers<V> {
     pub(crate) const fn new() -> Self {
-        Self { subscribers: Vec::new(), next_id: 0 }
+        Self { handlers: Vec::new(), next_id: 0 }
     }
 
-    /// Adds a subscriber, and first tells it of what there is.
+    /// Adds an event handler, after notifying it of the `initial` changes.
     pub(crate) fn add(
         &mut self,
-        subscription: HandlerOptions,
+        options: HandlerOptions,
         handler: Handler<V>,
         initial: impl IntoIterator<Item = Change<V>>,
         report: &Report<'_>,
     ) -> HandlerRegistration {
         let id = HandlerRegistration(self.next_id);
         self.next_id += 1;
-        let resync = subscription
+        let resync = options
             .resync_period
             .filter(|period| !period.is_zero())
             .map(|period| Resync { period, due: Instant::now() + period });
-        let mut subscriber = Subscriber { id, name: subscription.name, resync, handler };
+        let mut added = EventHandler { id, name: options.name, resync, handler };
         for change in initial {
-            subscriber.tell(&change, Origin::Initial, report);
+            added.notify(&change, Origin::Initial, report);
         }
-        self.subscribers.push(subscriber);
+        self.handlers.push(added);
         id
     }
 
     pub(crate) fn remove(&mut self, id: HandlerRegistration) {
-        self.subscribers.retain(|subscriber| subscriber.id != id);
+        self.handlers.retain(|handler| handler.id != id);
     }
 
-    /// Tells all, in the order in which they subscribed.
-    pub(crate) fn tell(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
-        for subscriber in &mut self.subscribers {
-            subscriber.tell(change, origin, report);
+    /// Notifies all handlers, in the order of registration.
+    pub(crate) fn notify(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
+        for handler in &mut self.handlers {
+            handler.notify(change, origin, report);
         }
     }
 
     pub(crate) fn next_resync(&self) -> Option<Instant> {
-        self.subscribers.iter().filter_map(|subscriber| subscriber.resync).map(|resync| resync.due).min()
+        self.handlers.iter().filter_map(|handler| handler.resync).map(|resync| resync.due).min()
     }
 
-    /// Tells those whose period has passed of everything there is.
+    /// Notifies the handlers whose resync period has passed of every object.
     pub(crate) fn resync(&mut self, now: Instant, everything: impl FnOnce() -> Vec<Change<V>>, report: &Report<'_>) {
-        let mut due: Vec<_> = self
-            .subscribers
-            .iter_mut()
-            .filter(|subscriber| subscriber.resync.is_some_and(|resync| resync.due <= now))
-            .collect();
+        let mut due: Vec<_> =
+            self.handlers.iter_mut().filter(|handler| handler.resync.is_some_and(|resync| resync.due <= now)).collect();
         if due.is_empty() {
             return;
         }
         let everything = everything();
-        for subscriber in &mut due {
+        for handler in &mut due {
             for change in &everything {
-                subscriber.tell(change, Origin::Resync, report);
+                handler.notify(change, Origin::Resync, report);
             }
-            if let Some(resync) = &mut subscriber.resync {
+            if let Some(resync) = &mut handler.resync {
                 resync.due = now + resync.period;
             }
         }
     }
 }
 
-impl<V: View> Subscriber<V> {
-    /// A panic costs this subscriber this change, and nobody else anything.
-    fn tell(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
+impl<V: View> EventHandler<V> {
+    /// Notifies the handler of a change. A handler that panics misses that change.
+    fn notify(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
         let began = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.handler)(change, origin)));
         report.metrics.handled(self.name, began.elapsed());
@@ -123,10 +120,10 @@ impl<V: View> Subscriber<V> {
             report.metrics.panicked(self.name);
             tracing::error!(
                 resource = %report.resource,
-                subscriber = self.name,
+                handler = self.name,
                 key = %change.key(),
                 panic = panic_message(&*panic),
-                "Subscriber panicked"
+                "Event handler panicked"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Who has which informer, and who runs them.
+//! The shared informer factory.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -20,27 +20,27 @@ use crate::registrations::HandlerRegistrations;
 use crate::shared_informer::SharedInformer;
 use crate::status::InformerStatus;
 
-/// What a factory is made from.
+/// The options of a factory.
 pub struct FactoryOptions {
-    /// Where to list and watch; must not retry by itself.
+    /// The client of lists and watches; it must not retry.
     pub client: Client,
-    /// What jitter is drawn from.
+    /// The seed of jitter.
     pub seed: u64,
-    /// What each informer reports to.
+    /// The metrics of each informer.
     pub metrics: Arc<MetricsOf>,
-    /// Where repeated strings of all views are kept once.
+    /// The interner of the repeated strings of all views.
     pub interner: Arc<Interner>,
 }
 
 impl FactoryOptions {
-    /// Options that count nothing.
+    /// Options without metrics.
     #[must_use]
     pub fn new(client: Client, seed: u64) -> Self {
         Self { client, seed, metrics: Arc::new(|_| Arc::new(NoMetrics)), interner: Arc::default() }
     }
 }
 
-/// Hands out informers, one for each resource, view and list options, and owns their tasks.
+/// The shared informer factory: one informer for each resource, view and list options, and their tasks.
 ///
 /// Cheap to clone; all clones are one factory.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ struct State {
     tasks: JoinSet<()>,
 }
 
-/// Ascending: an informer that is asked for later gets what its life stage demands.
+/// The stages of a factory; a later informer is started if the factory is.
 enum Run {
     NotStarted,
     Started(Handle),
@@ -97,19 +97,19 @@ impl Factory {
         Self { inner: Arc::new(Inner { options, state: Mutex::new(state) }), registrations: None }
     }
 
-    /// The same factory, with the subscriptions to informers that are got through this handle noted.
+    /// The same factory, which records the event handlers of informers that are created through this handle.
     #[must_use]
-    pub fn with_registrations(&self, subscriptions: &HandlerRegistrations) -> Self {
-        Self { inner: Arc::clone(&self.inner), registrations: Some(subscriptions.clone()) }
+    pub fn with_registrations(&self, registrations: &HandlerRegistrations) -> Self {
+        Self { inner: Arc::clone(&self.inner), registrations: Some(registrations.clone()) }
     }
 
-    /// The informer of a resource that is known when compiled.
+    /// The informer of a resource that is known at compile time.
     #[must_use]
     pub fn informer<V: KnownView>(&self, list_options: ListOptions) -> Informer<V> {
         self.informer_for(V::RESOURCE, list_options)
     }
 
-    /// The informer of any resource. The same resource, view and list options give the same informer.
+    /// The informer of any resource. The same resource, view and list options return the same informer.
     #[must_use]
     pub fn informer_for<V: View>(&self, resource: Resource, list_options: ListOptions) -> Informer<V> {
         let state = &mut *self.inner.state.lock();
@@ -138,11 +138,11 @@ impl Factory {
             cache: informer.cache(),
             task: Task::NotStarted(task),
         });
-        state.start_those_that_wait();
+        state.start_pending();
         informer.with_registrations(self.registrations.as_ref())
     }
 
-    /// Starts all informers; those asked for later start at once. A second call does nothing.
+    /// Starts all informers; later ones start when they are created. A second call does nothing.
     ///
     /// # Panics
     /// When called outside of a tokio runtime.
@@ -150,11 +150,11 @@ impl Factory {
         let state = &mut *self.inner.state.lock();
         if matches!(state.run, Run::NotStarted) {
             state.run = Run::Started(Handle::current());
-            state.start_those_that_wait();
+            state.start_pending();
         }
     }
 
-    /// Stops all informers, and returns when none runs any more. Nothing can be started again.
+    /// Stops all informers, and returns when none runs any more. The factory cannot be started again.
     pub async fn shut_down(&self) {
         let mut tasks = {
             let state = &mut *self.inner.state.lock();
@@ -164,10 +164,10 @@ impl Factory {
         tasks.shutdown().await;
     }
 
-    /// Stops and forgets the informers of a resource, as when its kind goes away. Without any it does nothing.
+    /// Stops and removes the informers of a resource, as when its CRD is deleted. Without any it does nothing.
     ///
-    /// Caches in other hands stay as they are. A step that is being taken is finished. Who asks for the resource again
-    /// gets a new informer.
+    /// Handles keep their cache as it is. The current step is finished. The next call for the resource creates a new
+    /// informer.
     pub fn stop(&self, resource: &Resource) {
         let state = &mut *self.inner.state.lock();
         for entry in state.informers.extract_if(.., |entry| entry.resource == *resource) {
@@ -178,7 +178,7 @@ impl Factory {
         }
     }
 
-    /// How each informer is doing, in the order in which they were first asked for.
+    /// The status of each informer, in the order of creation.
     #[must_use]
     pub fn status(&self) -> Vec<InformerStatus> {
         let state = self.inner.state.lock();
@@ -190,7 +190,7 @@ impl Factory {
         statuses.collect()
     }
 
-    /// The caches of a resource, in the order in which they were first asked for.
+    /// The caches of a resource, in the order of creation.
     #[must_use]
     pub fn caches(&self, resource: &Resource) -> Vec<Arc<dyn Cache>> {
         let state = self.inner.state.lock();
@@ -200,9 +200,9 @@ impl Factory {
 }
 
 impl State {
-    fn start_those_that_wait(&mut self) {
+    fn start_pending(&mut self) {
         let Run::Started(handle) = &self.run else { return };
-        // Those that were stopped have ended; nobody else asks for their outcome.
+        // Stopped informers have ended, and their results are not used.
         while self.tasks.try_join_next().is_some() {}
         for at in 0..self.informers.len() {
             let entry = &mut self.informers[at];

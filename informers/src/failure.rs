@@ -1,4 +1,4 @@
-//! What can go wrong between us and the API server, in words and in classes.
+//! The errors of lists and watches, and their classes.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -11,11 +11,11 @@ use crate::envelope::status_of_body;
 use crate::frames::TooLong;
 use crate::protocol::{Failure, ListWatchRequest, Trouble};
 
-/// An exchange with the API server that failed: what was asked, of which resource, and why it failed.
+/// A failed list or watch: the request, the resource and the cause.
 #[derive(Debug, thiserror::Error)]
-#[error("{ask} of {resource} {cause}{}", remedy(.resource, .cause))]
+#[error("{request} of {resource} {cause}{}", remedy(.resource, .cause))]
 pub(crate) struct ExchangeError {
-    pub(crate) ask: ListWatchRequest,
+    pub(crate) request: ListWatchRequest,
     pub(crate) resource: Resource,
     #[source]
     pub(crate) cause: Cause,
@@ -26,7 +26,7 @@ pub(crate) enum Cause {
     #[error("got no answer")]
     Unreachable(#[source] kube::Error),
     #[error("was refused with {}{}: {}", .0.code, reason_of(.0), .0.message)]
-    Refused(Status),
+    Status(Status),
     #[error("broke off")]
     Broken(#[source] kube::Error),
     #[error("cannot be read")]
@@ -43,12 +43,12 @@ fn reason_of(status: &Status) -> String {
     if status.reason.is_empty() { String::new() } else { format!(" {}", status.reason) }
 }
 
-/// What an operator can do about it, where only an operator can.
+/// The remedy, where an operator has to act.
 fn remedy(resource: &Resource, cause: &Cause) -> String {
     match cause {
-        Cause::Refused(Status { code: 401, .. }) => "; renew the credentials of the user".to_owned(),
-        Cause::Refused(Status { code: 403, .. }) => format!("; grant the user list and watch of {resource}"),
-        Cause::Refused(_)
+        Cause::Status(Status { code: 401, .. }) => "; renew the credentials of the user".to_owned(),
+        Cause::Status(Status { code: 403, .. }) => format!("; grant the user list and watch of {resource}"),
+        Cause::Status(_)
         | Cause::Unreachable(_)
         | Cause::Broken(_)
         | Cause::Unreadable(_)
@@ -59,18 +59,18 @@ fn remedy(resource: &Resource, cause: &Cause) -> String {
 }
 
 impl Cause {
-    /// What the failure means for the protocol.
+    /// The class of the failure, which decides the next step of the protocol.
     pub(crate) fn class(&self) -> Failure {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::GivenUp(_) => Failure::Broken,
-            Self::Refused(status) => class_of(status),
+            Self::Status(status) => class_of(status),
             Self::Unreadable(_) | Self::TooLong(_) => Failure::Refused,
             Self::Panic(_) => Failure::Expired,
         }
     }
 }
 
-/// For longer no caller stays away: whoever asks for more, as a load balancer under maintenance does, may be gone sooner.
+/// The longest honoured `Retry-After`: a load balancer under maintenance may ask for more and recover sooner.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 fn class_of(status: &Status) -> Failure {
@@ -90,7 +90,7 @@ fn class_of(status: &Status) -> Failure {
     }
 }
 
-/// The status in the body of a refusal, or what can be said without one.
+/// The status in the body of an error response, or one made from the code where the body has none.
 pub(crate) fn status_of(code: StatusCode, retry_after: Option<u64>, body: &[u8]) -> Status {
     const SHOWN: usize = 200;
     let mut status = status_of_body(body).filter(|status| status.code != 0).unwrap_or_else(|| {
@@ -106,14 +106,14 @@ pub(crate) fn status_of(code: StatusCode, retry_after: Option<u64>, body: &[u8])
     status
 }
 
-/// An error with all its causes in one line; a cause that an outer text already tells is not repeated.
+/// An error with its sources in one line; a source that an outer message already contains is not repeated.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        let told = cause.to_string();
-        if !text.contains(&told) {
-            write!(text, ": {told}").expect("writing to a string cannot fail");
+        let message = cause.to_string();
+        if !text.contains(&message) {
+            write!(text, ": {message}").expect("writing to a string cannot fail");
         }
         next = cause.source();
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_have_classes() {
+    fn statuses_have_classes() {
         let busy = StatusDetails { retry_after_seconds: 3, ..StatusDetails::default() };
         let out_for_the_day = StatusDetails { retry_after_seconds: u64::MAX, ..StatusDetails::default() };
         let too_large = StatusDetails {
@@ -166,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_reads_as_one_sentence() {
+    fn an_error_status_reads_as_one_sentence() {
         let status = refused(403, "Forbidden", r#"replicasets.apps is forbidden: User "a" cannot list"#);
         let error = ExchangeError {
-            ask: ListWatchRequest::Page { continue_token: None },
+            request: ListWatchRequest::Page { continue_token: None },
             resource: Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet"),
-            cause: Cause::Refused(status),
+            cause: Cause::Status(status),
         };
         assert_eq!(
             chain(&error),

@@ -1,4 +1,4 @@
-//! The handle of an informer.
+//! The informer handle.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::shared_informer::SharedInformer;
 use crate::status::InformerStatus;
 use crate::store::Index;
 
-/// A cache of one resource that is kept up to date, and tells of what changes.
+/// An informer: a cache of one resource that is kept up to date, with event handlers for changes.
 ///
-/// Got from a [`Factory`](crate::Factory), and shared with everybody who asks there for the same. Cheap to clone. What
-/// is promised stands on the page of this crate.
+/// Created by a [`Factory`](crate::Factory), and shared by all users of the same resource, view and list options. Cheap to
+/// clone. The crate documentation has its contract.
 pub struct Informer<V> {
     shared: Arc<SharedInformer<V>>,
     registrations: Option<HandlerRegistrations>,
@@ -34,9 +34,9 @@ impl<V: View> Informer<V> {
         Self { shared, registrations: None }
     }
 
-    /// The same informer, with the subscriptions that are made through this handle noted.
-    pub(crate) fn with_registrations(&self, subscriptions: Option<&HandlerRegistrations>) -> Self {
-        Self { shared: Arc::clone(&self.shared), registrations: subscriptions.cloned() }
+    /// The same informer, which records the event handlers added through this handle.
+    pub(crate) fn with_registrations(&self, registrations: Option<&HandlerRegistrations>) -> Self {
+        Self { shared: Arc::clone(&self.shared), registrations: registrations.cloned() }
     }
 
     /// The object with that key.
@@ -51,7 +51,7 @@ impl<V: View> Informer<V> {
         self.shared.store.list()
     }
 
-    /// The objects of a namespace, sorted by key; the first call makes the index for it.
+    /// The objects of a namespace, sorted by key; the first call creates the index.
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<V>> {
         self.shared.store.in_namespace(namespace)
@@ -69,13 +69,13 @@ impl<V: View> Informer<V> {
         self.shared.store.is_empty()
     }
 
-    /// The index of that name, which finds objects by the keys that `keys` gives each of them.
+    /// The index of that name, by the keys that `keys` returns for each object.
     ///
-    /// `keys` must be a plain function of its object: it runs under the lock of the cache. It may return an `Option`,
-    /// an array or a `Vec`. The same name twice gives the same index; which function it has is decided by the first.
+    /// `keys` must be a pure function of its object: it runs under the lock of the cache. It may return an `Option`, an
+    /// array or a `Vec`. A second call with the same name returns the same index, with the function of the first.
     ///
     /// # Panics
-    /// When the name is taken by an index with keys of another type.
+    /// When an index of that name has keys of another type.
     pub fn index<K, I>(&self, name: &'static str, keys: impl Fn(&V) -> I + Send + Sync + 'static) -> Index<V, K>
     where
         K: Eq + Hash + Clone + Send + Sync + 'static,
@@ -84,35 +84,35 @@ impl<V: View> Informer<V> {
         self.shared.store.index(name, keys)
     }
 
-    /// Has `handler` told of what the cache holds, marked as initial, and then of every change, in order.
+    /// Adds an event handler, which is notified of the objects in the cache and then of every change, in order.
     ///
-    /// What the cache holds is told before this returns, on the caller's thread; all later changes are told on the
-    /// task of the informer. A handler does little: it holds up the informer for as long as it takes.
+    /// It is notified of the objects in the cache before this returns, on the caller's thread, and of later changes on the
+    /// task of the informer, which waits for it: a handler only enqueues keys.
     ///
     /// # Panics
     /// When called from within a handler of the same informer.
     pub fn add_event_handler(
         &self,
-        subscription: HandlerOptions,
+        options: HandlerOptions,
         handler: impl FnMut(&Change<V>, Origin) + Send + 'static,
     ) -> HandlerRegistration {
-        let id = self.shared.add_event_handler(subscription, Box::new(handler));
-        if let Some(subscriptions) = &self.registrations {
+        let registration = self.shared.add_event_handler(options, Box::new(handler));
+        if let Some(registrations) = &self.registrations {
             let shared = Arc::clone(&self.shared);
-            subscriptions.note(move || shared.remove_event_handler(id));
+            registrations.record(move || shared.remove_event_handler(registration));
         }
-        id
+        registration
     }
 
-    /// Ends a subscription. Once this has returned the handler is not called again.
+    /// Removes an event handler. It is not called again after this returns.
     ///
     /// # Panics
     /// When called from within a handler of the same informer.
-    pub fn remove_event_handler(&self, subscriber: HandlerRegistration) {
-        self.shared.remove_event_handler(subscriber);
+    pub fn remove_event_handler(&self, registration: HandlerRegistration) {
+        self.shared.remove_event_handler(registration);
     }
 
-    /// Whether the cache has once held everything.
+    /// Whether the informer has synced: its cache has held all objects once.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         Cache::has_synced(&*self.shared)
@@ -123,44 +123,44 @@ impl<V: View> Informer<V> {
         self.shared.wait_synced().await;
     }
 
-    /// The version up to which the cache has seen everything; unset until the first list is complete.
+    /// The resource version up to which the cache has applied all changes; unset until the first list is complete.
     #[must_use]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.shared.last_sync_resource_version()
     }
 
-    /// Waits until the cache has seen everything up to `version`; for ever, if the informer is stopped before.
+    /// Waits until the cache has applied all changes up to `version`; for ever, if the informer is stopped before.
     ///
-    /// A version that does not compare with what was observed does not block.
+    /// A version that does not compare does not block.
     pub async fn wait_for_resource_version(&self, version: &ResourceVersion) {
         self.shared.wait_for_resource_version(version).await;
     }
 
-    /// What is listed and watched.
+    /// The resource that is listed and watched.
     #[must_use]
     pub fn resource(&self) -> &Resource {
         &self.shared.resource
     }
 
-    /// Which objects of that.
+    /// The list options.
     #[must_use]
     pub fn list_options(&self) -> &ListOptions {
         &self.shared.list_options
     }
 
-    /// Whether the cache holds an object with that metadata when there is one.
+    /// Whether an object with that metadata matches the list options.
     #[must_use]
     pub fn covers(&self, meta: &Meta) -> bool {
         self.shared.covers(meta)
     }
 
-    /// How the informer is doing.
+    /// The status of the informer.
     #[must_use]
     pub fn status(&self) -> InformerStatus {
         self.shared.status()
     }
 
-    /// The same informer, for those who do not care what it holds.
+    /// The informer as a [`Cache`], independent of its view.
     #[must_use]
     pub fn cache(&self) -> Arc<dyn Cache> {
         Arc::clone(&self.shared) as Arc<dyn Cache>

@@ -1,23 +1,23 @@
-//! List and watch, caches, indexes and the shared factory under every controller.
+//! Informers: list and watch, caches, indexes and the shared informer factory.
 //!
-//! An [`Informer`] holds the objects of one resource as the API server last told of them, and tells its subscribers
-//! what changes. A [`Factory`] hands informers out, one for all who ask for the same, and runs them.
+//! An [`Informer`] caches the objects of one resource and notifies event handlers of changes. A [`Factory`] (client-go:
+//! `SharedInformerFactory`) creates one informer per resource, view and list options, and runs them.
 //!
 //! ```text
-//!               ┌ protocol ┐ what to ask, when        ┌ store: objects by key, indexes ──▶ readers
-//!  API server ─▶│ reflector│── decoded objects ──▶ one│ subscribers: compute keys ───────▶ queues
-//!               └──────────┘ (one task)           step│ observed ────────────────────────▶ waiters
-//!                                                     └ hooks ───────────────────────────▶ own writes settle
+//!               ┌ protocol ┐ next request             ┌ store: objects by key, indexes ───▶ readers
+//!  API server ─▶│ reflector│── decoded objects ──▶ one│ event handlers: enqueue keys ─────▶ queues
+//!               └──────────┘ (one task)           step│ last sync resource version ───────▶ waiters
+//!                                                     └ progress hooks ───────────────────▶ pending writes
 //! ```
 //!
 //! ```
 //! use kcm_api::{KnownView, Uid, View};
-//! use kcm_informers::{Change, Factory, Origin, ListOptions, HandlerOptions};
+//! use kcm_informers::{Change, Factory, Origin, HandlerOptions, ListOptions};
 //!
 //! fn wire<Pod: KnownView>(factory: &Factory, add: impl Fn(Uid) + Send + 'static) {
 //!     let pods = factory.informer::<Pod>(ListOptions::default());
 //!     let by_owner = pods.index("owner", |pod| pod.meta().controller().map(|owner| owner.uid.clone()));
-//!     let subscription = HandlerOptions { name: "replicaset-controller", resync_period: None };
+//!     let options = HandlerOptions { name: "replicaset-controller", resync_period: None };
 //!     pods.add_event_handler(options, move |change: &Change<Pod>, _origin: Origin| {
 //!         if let Some(owner) = change.object().meta().controller() {
 //!             add(owner.uid.clone());
@@ -34,56 +34,57 @@
 //! A **cache**
 //! - *ends up with what the server holds*, in whatever order connections break;
 //! - *shows a list at once, and only when it is complete*;
-//! - *is in step with its indexes*: who sees an object in one sees it in the other;
+//! - *is in step with its indexes*: an object is visible in both or in neither;
 //! - *gives readers what does not change under them*: they get `Arc`s, and no lock is held while they decide;
 //! - *lists in the order of keys*, as do its indexes.
 //!
-//! **EventHandlers**
-//! - *are told of each change in order*: the order in which the server made them;
-//! - *are told one after the other, in the order in which they came*, inline, so no backlog of changes can grow;
-//! - *that come late first get what the cache holds*, marked [`Origin::Initial`];
-//! - *that come late miss nothing and hear nothing twice*, from whatever thread they come;
-//! - *see an object made again under its name as a removal and an addition*: old and new always have one uid;
-//! - *are not told of a version that the cache holds*;
-//! - *are told of a new list only where it differs, and what vanished is uncertain*: first what vanished, then what was
-//!   added or updated, by key;
-//! - *with a period are told of everything again, and others are not*, marked [`Origin::Resync`], old equal to new;
-//! - *that panic lose that change, and nobody else loses anything*;
-//! - *that unsubscribe hear nothing more*.
+//! **Event handlers**
+//! - *are notified of each change in order*: the order in which the server made them;
+//! - *are notified one after the other in the order of registration*, inline, so no backlog of changes can grow;
+//! - *that are added late first get what the cache holds*, with [`Origin::Initial`];
+//! - *that are added late miss no change and get none twice*, on whatever thread they are added;
+//! - *see a recreated object as a deletion and an addition*: old and new always have one uid;
+//! - *are not notified of a version that the cache holds*;
+//! - *are notified of a new list only where it differs, and the final state of deleted objects is unknown*: first of
+//!   deletions, then of additions and updates, by key;
+//! - *with a resync period are notified of every object again, and others are not*, with [`Origin::Resync`], old equal to
+//!   new;
+//! - *that panic miss that change, and no other handler does*;
+//! - *that are removed are not notified any more*.
 //!
-//! What has been **observed**
-//! - *moves after subscribers were told, and before hooks and waiters hear of it*: cache and indexes, subscribers,
-//!   `observed`, hooks and waiters, in this order, for each event and each list;
+//! The **last sync resource version**
+//! - *moves after event handlers and before hooks and waiters*: cache and indexes, event handlers, last sync resource
+//!   version, hooks and waiters, in this order, for each event and each list;
 //! - *is unset before the first list, then follows list, events and bookmarks*. It goes back only where the server does,
 //!   as one restored from a backup;
-//! - *wakes a waiter with the event that gets there*;
+//! - *wakes a waiter with the event that reaches its version*;
 //! - *does not block on a version that does not compare*;
 //! - *does not pass an object that cannot be decoded*, until that object is read, deleted, or gone from a list. Its old
 //!   state stays, all others go on. Otherwise a controller that waits for its own write, and cannot see it, would write
 //!   again and again.
 //!
-//! To **sync** is to have held everything once. It
-//! - *waits for objects of the first list that cannot be decoded*: a controller that does not see what exists makes it
+//! An informer has **synced** once its cache has held all objects. Its sync
+//! - *waits for objects of the first list that cannot be decoded*: a controller that does not see an object creates it
 //!   twice. The status names them;
-//! - *says why it has not come, and is tried again*, with back-off and for ever, also when forbidden or not found;
+//! - *reports why it is missing, and is tried again*, with back-off and for ever, also when forbidden or not found;
 //! - *of one kind does not hold up another*;
 //! - *stays through later failures*, as does the cache, until a new list is complete.
 //!
 //! In **trouble**
 //! - *a server without streaming lists is listed by page*, from then on;
 //! - *a page that has expired restarts the list*;
-//! - *a watch that ends or breaks goes on where it was*, at once, if it lived;
+//! - *a watch that ends or breaks is resumed*, at once, if it lasted;
 //! - *a version that is gone leads to a new list*;
 //! - *a silent watch is replaced*; so many in a row lead to a new list ([`protocol::Protocol::DOUBTS`]);
-//! - *a server that does not answer is asked again*;
+//! - *a request without a response is repeated*;
 //! - *failures are retried at growing intervals*, 800 ms to 30 s, stretched by up to as much again;
-//! - *a panic in the informer costs a new list*.
+//! - *a panic in the informer leads to a new list*.
 //!
 //! A **factory**
-//! - *shares one watch among those who ask for the same* resource, view and list options;
-//! - *watches another view or list options again, and says so*;
+//! - *shares one watch among users of the same* resource, view and list options;
+//! - *watches another view or list options again, and logs that*;
 //! - *starts once, and starts late informers at once*;
-//! - *stops and forgets a resource*, for kinds that come and go;
+//! - *stops and removes the informers of a resource*, for kinds that come and go;
 //! - *shuts down every informer*, and returns when none runs.
 //!
 //! # What it costs
@@ -91,13 +92,12 @@
 //! One more object: itself in an `Arc`, and 10 to 20 bytes. One more index: 8 bytes per object and entry, and per
 //! distinct key the key and 24 bytes. One more watch: a task of about 2 KB, what the transport needs for a stream, and
 //! up to 16 KiB of line buffer, if events span chunks. A new list keeps the objects that have not changed; it needs 8
-//! bytes for each, not twice the cache. Listing by page needs the text of one page, 500 objects, at a time.
+//! bytes for each, not twice the cache. Listing by page needs the body of one page, 500 objects, at a time.
 //!
 //! # What it does not do
 //!
-//! It decides nothing, writes nothing, and retries no request of anybody else. It keeps no history: a subscriber that
-//! must not miss a state has come to the wrong place, a later state may replace one that was never told. Items of a
-//! list by page carry neither `apiVersion` nor `kind`; a view that wants them knows them.
+//! It writes nothing, and retries no requests but its own. It keeps no history: a later state of an object may replace one
+//! of which no handler was notified. Items of a list by page carry neither `apiVersion` nor `kind`.
 
 mod backoff;
 mod cache;

@@ -1,17 +1,17 @@
-//! Which objects of a resource an informer holds.
+//! The list options of an informer.
 
 use std::fmt;
 
 use kcm_api::{Meta, Selector};
 
-/// The objects of a resource that are listed and watched; the default is all of them.
+/// The selection of the objects of a resource that are listed and watched; the default is all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ListOptions {
-    /// Only those in this namespace.
+    /// The namespace.
     pub namespace: Option<String>,
-    /// Only those with such labels.
+    /// The label selector.
     pub label_selector: Option<Selector>,
-    /// Only those with such fields, in the words of the API: `spec.nodeName=a`.
+    /// The field selector, for example `spec.nodeName=a`.
     pub field_selector: Option<String>,
 }
 
@@ -22,9 +22,9 @@ impl ListOptions {
         Self { namespace: Some(namespace.into()), ..Self::default() }
     }
 
-    /// Whether an object with that metadata surely matches these options.
+    /// Whether an object with that metadata certainly matches these options.
     ///
-    /// Fields other than name and namespace cannot be told from metadata: with such a selector nothing is sure.
+    /// Fields other than name and namespace are not in the metadata: with such a selector no match is certain.
     #[must_use]
     pub fn covers(&self, meta: &Meta) -> bool {
         let namespace = meta.key.namespace();
@@ -94,7 +94,7 @@ mod tests {
             ("its name, doubled sign", fields("metadata.name==x"), true),
             ("another name", fields("metadata.name=y"), false),
             ("not another name", fields("metadata.name!=y,metadata.namespace=a"), true),
-            ("a field outside metadata is never sure", fields("spec.nodeName=n"), false),
+            ("a field outside metadata is never certain", fields("spec.nodeName=n"), false),
         ];
         for (name, list_options, expected) in cases {
             assert_eq!(list_options.covers(&meta("a", "x")), expected, "{name}: {list_options}");

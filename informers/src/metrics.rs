@@ -1,4 +1,4 @@
-//! What is counted.
+//! The metrics of informers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use kcm_api::Resource;
 
 use crate::envelope::EventKind;
 
-/// Gives the informers of a resource what they report to. Asked once an informer, so it may be slow.
+/// A function that returns the metrics of the informers of a resource. Called once per informer, so it may be slow.
 pub type MetricsOf = dyn Fn(&Resource) -> Arc<dyn Metrics> + Send + Sync;
 
-/// Receives what one informer counts; every method does nothing unless it is implemented.
+/// The metrics of one informer; every method does nothing unless it is implemented.
 ///
-/// An implementation belongs to one resource. Called on the task of the informer, sometimes under a lock: it counts and
-/// returns.
+/// An implementation belongs to one resource. Called on the task of the informer, sometimes under a lock, so it
+/// must return at once.
 pub trait Metrics: Send + Sync + 'static {
-    /// An event came on a watch, initial ones included.
+    /// A watch event was received, initial events included.
     fn event(&self, kind: EventKind) {
         let _ = kind;
     }
@@ -31,18 +31,18 @@ pub trait Metrics: Send + Sync + 'static {
     /// An object could not be decoded.
     fn undecodable(&self) {}
 
-    /// A subscriber was told of a change.
-    fn handled(&self, subscriber: &'static str, took: Duration) {
-        let _ = (subscriber, took);
+    /// An event handler was notified of a change.
+    fn handled(&self, handler: &'static str, took: Duration) {
+        let _ = (handler, took);
     }
 
-    /// A subscriber, or the informer itself, panicked.
+    /// An event handler, or the informer itself, panicked.
     fn panicked(&self, culprit: &'static str) {
         let _ = culprit;
     }
 }
 
-/// Counts nothing.
+/// Metrics that are not recorded.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoMetrics;
 

@@ -1,4 +1,4 @@
-//! The task of an informer: performs what the protocol says, and lets nothing end it.
+//! The reflector: the task of an informer, which performs the effects of the list/watch protocol.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -15,17 +15,17 @@ use tokio::time::{Instant, sleep_until};
 use crate::envelope::{Bookmark, Event, EventKind, Object, Page, status_of_event};
 use crate::failure::{Cause, ExchangeError, chain};
 use crate::frames::{Frame, Frames};
-use crate::http_exchange::{Answer, HttpExchange, ResponseEvent};
+use crate::http_exchange::{HttpExchange, ResponseBody, ResponseEvent};
 use crate::panic_message::panic_message;
 use crate::protocol::{Effect, Failure, Input, ListWatchRequest, Protocol};
-use crate::request::{Form, request};
+use crate::request::{Form, http_request};
 use crate::shared_informer::{SharedInformer, Staged, Undecodable};
 use crate::status::Phase;
 use crate::store::is_same_version;
 
-/// Lists and watches until it is dropped. A panic in it costs a new list, not the informer.
+/// Lists and watches until it is dropped. After a panic it lists again.
 pub(crate) async fn run<V: View>(shared: Arc<SharedInformer<V>>, client: Client, seed: u64) {
-    let _stopped = MarkStopped(Arc::clone(&shared));
+    let _stopped = StoppedOnDrop(Arc::clone(&shared));
     let mut reflector = Reflector::new(shared, client, seed);
     loop {
         let Err(panic) = AssertUnwindSafe(reflector.drive()).catch_unwind().await;
@@ -33,9 +33,9 @@ pub(crate) async fn run<V: View>(shared: Arc<SharedInformer<V>>, client: Client,
     }
 }
 
-struct MarkStopped<V: View>(Arc<SharedInformer<V>>);
+struct StoppedOnDrop<V: View>(Arc<SharedInformer<V>>);
 
-impl<V: View> Drop for MarkStopped<V> {
+impl<V: View> Drop for StoppedOnDrop<V> {
     fn drop(&mut self) {
         self.0.record.lock().enter(Phase::Stopped);
     }
@@ -46,8 +46,8 @@ struct Reflector<V> {
     client: Client,
     started: Instant,
     protocol: Protocol,
-    /// The question of the open exchange, or of the last one.
-    ask: ListWatchRequest,
+    /// The request of the open exchange, or of the last one.
+    request: ListWatchRequest,
     exchange: HttpExchange,
     frames: Frames,
     page: Vec<u8>,
@@ -61,7 +61,7 @@ impl<V: View> Reflector<V> {
             client,
             started: Instant::now(),
             protocol: Protocol::new(seed),
-            ask: ListWatchRequest::Page { continue_token: None },
+            request: ListWatchRequest::Page { continue_token: None },
             exchange: HttpExchange::Idle,
             frames: Frames::default(),
             page: Vec::new(),
@@ -79,7 +79,7 @@ impl<V: View> Reflector<V> {
             let deadline = self.started + self.protocol.deadline();
             let wake = self.shared.next_resync().map_or(deadline, |resync| resync.min(deadline));
             tokio::select! {
-                heard = self.exchange.next() => self.on_heard(heard),
+                event = self.exchange.next() => self.on_response_event(event),
                 () = sleep_until(wake) => {}
                 () = self.shared.rescheduled.notified() => {}
             }
@@ -100,7 +100,7 @@ impl<V: View> Reflector<V> {
         match effect {
             // Objects are staged and applied where they are decoded.
             Effect::Nothing | Effect::Stage | Effect::Apply => {}
-            Effect::Open(ask) => self.open(ask),
+            Effect::Open(request) => self.open(request),
             Effect::Close(trouble) => {
                 if let Some(trouble) = trouble {
                     let text = self.describe(Cause::GivenUp(trouble));
@@ -119,16 +119,16 @@ impl<V: View> Reflector<V> {
         }
     }
 
-    fn open(&mut self, ask: ListWatchRequest) {
-        if ask.begins_a_list() {
+    fn open(&mut self, request: ListWatchRequest) {
+        if request.begins_a_list() {
             self.staged = Staged::default();
         }
         let phase = if self.protocol.must_list() { Phase::Listing } else { Phase::Watching };
         self.shared.record.lock().enter(phase);
-        let request = request(&self.shared.resource, &self.shared.list_options, Form::of::<V>(), &ask);
-        tracing::debug!(resource = %self.shared.resource, %ask, uri = %request.uri(), "Asking");
-        self.exchange = HttpExchange::ask(self.client.clone(), request);
-        self.ask = ask;
+        let http_request = http_request(&self.shared.resource, &self.shared.list_options, Form::of::<V>(), &request);
+        tracing::debug!(resource = %self.shared.resource, %request, uri = %http_request.uri(), "Sending request");
+        self.exchange = HttpExchange::open(self.client.clone(), http_request);
+        self.request = request;
     }
 
     fn close(&mut self) {
@@ -141,24 +141,24 @@ impl<V: View> Reflector<V> {
         }
     }
 
-    fn on_heard(&mut self, heard: ResponseEvent) {
-        match heard {
-            ResponseEvent::Answered(Answer { body, is_protobuf }) => {
+    fn on_response_event(&mut self, event: ResponseEvent) {
+        match event {
+            ResponseEvent::Started(ResponseBody { body, is_protobuf }) => {
                 self.exchange = HttpExchange::Reading(body);
                 self.frames = Frames::of(is_protobuf);
-                self.step(Input::Answered);
-                if matches!(self.ask, ListWatchRequest::Watch { .. }) {
+                self.step(Input::ResponseStarted);
+                if matches!(self.request, ListWatchRequest::Watch { .. }) {
                     self.shared.record.lock().all_is_well();
                 }
             }
             ResponseEvent::Chunk(chunk) => {
-                self.step(Input::ResponseEvent);
-                match &self.ask {
+                self.step(Input::Data);
+                match &self.request {
                     ListWatchRequest::Page { .. } => self.page.extend_from_slice(&chunk),
                     ListWatchRequest::StreamingList { .. } | ListWatchRequest::Watch { .. } => self.on_chunk(&chunk),
                 }
             }
-            ResponseEvent::Ended => match &self.ask {
+            ResponseEvent::Ended => match &self.request {
                 ListWatchRequest::Page { .. } => self.on_page(),
                 ListWatchRequest::StreamingList { .. } | ListWatchRequest::Watch { .. } => self.step(Input::Ended),
             },
@@ -172,7 +172,7 @@ impl<V: View> Reflector<V> {
         let flow = interner.scope(|| {
             frames.feed(chunk, |frame| {
                 self.on_frame(frame);
-                // What follows the end of an exchange is of no use.
+                // Frames after the end of an exchange are ignored.
                 if self.exchange.is_open() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })
         });
@@ -208,7 +208,7 @@ impl<V: View> Reflector<V> {
                 Err(error) => self.fail(Cause::Unreadable(error)),
             },
             EventKind::Error => match status_of_event(event.object) {
-                Ok(status) => self.fail(Cause::Refused(status)),
+                Ok(status) => self.fail(Cause::Status(status)),
                 Err(error) => self.fail(Cause::Unreadable(error)),
             },
         }
@@ -238,28 +238,28 @@ impl<V: View> Reflector<V> {
     }
 
     fn stage(&mut self, deleted: bool, decoded: Result<V, Undecodable>) {
-        let Staged { objects, unread } = &mut self.staged;
+        let Staged { objects, undecodable_objects } = &mut self.staged;
         match decoded {
             Ok(object) => {
                 let key = &object.meta().key;
-                unread.forget(key);
+                undecodable_objects.forget(key);
                 if deleted {
                     objects.retain(|staged| staged.meta().key != *key);
                     return;
                 }
-                // Of an object that has not changed the copy at hand is kept: a relist does not need twice the memory.
+                // An unchanged object keeps its copy in the cache: a relist does not need twice the memory.
                 let known = self.shared.store.get(key).filter(|known| is_same_version(known.meta(), object.meta()));
                 objects.push(known.unwrap_or_else(|| Arc::new(object)));
             }
             Err(Undecodable { meta: Some(meta), error }) => {
                 objects.retain(|staged| staged.meta().key != meta.key);
                 if deleted {
-                    unread.forget(&meta.key);
+                    undecodable_objects.forget(&meta.key);
                 } else {
-                    unread.note(Some(&meta.key), error);
+                    undecodable_objects.note(Some(&meta.key), error);
                 }
             }
-            Err(Undecodable { meta: None, error }) => unread.note(None, error),
+            Err(Undecodable { meta: None, error }) => undecodable_objects.note(None, error),
         }
     }
 
@@ -297,10 +297,10 @@ impl<V: View> Reflector<V> {
     }
 
     fn describe(&self, cause: Cause) -> String {
-        chain(&ExchangeError { ask: self.ask.clone(), resource: self.shared.resource.clone(), cause })
+        chain(&ExchangeError { request: self.request.clone(), resource: self.shared.resource.clone(), cause })
     }
 
-    /// Connections do break, and quiet ones are replaced: only what has to wait is a failure worth telling.
+    /// Logs an error; a watch that is resumed without back-off is logged at debug level.
     fn report(&self, text: String) {
         if self.is_backing_off() {
             self.shared.metrics.failed();
@@ -328,7 +328,7 @@ impl<V: View> Reflector<V> {
     }
 }
 
-/// Decodes an object; of one that cannot be decoded at least the metadata, if that is possible.
+/// Decodes an object; of an undecodable object at least the metadata, if possible.
 fn decode<V: View>(object: Object<'_>) -> Result<V, Undecodable> {
     let error = match catch_unwind(|| object.decode::<V>()) {
         Ok(Ok(object)) => return Ok(object),
@@ -339,10 +339,10 @@ fn decode<V: View>(object: Object<'_>) -> Result<V, Undecodable> {
     Err(Undecodable { meta: meta.filter(|meta| !meta.key.name().is_empty()), error })
 }
 
-/// Decodes the object of a line that was split, and then could not be decoded, after reading all of the line.
+/// Decodes the object of a line again, from the whole line parsed as JSON, after the split object could not be decoded.
 fn decode_otherwise<V: View>(line: &[u8], split: Event<'_>, undecodable: Undecodable) -> Result<V, Undecodable> {
     match Event::parse(line) {
-        // The line had more in it than the usual two fields.
+        // The line has more than the usual two fields.
         Ok(parsed) if parsed != split => decode(parsed.object),
         Ok(_) => Err(undecodable),
         Err(error) => Err(Undecodable { meta: None, error: chain(&error) }),

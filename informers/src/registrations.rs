@@ -1,41 +1,42 @@
-//! HandlerRegistrations that end together.
+//! Event handlers that are removed together.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-type End = Box<dyn FnOnce() + Send>;
+type Remove = Box<dyn FnOnce() + Send>;
 
-/// The subscriptions made through one handle of a factory, so that who fails half-way leaves none behind.
+/// The event handlers that were added through one handle of a factory. A controller whose initialization fails half-way
+/// removes them all.
 ///
-/// See [`Factory::noting`](crate::Factory::noting). Cheap to clone; all clones are one set.
+/// See [`Factory::with_registrations`](crate::Factory::with_registrations). Cheap to clone; all clones share one set.
 #[derive(Clone)]
 pub struct HandlerRegistrations {
-    /// None once they are there to stay.
-    ends: Arc<Mutex<Option<Vec<End>>>>,
+    /// `None` once the handlers are kept.
+    removals: Arc<Mutex<Option<Vec<Remove>>>>,
 }
 
 impl HandlerRegistrations {
-    /// No subscriptions yet.
+    /// No registrations.
     #[must_use]
     pub fn new() -> Self {
-        Self { ends: Arc::new(Mutex::new(Some(Vec::new()))) }
+        Self { removals: Arc::new(Mutex::new(Some(Vec::new()))) }
     }
 
-    /// Ends those noted so far; later ones are noted again.
-    pub fn end(&self) {
-        let ends = self.ends.lock().as_mut().map(std::mem::take);
-        ends.into_iter().flatten().for_each(|end| end());
+    /// Removes the event handlers added so far; later ones are recorded again.
+    pub fn remove_all(&self) {
+        let removals = self.removals.lock().as_mut().map(std::mem::take);
+        removals.into_iter().flatten().for_each(|remove| remove());
     }
 
-    /// Lets them stay, and notes no more.
+    /// Keeps the event handlers, and records no more.
     pub fn keep(&self) {
-        *self.ends.lock() = None;
+        *self.removals.lock() = None;
     }
 
-    pub(crate) fn note(&self, end: impl FnOnce() + Send + 'static) {
-        if let Some(ends) = &mut *self.ends.lock() {
-            ends.push(Box::new(end));
+    pub(crate) fn record(&self, remove: impl FnOnce() + Send + 'static) {
+        if let Some(removals) = &mut *self.removals.lock() {
+            removals.push(Box::new(remove));
         }
     }
 }

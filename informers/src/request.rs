@@ -1,4 +1,4 @@
-//! The questions of the protocol as requests.
+//! The list and watch requests as HTTP requests.
 
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{HeaderValue, Request};
@@ -8,11 +8,11 @@ use kube::client::Body;
 use crate::list_options::ListOptions;
 use crate::protocol::{ListWatchRequest, Protocol};
 
-/// How answers in protobuf begin to say so; those of watches go on with parameters.
+/// The beginning of the content type of protobuf responses; that of watches has parameters.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 const WHOLE_OBJECTS: HeaderValue = HeaderValue::from_static("application/json");
-// A kind that has no protobuf, as those of aggregated servers may, comes as JSON.
+// A kind without protobuf, as of a CRD or an aggregated server, comes as JSON.
 const IN_PROTOBUF: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json");
 // A server that cannot reduce objects to their metadata sends them whole, which is read just as well.
 const LISTED_METADATA: HeaderValue =
@@ -20,7 +20,7 @@ const LISTED_METADATA: HeaderValue =
 const WATCHED_METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
 
-/// In which form objects are asked for.
+/// The encoding in which objects are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Json,
@@ -38,11 +38,11 @@ impl Form {
     }
 }
 
-pub(crate) fn request(
+pub(crate) fn http_request(
     resource: &Resource,
     list_options: &ListOptions,
     form: Form,
-    ask: &ListWatchRequest,
+    request: &ListWatchRequest,
 ) -> Request<Body> {
     let mut query = form_urlencoded::Serializer::new(String::new());
     if let Some(selector) = &list_options.label_selector {
@@ -51,7 +51,7 @@ pub(crate) fn request(
     if let Some(selector) = &list_options.field_selector {
         query.append_pair("fieldSelector", selector);
     }
-    match ask {
+    match request {
         ListWatchRequest::Page { continue_token } => {
             query.append_pair("limit", &Protocol::PAGE_SIZE.to_string());
             if let Some(token) = continue_token {
@@ -73,19 +73,19 @@ pub(crate) fn request(
         }
     }
     let uri = format!("{}?{}", resource.collection_path(list_options.namespace.as_deref()), query.finish());
-    let is_watch = !matches!(ask, ListWatchRequest::Page { .. });
+    let is_watch = !matches!(request, ListWatchRequest::Page { .. });
     let accept = match (form, is_watch) {
         (Form::Json, _) => WHOLE_OBJECTS,
         (Form::Protobuf, _) => IN_PROTOBUF,
         (Form::Metadata, false) => LISTED_METADATA,
         (Form::Metadata, true) => WATCHED_METADATA,
     };
-    let mut request = Request::get(uri).header(ACCEPT, accept);
+    let mut http_request = Request::get(uri).header(ACCEPT, accept);
     if is_watch {
         // From 1.37 on a watch may be compressed as one gzip member per event, which common decoders end after one.
-        request = request.header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        http_request = http_request.header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
-    request.body(Body::empty()).expect("a path of resource names and an encoded query must be a valid request")
+    http_request.body(Body::empty()).expect("a path of resource names and an encoded query must be a valid request")
 }
 
 #[cfg(test)]
@@ -96,15 +96,15 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_mins(5);
 
-    fn asked(list_options: &ListOptions, form: Form, ask: &ListWatchRequest) -> (String, String) {
+    fn sent(list_options: &ListOptions, form: Form, request: &ListWatchRequest) -> (String, String) {
         let replica_sets = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
-        let request = request(&replica_sets, list_options, form, ask);
+        let request = http_request(&replica_sets, list_options, form, request);
         let accept = request.headers()[ACCEPT].to_str().unwrap().to_owned();
         (request.uri().to_string(), accept)
     }
 
     #[test]
-    fn asks_in_the_words_of_the_api() {
+    fn the_query_has_the_parameters_of_the_api() {
         let from = kcm_api::ResourceVersion::from(7);
         let token = Some("a/b=".to_owned());
         let rows = [
@@ -119,21 +119,21 @@ mod tests {
             (ListWatchRequest::Page { continue_token: None }, "limit=500"),
             (ListWatchRequest::Page { continue_token: token }, "limit=500&continue=a%2Fb%3D"),
         ];
-        for (ask, query) in rows {
-            let (uri, accept) = asked(&ListOptions::default(), Form::Json, &ask);
+        for (request, query) in rows {
+            let (uri, accept) = sent(&ListOptions::default(), Form::Json, &request);
             assert_eq!(uri, format!("/apis/apps/v1/replicasets?{query}"));
             assert_eq!(accept, "application/json");
         }
     }
 
     #[test]
-    fn narrows_to_the_scope() {
+    fn the_query_has_the_list_options() {
         let list_options = ListOptions {
             namespace: Some("a".to_owned()),
             label_selector: Some("app in (x,y)".parse().unwrap()),
             field_selector: Some("metadata.name=b".to_owned()),
         };
-        let (uri, _) = asked(&list_options, Form::Json, &ListWatchRequest::Page { continue_token: None });
+        let (uri, _) = sent(&list_options, Form::Json, &ListWatchRequest::Page { continue_token: None });
         assert_eq!(
             uri,
             "/apis/apps/v1/namespaces/a/replicasets?labelSelector=app+in+%28x%2Cy%29&fieldSelector=metadata.name%3Db&limit=500"
@@ -141,18 +141,18 @@ mod tests {
     }
 
     #[test]
-    fn whoever_reads_protobuf_takes_json_too() {
+    fn protobuf_views_accept_json_too() {
         let (_, accept) =
-            asked(&ListOptions::default(), Form::Protobuf, &ListWatchRequest::Page { continue_token: None });
+            sent(&ListOptions::default(), Form::Protobuf, &ListWatchRequest::Page { continue_token: None });
         assert_eq!(accept, "application/vnd.kubernetes.protobuf,application/json");
     }
 
     #[test]
-    fn asks_for_metadata_alone() {
+    fn metadata_views_request_metadata_alone() {
         let (_, listed) =
-            asked(&ListOptions::default(), Form::Metadata, &ListWatchRequest::Page { continue_token: None });
+            sent(&ListOptions::default(), Form::Metadata, &ListWatchRequest::Page { continue_token: None });
         let (_, watched) =
-            asked(&ListOptions::default(), Form::Metadata, &ListWatchRequest::StreamingList { timeout: TIMEOUT });
+            sent(&ListOptions::default(), Form::Metadata, &ListWatchRequest::StreamingList { timeout: TIMEOUT });
         assert_eq!(listed, LISTED_METADATA);
         assert_eq!(watched, WATCHED_METADATA);
     }

@@ -1,7 +1,7 @@
-//! What the task of an informer and its users share, and the order in which a step is taken.
+//! The state that the reflector and the handles of an informer share, and the order of each step.
 //!
-//! Every step goes the same way: the cache and its indexes change, subscribers are told, `observed` moves, then hooks
-//! and waiters hear of it. It is written once, in [`SharedInformer::step`].
+//! Each step changes the cache and its indexes, notifies the event handlers, moves the last sync resource version, and then
+//! calls hooks and wakes waiters. The order is in [`SharedInformer::step`].
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,14 +30,14 @@ pub(crate) struct SharedInformer<V> {
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) store: Arc<Store<V>>,
     pub(crate) record: Mutex<Record>,
-    /// Held from before the cache changes until all subscribers know. Reentrant only so that a subscriber which
-    /// subscribes from within a change meets a clear panic instead of a deadlock.
-    subscribers: ReentrantMutex<RefCell<EventHandlers<V>>>,
+    /// Held from before the cache changes until all event handlers are notified. Reentrant only so that a handler that adds
+    /// a handler causes a clear panic instead of a deadlock.
+    handlers: ReentrantMutex<RefCell<EventHandlers<V>>>,
     /// Replaced as a whole, so that no lock is held while hooks run.
     hooks: RwLock<Arc<[Arc<ProgressHook>]>>,
     observed: watch::Sender<ResourceVersion>,
     synced: watch::Sender<bool>,
-    /// A subscriber with a resync period has come.
+    /// Notified when an event handler is added, which may have a resync period.
     pub(crate) rescheduled: Notify,
 }
 
@@ -48,15 +48,15 @@ pub(crate) struct Undecodable {
     pub(crate) error: String,
 }
 
-/// Everything there is, laid aside until it is complete.
+/// The objects of a list that is not complete yet.
 pub(crate) struct Staged<V> {
     pub(crate) objects: Vec<Arc<V>>,
-    pub(crate) unread: UndecodableObjects,
+    pub(crate) undecodable_objects: UndecodableObjects,
 }
 
 impl<V> Default for Staged<V> {
     fn default() -> Self {
-        Self { objects: Vec::new(), unread: UndecodableObjects::default() }
+        Self { objects: Vec::new(), undecodable_objects: UndecodableObjects::default() }
     }
 }
 
@@ -74,7 +74,7 @@ impl<V: View> SharedInformer<V> {
             metrics,
             store: Arc::new(Store::new()),
             record: Mutex::new(Record::new()),
-            subscribers: ReentrantMutex::new(RefCell::new(EventHandlers::new())),
+            handlers: ReentrantMutex::new(RefCell::new(EventHandlers::new())),
             hooks: RwLock::new(Arc::from([])),
             observed: watch::Sender::new(ResourceVersion::default()),
             synced: watch::Sender::new(false),
@@ -82,18 +82,18 @@ impl<V: View> SharedInformer<V> {
         }
     }
 
-    /// An object was added or changed.
+    /// Applies an addition or a change.
     pub(crate) fn put(&self, object: Arc<V>) {
         let version = object.meta().resource_version.clone();
-        self.record.lock().unread.forget(&object.meta().key);
+        self.record.lock().undecodable_objects.forget(&object.meta().key);
         self.step(Some(version), Origin::Live, || self.store.put(Arc::clone(&object)).into_changes(object).collect());
     }
 
-    /// An object was deleted; `last` is how the server last saw it.
+    /// Applies a deletion; `last` is the last state of the object.
     pub(crate) fn remove(&self, last: Arc<V>) {
         let Meta { key, uid, resource_version: version, .. } = last.meta();
         let (key, uid, version) = (key.clone(), uid.clone(), version.clone());
-        self.record.lock().unread.forget(&key);
+        self.record.lock().undecodable_objects.forget(&key);
         self.step_and_end(Some(version), Some(&uid), || {
             let removed = self.store.remove(&key)?;
             let final_state_known = removed.meta().uid == uid;
@@ -101,39 +101,41 @@ impl<V: View> SharedInformer<V> {
         });
     }
 
-    /// An object was added or changed, and cannot be decoded: its old state stays.
+    /// Applies a change of an object that cannot be decoded: its old state stays.
     pub(crate) fn put_undecodable(&self, undecodable: Undecodable) {
         let Undecodable { meta, error } = undecodable;
-        self.record.lock().unread.note(meta.as_ref().map(|meta| &meta.key), error);
+        self.record.lock().undecodable_objects.note(meta.as_ref().map(|meta| &meta.key), error);
         self.step(meta.map(|meta| meta.resource_version), Origin::Live, Vec::new);
     }
 
-    /// An object was deleted, and its last state cannot be decoded.
+    /// Applies a deletion of an object whose last state cannot be decoded.
     pub(crate) fn remove_undecodable(&self, undecodable: Undecodable) {
         let Some(meta) = undecodable.meta else {
             self.put_undecodable(undecodable);
             return;
         };
-        self.record.lock().unread.forget(&meta.key);
+        self.record.lock().undecodable_objects.forget(&meta.key);
         self.step_and_end(Some(meta.resource_version), Some(&meta.uid), || {
             Some(Change::Deleted { last: self.store.remove(&meta.key)?, final_state_known: false })
         });
     }
 
-    /// `staged` is everything there is at that version.
+    /// Replaces the contents of the cache by a complete list at that version.
     pub(crate) fn commit(&self, staged: Staged<V>, version: ResourceVersion) {
         let first = {
             let mut record = self.record.lock();
             record.lists += 1;
-            record.unread = staged.unread.clone();
+            record.undecodable_objects = staged.undecodable_objects.clone();
             record.lists == 1
         };
         self.metrics.listed(!first);
         let origin = if first { Origin::Initial } else { Origin::Live };
-        self.step(Some(version), origin, || self.store.replace(staged.objects, |key| staged.unread.contains(key)));
+        self.step(Some(version), origin, || {
+            self.store.replace(staged.objects, |key| staged.undecodable_objects.contains(key))
+        });
     }
 
-    /// Everything up to that version has been seen.
+    /// Moves the last sync resource version, as a bookmark does.
     pub(crate) fn advance(&self, version: ResourceVersion) {
         self.step(Some(version), Origin::Live, Vec::new);
     }
@@ -145,23 +147,23 @@ impl<V: View> SharedInformer<V> {
         change: impl FnOnce() -> Option<Change<V>>,
     ) {
         let mut ended = Vec::new();
-        self.tell(Origin::Live, || change().into_iter().collect(), &mut ended);
-        // An object that the cache never showed has ended too.
+        self.notify(Origin::Live, || change().into_iter().collect(), &mut ended);
+        // A deleted object that the cache never held counts too.
         ended.extend(uid.filter(|uid| !ended.contains(uid)).cloned());
         self.progress(version, &ended);
     }
 
-    /// The one order of every step.
+    /// Takes a step: cache, event handlers, last sync resource version, hooks.
     fn step(&self, version: Option<ResourceVersion>, origin: Origin, change_cache: impl FnOnce() -> Vec<Change<V>>) {
         let mut ended = Vec::new();
-        self.tell(origin, change_cache, &mut ended);
+        self.notify(origin, change_cache, &mut ended);
         self.progress(version, &ended);
     }
 
-    fn tell(&self, origin: Origin, change_cache: impl FnOnce() -> Vec<Change<V>>, ended: &mut Vec<Uid>) {
-        self.with_subscribers(|subscribers, report| {
+    fn notify(&self, origin: Origin, change_cache: impl FnOnce() -> Vec<Change<V>>, ended: &mut Vec<Uid>) {
+        self.with_handlers(|handlers, report| {
             for change in change_cache() {
-                subscribers.tell(&change, origin, report);
+                handlers.notify(&change, origin, report);
                 ended.extend(ended_by(&change).cloned());
             }
         });
@@ -170,7 +172,7 @@ impl<V: View> SharedInformer<V> {
     fn progress(&self, version: Option<ResourceVersion>, ended: &[Uid]) {
         let complete = {
             let record = self.record.lock();
-            record.lists > 0 && record.unread.is_empty()
+            record.lists > 0 && record.undecodable_objects.is_empty()
         };
         if complete && let Some(version) = version {
             self.observed.send_replace(version);
@@ -195,21 +197,21 @@ impl<V: View> SharedInformer<V> {
         }
     }
 
-    pub(crate) fn add_event_handler(&self, subscription: HandlerOptions, handler: Handler<V>) -> HandlerRegistration {
-        let id = self.with_subscribers(|subscribers, report| {
+    pub(crate) fn add_event_handler(&self, options: HandlerOptions, handler: Handler<V>) -> HandlerRegistration {
+        let id = self.with_handlers(|handlers, report| {
             let initial = self.store.list().into_iter().map(Change::Added);
-            subscribers.add(subscription, handler, initial, report)
+            handlers.add(options, handler, initial, report)
         });
         self.rescheduled.notify_one();
         id
     }
 
     pub(crate) fn remove_event_handler(&self, id: HandlerRegistration) {
-        self.with_subscribers(|subscribers, _| subscribers.remove(id));
+        self.with_handlers(|handlers, _| handlers.remove(id));
     }
 
     pub(crate) fn next_resync(&self) -> Option<Instant> {
-        self.with_subscribers(|subscribers, _| subscribers.next_resync())
+        self.with_handlers(|handlers, _| handlers.next_resync())
     }
 
     pub(crate) fn resync(&self, now: Instant) {
@@ -217,19 +219,19 @@ impl<V: View> SharedInformer<V> {
             let objects = self.store.list().into_iter();
             objects.map(|object| Change::Updated { old: Arc::clone(&object), new: object }).collect()
         };
-        self.with_subscribers(|subscribers, report| subscribers.resync(now, everything, report));
+        self.with_handlers(|handlers, report| handlers.resync(now, everything, report));
     }
 
-    fn with_subscribers<R>(&self, act: impl FnOnce(&mut EventHandlers<V>, &Report<'_>) -> R) -> R {
-        let subscribers = self.subscribers.lock();
-        let mut subscribers = subscribers
-            .try_borrow_mut()
-            .expect("a subscriber must not subscribe to, or unsubscribe from, the informer that is telling it");
-        act(&mut subscribers, &Report { resource: &self.resource, metrics: &*self.metrics })
+    fn with_handlers<R>(&self, act: impl FnOnce(&mut EventHandlers<V>, &Report<'_>) -> R) -> R {
+        let handlers = self.handlers.lock();
+        let mut handlers = handlers.try_borrow_mut().expect(
+            "an event handler must not add handlers to, or remove handlers from, the informer that notifies it",
+        );
+        act(&mut handlers, &Report { resource: &self.resource, metrics: &*self.metrics })
     }
 
     pub(crate) async fn wait_for_resource_version(&self, version: &ResourceVersion) {
-        // A version that does not compare must not block; before the first list nothing has been observed.
+        // A version that does not compare must not block; before the first list the version is unset.
         let reached =
             |observed: &ResourceVersion| !observed.is_unset() && observed.is_at_least(version).unwrap_or(true);
         let outcome = self.observed.subscribe().wait_for(reached).await.map(drop);
@@ -237,7 +239,7 @@ impl<V: View> SharedInformer<V> {
     }
 }
 
-/// The object that this change ends, or shows to be ending for the first time.
+/// The object that this change deletes, or shows terminating for the first time.
 fn ended_by<V: View>(change: &Change<V>) -> Option<&Uid> {
     let ended = match change {
         Change::Added(new) => new.meta().is_terminating().then_some(new),
@@ -276,7 +278,7 @@ impl<V: View> Cache for SharedInformer<V> {
             reason: record.reason(synced),
             last_error: record.last_error.clone(),
             objects,
-            undecodable: record.unread.len(),
+            undecodable: record.undecodable_objects.len(),
             lists: record.lists,
             last_sync_resource_version,
         }
@@ -303,7 +305,7 @@ impl<V: View> Cache for SharedInformer<V> {
         let mut synced = self.synced.subscribe();
         async move {
             if synced.wait_for(|synced| *synced).await.is_err() {
-                // Nobody holds the informer any more: it never will.
+                // The informer was dropped before it synced.
                 std::future::pending::<()>().await;
             }
         }

@@ -1,4 +1,4 @@
-//! How an informer is doing, in words for an operator.
+//! The status of an informer, for operators.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use tokio::time::Instant;
 
 use crate::list_options::ListOptions;
 
-/// What an informer is about.
+/// The phase of an informer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// The factory has not started it yet.
     NotStarted,
-    /// It is getting everything there is.
+    /// It lists all objects.
     Listing,
-    /// It is being told what changes.
+    /// It watches for changes.
     Watching,
     /// It has failed and waits before it tries again.
     BackingOff,
@@ -23,39 +23,39 @@ pub enum Phase {
     Stopped,
 }
 
-/// How an informer is doing.
+/// The status of an informer.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct InformerStatus {
-    /// What it lists and watches.
+    /// The resource that it lists and watches.
     pub resource: Resource,
-    /// Which objects of that.
+    /// The list options.
     pub list_options: ListOptions,
-    /// Type that objects are kept as.
+    /// The type of the objects in the cache.
     pub view: &'static str,
     /// Other views and list options of the same resource, each of which is a watch of its own.
     pub also_watched_as: Vec<String>,
-    /// What it is about.
+    /// The phase.
     pub phase: Phase,
-    /// For how long it has been about that.
+    /// How long it has been in that phase.
     pub phase_for: Duration,
-    /// Whether the cache has once held everything; stays so through later failures.
+    /// Whether it has synced; stays set through later failures.
     pub synced: bool,
-    /// Why it is not synced, or what is wrong now; absent while all is well.
+    /// Why it has not synced, or the current error; absent without one.
     pub reason: Option<String>,
-    /// The last failure, kept after it was overcome.
+    /// The last error, kept after recovery.
     pub last_error: Option<String>,
     /// How many objects the cache holds.
     pub objects: usize,
-    /// How many objects the cache should hold in another state but cannot decode.
+    /// How many objects have a state that cannot be decoded.
     pub undecodable: usize,
-    /// How often everything was listed.
+    /// How many lists were completed.
     pub lists: u64,
-    /// The version up to which the cache has seen everything.
+    /// The resource version up to which the cache has applied all changes.
     pub last_sync_resource_version: ResourceVersion,
 }
 
-/// What a status is made of, beside the cache itself.
+/// The part of the status that the cache does not hold.
 #[derive(Debug)]
 pub(crate) struct Record {
     phase: Phase,
@@ -63,15 +63,15 @@ pub(crate) struct Record {
     trouble: Option<String>,
     pub(crate) last_error: Option<String>,
     pub(crate) lists: u64,
-    pub(crate) unread: UndecodableObjects,
+    pub(crate) undecodable_objects: UndecodableObjects,
 }
 
-/// Objects that the server has and we cannot decode.
+/// The objects that cannot be decoded.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct UndecodableObjects {
     by_key: BTreeMap<ObjectKey, String>,
-    /// Those whose very key cannot be read; only a new list forgets them.
-    nameless: BTreeMap<String, usize>,
+    /// The number of objects whose key cannot be read, by error; only a new list clears them.
+    without_key: BTreeMap<String, usize>,
 }
 
 impl UndecodableObjects {
@@ -80,7 +80,7 @@ impl UndecodableObjects {
             Some(key) => {
                 self.by_key.insert(key.clone(), error);
             }
-            None => *self.nameless.entry(error).or_default() += 1,
+            None => *self.without_key.entry(error).or_default() += 1,
         }
     }
 
@@ -93,17 +93,17 @@ impl UndecodableObjects {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.by_key.is_empty() && self.nameless.is_empty()
+        self.by_key.is_empty() && self.without_key.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.by_key.len() + self.nameless.values().sum::<usize>()
+        self.by_key.len() + self.without_key.values().sum::<usize>()
     }
 
     fn sentence(&self) -> Option<String> {
         let first = self.by_key.iter().map(|(key, error)| format!("{key}: {error}")).next();
-        let first =
-            first.or_else(|| self.nameless.keys().next().map(|error| format!("an object without a name: {error}")))?;
+        let first = first
+            .or_else(|| self.without_key.keys().next().map(|error| format!("an object without a name: {error}")))?;
         Some(match self.len() {
             1 => format!("an object cannot be decoded: {first}"),
             count => format!("{count} objects cannot be decoded, the first: {first}"),
@@ -119,7 +119,7 @@ impl Record {
             trouble: None,
             last_error: None,
             lists: 0,
-            unread: UndecodableObjects::default(),
+            undecodable_objects: UndecodableObjects::default(),
         }
     }
 
@@ -151,7 +151,7 @@ impl Record {
         if self.phase == Phase::Stopped {
             return Some("it was stopped".to_owned());
         }
-        self.trouble.clone().or_else(|| self.unread.sentence()).or_else(|| {
+        self.trouble.clone().or_else(|| self.undecodable_objects.sentence()).or_else(|| {
             (!synced).then(|| match self.phase {
                 Phase::NotStarted => "it has not been started".to_owned(),
                 Phase::Listing | Phase::Watching | Phase::BackingOff | Phase::Stopped => {

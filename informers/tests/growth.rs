@@ -50,7 +50,7 @@ impl KnownView for Pod {
     const RESOURCE: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 }
 
-/// The line that tells of a pod; all are in one namespace, 50 to an owner.
+/// The event line of a pod; all are in one namespace, 50 to an owner.
 fn event(kind: &str, number: usize, version: usize) -> String {
     let owner = number / PODS_OF_AN_OWNER;
     format!(

@@ -17,20 +17,20 @@ use tower::ServiceExt as _;
 /// Keys and versions: what a cache is compared by.
 type Versions = BTreeMap<ObjectKey, String>;
 
-/// What a subscriber knows that does as it is told.
+/// What a subscriber knows that does as it is notified.
 fn mirror<V: View>(informer: &Informer<V>) -> Arc<Mutex<Versions>> {
     let mirror = Arc::new(Mutex::new(Versions::new()));
-    let told = Arc::clone(&mirror);
+    let notified = Arc::clone(&mirror);
     informer.add_event_handler(HandlerOptions { name: "mirror", resync_period: None }, move |change, _| {
         let version = change.object().meta().resource_version.to_string();
-        let mut told = told.lock();
+        let mut notified = notified.lock();
         match change {
-            Change::Added(_) => assert!(told.insert(change.key().clone(), version).is_none(), "added twice"),
+            Change::Added(_) => assert!(notified.insert(change.key().clone(), version).is_none(), "added twice"),
             Change::Updated { old, .. } => {
-                let before = told.insert(change.key().clone(), version);
-                assert_eq!(before, Some(old.meta().resource_version.to_string()), "old is what was told before");
+                let before = notified.insert(change.key().clone(), version);
+                assert_eq!(before, Some(old.meta().resource_version.to_string()), "old is what was notified before");
             }
-            Change::Deleted { .. } => assert!(told.remove(change.key()).is_some(), "removed what was not there"),
+            Change::Deleted { .. } => assert!(notified.remove(change.key()).is_some(), "removed what was not there"),
         }
     });
     mirror
@@ -83,7 +83,7 @@ fn write(sandbox: &Sandbox, rng: &mut fastrand::Rng) {
     }
 }
 
-/// A server that has never heard of `sendInitialEvents` refuses the parameter that comes with it.
+/// A server that does not know `sendInitialEvents` refuses the parameter that comes with it.
 fn client_of_an_older_server(sandbox: &Sandbox) -> Client {
     let service = sandbox.service().map_request(|mut request: Request<Body>| {
         let uri = request.uri().to_string().replace("sendInitialEvents=true&", "");

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use kcm_config::{Effective, Gate};
 use kcm_informers::{Factory, HandlerRegistrations};
 use kcm_workqueue::{Queue, QueueOptions};
@@ -13,7 +12,6 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::Running;
 use crate::client::{ApiClient, ClientBuilder};
 use crate::clock::Clock;
 use crate::discovery::Discovery;
@@ -39,7 +37,7 @@ pub(crate) struct SharedContext {
     pub(crate) discovery: Discovery,
     /// The metrics.
     pub(crate) metrics: Arc<Metrics>,
-    /// NameGenerator for new objects.
+    /// The generator of names for new objects.
     pub(crate) names: NameGenerator,
     /// The resync period of event handlers, drawn once in [min, 2 × min).
     pub(crate) resync: Duration,
@@ -83,21 +81,21 @@ pub struct ControllerContext {
     controller: &'static str,
     identity: &'static str,
     informers: Factory,
-    subscriptions: HandlerRegistrations,
+    registrations: HandlerRegistrations,
     shared: Arc<SharedContext>,
 }
 
 impl ControllerContext {
     /// The context of one controller.
     pub(crate) fn new(controller: &'static str, identity: &'static str, shared: Arc<SharedContext>) -> Self {
-        let subscriptions = HandlerRegistrations::new();
-        let informers = shared.informers.with_registrations(&subscriptions);
-        Self { controller, identity, informers, subscriptions, shared }
+        let registrations = HandlerRegistrations::new();
+        let informers = shared.informers.with_registrations(&registrations);
+        Self { controller, identity, informers, registrations, shared }
     }
 
     /// The event handlers that the controller has added.
-    pub(crate) const fn subscriptions(&self) -> &HandlerRegistrations {
-        &self.subscriptions
+    pub(crate) const fn registrations(&self) -> &HandlerRegistrations {
+        &self.registrations
     }
 
     /// The controller's canonical name.

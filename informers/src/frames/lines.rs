@@ -6,10 +6,10 @@ use memchr::memchr;
 
 use super::{KEPT, LONGEST, TooLong};
 
-/// Cuts lines from chunks of any size.
+/// A splitter of lines from chunks of any size.
 ///
-/// A line that lies within one chunk is handed out where it lies; only a line that spans chunks is copied together.
-/// The buffer for that is kept between lines, up to [`KEPT`]: one big object does not cost its size for ever.
+/// A line within one chunk is borrowed from it; only a line that spans chunks is copied. The buffer for that is kept
+/// between lines, up to [`KEPT`].
 #[derive(Debug)]
 pub struct Lines {
     partial: Vec<u8>,
@@ -17,18 +17,18 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Cuts lines of at most `longest` bytes.
+    /// A splitter of lines of at most `longest` bytes.
     #[must_use]
     pub const fn new(longest: usize) -> Self {
         Self { partial: Vec::new(), longest }
     }
 
-    /// Hands each line that ends in `chunk` to `each`, without its end of line, until `each` breaks.
+    /// Calls `each` with each line that ends in `chunk`, without its end of line, until `each` breaks.
     ///
-    /// Empty lines are left out. What follows the last end of line is kept for the next chunk, and lost after a break.
+    /// Empty lines are skipped. The part after the last end of line is kept for the next chunk, and lost after a break.
     ///
     /// # Errors
-    /// [`TooLong`] when a line is longer than the bound; the line is lost, nothing sensible can follow.
+    /// [`TooLong`] when a line is longer than the limit; the rest of the body cannot be read.
     pub fn feed<B>(
         &mut self,
         chunk: &[u8],
@@ -55,7 +55,7 @@ impl Lines {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Forgets a line of which only a part has come.
+    /// Drops an incomplete line.
     pub fn clear(&mut self) {
         self.partial.clear();
         self.partial.shrink_to(KEPT);

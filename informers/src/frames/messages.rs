@@ -4,16 +4,16 @@ use std::ops::ControlFlow;
 
 use super::{KEPT, LONGEST, TooLong};
 
-/// Cuts messages, each behind its length in four bytes, from chunks of any size.
+/// A splitter of messages, each preceded by its length in four bytes, from chunks of any size.
 ///
-/// A message that lies within one chunk is handed out where it lies; only one that spans chunks is copied together. The
-/// buffer for that is kept between messages, up to [`KEPT`]: one big object does not cost its size for ever.
+/// A message within one chunk is borrowed from it; only one that spans chunks is copied. The buffer for that is kept
+/// between messages, up to [`KEPT`].
 ///
 /// # Upstream
 /// `LengthDelimitedFramer` of `apimachinery/pkg/runtime/serializer/protobuf`: the length is big-endian.
 #[derive(Debug)]
 pub struct Messages {
-    /// Length and content, as far as they have come.
+    /// Length and content, as far as they were received.
     partial: Vec<u8>,
     longest: usize,
 }
@@ -24,18 +24,18 @@ type Cut<'a> = (&'a [u8], &'a [u8]);
 const HEAD: usize = size_of::<u32>();
 
 impl Messages {
-    /// Cuts messages of at most `longest` bytes.
+    /// A splitter of messages of at most `longest` bytes.
     #[must_use]
     pub const fn new(longest: usize) -> Self {
         Self { partial: Vec::new(), longest }
     }
 
-    /// Hands each message that ends in `chunk` to `each`, until `each` breaks.
+    /// Calls `each` with each message that ends in `chunk`, until `each` breaks.
     ///
-    /// What follows the last message is kept for the next chunk, and lost after a break.
+    /// The part after the last message is kept for the next chunk, and lost after a break.
     ///
     /// # Errors
-    /// [`TooLong`] when a message is longer than the bound; it is lost, nothing sensible can follow.
+    /// [`TooLong`] when a message is longer than the limit; the rest of the body cannot be read.
     pub fn feed<B>(
         &mut self,
         chunk: &[u8],
@@ -51,7 +51,7 @@ impl Messages {
                 let (part, tail) = rest.split_at(self.missing()?.min(rest.len()));
                 self.partial.extend_from_slice(part);
                 rest = tail;
-                // A length that has just come tells how much more is missing.
+                // A length that is now complete says how much more is missing.
                 if self.missing()? > 0 {
                     continue;
                 }
@@ -67,7 +67,7 @@ impl Messages {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Forgets a message of which only a part has come.
+    /// Drops an incomplete message.
     pub fn clear(&mut self) {
         self.partial.clear();
         self.partial.shrink_to(KEPT);

@@ -1,4 +1,4 @@
-//! Cutting the events of a watch from the bytes of its body.
+//! Framing of a watch body: splits its bytes into events.
 
 mod lines;
 mod messages;
@@ -8,20 +8,20 @@ use std::ops::ControlFlow;
 pub use lines::Lines;
 pub use messages::Messages;
 
-/// Longest event that is read: many times what etcd stores of one object, and still bounded.
+/// The longest event that is read: many times what etcd stores of one object, and still bounded.
 pub const LONGEST: usize = 32 << 20;
-/// Size up to which a buffer is kept between events.
+/// The size up to which a buffer is kept between events.
 pub const KEPT: usize = 16 << 10;
 
-/// An event longer than the longest that is read.
+/// The error for an event longer than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event is longer than {longest} bytes")]
 pub struct TooLong {
-    /// The bound, in bytes.
+    /// The limit, in bytes.
     pub longest: usize,
 }
 
-/// How the events of a body follow each other.
+/// The framing of a body.
 #[derive(Debug)]
 pub(crate) enum Frames {
     /// As lines of JSON.
@@ -30,7 +30,7 @@ pub(crate) enum Frames {
     Messages(Messages),
 }
 
-/// An event as it was cut.
+/// The bytes of one event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Frame<'a> {
     /// A line.
@@ -40,7 +40,7 @@ pub(crate) enum Frame<'a> {
 }
 
 impl Frames {
-    /// Those of a body of which nothing has come.
+    /// The framing at the beginning of a body.
     pub(crate) fn of(is_protobuf: bool) -> Self {
         if is_protobuf { Self::Messages(Messages::default()) } else { Self::Lines(Lines::default()) }
     }

@@ -1,4 +1,4 @@
-//! What the protocol hears and says.
+//! The requests, inputs, effects and failures of the protocol.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,30 +7,30 @@ use kcm_api::ResourceVersion;
 
 use super::Protocol;
 
-/// A question to the API server.
+/// A list or watch request to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListWatchRequest {
-    /// Everything there is as initial events, then what changes, on one stream.
+    /// A watch with `sendInitialEvents`: all objects as initial events, then changes.
     StreamingList {
-        /// How long the server is to keep the stream.
+        /// The `timeoutSeconds` of the request.
         timeout: Duration,
     },
     /// One page of a list, the first where there is no token.
     Page {
-        /// Where the page begins.
+        /// The `continue` token of the previous page.
         continue_token: Option<String>,
     },
-    /// What changes after a version.
+    /// A watch for changes after a version.
     Watch {
         /// The version.
         from: ResourceVersion,
-        /// How long the server is to keep the stream.
+        /// The `timeoutSeconds` of the request.
         timeout: Duration,
     },
 }
 
 impl ListWatchRequest {
-    /// Whether what was listed before is void.
+    /// Whether it begins a new list.
     #[must_use]
     pub const fn begins_a_list(&self) -> bool {
         matches!(self, Self::StreamingList { .. } | Self::Page { continue_token: None })
@@ -47,84 +47,84 @@ impl fmt::Display for ListWatchRequest {
     }
 }
 
-/// Something that happened.
+/// An input of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// The [deadline](Protocol::deadline) has passed.
     Deadline,
-    /// The server has accepted the question; its body follows.
-    Answered,
-    /// Some bytes of the body have come.
-    ResponseEvent,
-    /// An object came, with its version where that can be read.
+    /// A successful response has begun; its body follows.
+    ResponseStarted,
+    /// Bytes of the body were received.
+    Data,
+    /// An object was received, with its version where that can be decoded.
     Object(Option<ResourceVersion>),
-    /// A bookmark came.
+    /// A bookmark was received.
     Bookmark {
-        /// Everything up to this version has been sent.
+        /// The version up to which all changes have been sent.
         version: ResourceVersion,
         /// Whether this ends the initial events of a streaming list.
         ends_initial_events: bool,
     },
-    /// A page of a list came, all of it.
+    /// A whole page of a list was received.
     Page {
         /// Version of the list.
         version: ResourceVersion,
         /// Where the next page begins, if this was not the last.
         continue_token: Option<String>,
     },
-    /// The server ended the body in good order.
+    /// The server ended the body.
     Ended,
     /// The exchange failed.
     Failed(Failure),
 }
 
-/// How an exchange failed, as far as that decides what to do next.
+/// The class of a failed exchange, which decides the next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// What was known is of no use any more: the server does not have that version or that token (410).
+    /// The server does not have the version or the token any more (410).
     Expired,
-    /// The server does not understand the question.
+    /// The server does not support the request.
     Unsupported,
-    /// The server refused for another reason, or sent what cannot be read.
+    /// The server refused for another reason, or the response cannot be read.
     Refused,
-    /// The server wants to be left alone for a while.
+    /// The server is overloaded and asks to retry later.
     Busy {
         /// For how long, if it said so.
         retry_after: Option<Duration>,
     },
-    /// No answer came, or it broke off.
+    /// The connection failed or broke.
     Broken,
 }
 
-/// What to do.
+/// An effect for the reflector to perform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
     Nothing,
-    /// ListWatchRequest, dropping any exchange that is still open.
+    /// Send a request, and drop an open exchange.
     Open(ListWatchRequest),
-    /// Drop the open exchange, and what was staged.
+    /// Drop the open exchange and the staged objects.
     Close(Option<Trouble>),
-    /// Lay the object aside until the list is complete.
+    /// Stage the object until the list is complete.
     Stage,
     /// Apply the event to the cache.
     Apply,
-    /// What was staged is everything there is at this version: make it the cache.
+    /// Replace the contents of the cache by the staged objects, a complete list at this version.
     Commit(ResourceVersion),
-    /// Everything up to this version has been seen.
+    /// Move the last sync resource version to this version.
     Advance(ResourceVersion),
 }
 
-/// Why the protocol itself gave up an exchange.
+/// Why the protocol closed an exchange itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
-    /// The server did not answer in time.
-    #[error("no answer within {} s", Protocol::ANSWERED_WITHIN.as_secs())]
+    /// The response did not begin in time.
+    #[error("no response within {} s", Protocol::ANSWERED_WITHIN.as_secs())]
     NoAnswer,
-    /// Nothing came for too long.
-    #[error("nothing was heard for {} s", Protocol::SILENCE.as_secs())]
+    /// The body had no data for too long.
+    #[error("no data for {} s", Protocol::SILENCE.as_secs())]
     Silent,
-    /// A watch ended at once, with nothing on it.
+    /// A watch ended at once, without an event.
     #[error("it was closed within {} s, before anything was sent", Protocol::SHORT.as_secs())]
     Short,
     /// A streaming list ended, or fell silent, before its end was marked.

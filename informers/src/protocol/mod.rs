@@ -9,9 +9,9 @@
 //!     └──── failed: back-off ────  watch  ◀── closed, silent ─┘
 //! ```
 //!
-//! The shell reports an [`Input`] and performs the one [`Effect`] that comes back; when
-//! [`deadline`](Protocol::deadline) passes it reports [`Input::Deadline`]. Whatever is due at once is a deadline that
-//! has already passed, so no input ever asks for two effects.
+//! The reflector passes an [`Input`] and performs the one [`Effect`] that is returned; when
+//! [`deadline`](Protocol::deadline) passes it passes [`Input::Deadline`]. A step that is due at once is a deadline that has
+//! already passed, so no input has two effects.
 
 mod inputs_and_effects;
 #[cfg(test)]
@@ -26,20 +26,20 @@ use crate::jitter::jittered;
 
 pub use inputs_and_effects::{Effect, Failure, Input, ListWatchRequest, Trouble};
 
-/// State of the list/watch of one resource.
+/// The state machine of the list and watch of one resource.
 #[derive(Debug)]
 pub struct Protocol {
     state: State,
-    /// Where a watch resumes; without it, everything is listed again.
+    /// The version at which a watch resumes; without it, all objects are listed again.
     version: Option<ResourceVersion>,
-    /// Until the server refuses it.
+    /// Whether to use streaming lists; cleared when the server does not support them.
     streaming: bool,
-    /// The last streaming list was ended in good order before it was complete.
+    /// Whether the server ended the last streaming list before it was complete.
     cut_short: bool,
-    /// Watches in a row that were refused or stayed silent: the version may be the reason.
+    /// How many watches in a row were refused or stayed silent: the version may be the reason.
     doubts: u32,
     backoff: Backoff,
-    /// Since when the server has answered without a failure.
+    /// Since when the server has has_response without a failure.
     healthy_since: Option<Duration>,
     rng: fastrand::Rng,
 }
@@ -47,17 +47,17 @@ pub struct Protocol {
 #[derive(Debug)]
 enum State {
     Waiting { until: Duration, continue_token: Option<String> },
-    Exchanging(HttpExchange),
+    Exchanging(Exchange),
 }
 
 #[derive(Debug)]
-struct HttpExchange {
+struct Exchange {
     kind: ExchangeKind,
-    asked: Duration,
-    answered: bool,
-    heard: Duration,
-    /// Whether anything but bytes has come.
-    told: bool,
+    requested_at: Duration,
+    has_response: bool,
+    last_data_at: Duration,
+    /// Whether an object or a bookmark was received.
+    has_events: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,17 +70,17 @@ enum ExchangeKind {
 impl Protocol {
     /// Objects on a page of a list.
     pub const PAGE_SIZE: u32 = 500;
-    /// An answer must begin within this time: a list may take a kube-apiserver a minute (`--request-timeout`).
+    /// A response must begin within this time: a list may take a kube-apiserver a minute (`--request-timeout`).
     pub const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
-    /// A body on which nothing comes for this long is given up: a kube-apiserver sends a bookmark every minute.
+    /// A body without data for this long is closed: a kube-apiserver sends a bookmark every minute.
     pub const SILENCE: Duration = Duration::from_secs(150);
-    /// A watch that ends before this without having told anything has failed.
+    /// A watch that ends before this without an event has failed.
     pub const SHORT: Duration = Duration::from_secs(1);
-    /// The server is asked to keep a watch for [this, twice this).
+    /// The least `timeoutSeconds` of a watch, which is drawn in [this, twice this).
     pub const LEAST_TIMEOUT: Duration = Duration::from_mins(5);
-    /// After so many watches in a row that were refused or silent, everything is listed again.
+    /// After so many watches in a row that were refused or silent, all objects are listed again.
     ///
-    /// A server restored from a backup knows nothing of our version and may stay silent until it gets there.
+    /// A server restored from a backup does not know the version and may stay silent until it reaches it.
     pub const DOUBTS: u32 = 4;
 
     /// The delay after the first failure, before jitter.
@@ -109,13 +109,13 @@ impl Protocol {
         }
     }
 
-    /// When [`Input::Deadline`] is to be reported unless something else happens before.
+    /// When [`Input::Deadline`] is passed unless another input comes before.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         match &self.state {
             State::Waiting { until, .. } => *until,
             State::Exchanging(exchange) => {
-                exchange.heard + if exchange.answered { Self::SILENCE } else { Self::ANSWERED_WITHIN }
+                exchange.last_data_at + if exchange.has_response { Self::SILENCE } else { Self::ANSWERED_WITHIN }
             }
         }
     }
@@ -136,20 +136,20 @@ impl Protocol {
         match input {
             Input::Deadline if is_due => self.overdue(now),
             Input::Deadline => Effect::Nothing,
-            Input::Answered => {
-                exchange.answered = true;
-                exchange.heard = now;
+            Input::ResponseStarted => {
+                exchange.has_response = true;
+                exchange.last_data_at = now;
                 self.healthy_since.get_or_insert(now);
                 Effect::Nothing
             }
-            Input::ResponseEvent => {
-                exchange.heard = now;
+            Input::Data => {
+                exchange.last_data_at = now;
                 Effect::Nothing
             }
             Input::Object(version) => match exchange.kind {
                 ExchangeKind::StreamingList | ExchangeKind::Page => Effect::Stage,
                 ExchangeKind::Watch => {
-                    exchange.told = true;
+                    exchange.has_events = true;
                     self.doubts = 0;
                     self.version = version.or(self.version.take());
                     Effect::Apply
@@ -173,12 +173,12 @@ impl Protocol {
 
     fn step_while_waiting(&mut self, input: &Input, now: Duration) -> Effect {
         match input {
-            Input::Deadline if now >= self.deadline() => self.ask(now),
+            Input::Deadline if now >= self.deadline() => self.next_request(now),
             Input::Failed(failure) => self.failed(*failure, now),
-            // Late words of an exchange that is over.
+            // Late events of a closed exchange.
             Input::Deadline
-            | Input::Answered
-            | Input::ResponseEvent
+            | Input::ResponseStarted
+            | Input::Data
             | Input::Object(_)
             | Input::Bookmark { .. }
             | Input::Page { .. }
@@ -186,12 +186,12 @@ impl Protocol {
         }
     }
 
-    fn ask(&mut self, now: Duration) -> Effect {
+    fn next_request(&mut self, now: Duration) -> Effect {
         let continue_token = match &mut self.state {
             State::Waiting { continue_token, .. } => continue_token.take(),
             State::Exchanging(_) => None,
         };
-        let (kind, ask) = match &self.version {
+        let (kind, request) = match &self.version {
             Some(from) => {
                 let timeout = jittered(Self::LEAST_TIMEOUT, &mut self.rng);
                 (ExchangeKind::Watch, ListWatchRequest::Watch { from: from.clone(), timeout })
@@ -202,8 +202,14 @@ impl Protocol {
             }
             None => (ExchangeKind::Page, ListWatchRequest::Page { continue_token }),
         };
-        self.state = State::Exchanging(HttpExchange { kind, asked: now, answered: false, heard: now, told: false });
-        Effect::Open(ask)
+        self.state = State::Exchanging(Exchange {
+            kind,
+            requested_at: now,
+            has_response: false,
+            last_data_at: now,
+            has_events: false,
+        });
+        Effect::Open(request)
     }
 
     fn bookmark(&mut self, version: ResourceVersion, ends_initial_events: bool) -> Effect {
@@ -211,7 +217,7 @@ impl Protocol {
         match exchange.kind {
             ExchangeKind::StreamingList if ends_initial_events => {
                 exchange.kind = ExchangeKind::Watch;
-                exchange.told = true;
+                exchange.has_events = true;
                 self.cut_short = false;
                 self.doubts = 0;
                 self.version = Some(version.clone());
@@ -220,7 +226,7 @@ impl Protocol {
             // Not everything up to that version has come: initial events are not ordered by version.
             ExchangeKind::StreamingList | ExchangeKind::Page => Effect::Nothing,
             ExchangeKind::Watch => {
-                exchange.told = true;
+                exchange.has_events = true;
                 self.doubts = 0;
                 self.version = Some(version.clone());
                 Effect::Advance(version)
@@ -230,7 +236,7 @@ impl Protocol {
 
     fn overdue(&mut self, now: Duration) -> Effect {
         let State::Exchanging(exchange) = &self.state else { return Effect::Nothing };
-        if !exchange.answered {
+        if !exchange.has_response {
             return self.back_off(now, None, Some(Trouble::NoAnswer));
         }
         match exchange.kind {
@@ -245,12 +251,12 @@ impl Protocol {
     }
 
     fn ended(&mut self, now: Duration) -> Effect {
-        match self.outlived_itself(now) {
+        match self.lasting_exchange(now) {
             Some(ExchangeKind::Watch) => {
                 self.state = State::Waiting { until: now, continue_token: None };
                 Effect::Close(None)
             }
-            // A server that shuts down ends its streams in good order; one that does so twice has none of this kind.
+            // A server that shuts down ends its streams; one that does so twice does not support streaming lists.
             Some(ExchangeKind::StreamingList) if !self.cut_short => {
                 self.cut_short = true;
                 self.back_off(now, None, Some(Trouble::Unfinished))
@@ -280,8 +286,8 @@ impl Protocol {
                 self.back_off(now, None, None)
             }
             Failure::Busy { retry_after } => self.back_off(now, retry_after, None),
-            // A stream that has lived is over, not refused: connections do break.
-            Failure::Broken if self.outlived_itself(now) == Some(ExchangeKind::Watch) => {
+            // A watch that has lasted was not refused: its connection broke.
+            Failure::Broken if self.lasting_exchange(now) == Some(ExchangeKind::Watch) => {
                 self.state = State::Waiting { until: now, continue_token: None };
                 Effect::Close(None)
             }
@@ -289,18 +295,18 @@ impl Protocol {
         }
     }
 
-    /// The kind of the open exchange, unless it is over before it began.
-    fn outlived_itself(&self, now: Duration) -> Option<ExchangeKind> {
+    /// The kind of the open exchange, unless it ended too early.
+    fn lasting_exchange(&self, now: Duration) -> Option<ExchangeKind> {
         match &self.state {
-            State::Exchanging(exchange) if exchange.answered => {
-                let lived = exchange.told || now.saturating_sub(exchange.asked) >= Self::SHORT;
+            State::Exchanging(exchange) if exchange.has_response => {
+                let lived = exchange.has_events || now.saturating_sub(exchange.requested_at) >= Self::SHORT;
                 (lived || exchange.kind != ExchangeKind::Watch).then_some(exchange.kind)
             }
             State::Exchanging(_) | State::Waiting { .. } => None,
         }
     }
 
-    /// A server that ignores the question for initial events would never end them.
+    /// Stops using streaming lists: a server that ignores `sendInitialEvents` never ends the initial events.
     fn unfinished(&mut self, now: Duration) -> Effect {
         self.streaming = false;
         self.back_off(now, None, Some(Trouble::Unfinished))

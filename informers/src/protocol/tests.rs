@@ -48,7 +48,7 @@ fn asking() -> Protocol {
 
 /// The streaming list has been accepted.
 fn streaming() -> Protocol {
-    after([Input::Deadline, Input::Answered])
+    after([Input::Deadline, Input::ResponseStarted])
 }
 
 /// A streaming list has been ended in good order before its time, and the next one has been accepted.
@@ -57,13 +57,13 @@ fn cut_short() -> Protocol {
     drop(protocol.step(Input::Ended, seconds(0)));
     let due = protocol.deadline();
     drop(protocol.step(Input::Deadline, due));
-    drop(protocol.step(Input::Answered, due));
+    drop(protocol.step(Input::ResponseStarted, due));
     protocol
 }
 
 /// The streaming list is complete at version 7, and its stream goes on as a watch.
 fn watching() -> Protocol {
-    after([Input::Deadline, Input::Answered, bookmark(7, true)])
+    after([Input::Deadline, Input::ResponseStarted, bookmark(7, true)])
 }
 
 /// A watch from version 7 is asked for.
@@ -77,13 +77,13 @@ fn asking_to_watch() -> Protocol {
 /// A watch from version 7 has been accepted, and nothing has come on it.
 fn watching_again() -> Protocol {
     let mut protocol = asking_to_watch();
-    drop(protocol.step(Input::Answered, seconds(0)));
+    drop(protocol.step(Input::ResponseStarted, seconds(0)));
     protocol
 }
 
 /// The server has no streaming lists, and the first page is asked for.
 fn paging() -> Protocol {
-    after([Input::Deadline, Input::Failed(Failure::Unsupported), Input::Deadline, Input::Answered])
+    after([Input::Deadline, Input::Failed(Failure::Unsupported), Input::Deadline, Input::ResponseStarted])
 }
 
 /// The second page is asked for.
@@ -91,7 +91,7 @@ fn second_page() -> Protocol {
     let mut protocol = paging();
     drop(protocol.step(page(5, Some("t")), seconds(0)));
     drop(protocol.step(Input::Deadline, seconds(0)));
-    drop(protocol.step(Input::Answered, seconds(0)));
+    drop(protocol.step(Input::ResponseStarted, seconds(0)));
     protocol
 }
 
@@ -171,17 +171,24 @@ const fn given_up(trouble: Trouble) -> Effect {
 #[test]
 fn a_streaming_list() {
     use Effect::{Apply, Commit, Nothing, Stage};
-    use Input::{Answered, Deadline, Ended, Failed, Object, ResponseEvent};
+    use Input::{Data, Deadline, Ended, Failed, Object, ResponseStarted};
     let object = || Object(Some(version(9)));
     check(vec![
-        ("is accepted", asking, 0, Answered, Nothing, Next::Open),
+        ("is accepted", asking, 0, ResponseStarted, Nothing, Next::Open),
         ("is not answered", asking, DUE, Deadline, given_up(Trouble::NoAnswer), Next::After(FIRST, "streaming list")),
         ("cannot be sent", asking, 0, Failed(Failure::Broken), CLOSED, Next::After(FIRST, "streaming list")),
         ("is refused for good", asking, 0, Failed(Failure::Unsupported), CLOSED, Next::AtOnce("list")),
         ("is refused for now", asking, 0, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "streaming list")),
         ("comes at a bad time", asking, 0, busy(None), CLOSED, Next::After(FIRST, "streaming list")),
-        ("is told when to come again", asking, 0, busy(Some(9)), CLOSED, Next::After(seconds(9), "streaming list")),
-        ("brings bytes", streaming, 1, ResponseEvent, Nothing, Next::Open),
+        (
+            "retries when the server asks it to",
+            asking,
+            0,
+            busy(Some(9)),
+            CLOSED,
+            Next::After(seconds(9), "streaming list"),
+        ),
+        ("brings bytes", streaming, 1, Data, Nothing, Next::Open),
         ("brings an object", streaming, 1, object(), Stage, Next::Open),
         ("brings a bookmark before its end", streaming, 1, bookmark(7, false), Nothing, Next::Open),
         ("is complete", streaming, 1, bookmark(7, true), Commit(version(7)), Next::Open),
@@ -198,9 +205,9 @@ fn a_streaming_list() {
 #[test]
 fn a_paged_list() {
     use Effect::{Commit, Nothing, Stage};
-    use Input::{Deadline, Failed, Object, ResponseEvent};
+    use Input::{Data, Deadline, Failed, Object};
     check(vec![
-        ("brings bytes", paging, 1, ResponseEvent, Nothing, Next::Open),
+        ("brings bytes", paging, 1, Data, Nothing, Next::Open),
         ("brings an object", paging, 1, Object(None), Stage, Next::Open),
         ("has more pages", paging, 1, page(5, Some("t")), Nothing, Next::AtOnce("list from t")),
         ("has one page", paging, 1, page(5, None), Commit(version(5)), Next::AtOnce("watch from 5")),
@@ -216,11 +223,11 @@ fn a_paged_list() {
 #[test]
 fn a_watch() {
     use Effect::{Advance, Apply, Nothing};
-    use Input::{Answered, Deadline, Ended, Failed, Object, ResponseEvent};
+    use Input::{Data, Deadline, Ended, Failed, Object, ResponseStarted};
     let object = || Object(Some(version(9)));
     check(vec![
-        ("is accepted", asking_to_watch, 0, Answered, Nothing, Next::Open),
-        ("brings bytes", watching, 1, ResponseEvent, Nothing, Next::Open),
+        ("is accepted", asking_to_watch, 0, ResponseStarted, Nothing, Next::Open),
+        ("brings bytes", watching, 1, Data, Nothing, Next::Open),
         ("brings an object", watching_again, 1, object(), Apply, Next::Open),
         ("brings an unreadable object", watching_again, 1, Object(None), Apply, Next::Open),
         ("brings a bookmark", watching_again, 1, bookmark(9, false), Advance(version(9)), Next::Open),
@@ -251,7 +258,7 @@ fn a_watch() {
 fn silence_counts_from_the_last_bytes() {
     let mut protocol = watching();
     assert_eq!(protocol.deadline(), Protocol::SILENCE);
-    assert_eq!(protocol.step(Input::ResponseEvent, seconds(100)), Effect::Nothing);
+    assert_eq!(protocol.step(Input::Data, seconds(100)), Effect::Nothing);
     assert_eq!(protocol.deadline(), seconds(100) + Protocol::SILENCE);
     assert_eq!(protocol.step(Input::Deadline, seconds(200)), Effect::Nothing);
 }
@@ -269,7 +276,7 @@ fn a_version_that_is_refused_again_and_again_is_given_up() {
 fn a_version_that_was_heard_of_meanwhile_is_trusted_again() {
     let mut protocol = doubting();
     let now = protocol.deadline();
-    drop(protocol.step(Input::Answered, now));
+    drop(protocol.step(Input::ResponseStarted, now));
     assert_eq!(protocol.step(bookmark(8, false), now), Effect::Advance(version(8)));
     assert_eq!(protocol.step(Input::Failed(Failure::Refused), now), CLOSED);
     assert!(!protocol.must_list());
@@ -283,7 +290,7 @@ fn watches_that_stay_silent_end_in_a_list() {
         let now = protocol.deadline();
         assert_eq!(protocol.step(Input::Deadline, now), given_up(Trouble::Silent));
         drop(protocol.step(Input::Deadline, now));
-        drop(protocol.step(Input::Answered, now));
+        drop(protocol.step(Input::ResponseStarted, now));
     }
     assert!(protocol.must_list());
 }
@@ -293,7 +300,7 @@ fn the_refusal_of_streaming_lists_is_remembered() {
     let mut protocol = paging();
     drop(protocol.step(page(5, None), seconds(0)));
     drop(protocol.step(Input::Deadline, seconds(0)));
-    drop(protocol.step(Input::Answered, seconds(0)));
+    drop(protocol.step(Input::ResponseStarted, seconds(0)));
     assert_eq!(protocol.step(Input::Failed(Failure::Expired), seconds(9)), CLOSED);
     assert_next("after a paged list expired", protocol, seconds(9), &Next::After(FIRST, "list"));
 }
@@ -317,8 +324,8 @@ fn any_input() -> impl Strategy<Value = Input> {
     let number = 1_u64..50;
     prop_oneof![
         3 => Just(Input::Deadline),
-        3 => Just(Input::Answered),
-        1 => Just(Input::ResponseEvent),
+        3 => Just(Input::ResponseStarted),
+        1 => Just(Input::Data),
         1 => number.clone().prop_map(|number| Input::Object(Some(version(number)))),
         1 => (number.clone(), any::<bool>()).prop_map(|(number, ends)| bookmark(number, ends)),
         1 => (number, any::<bool>()).prop_map(|(number, more)| page(number, more.then_some("t"))),

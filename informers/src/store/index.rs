@@ -1,4 +1,4 @@
-//! Named indexes: objects by anything that can be computed from one of them.
+//! Named indexes: objects by keys computed from them.
 
 use std::any::Any;
 use std::borrow::Borrow;
@@ -14,9 +14,9 @@ use smallvec::SmallVec;
 use super::Store;
 use super::sorted_chunks::SortedChunks;
 
-/// Objects of a cache by the keys that a function gives them.
+/// An index: the objects of a cache by the keys that a function computes.
 ///
-/// Always in step with the cache: whoever sees an object in one sees it in the other.
+/// It changes together with the cache: an object is visible in both or in neither.
 pub struct Index<V, K> {
     store: Arc<Store<V>>,
     slot: usize,
@@ -42,7 +42,7 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
         Q: Eq + Hash + ?Sized,
     {
         self.store.read_index(self.slot, |index: &IndexMap<V, K>| {
-            index.buckets.get(key).map_or_else(Vec::new, SortedChunks::objects)
+            index.entries.get(key).map_or_else(Vec::new, SortedChunks::objects)
         })
     }
 
@@ -53,7 +53,7 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.store.read_index(self.slot, |index: &IndexMap<V, K>| index.buckets.get(key).map_or(0, SortedChunks::len))
+        self.store.read_index(self.slot, |index: &IndexMap<V, K>| index.entries.get(key).map_or(0, SortedChunks::len))
     }
 }
 
@@ -63,14 +63,14 @@ type KeysOf<V, K> = Box<dyn Fn(&V, &mut dyn FnMut(K)) + Send + Sync>;
 pub(super) struct IndexMap<V, K> {
     name: &'static str,
     keys: KeysOf<V, K>,
-    buckets: HashMap<K, SortedChunks<V>>,
+    entries: HashMap<K, SortedChunks<V>>,
 }
 
 /// An index of any key type.
 pub(super) trait AnyIndex<V>: Send + Sync {
     /// Replaces `old` by `new`; both have the same object key.
     fn update(&mut self, old: Option<&Arc<V>>, new: Option<&Arc<V>>);
-    /// Starts again from all objects.
+    /// Rebuilds the index from all objects.
     fn rebuild(&mut self, objects: &mut dyn Iterator<Item = &Arc<V>>);
     fn as_any(&self) -> &dyn Any;
 }
@@ -81,10 +81,10 @@ impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> IndexMap<V, K> {
         I: IntoIterator<Item = K>,
     {
         let keys: KeysOf<V, K> = Box::new(move |object, each| keys(object).into_iter().for_each(each));
-        Self { name, keys, buckets: HashMap::new() }
+        Self { name, keys, entries: HashMap::new() }
     }
 
-    /// A function that panics indexes its object under no key: it must cost neither the cache nor its neighbours.
+    /// The keys of an object. After a panic of the function the object has none, and the cache stays intact.
     fn keys_of(&self, object: &Arc<V>) -> SmallVec<[K; 2]> {
         let mut found = SmallVec::new();
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.keys)(object, &mut |key| found.push(key))));
@@ -96,12 +96,12 @@ impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> IndexMap<V, K> {
     }
 
     fn remove(&mut self, key: &K, object: &Arc<V>) {
-        let Some(bucket) = self.buckets.get_mut(key) else { return };
-        bucket.remove(object);
-        if bucket.is_empty() {
-            self.buckets.remove(key);
-            if self.buckets.capacity() > 64 && self.buckets.len() < self.buckets.capacity() / 4 {
-                self.buckets.shrink_to(self.buckets.len() * 2);
+        let Some(objects) = self.entries.get_mut(key) else { return };
+        objects.remove(object);
+        if objects.is_empty() {
+            self.entries.remove(key);
+            if self.entries.capacity() > 64 && self.entries.len() < self.entries.capacity() / 4 {
+                self.entries.shrink_to(self.entries.len() * 2);
             }
         }
     }
@@ -119,16 +119,16 @@ impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> AnyIndex<V> for Inde
         let Some(new) = new else { return };
         for key in new_keys {
             let old = old.filter(|_| old_keys.contains(&key));
-            let bucket = self.buckets.entry(key).or_insert_with(SortedChunks::new);
+            let objects = self.entries.entry(key).or_insert_with(SortedChunks::new);
             match old {
-                Some(old) => bucket.replace(old, new),
-                None => bucket.insert(new),
+                Some(old) => objects.replace(old, new),
+                None => objects.insert(new),
             }
         }
     }
 
     fn rebuild(&mut self, objects: &mut dyn Iterator<Item = &Arc<V>>) {
-        self.buckets.clear();
+        self.entries.clear();
         let mut sorted: Vec<_> = objects.collect();
         sorted.sort_by(|a, b| a.meta().key.cmp(&b.meta().key));
         for object in sorted {

@@ -1,7 +1,7 @@
-//! Objects by key, and the indexes over them, behind one lock.
+//! The store: objects by key and the indexes over them, behind one lock.
 //!
-//! Readers take `Arc`s and leave; nothing is decided, and no code of a subscriber runs, while the lock is held. Only
-//! index functions run under it, so they must be plain functions of their object.
+//! Readers clone `Arc`s under the lock. No event handler runs under it; index functions do, so they must be pure functions
+//! of their object.
 //!
 //! # Memory
 //! Beside the object itself (an `Arc` adds 16 bytes to it) the store keeps 10 to 20 bytes per object: the set is keyed
@@ -26,7 +26,7 @@ use crate::change::Change;
 pub use index::Index;
 use index::{AnyIndex, IndexMap};
 
-/// Objects by key, and the indexes over them.
+/// A store of objects by key, with indexes over them.
 pub struct Store<V> {
     contents: RwLock<Contents<V>>,
 }
@@ -36,7 +36,7 @@ struct Contents<V> {
     indexes: Vec<(&'static str, Box<dyn AnyIndex<V>>)>,
 }
 
-/// An object that is found by the key within it, so that no second copy of the key is kept.
+/// An object that is hashed by its own key, so that no copy of the key is stored.
 struct ByKey<V>(Arc<V>);
 
 impl<V: View> Borrow<ObjectKey> for ByKey<V> {
@@ -59,21 +59,21 @@ impl<V: View> Hash for ByKey<V> {
     }
 }
 
-/// What putting an object into a store did.
+/// The result of putting an object into a store.
 #[derive(Debug)]
 pub enum Put<V> {
-    /// The store has this object in this version already.
+    /// The store already holds the object in this version.
     Unchanged,
-    /// The key was free.
+    /// The store held no object of that key.
     Added,
-    /// The object was there in another version.
+    /// The store held another version of the object.
     Updated {
-        /// The other version.
+        /// The previous version.
         old: Arc<V>,
     },
-    /// Another object, of another uid, was there.
+    /// The store held another object of that key, with another uid.
     Replaced {
-        /// The other object.
+        /// The previous object.
         old: Arc<V>,
     },
 }
@@ -116,7 +116,7 @@ impl<V: View> Store<V> {
         self.len() == 0
     }
 
-    /// Puts an object in place of any with its key; an object in the version that is there already changes nothing.
+    /// Puts an object, which replaces the object of its key; the version that the store already holds changes nothing.
     pub fn put(&self, object: Arc<V>) -> Put<V> {
         self.contents.write().put(object)
     }
@@ -129,13 +129,13 @@ impl<V: View> Store<V> {
         removed
     }
 
-    /// Makes the store hold `all` and nothing else, except keys that `keep` names, and returns the difference.
+    /// Replaces the contents by `all`, except for keys that `keep` selects, and returns the changes.
     ///
-    /// Readers see the store before or after, nothing between. The difference tells first what vanished, then what was
-    /// added or updated, each sorted by key; what is there in the same version is not told.
+    /// Readers see the store before or after, never between. Deletions come first, then additions and updates, each sorted
+    /// by key; an object in the same version is no change.
     pub fn replace(&self, mut all: Vec<Arc<V>>, keep: impl Fn(&ObjectKey) -> bool) -> Vec<Change<V>> {
         sort_by_key(&mut all);
-        // Of two with one key the later stays, as if they had been put one after the other.
+        // Of two objects of one key the later stays, as if they were put one after the other.
         let mut fresh: Vec<Arc<V>> = Vec::with_capacity(all.len());
         for object in all {
             match fresh.last_mut() {
@@ -169,10 +169,10 @@ impl<V: View> Store<V> {
         changes
     }
 
-    /// The index of that name, made from what the store holds where there is none yet.
+    /// The index of that name, created from the contents of the store where there is none yet.
     ///
     /// # Panics
-    /// When the name is taken by an index with keys of another type.
+    /// When an index of that name has keys of another type.
     pub fn index<K, I>(
         self: &Arc<Self>,
         name: &'static str,
@@ -183,7 +183,7 @@ impl<V: View> Store<V> {
         I: IntoIterator<Item = K>,
     {
         let position = |contents: &Contents<V>| contents.indexes.iter().position(|(known, _)| *known == name);
-        // Asked for at each look into a namespace, so an index that is there must not stop other readers.
+        // Called at each read of a namespace, so an existing index must not block other readers.
         let known = position(&self.contents.read());
         let slot = known.unwrap_or_else(|| {
             let contents = &mut *self.contents.write();
@@ -199,13 +199,13 @@ impl<V: View> Store<V> {
         Index::new(Arc::clone(self), slot)
     }
 
-    /// The objects of a namespace, sorted by key; the first call makes the index for it.
+    /// The objects of a namespace, sorted by key; the first call creates the index.
     #[must_use]
     pub fn in_namespace(self: &Arc<Self>, namespace: &str) -> Vec<Arc<V>> {
         self.index("namespace", |object: &V| object.meta().key.namespace().map(InternedStr::from)).get(namespace)
     }
 
-    /// Makes all indexes anew, after a panic may have left them half done.
+    /// Rebuilds all indexes, which a panic may have left incomplete.
     pub(crate) fn rebuild_indexes(&self) {
         let Contents { objects, indexes } = &mut *self.contents.write();
         for (_, index) in indexes {
@@ -262,7 +262,7 @@ impl<V: View> Contents<V> {
 }
 
 impl<V: View> Put<V> {
-    /// What subscribers are to be told, `new` being what was put.
+    /// The changes of which event handlers are notified after `new` was put.
     pub(crate) fn into_changes(self, new: Arc<V>) -> impl Iterator<Item = Change<V>> {
         let (first, second) = match self {
             Self::Unchanged => (None, None),

@@ -1,23 +1,23 @@
-//! The objects under one key of an index.
+//! The objects of one key of an index, sorted by object key.
 
 use std::sync::Arc;
 
 use kcm_api::{ObjectKey, View};
 use smallvec::SmallVec;
 
-/// As many objects lie side by side at most; more are split.
+/// The most objects of a chunk; a larger one is split.
 ///
-/// An event moves or looks through a chunk, not the bucket: a pod removed and added among 50,000 of one namespace took
+/// An event moves or searches a chunk, not all objects: a pod removed and added among 50,000 of one namespace took
 /// 11 µs without chunks and takes 2.4 µs.
 const CHUNK: usize = 128;
 
-/// Neighbours of one bucket; up to two lie inline, in the three words that a `Vec` would take.
+/// A run of objects; up to two are stored inline, in the three words that a `Vec` would take.
 type Chunk<V> = SmallVec<[Arc<V>; 2]>;
 
 /// Objects sorted by key, in chunks of which none is empty.
 ///
-/// What is known to be here is found by its address within its chunk: a comparison of keys goes to the memory of each
-/// object that it looks at, and among 50,000 pods that is in no cache of the processor.
+/// A stored object is found by its address within its chunk: comparing keys reads the memory of each object, which among
+/// 50,000 pods misses the caches of the processor.
 pub(super) struct SortedChunks<V>(SmallVec<[Chunk<V>; 1]>);
 
 impl<V: View> SortedChunks<V> {
@@ -41,7 +41,7 @@ impl<V: View> SortedChunks<V> {
         objects
     }
 
-    /// Puts an object in place of any with its key.
+    /// Inserts an object, which replaces the object of its key.
     pub(super) fn insert(&mut self, object: &Arc<V>) {
         let key = &object.meta().key;
         let Some(chunk_at) = self.chunk_of(key) else {
@@ -70,7 +70,7 @@ impl<V: View> SortedChunks<V> {
         }
     }
 
-    /// Puts `new` in the place of `old`, which has the same key; where `old` is not here, as if there were none.
+    /// Replaces `old` by `new`, which has the same key; inserts `new` where `old` is not stored.
     pub(super) fn replace(&mut self, old: &Arc<V>, new: &Arc<V>) {
         match self.place_of(old) {
             Some((chunk, at)) => self.0[chunk][at] = Arc::clone(new),
@@ -78,7 +78,7 @@ impl<V: View> SortedChunks<V> {
         }
     }
 
-    /// Takes an object out.
+    /// Removes an object.
     pub(super) fn remove(&mut self, object: &Arc<V>) {
         let Some((chunk_at, at)) = self.place_of(object) else { return };
         let chunk = &mut self.0[chunk_at];
@@ -90,7 +90,7 @@ impl<V: View> SortedChunks<V> {
         }
     }
 
-    /// Joins a small chunk to a neighbour that has room, and gives memory back.
+    /// Joins a small chunk with a neighbour that has room, and frees memory.
     fn join(&mut self, at: usize) {
         let fits =
             |first: usize| self.0.get(first + 1).is_some_and(|second| self.0[first].len() + second.len() <= CHUNK / 2);
@@ -113,10 +113,10 @@ impl<V: View> SortedChunks<V> {
         chunk
     }
 
-    /// The chunk where that key is or would be.
+    /// The chunk that has or would have that key.
     fn chunk_of(&self, key: &ObjectKey) -> Option<usize> {
         let last = self.0.len().checked_sub(1)?;
-        // One chunk is the rule, and nothing of it needs to be looked at.
+        // Most have one chunk, and no key needs to be compared.
         Some(self.0[1..=last].partition_point(|chunk| chunk.first().is_some_and(|first| first.meta().key <= *key)))
     }
 
@@ -145,7 +145,7 @@ mod tests {
         Arc::new(PartialObjectMeta::decode(&json).unwrap())
     }
 
-    /// Puts objects in, takes them out or puts others in their place; several in a row, so that chunks fill and empty.
+    /// Inserts, replaces or removes a row of objects, so that chunks fill and empty.
     #[derive(Debug, Clone)]
     enum Op {
         Put { from: u32, count: u32, step: u32 },
@@ -168,29 +168,29 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(CASES))]
         #[test]
         fn holds_what_a_sorted_map_holds(ops in prop::collection::vec(op(), 1..12)) {
-            let mut bucket = SortedChunks::new();
+            let mut chunks = SortedChunks::new();
             let mut model = BTreeMap::new();
             for op in ops {
                 match op {
                     Op::Put { from, count, step } => for number in numbers(from, count, step) {
                         let new = object(number);
                         match model.insert(number, Arc::clone(&new)) {
-                            Some(old) => bucket.replace(&old, &new),
-                            None => bucket.insert(&new),
+                            Some(old) => chunks.replace(&old, &new),
+                            None => chunks.insert(&new),
                         }
                     },
                     Op::Remove { from, count, step } => for number in numbers(from, count, step) {
                         match model.remove(&number) {
-                            Some(old) => bucket.remove(&old),
-                            None => bucket.remove(&object(number)),
+                            Some(old) => chunks.remove(&old),
+                            None => chunks.remove(&object(number)),
                         }
                     },
                 }
-                let (found, expected) = (bucket.objects(), model.values().cloned().collect::<Vec<_>>());
-                prop_assert!(found.len() == expected.len() && bucket.len() == expected.len());
+                let (found, expected) = (chunks.objects(), model.values().cloned().collect::<Vec<_>>());
+                prop_assert!(found.len() == expected.len() && chunks.len() == expected.len());
                 prop_assert!(found.iter().zip(&expected).all(|(a, b)| Arc::ptr_eq(a, b)));
-                prop_assert_eq!(bucket.is_empty(), expected.is_empty());
-                prop_assert!(bucket.0.iter().all(|chunk| (1..=CHUNK).contains(&chunk.len())));
+                prop_assert_eq!(chunks.is_empty(), expected.is_empty());
+                prop_assert!(chunks.0.iter().all(|chunk| (1..=CHUNK).contains(&chunk.len())));
             }
         }
     }
@@ -198,28 +198,28 @@ mod tests {
     #[test]
     fn a_list_in_order_fills_its_chunks_and_what_empties_is_joined() {
         let all: Vec<_> = (0..NAMES).map(object).collect();
-        let mut bucket = SortedChunks::new();
+        let mut chunks = SortedChunks::new();
         for object in &all {
-            bucket.insert(object);
+            chunks.insert(object);
         }
-        assert_eq!(bucket.0.len(), all.len().div_ceil(CHUNK));
+        assert_eq!(chunks.0.len(), all.len().div_ceil(CHUNK));
         for (_, object) in all.iter().enumerate().filter(|(at, _)| at % 100 != 0) {
-            bucket.remove(object);
+            chunks.remove(object);
         }
-        assert_eq!(bucket.len(), 10);
-        let room: usize = bucket.0.iter().map(SmallVec::capacity).sum();
-        assert!(bucket.0.len() == 1 && room < CHUNK, "{} chunks with room for {room}", bucket.0.len());
-        assert!(!bucket.0.spilled());
+        assert_eq!(chunks.len(), 10);
+        let room: usize = chunks.0.iter().map(SmallVec::capacity).sum();
+        assert!(chunks.0.len() == 1 && room < CHUNK, "{} chunks with room for {room}", chunks.0.len());
+        assert!(!chunks.0.spilled());
     }
 
     #[test]
     fn there_is_never_a_second_object_of_a_key() {
-        let mut bucket = SortedChunks::new();
+        let mut chunks = SortedChunks::new();
         let [first, second, unknown] = [object(1), object(1), object(1)];
-        bucket.insert(&first);
-        bucket.insert(&second);
-        assert!(matches!(&bucket.objects()[..], [only] if Arc::ptr_eq(only, &second)));
-        bucket.replace(&unknown, &first);
-        assert!(matches!(&bucket.objects()[..], [only] if Arc::ptr_eq(only, &first)));
+        chunks.insert(&first);
+        chunks.insert(&second);
+        assert!(matches!(&chunks.objects()[..], [only] if Arc::ptr_eq(only, &second)));
+        chunks.replace(&unknown, &first);
+        assert!(matches!(&chunks.objects()[..], [only] if Arc::ptr_eq(only, &first)));
     }
 }

@@ -76,7 +76,7 @@ fn put(model: &mut Model, object: Arc<PartialObjectMeta>) {
 }
 
 /// Applies changes to a model as a subscriber would.
-fn told(model: &mut Model, changes: &[Change<PartialObjectMeta>]) {
+fn apply(model: &mut Model, changes: &[Change<PartialObjectMeta>]) {
     for change in changes {
         match change {
             Change::Added(new) => {
@@ -112,7 +112,7 @@ proptest! {
                     let object = made(row);
                     put(&mut model, Arc::clone(&object));
                     let changes: Vec<_> = store.put(Arc::clone(&object)).into_changes(object).collect();
-                    told(&mut subscriber, &changes);
+                    apply(&mut subscriber, &changes);
                 }
                 Op::Remove(row) => {
                     let key = made(row).meta().key.clone();
@@ -132,7 +132,7 @@ proptest! {
                         }
                     }
                     model = next;
-                    told(&mut subscriber, &store.replace(all, |_| false));
+                    apply(&mut subscriber, &store.replace(all, |_| false));
                 }
             }
             let expected: Vec<_> = model.values().cloned().collect();
@@ -167,7 +167,7 @@ fn replace_tells_the_set_difference_vanished_first() {
         object("a", "stays", "1", 1, ""),
         object("a", "alters", "3", 7, ""),
     ];
-    let told: Vec<String> = store
+    let changes: Vec<String> = store
         .replace(all, |_| false)
         .iter()
         .map(|change| {
@@ -179,7 +179,7 @@ fn replace_tells_the_set_difference_vanished_first() {
             format!("{verb} {}", change.key().name())
         })
         .collect();
-    assert_eq!(told, ["removed goes", "updated alters", "added new", "removed reborn", "added reborn"]);
+    assert_eq!(changes, ["removed goes", "updated alters", "added new", "removed reborn", "added reborn"]);
 }
 
 #[test]

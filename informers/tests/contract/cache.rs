@@ -24,7 +24,7 @@ async fn shows_a_list_at_once_and_only_when_it_is_complete() {
     stream.event("ADDED", &widget("z", 3));
     stream.event("MODIFIED", &widget("x", 4));
     stream.event("DELETED", &widget("y", 5));
-    settle().await;
+    yield_to_informer().await;
     assert_eq!(contents(&informer), "");
     assert!(!informer.has_synced());
     stream.end_of_initial_events(5);
@@ -37,7 +37,7 @@ async fn is_in_step_with_its_indexes() {
     let (mut peer, _factory, informer) = widgets();
     let by_size = informer.index("size", |widget: &Widget| [widget.size]);
     let sized = |name, version, size| widget_with(name, version, "u", "", size);
-    let seen = Told::default();
+    let seen = Notifications::default();
     let notes = seen.clone();
     let (index, cache) = (by_size.clone(), informer.clone());
     informer.add_event_handler(HandlerOptions { name: "test", resync_period: None }, move |_, _| {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn shares_one_watch_among_those_who_ask_for_the_same() {
+async fn shares_one_watch_among_users_of_the_same() {
     let (client, mut peer) = peer();
     let factory = factory(client);
     let one = factory.informer::<Widget>(ListOptions::default());
@@ -17,7 +17,7 @@ async fn shares_one_watch_among_those_who_ask_for_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_another_view_or_scope_again_and_says_so() {
+async fn watches_another_view_or_list_options_again_and_logs_that() {
     let (client, mut peer) = peer();
     let factory = factory(client);
     let whole = factory.informer::<Widget>(ListOptions::default());
@@ -50,12 +50,12 @@ async fn starts_once_and_starts_late_informers_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stops_and_forgets_a_resource() {
+async fn stops_and_removes_the_informers_of_a_resource() {
     let (mut peer, factory, informer) = widgets();
     let stream = peer.serves(5, &[widget("x", 1)]).await;
     informer.wait_synced().await;
     factory.stop(informer.resource());
-    settle().await;
+    yield_to_informer().await;
     assert!(!stream.is_open());
     assert!(factory.status().is_empty());
     assert_eq!(informer.status().phase, Phase::Stopped);

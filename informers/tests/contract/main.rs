@@ -34,7 +34,7 @@ fn widgets() -> (Peer, kcm_informers::Factory, Informer<Widget>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_of_any_view_tells_identities_and_what_it_covers() {
+async fn a_cache_of_any_view_has_object_states_and_covers_its_list_options() {
     let (mut peer, factory, informer) = widgets();
     let _stream = peer.serves(5, &[terminating("x", 3)]).await;
     let caches = factory.caches(informer.resource());

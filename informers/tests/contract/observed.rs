@@ -3,13 +3,13 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn moves_after_subscribers_were_told_and_before_hooks_and_waiters_hear_of_it() {
+async fn moves_after_event_handlers_and_before_hooks_and_waiters() {
     let (mut peer, _factory, informer) = widgets();
-    let order = Told::default();
+    let order = Notifications::default();
     let (notes, cache) = (order.clone(), informer.clone());
     informer.add_event_handler(HandlerOptions { name: "test", resync_period: None }, move |change, _| {
         let in_cache = cache.get(change.key()).map_or("gone".to_owned(), |widget| label(&widget));
-        notes.note(format!("told {in_cache} observed {}", cache.last_sync_resource_version()));
+        notes.note(format!("notified {in_cache} observed {}", cache.last_sync_resource_version()));
     });
     let (notes, cache) = (order.clone(), informer.clone());
     informer.cache().on_progress(Box::new(move |progress| {
@@ -18,7 +18,7 @@ async fn moves_after_subscribers_were_told_and_before_hooks_and_waiters_hear_of_
     }));
     let stream = peer.serves(5, &[widget("x", 1)]).await;
     informer.wait_synced().await;
-    assert_eq!(order.take(), ["told x@1 observed ", "hook 5 None"]);
+    assert_eq!(order.take(), ["notified x@1 observed ", "hook 5 None"]);
     stream.event("MODIFIED", &terminating("x", 6));
     stream.event("MODIFIED", &terminating("x", 7));
     stream.event("DELETED", &terminating("x", 8));
@@ -27,11 +27,11 @@ async fn moves_after_subscribers_were_told_and_before_hooks_and_waiters_hear_of_
     assert_eq!(
         order.take(),
         [
-            "told x@6 observed 5",
+            "notified x@6 observed 5",
             "hook 6 Some(Uid(uid-x))",
-            "told x@7 observed 6",
+            "notified x@7 observed 6",
             "hook 7 None",
-            "told gone observed 7",
+            "notified gone observed 7",
             "hook 8 Some(Uid(uid-x))",
             "hook 9 None",
         ]
@@ -44,21 +44,21 @@ async fn is_unset_before_the_first_list_then_follows_list_events_and_bookmarks()
     let stream = peer.asked_for("streaming list").await.accept();
     stream.event("ADDED", &widget("x", 3));
     stream.bookmark(4);
-    settle().await;
+    yield_to_informer().await;
     assert!(informer.last_sync_resource_version().is_unset());
     stream.end_of_initial_events(5);
-    settle().await;
+    yield_to_informer().await;
     assert_eq!(informer.last_sync_resource_version(), 5.into());
     stream.event("MODIFIED", &widget("x", 8));
-    settle().await;
+    yield_to_informer().await;
     assert_eq!(informer.last_sync_resource_version(), 8.into());
     stream.bookmark(12);
-    settle().await;
+    yield_to_informer().await;
     assert_eq!(informer.last_sync_resource_version(), 12.into());
 }
 
 #[tokio::test(start_paused = true)]
-async fn wakes_a_waiter_with_the_event_that_gets_there() {
+async fn wakes_a_waiter_with_the_event_that_reaches_its_version() {
     let (mut peer, _factory, informer) = widgets();
     let eight = ResourceVersion::from(8);
     let mut waiter = Box::pin(informer.wait_for_resource_version(&eight));
@@ -85,7 +85,7 @@ async fn does_not_pass_an_object_that_cannot_be_decoded() {
     informer.wait_synced().await;
     stream.event("MODIFIED", &undecodable("x", 6));
     stream.event("MODIFIED", &widget("y", 7));
-    settle().await;
+    yield_to_informer().await;
     assert_eq!(contents(&informer), "x@1 y@7", "the old state stays, others go on");
     assert_eq!(informer.last_sync_resource_version(), 5.into());
     let status = informer.status();
@@ -93,7 +93,7 @@ async fn does_not_pass_an_object_that_cannot_be_decoded() {
     let reason = status.reason.unwrap();
     assert!(reason.starts_with("an object cannot be decoded: a/x: "), "{reason}");
     stream.event("MODIFIED", &widget("x", 8));
-    settle().await;
+    yield_to_informer().await;
     assert_eq!((contents(&informer).as_str(), informer.last_sync_resource_version()), ("x@8 y@7", 8.into()));
     assert_eq!(informer.status().reason, None);
 }

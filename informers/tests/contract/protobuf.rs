@@ -29,8 +29,8 @@ async fn a_watch_in_protobuf_is_read_whatever_its_chunks() {
         let asked = peer.asked_for("streaming list").await;
         assert_eq!(asked.headers["accept"], "application/vnd.kubernetes.protobuf,application/json");
         let stream = asked.accept_protobuf();
-        let told = Told::default();
-        let notes = told.clone();
+        let notified = Notifications::default();
+        let notes = notified.clone();
         informer.add_event_handler(HandlerOptions { name: "test", resync_period: None }, move |change, _| {
             notes.note(match change {
                 Change::Added(pod) => format!("added {}", pod.metadata.key.name()),
@@ -42,12 +42,12 @@ async fn a_watch_in_protobuf_is_read_whatever_its_chunks() {
             stream.send_bytes(chunk);
         }
         informer.wait_synced().await;
-        settle().await;
+        yield_to_informer().await;
         while names(&informer).len() == 2 {
             tokio::task::yield_now().await;
         }
         assert_eq!(
-            told.take(),
+            notified.take(),
             ["added one", "added two", "updated one", "updated two", "removed two"],
             "chunks of {size}"
         );
@@ -56,7 +56,7 @@ async fn a_watch_in_protobuf_is_read_whatever_its_chunks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_and_refusals_are_read_in_the_form_in_which_they_come() {
+async fn pages_and_error_statuses_are_read_in_either_encoding() {
     let (mut peer, _factory, informer) = pods();
     peer.asked_for("streaming list").await.refuse(422, "Invalid", "sendInitialEvents: Forbidden");
     peer.asked_for("list").await.refuse_in_protobuf(410, REFUSED);
@@ -81,7 +81,7 @@ async fn a_server_that_has_only_json_is_read_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_no_event_is_told_and_listed_again() {
+async fn a_message_that_is_no_event_is_logged_and_listed_again() {
     let (mut peer, _factory, informer) = pods();
     let stream = peer.asked_for("streaming list").await.accept_protobuf();
     stream.send_bytes(&[0, 0, 0, 2, 0xff, 0xff]);

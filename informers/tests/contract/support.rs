@@ -244,11 +244,11 @@ pub(crate) fn label(widget: &Widget) -> String {
     format!("{}@{}", widget.metadata.key.name(), widget.metadata.resource_version)
 }
 
-/// What a subscriber was told, in words.
+/// What a subscriber was notified, in words.
 #[derive(Clone, Default)]
-pub(crate) struct Told(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Notifications(Arc<Mutex<Vec<String>>>);
 
-impl Told {
+impl Notifications {
     /// Everything since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
@@ -274,17 +274,17 @@ impl Told {
 }
 
 /// Subscribes, and notes everything.
-pub(crate) fn add_event_handler(informer: &Informer<Widget>, name: &'static str) -> Told {
-    let told = Told::default();
-    let notes = told.clone();
+pub(crate) fn add_event_handler(informer: &Informer<Widget>, name: &'static str) -> Notifications {
+    let notified = Notifications::default();
+    let notes = notified.clone();
     informer.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
         notes.change(change, origin)
     });
-    told
+    notified
 }
 
 /// Lets every task do what it can do without time passing.
-pub(crate) async fn settle() {
+pub(crate) async fn yield_to_informer() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }

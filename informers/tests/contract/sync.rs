@@ -5,10 +5,10 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn waits_for_objects_of_the_first_list_that_cannot_be_decoded() {
     let (mut peer, _factory, informer) = widgets();
-    let told = add_event_handler(&informer, "test");
+    let notified = add_event_handler(&informer, "test");
     let stream = peer.serves(5, &[undecodable("x", 1), widget("y", 2)]).await;
-    settle().await;
-    assert_eq!(told.take(), ["added y@2 (initial)"], "what can be decoded is there");
+    yield_to_informer().await;
+    assert_eq!(notified.take(), ["added y@2 (initial)"], "what can be decoded is there");
     assert!(!informer.has_synced());
     stream.event("DELETED", &undecodable("x", 6));
     informer.wait_synced().await;
@@ -16,14 +16,14 @@ async fn waits_for_objects_of_the_first_list_that_cannot_be_decoded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn says_why_it_has_not_come_and_is_tried_again() {
+async fn reports_why_it_is_missing_and_is_tried_again() {
     let (mut peer, factory, informer) = widgets();
     let reason = || factory.status()[0].reason.clone().unwrap();
     assert_eq!(reason(), "it has not been started");
     let asked = peer.asked_for("streaming list").await;
     assert_eq!(reason(), "the first list has not been completed");
     asked.refuse(403, "Forbidden", "user may not watch widgets");
-    settle().await;
+    yield_to_informer().await;
     assert_eq!(
         reason(),
         "streaming list of widgets.example.com was refused with 403 Forbidden: user may not watch widgets; \
@@ -31,7 +31,7 @@ async fn says_why_it_has_not_come_and_is_tried_again() {
     );
     assert_eq!(factory.status()[0].phase, Phase::BackingOff);
     drop(peer.asked_for("streaming list").await);
-    settle().await;
+    yield_to_informer().await;
     let text = reason();
     assert!(text.starts_with("streaming list of widgets.example.com got no answer"), "{text}");
     assert!(text.contains("connection reset"), "{text}");
@@ -65,7 +65,7 @@ async fn stays_through_later_failures() {
     informer.wait_synced().await;
     stream.error(410, "Expired", "too old");
     peer.asked_for("streaming list").await.refuse(500, "InternalError", "broken");
-    settle().await;
+    yield_to_informer().await;
     assert!(informer.has_synced());
     assert_eq!(contents(&informer), "x@1", "the cache stays until a new list is complete");
     assert!(informer.status().reason.unwrap().ends_with("500 InternalError: broken"));

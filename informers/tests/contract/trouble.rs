@@ -30,7 +30,7 @@ async fn a_page_that_has_expired_restarts_the_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_or_breaks_goes_on_where_it_was() {
+async fn a_watch_that_ends_or_breaks_is_resumed() {
     let (mut peer, _factory, informer) = widgets();
     let stream = peer.serves(5, &[widget("x", 1)]).await;
     stream.event("MODIFIED", &widget("x", 6));
@@ -73,7 +73,7 @@ async fn a_silent_watch_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_is_asked_again() {
+async fn a_request_without_a_response_is_repeated() {
     let (mut peer, _factory, informer) = widgets();
     let _never_answered = peer.asked_for("streaming list").await;
     assert!(peer.is_quiet_for(seconds(65)).await);
@@ -98,7 +98,7 @@ async fn failures_are_retried_at_growing_intervals() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_the_informer_costs_a_new_list() {
+async fn a_panic_in_the_informer_leads_to_a_new_list() {
     struct Panics;
     impl kcm_informers::Metrics for Panics {
         fn event(&self, kind: kcm_informers::EventKind) {
