@@ -10,22 +10,22 @@ use crate::{Document, EditError, InternedStr, time};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// What the condition is about, for example `ReplicaFailure`.
+    /// The type, for example `ReplicaFailure`.
     #[serde(rename = "type", default, deserialize_with = "null_as_default")]
     pub type_: InternedStr,
     /// Whether it holds.
     #[serde(default, deserialize_with = "null_as_default")]
     pub status: ConditionStatus,
-    /// When something about it was last written; only some kinds have it.
+    /// When it was last updated; only some kinds have it.
     #[serde(default, with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Timestamp>,
     /// When the status last changed.
     #[serde(default, with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Timestamp>,
-    /// Why, in one word for programs.
+    /// The machine-readable reason.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "str::is_empty")]
     pub reason: InternedStr,
-    /// Why, for people.
+    /// The human-readable message.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "str::is_empty")]
     pub message: Box<str>,
 }
@@ -37,19 +37,19 @@ pub enum ConditionStatus {
     True,
     /// It does not hold.
     False,
-    /// Nobody knows; any text that is neither `True` nor `False` is read as this.
+    /// It is unknown whether it holds; any string other than `True` and `False` is read as this.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
-/// Where every kind of the API keeps its conditions.
+/// The path of conditions.
 const CONDITIONS: [&str; 2] = ["status", "conditions"];
 
 impl Document {
-    /// Puts a condition at the end of `status.conditions`, in the place of any of its type.
+    /// Sets a condition: appends it to `status.conditions` and removes those of its type.
     ///
-    /// The others stay as they are, byte for byte. Whether a condition is worth writing is for the controller to say.
+    /// The others are unchanged, byte for byte. The controller decides whether a condition has to be written.
     pub fn put_condition(&mut self, condition: &Condition) -> Result<(), EditError> {
         let path = || CONDITIONS.join(".");
         let made =
@@ -61,7 +61,7 @@ impl Document {
         self.set(&CONDITIONS, &conditions)
     }
 
-    /// Takes every condition of that type out of `status.conditions`, and the list too where none is left.
+    /// Removes every condition of that type from `status.conditions`, and the list where it becomes empty.
     pub fn remove_condition(&mut self, type_: &str) -> Result<(), EditError> {
         let conditions = self.conditions_but(type_)?;
         if conditions.is_empty() {
@@ -79,7 +79,7 @@ impl Document {
             type_: Option<InternedStr>,
         }
         let mut conditions = self.items(&CONDITIONS)?;
-        // What is no condition at all is not ours to drop.
+        // Items that are no conditions are kept.
         conditions.retain(|condition| {
             serde_json::from_str::<Typed>(condition.get()).ok().and_then(|typed| typed.type_).as_deref() != Some(type_)
         });

@@ -1,4 +1,4 @@
-//! Numbers of any size, compared by value and not by how they are written.
+//! Decimal numbers of any size, compared by value.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// A decimal number, exact.
 ///
 /// Held in one form only: digits without zeros at either end, none for zero, which has no sign. So derived equality
-/// and hash are those of the value, and so is the text.
+/// and hash are those of the value, and so is the string.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Decimal {
     negative: bool,
@@ -129,7 +129,7 @@ impl PartialOrd for Decimal {
 }
 
 impl fmt::Display for Decimal {
-    /// Digits and an exponent, `-15e-1`; one text for one value, and a number of JSON.
+    /// Digits and an exponent, `-15e-1`; one string for one value, and a number of JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.digits.is_empty() {
             return f.write_str("0");

@@ -1,4 +1,4 @@
-//! Whole objects as text, for kinds that a controller puts back whole.
+//! Whole objects as JSON, for kinds that a controller updates whole.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use crate::{DecodeError, Resource};
 /// One object as compact JSON without `metadata.managedFields`, edited in place by path.
 ///
 /// Order, number forms, escapes and repeated keys are those of the API server, byte for byte; only whitespace
-/// between tokens is gone. So an object that is read, edited and put back loses nothing, fields that we have never
-/// heard of included. The API server keeps managed fields itself when an object comes without them.
+/// between tokens is gone. So an object that is read, edited and updated keeps all fields, unknown ones
+/// included. The API server keeps managed fields itself when an update has none.
 ///
 /// # Guarantees
 /// An edit changes the value at its path and nothing else. Of a key that occurs twice in one object the last one
@@ -34,7 +34,7 @@ use crate::{DecodeError, Resource};
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Document(Box<str>);
 
-/// An edit that a document does not admit; the document is as it was.
+/// A failed edit; the document is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {

@@ -1,4 +1,4 @@
-//! One copy of a string that many objects repeat: namespaces, label keys and values, node and image names.
+//! Interned strings: one copy of a string that many objects repeat, as namespaces, label keys and values, and node names.
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -12,18 +12,18 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 thread_local! {
-    // Serde offers no place for a context in `Deserialize`; a scope on the decoding thread is that place.
+    // `Deserialize` has no context parameter; the scope is kept in the decoding thread instead.
     static SCOPE: RefCell<Option<Arc<Interner>>> = const { RefCell::new(None) };
 }
 
-/// A string shared by all who decoded the same text within one [`Interner`].
+/// An interned string: equal strings that are decoded within one [`Interner`] share one allocation.
 ///
-/// Costs two words where it is used. Equality, order and hash are those of the text.
+/// It takes two words. Equality, order and hash are those of the string.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InternedStr(Arc<str>);
 
 impl InternedStr {
-    /// The text.
+    /// The string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -43,7 +43,7 @@ impl Default for InternedStr {
 }
 
 impl From<&str> for InternedStr {
-    /// Takes the copy of the current [`Interner::scope`], or makes one of its own outside of any.
+    /// Shares the copy of the current [`Interner::scope`], or allocates outside of one.
     fn from(text: &str) -> Self {
         SCOPE.with_borrow(|scope| match scope {
             Some(interner) => interner.intern(text),
@@ -109,8 +109,8 @@ impl Serialize for InternedStr {
 
 impl<'de> Deserialize<'de> for InternedStr {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
+        struct Str;
+        impl Visitor<'_> for Str {
             type Value = InternedStr;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
@@ -119,21 +119,21 @@ impl<'de> Deserialize<'de> for InternedStr {
                 Ok(InternedStr::from(text))
             }
         }
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(Str)
     }
 }
 
-/// Keeps one allocation per distinct text for those who decode within its [scope](Self::scope).
+/// An interner: one allocation per distinct string that is decoded within its [scope](Self::scope).
 ///
-/// Texts that nobody holds any more are dropped when the set has doubled since the last sweep,
-/// so the interner never holds more than twice what lives.
+/// Unused strings are dropped when the set has doubled since the last sweep, so the interner never holds more than twice
+/// the strings in use.
 #[derive(Default)]
 pub struct Interner {
-    texts: Mutex<Texts>,
+    strings: Mutex<Strings>,
 }
 
 #[derive(Default)]
-struct Texts {
+struct Strings {
     set: HashSet<InternedStr>,
     sweep_at: usize,
 }
@@ -153,27 +153,27 @@ impl Interner {
         decode()
     }
 
-    /// The shared copy of `text`.
+    /// The interned copy of `text`.
     #[must_use]
     pub fn intern(&self, text: &str) -> InternedStr {
-        let mut texts = self.texts.lock();
-        if let Some(known) = texts.set.get(text) {
+        let mut strings = self.strings.lock();
+        if let Some(known) = strings.set.get(text) {
             return known.clone();
         }
-        if texts.set.len() >= texts.sweep_at.max(Self::SMALLEST_SWEEP) {
-            texts.set.retain(|text| Arc::strong_count(&text.0) > 1);
-            texts.set.shrink_to_fit();
-            texts.sweep_at = texts.set.len() * 2;
+        if strings.set.len() >= strings.sweep_at.max(Self::SMALLEST_SWEEP) {
+            strings.set.retain(|text| Arc::strong_count(&text.0) > 1);
+            strings.set.shrink_to_fit();
+            strings.sweep_at = strings.set.len() * 2;
         }
         let made = InternedStr(Arc::from(text));
-        texts.set.insert(made.clone());
+        strings.set.insert(made.clone());
         made
     }
 
-    /// How many distinct texts are held, those that nobody uses any more included.
+    /// The number of distinct strings, unused ones included.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.texts.lock().set.len()
+        self.strings.lock().set.len()
     }
 
     /// Whether nothing has been interned.
@@ -189,7 +189,7 @@ mod tests {
     use std::panic::AssertUnwindSafe;
 
     #[test]
-    fn within_a_scope_equal_texts_share_one_allocation() {
+    fn within_a_scope_equal_strings_share_one_allocation() {
         let interner = Arc::new(Interner::default());
         let (a, b) =
             interner.scope(|| (InternedStr::from("web"), serde_json::from_str::<InternedStr>("\"web\"").unwrap()));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_nobody_holds_are_swept() {
+    fn unused_strings_are_swept() {
         let interner = Interner::default();
         let kept: Vec<_> = (0..10).map(|number| interner.intern(&format!("kept-{number}"))).collect();
         for number in 0..10 * Interner::SMALLEST_SWEEP {

@@ -1,4 +1,4 @@
-//! Names of objects: key and uid.
+//! The key and the uid of an object.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -37,7 +37,7 @@ impl ObjectKey {
         self.namespace.as_deref()
     }
 
-    /// The namespace, to be kept: a clone costs no memory.
+    /// The namespace as an interned string, whose clone allocates nothing.
     #[must_use]
     pub const fn shared_namespace(&self) -> Option<&InternedStr> {
         self.namespace.as_ref()
@@ -65,9 +65,9 @@ impl fmt::Debug for ObjectKey {
     }
 }
 
-/// The identity of an object over its whole life; a recreated object of the same name has another.
+/// The uid of an object; an object recreated under the same name has another.
 ///
-/// Ordered as its text.
+/// Ordered as a string.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Uid(Repr);
 
@@ -97,7 +97,7 @@ impl PartialOrd for Uid {
 }
 
 impl Uid {
-    /// Whether no uid is known: the empty text.
+    /// Whether it is unset: the empty string.
     #[must_use]
     pub fn is_unset(&self) -> bool {
         matches!(&self.0, Repr::Text(text) if text.is_empty())
@@ -110,7 +110,7 @@ impl Default for Uid {
     }
 }
 
-// Where each byte's two digits stand in the text; hyphens lie between. Uids are read and written for every object that
+// The positions of the two digits of each byte; hyphens are between. Uids are read and written for every object that
 // comes and every pod that goes: byte by byte through `fmt` that was a fortieth of all instructions of a rollout.
 const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];

@@ -1,14 +1,14 @@
-//! The Kubernetes API as controllers see it: values and text, no I/O, no clock, no randomness.
+//! The types of the Kubernetes API for controllers, without I/O, clock or randomness.
 //!
-//! What a cache holds of an object is a [`View`]: its [`Meta`] and the fields that some controller reads, in
-//! [`views`]. Everything else is skipped while decoding. Kinds that a controller puts back whole are [`Documented`]:
-//! the view beside the object's own JSON, which is edited by path, so that no field is lost that we do not know.
+//! A cached object is a [`View`]: its [`Meta`] and the fields that controllers read, in [`views`]. Other fields are skipped
+//! while decoding. Kinds that a controller updates whole are [`Documented`]: the view beside the JSON of the object, which
+//! is edited by path, so that unknown fields survive.
 //!
 //! ```text
 //!                    ┌─ Pod ──────────────── patched, deleted: the view alone
-//! JSON of the API ───┼─ ReplicaSet ───────── put whole: view + Document
-//!                    ├─ PartialObjectMeta ── kinds known only at run time: metadata alone
-//!                    └─ Typed<T> ─────────── anything that serde reads, at its own price
+//! JSON of the API ───┼─ ReplicaSet ───────── updated whole: view + Document
+//!                    ├─ PartialObjectMeta ── kinds known at run time: metadata alone
+//!                    └─ Typed<T> ─────────── any serde type, at its full cost
 //! ```
 //!
 //! # Guarantees

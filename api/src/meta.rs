@@ -65,7 +65,7 @@ impl Meta {
         Field::map(11, "labels"),
         Field::map(12, "annotations"),
         Field::many(13, "ownerReferences", OwnerReference::MESSAGE),
-        Field::texts(14, "finalizers"),
+        Field::strings(14, "finalizers"),
     ];
 
     /// Whether the object is being deleted.

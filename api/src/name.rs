@@ -1,8 +1,8 @@
-//! Names: which are well formed, and how a new one is made from a base.
+//! Names: validation, and generation from a base.
 
 use std::iter;
 
-/// Characters of random suffixes: no vowels and nothing that looks like another, so that no word comes about.
+/// The characters of random suffixes: without vowels and similar characters, so that they form no words.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 const LONGEST: usize = 63;
@@ -11,7 +11,7 @@ const SUFFIX: usize = 5;
 /// A new name: `base`, cut so that the whole is at most 63 bytes, and five characters chosen by `random`.
 ///
 /// # Upstream
-/// What the API server does with `generateName`.
+/// `generateName` of the API server.
 #[must_use]
 pub fn generate_name(base: &str, mut random: impl FnMut() -> u32) -> String {
     let base = &base[..base.floor_char_boundary(LONGEST - SUFFIX)];

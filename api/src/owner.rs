@@ -21,7 +21,7 @@ pub struct OwnerReference {
     /// Name of the owner.
     #[serde(default, deserialize_with = "null_as_default")]
     pub name: InternedStr,
-    /// Identity of the owner: the only thing that decides who owns.
+    /// The uid of the owner, which alone identifies it.
     #[serde(default, deserialize_with = "null_as_default")]
     pub uid: Uid,
     /// Whether this owner is the managing controller.
@@ -43,7 +43,7 @@ impl OwnerReference {
         Field::flag(7, "blockOwnerDeletion"),
     ];
 
-    /// The reference that makes the object of that resource, name and uid the managing controller of another.
+    /// The owner reference to the object with that resource, name and uid as the managing controller.
     ///
     /// Blocks foreground deletion of the owner, as every controller's reference does.
     #[must_use]

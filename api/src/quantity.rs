@@ -1,17 +1,17 @@
-//! Amounts of resources: `100m`, `1.5Gi`, `1e3`.
+//! `resource.Quantity`: `100m`, `1.5Gi`, `1e3`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::decimal::Decimal;
 
-/// An amount of a resource, compared by value: `1`, `1000m` and `1e0` are equal.
+/// A quantity of a resource, compared by value: `1`, `1000m` and `1e0` are equal.
 ///
-/// Exact to a billionth (`n`), and rounded away from zero beyond, so that what is not nothing stays something.
-/// Displays as digits and an exponent, one text for one value, which parses to the same quantity.
+/// Exact to a billionth (`n`), and rounded away from zero beyond, so that a positive quantity never becomes zero.
+/// Displays as digits and an exponent, one string for one value, which parses to the same quantity.
 ///
 /// # Upstream
-/// `resource.Quantity`. With a binary suffix (`Ki` … `Ei`) nothing is more than 2⁶³ − 1. Unlike upstream, text without
+/// `resource.Quantity`. With a binary suffix (`Ki` … `Ei`) nothing is more than 2⁶³ − 1. Unlike upstream, a string without
 /// any digit (`m`, `-`) is not a quantity here; the API server never serves it.
 ///
 /// # Examples
@@ -26,14 +26,14 @@ use crate::decimal::Decimal;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quantity(Decimal);
 
-/// Text that is not a quantity.
+/// The error for a string that is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a quantity")]
 pub struct InvalidQuantity {
     text: Box<str>,
 }
 
-/// What a suffix multiplies by.
+/// The factor of a suffix.
 enum Scale {
     /// A power of ten.
     Ten(i32),
@@ -41,7 +41,7 @@ enum Scale {
     Binary(u8),
 }
 
-/// How many places after the point are kept.
+/// The number of decimal places.
 const NANO: i64 = 9;
 
 impl FromStr for Quantity {

@@ -34,13 +34,13 @@ pub trait View: Send + Sync + Sized + 'static {
     fn meta(&self) -> &Meta;
 }
 
-/// A view of a resource that is known when compiled.
+/// A view of a resource that is known at compile time.
 pub trait KnownView: View {
     /// The resource that is listed and watched for this view.
     const RESOURCE: Resource;
 }
 
-/// An object that cannot be read as the view wants it.
+/// The error of an object that cannot be decoded as the view.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot decode an object of the API")]
 pub struct DecodeError(#[source] Flaw);
@@ -74,7 +74,7 @@ impl From<DecodeError> for serde_json::Error {
     }
 }
 
-/// Metadata alone, for kinds known only at run time.
+/// The view of metadata alone, for kinds known only at run time.
 #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
 pub struct PartialObjectMeta {
     /// Metadata of the object.
@@ -98,9 +98,9 @@ impl View for PartialObjectMeta {
     }
 }
 
-/// Any type that serde reads, `k8s-openapi` structs included, beside our own reading of its metadata.
+/// The view of any serde type, `k8s-openapi` structs included, beside its metadata.
 ///
-/// Costs what `T` costs; a slim view is an order of magnitude smaller.
+/// It takes the memory of `T`; a slim view is an order of magnitude smaller.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Typed<T> {
     meta: Meta,

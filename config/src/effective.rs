@@ -1,4 +1,4 @@
-//! The settings that are in force, each with its origin.
+//! The effective settings, each with its origin.
 
 use figment::Figment;
 use serde::de::DeserializeOwned;
@@ -12,7 +12,7 @@ use crate::row::printable;
 use crate::table::Table;
 use crate::value::{FromValue, Value};
 
-/// What the program runs with: the value of every row and where it comes from.
+/// The effective settings: the value of every row and its origin.
 #[derive(Debug, Clone)]
 pub struct Effective {
     table: Table,
@@ -23,32 +23,32 @@ pub struct Effective {
     operands: Vec<String>,
 }
 
-/// A question that the table has no answer for. It is a mistake of a programmer, not of an operator.
+/// An access that does not fit the table. It is a mistake of a programmer, not of an operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessError {
     /// No row has this flag.
     #[error("no setting has the flag --{flag}")]
     UnknownFlag {
-        /// The flag that was asked for.
+        /// The requested flag.
         flag: String,
     },
     /// The row is of another type than it was asked for.
-    #[error("--{flag} is a {kind}, and was asked for as {asked}")]
+    #[error("--{flag} is a {kind}, and was requested as {asked}")]
     WrongType {
-        /// The flag that was asked for.
+        /// The requested flag.
         flag: &'static str,
         /// The type of the setting.
         kind: &'static str,
-        /// The Rust type that was asked for.
+        /// The requested Rust type.
         asked: &'static str,
     },
     /// The section is not there, or its values do not fit the struct.
     #[error("cannot read the section {section}")]
     Section {
-        /// The dotted path that was asked for.
+        /// The requested dotted path.
         section: String,
-        /// What figment says.
+        /// The error of figment.
         #[source]
         source: Box<figment::Error>,
     },
@@ -82,7 +82,7 @@ impl Effective {
         self.entries.get(flag).map(|entry| &entry.value)
     }
 
-    /// Where the value of a setting comes from.
+    /// The origin of the value of a setting.
     #[must_use]
     pub fn origin(&self, flag: &str) -> Option<&Origin> {
         self.entries.get(flag).map(|entry| &entry.origin)
@@ -104,13 +104,13 @@ impl Effective {
         self.gates.enabled(gate)
     }
 
-    /// The gates, to be handed on.
+    /// The feature gates.
     #[must_use]
     pub fn gates(&self) -> &Gates {
         &self.gates
     }
 
-    /// What the operator should be told.
+    /// The warnings for the operator.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings

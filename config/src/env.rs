@@ -1,4 +1,4 @@
-//! The environment: a variable for every setting.
+//! The environment variables of settings.
 
 use std::ffi::OsString;
 
@@ -10,8 +10,8 @@ use crate::table::Table;
 
 /// Reads the variables that begin with [`VARIABLE_PREFIX`], in the order of their names.
 ///
-/// One that no setting has is refused when it resembles a known one, and otherwise ignored with a notice: Kubernetes
-/// itself puts `KCM_SERVICE_HOST` and the like into pods beside a service named `kcm`.
+/// An unknown variable is rejected when it resembles a known one, and otherwise ignored with a warning: Kubernetes itself
+/// puts `KCM_SERVICE_HOST` and the like into pods beside a service named `kcm`.
 pub(crate) fn read(table: &Table, variables: &[(OsString, OsString)]) -> Reading {
     let mut reading = Reading::default();
     let mut ours: Vec<_> =

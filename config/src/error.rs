@@ -1,9 +1,9 @@
-//! What can be wrong with what an operator gave, as data.
+//! Configuration errors and warnings, as data.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A place in a file, both counted from one.
+/// A position in a file, both counted from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The line.
@@ -18,16 +18,16 @@ impl fmt::Display for Position {
     }
 }
 
-/// Where a value comes from, or where a mistake is.
+/// The origin of a value or of an error.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
     /// The table itself.
     Default,
     /// The configuration file.
     File {
-        /// The file as it was named.
+        /// The path as it was given.
         path: PathBuf,
-        /// Where in it; none when the file as a whole is meant.
+        /// The position; none for the file as a whole.
         at: Option<Position>,
     },
     /// An environment variable, by its name.
@@ -48,12 +48,12 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One mistake of the operator: where it is and what it is.
+/// One configuration error: its origin and its problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
-    /// Where the mistake is.
+    /// The origin.
     pub origin: Origin,
-    /// What the mistake is.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -70,12 +70,12 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// Every mistake that was found, in the order file, environment, command line.
+/// All configuration errors, in the order file, environment, command line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigErrors(pub Vec<ConfigError>);
 
 impl fmt::Display for ConfigErrors {
-    /// One mistake per line.
+    /// One error per line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, error) in self.0.iter().enumerate() {
             if position > 0 {
@@ -87,7 +87,7 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
-/// What is wrong in one place.
+/// The problem of a configuration error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -100,7 +100,7 @@ pub enum Problem {
     UnknownShorthand {
         /// The letter.
         letter: char,
-        /// The long flag that was probably meant.
+        /// The nearest long flag.
         nearest: Option<String>,
     },
     /// A flag without its value at the end of the command line.
@@ -110,12 +110,12 @@ pub enum Problem {
     },
     /// An argument that is neither a flag nor the value of one.
     Positional {
-        /// The boolean flag before it, whose value it was perhaps meant to be.
+        /// The boolean flag before it, whose value it may be.
         after: Option<String>,
     },
-    /// An argument or a variable that is not UTF-8.
+    /// An argument or a variable is not UTF-8.
     NotText,
-    /// A variable that looks like a misspelled one of ours.
+    /// An unknown variable resembles a known one.
     UnknownVariable {
         /// The known variable that is spelled most like it.
         nearest: String,
@@ -145,7 +145,7 @@ pub enum Problem {
         /// What the value must look like.
         expected: String,
     },
-    /// A value that the setting's own validation refuses.
+    /// The validation of the setting rejects the value.
     Refused {
         /// The setting's flag.
         setting: String,
@@ -154,13 +154,13 @@ pub enum Problem {
         /// The end of the sentence "the value …".
         reason: String,
     },
-    /// `apiVersion` or `kind` is missing or not ours.
+    /// `apiVersion` or `kind` is missing or wrong.
     WrongHeader {
         /// Which of the two.
         key: &'static str,
         /// What was given, if anything.
         given: Option<String>,
-        /// The only value that is taken.
+        /// The only accepted value.
         expected: &'static str,
     },
     /// The file could not be read.
@@ -173,19 +173,19 @@ pub enum Problem {
         /// The reason that the parser gave.
         reason: String,
     },
-    /// A feature of YAML that a configuration file does not need and is refused for clarity.
+    /// The file uses a feature of YAML that is not supported.
     Unsupported {
         /// The feature, as the start of the sentence "… are not supported here".
         feature: &'static str,
     },
-    /// A gate that nobody has heard of.
+    /// The feature gate is unknown.
     UnknownGate {
         /// The gate as it was written.
         gate: String,
         /// The known gate that is spelled most like it.
         nearest: Option<String>,
     },
-    /// A gate that cannot be changed any more.
+    /// The feature gate is locked to its default.
     LockedGate {
         /// The gate.
         gate: String,
@@ -194,7 +194,7 @@ pub enum Problem {
     },
 }
 
-/// `text` as the end of a sentence that offers it, or nothing.
+/// The end of a sentence that suggests the nearest name, or nothing.
 struct DidYouMean<'a>(Option<&'a String>);
 
 impl fmt::Display for DidYouMean<'_> {
@@ -250,20 +250,20 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Something that the operator should know and that stops nothing.
+/// A configuration warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A setting that goes away was given.
+    /// A deprecated setting was given.
     Deprecated {
-        /// Where.
+        /// The origin.
         origin: Origin,
-        /// Its flag.
+        /// The flag.
         flag: &'static str,
-        /// What to use instead.
+        /// The replacement.
         advice: &'static str,
     },
-    /// A variable begins as ours do, is not known, and resembles no known one.
+    /// An unknown variable with the prefix of settings resembles no known one.
     IgnoredVariable {
         /// The variable.
         name: String,
@@ -279,7 +279,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What was given, quoted and cut to a length that fits an error line.
+/// The given value, quoted and cut to the length of an error line.
 pub(crate) fn excerpt(given: &str) -> String {
     const LONGEST: usize = 80;
     match given.char_indices().nth(LONGEST) {

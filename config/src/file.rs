@@ -1,4 +1,4 @@
-//! The configuration file: every key known, every value of its type, every mistake with its position.
+//! The parser of the configuration file, which reports every error with its position.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,14 +12,14 @@ use crate::table::Table;
 use crate::value::{Kind, Value};
 use crate::yaml::{self, Content, Failure, Node, Scalar};
 
-/// The only `apiVersion` that is taken.
+/// The only accepted `apiVersion`.
 pub const API_VERSION: &str = "kubecontrollermanager.config.k8s.io/v1alpha1";
-/// The only `kind` that is taken.
+/// The only accepted `kind`.
 pub const KIND: &str = "KubeControllerManagerConfiguration";
 
 const START: Position = Position { line: 1, column: 1 };
 
-/// Reads the settings of a file. Mistakes do not stop the reading, except where the text is no YAML.
+/// Parses the settings of a file. Errors do not stop the parser, except where the file is no YAML.
 pub(crate) fn read(table: &Table, path: &Path, bytes: &[u8]) -> Reading {
     let mut file = File { table, path, reading: Reading::default() };
     match yaml::parse(bytes) {
@@ -137,10 +137,10 @@ impl File<'_> {
     }
 }
 
-/// Where each key of a map stands first.
+/// The first position of each key of a map.
 type Seen = BTreeMap<&'static str, Position>;
 
-/// Reads a value as strictly as the API server reads an object: numbers are not text, text is not a number.
+/// Reads a value as strictly as the API server reads an object: a number is no string, and a string is no number.
 fn value_of(kind: Kind, content: &Content) -> Option<Value> {
     match (kind, content) {
         (Kind::Bool, Content::Plain(text)) => match text.as_str() {
@@ -168,12 +168,12 @@ fn string_of(content: &Content) -> Option<&str> {
     }
 }
 
-/// The text, if it is a number in JSON: what YAML readers disagree about (`010`, `0x10`, `1_000`) is none.
+/// The scalar, if it is a number in JSON; `010`, `0x10` and `1_000`, which YAML parsers treat differently, are not.
 fn json_number(text: &str) -> Option<&str> {
     serde_json::from_str::<serde_json::Number>(text).is_ok().then_some(text)
 }
 
-/// What is expected in a file, where types are stricter and lists are lists.
+/// The expected form of a value in a file, where types are stricter than in flags.
 fn expected(kind: Kind) -> &'static str {
     match kind {
         Kind::String => "text (in quotes if it looks like something else)",
@@ -193,7 +193,7 @@ fn describe(content: &Content) -> String {
     }
 }
 
-/// Plain text as it was written, cut and escaped so that it fits an error line.
+/// A plain scalar, cut and escaped to fit an error line.
 fn shortened(text: &str) -> String {
     excerpt(text).replacen('"', "", 1).replacen('"', "", 1)
 }

@@ -1,7 +1,7 @@
-//! The command line, read as pflag reads it.
+//! The parser of the command line, compatible with pflag.
 //!
-//! clap prints the help, and this module does the reading: clap stops at the first mistake, while an operator wants all
-//! of them at once, and pflag's grammar differs in what manifests rely on (`--controllers -foo` takes its value from the
+//! clap prints the help, and this module parses: clap stops at the first error, while all are reported here, and pflag's
+//! grammar differs in what manifests rely on (`--controllers -foo` takes its value from the
 //! next argument whatever that begins with; `_` stands for `-`; a boolean takes a value only behind `=`).
 
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use crate::row::Row;
 use crate::table::Table;
 use crate::value::{Kind, Value};
 
-/// What the command line says.
+/// The parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) reading: Reading,
     pub(crate) asks_for_help: bool,
@@ -21,7 +21,7 @@ pub(crate) struct CommandLine {
     pub(crate) operands: Vec<String>,
 }
 
-/// Reads the arguments after the name of the program. Positional arguments are operands or errors.
+/// Parses the arguments after the name of the program. Positional arguments are operands or errors.
 pub(crate) fn read(table: &Table, arguments: &[OsString], takes_operands: bool) -> CommandLine {
     let mut scan = Scan {
         table,
@@ -42,7 +42,7 @@ struct Scan<'a> {
     rest: &'a [OsString],
     line: CommandLine,
     takes_operands: bool,
-    /// The boolean flag just read without a value: the word behind it was probably meant as one.
+    /// The boolean flag just parsed without a value, of which the next word may be meant as the value.
     bare_boolean: Option<String>,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// An occurrence of a known flag: takes its value and adds it to the layer.
+    /// Parses a known flag: takes its value and adds it to the layer.
     fn flag(&mut self, row: &Row, typed: &str, attached: Option<&str>) {
         let expected = row.kind().expected().to_owned();
         let text = match (attached, row.kind()) {
@@ -143,7 +143,7 @@ impl<'a> Scan<'a> {
         self.error(typed, Problem::WrongType { setting, given, expected });
     }
 
-    /// The last occurrence counts, except that lists grow.
+    /// Adds a value: the last one counts, except that lists are appended.
     fn add(&mut self, row: &Row, typed: &str, value: Value) {
         let origin = Origin::Argument(typed.to_owned());
         let layer = &mut self.line.reading.layer;
@@ -157,7 +157,7 @@ impl<'a> Scan<'a> {
         layer.insert(row.flag, Entry { value, origin });
     }
 
-    /// The word behind an unknown flag is likely its value, and no second mistake.
+    /// Skips the word after an unknown flag, which is likely its value and not a second error.
     fn skip_value(&mut self, attached: Option<&str>) {
         if attached.is_none()
             && let Some((next, rest)) = self.rest.split_first()

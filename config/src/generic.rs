@@ -6,7 +6,7 @@ use crate::row::{Initial, Row};
 /// The flag that names the configuration file. It has no key in the file.
 pub const CONFIG: &str = "config";
 
-/// The rows of this module.
+/// The rows of the generic settings.
 pub const ROWS: &[Row] = &[
     Row::new("controller-start-interval", "Generic", Initial::Duration(GoDuration::ZERO))
         .path("Generic.ControllerStartInterval")
@@ -29,7 +29,7 @@ pub const ROWS: &[Row] = &[
         .help("Take the lease before running controllers, so that of several replicas only one acts."),
     Row::new("min-resync-period", "Generic", Initial::Duration(GoDuration::from_secs(12 * 60 * 60)))
         .path("Generic.MinResyncPeriod")
-        .help("How often caches are gone through again; the period taken is random, between this and twice this."),
+        .help("Minimum resync period of informers; the actual period is random, between this and twice this."),
     Row::new("v", "Logs", Initial::Level(0)).short('v').help("How much is logged: higher is more."),
     Row::new(CONFIG, "Misc", Initial::String(""))
         .help("A configuration file. The environment and flags override what it says."),

@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 
 use crate::table_error::TableError;
 
-/// What the file may say in one section.
+/// The keys of one section of the file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Section(BTreeMap<&'static str, Key>);
 
-/// What a key stands for.
+/// The meaning of a key.
 #[derive(Debug, Clone)]
 pub(crate) enum Key {
-    /// More keys.
+    /// A section with keys of its own.
     Section(Section),
     /// A setting, by its place in the table.
     Setting(usize),
 }
 
 impl Section {
-    /// The key in its own spelling and what it stands for, asked for in either spelling.
+    /// The key in its own spelling and its meaning, by either spelling.
     pub(crate) fn find(&self, given: &str) -> Option<(&'static str, &Key)> {
         let exact = self.0.get_key_value(given);
         exact.or_else(|| self.0.iter().find(|(key, _)| lower_camel(key) == given)).map(|(key, meaning)| (*key, meaning))
     }
 
-    /// Every spelling that is taken here.
+    /// Every accepted spelling.
     pub(crate) fn spellings(&self) -> Vec<String> {
         self.0.keys().flat_map(|key| [(*key).to_owned(), lower_camel(key)]).collect()
     }

@@ -1,4 +1,4 @@
-//! Settings as rows of data.
+//! Settings as rows of data: flags, environment variables, configuration file, help and documentation.
 //!
 //! A setting is one [`Row`]: its flag, section, type, default, key in the configuration file, help and validation. A
 //! [`Table`] of rows is the only thing that the command line, the environment, the file, the help and the documentation
@@ -14,8 +14,8 @@
 //!
 //! # Guarantees
 //!
-//! - Nothing that was given is ignored in silence: what is unknown, doubled or of the wrong type is refused with its
-//!   place, what was given, what is expected and the nearest known name. All mistakes are reported at once, as data.
+//! - Nothing that was given is ignored in silence: what is unknown, doubled or of the wrong type is rejected with its
+//!   position, the given value, what is expected and the nearest known name. All mistakes are reported at once, as data.
 //! - Every effective value knows its origin: the default, a line and column, a variable, an argument.
 //! - Flags are read as upstream reads them, down to the spelling of booleans and durations.
 //! - The file takes the keys that upstream's `/configz` prints, in that spelling or in lower camel case.
@@ -30,7 +30,7 @@
 //!
 //! const GREETING: Row = Row::new("hello-greeting", "Hello", Initial::String("hello"))
 //!     .path("Hello.Greeting")
-//!     .help("The text that the greeter writes.");
+//!     .help("The message that the greeter writes.");
 //!
 //! #[derive(Deserialize)]
 //! #[serde(rename_all = "PascalCase")]
@@ -40,7 +40,7 @@
 //!
 //! let table = Table::new(generic::ROWS.iter().copied().chain([GREETING]))?;
 //! let sources = Sources::default().arguments(["--kube-api-qps=50"]).variables([("KCM_HELLO_GREETING", "hi")]);
-//! let Outcome::Settings(settings) = table.load(&sources)? else { panic!("nobody asked for help") };
+//! let Outcome::Settings(settings) = table.load(&sources)? else { panic!("--help was not given") };
 //!
 //! assert_eq!(settings.get::<f32>("kube-api-qps")?, 50.0);
 //! assert_eq!(settings.section::<Hello>("Hello")?.greeting, "hi");
@@ -50,8 +50,8 @@
 //!
 //! # What is not here
 //!
-//! Validation that needs more than the value itself (controller names against the registry, the lease's periods against
-//! each other) is the host's.
+//! Validation that needs more than the value itself (controller names against the registry, the durations of leader
+//! election against each other) is in the host.
 
 mod did_you_mean;
 mod duration;

@@ -1,4 +1,4 @@
-//! From the command line, the environment and the file to effective settings.
+//! Loading: from the command line, the environment and the file to the effective settings.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::table::Table;
 use crate::value::{Kind, Value};
 use crate::{env, file, flags, generic};
 
-/// Where settings are looked for. Empty by default: a test gives what it needs.
+/// The sources of settings. Empty by default, for tests.
 #[derive(Default)]
 pub struct Sources {
     arguments: Vec<OsString>,
@@ -25,23 +25,23 @@ pub struct Sources {
 
 impl fmt::Debug for Sources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The environment may hold secrets of others.
+        // The environment may hold secrets.
         f.debug_struct("Sources").field("arguments", &self.arguments).finish_non_exhaustive()
     }
 }
 
 type ReadFile = dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync;
 
-/// What the sources ask for.
+/// The result of loading.
 #[derive(Debug)]
 pub enum Outcome {
-    /// To be shown the help: print that of [`Table::command`].
+    /// The help is requested: print that of [`Table::command`].
     Help,
-    /// To run with these settings.
+    /// The effective settings.
     Settings(Box<Effective>),
 }
 
-/// Larger than any configuration, smaller than memory.
+/// The size limit of the configuration file.
 const LARGEST_FILE: u64 = 1 << 20;
 
 impl Sources {
@@ -99,10 +99,10 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 impl Table {
-    /// Reads, checks and merges: defaults < file < environment < flags.
+    /// Reads, validates and merges the sources: defaults < file < environment < flags.
     ///
     /// The file is the one that `--config` or its variable names, if the table has that row. A value that a stronger
-    /// source overrides must be right all the same.
+    /// source overrides must be valid too.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The four layers, merged by figment.
+//! The merge of the four layers, by figment.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use crate::error::{ConfigError, Origin, Warning};
 use crate::row::Row;
 use crate::value::Value;
 
-/// A value and where it comes from.
+/// A value and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) value: Value,
     pub(crate) origin: Origin,
 }
 
-/// What one source says, by flag.
+/// The values of one source, by flag.
 pub(crate) type Layer = BTreeMap<&'static str, Entry>;
 
-/// A layer with what was wrong and what was worth saying while it was read.
+/// A layer, with the errors and warnings of reading it.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) layer: Layer,
@@ -53,12 +53,12 @@ pub(crate) fn merge(rows: &[Row], [file, environment, command_line]: [Layer; 3])
     Merged { entries: entries.collect(), tree }
 }
 
-/// Where the value of a row stands in the tree. Flags without a key in the file keep their dashes, which no key has.
+/// The path of the value of a row in the tree. Flags without a key in the file keep their dashes, which no key has.
 fn key_of(row: &Row) -> String {
     row.path.map_or_else(|| format!("--{}", row.flag), str::to_owned)
 }
 
-/// A layer as figment takes it; by its name the origin of a value is found again.
+/// A layer as a figment provider; its name leads back to the origin of a value.
 struct Named<'a> {
     name: &'static str,
     entries: &'a Layer,

@@ -1,4 +1,4 @@
-//! A setting as a row of data.
+//! The row of a setting.
 
 use crate::duration::GoDuration;
 use crate::value::{Kind, Value};
@@ -6,7 +6,7 @@ use crate::value::{Kind, Value};
 /// The prefix of every environment variable.
 pub const VARIABLE_PREFIX: &str = "KCM_";
 
-/// One setting: everything that its flag, its variable, its key in the file and its documentation are made from.
+/// One setting: the data of its flag, its variable, its key in the file and its documentation.
 ///
 /// Rows are constants that live with what they configure; a controller of another crate brings its own.
 ///
@@ -15,7 +15,7 @@ pub const VARIABLE_PREFIX: &str = "KCM_";
 ///
 /// const GREETING: Row = Row::new("hello-greeting", "Hello", Initial::String("hello"))
 ///     .path("Hello.Greeting")
-///     .help("The text that the greeter writes.");
+///     .help("The message that the greeter writes.");
 ///
 /// assert_eq!(GREETING.variable(), "KCM_HELLO_GREETING");
 /// ```
@@ -32,15 +32,15 @@ pub struct Row {
     pub initial: Initial,
     /// The dotted path of the key in the file; none for what is only a flag and a variable.
     pub path: Option<&'static str>,
-    /// What the setting does. The default is added when it is printed.
+    /// The help. The default is appended when it is printed.
     pub help: &'static str,
-    /// What to use instead, for a setting that goes away. Giving one is noticed, and the help hides it.
+    /// The replacement, for a deprecated setting. Its use is warned of, and the help hides it.
     pub deprecated: Option<&'static str>,
-    /// Refuses values that the type allows, with the reason.
+    /// The validation of values beyond their type.
     pub check: Option<Check>,
 }
 
-/// Refuses a value with the end of the sentence "the value …", as in "must be positive".
+/// A validation. Its error is the end of the sentence "the value …", as in "must be positive".
 pub type Check = fn(&Value) -> Result<(), String>;
 
 /// The default of a setting.
@@ -109,7 +109,7 @@ impl Row {
         self
     }
 
-    /// Says what the setting does.
+    /// Sets the help.
     #[must_use]
     pub const fn help(mut self, help: &'static str) -> Self {
         self.help = help;
@@ -123,7 +123,7 @@ impl Row {
         self
     }
 
-    /// Marks the setting as going away, with what to use instead.
+    /// Deprecates the setting, with its replacement.
     #[must_use]
     pub const fn deprecated(mut self, advice: &'static str) -> Self {
         self.deprecated = Some(advice);
@@ -156,7 +156,7 @@ impl Row {
     }
 }
 
-/// The value as text of one line that is never blank.
+/// The value as one line that is never blank.
 pub(crate) fn printable(value: &Value) -> String {
     let text = value.to_string();
     if text.trim().is_empty() || text.contains(char::is_control) { format!("{text:?}") } else { text }

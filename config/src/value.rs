@@ -1,4 +1,4 @@
-//! The types that a setting can have, and how a flag or a variable spells their values.
+//! The types of settings, and the spelling of their values in flags and variables.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub enum Kind {
     Float32,
     /// A duration in Go's notation.
     Duration,
-    /// Any text.
+    /// Any string.
     String,
     /// A list: comma separated, with quotes as in CSV; a repeated flag appends.
     Strings,
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// What a value must look like, as the end of the sentence "expected …".
+    /// The expected form of a value, as the end of the sentence "expected …".
     #[must_use]
     pub const fn expected(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Kind {
         }
     }
 
-    /// Reads a value as pflag would from the command line; `None` when the text is not of this type.
+    /// Parses a value as pflag does; `None` when the string is not of this type.
     #[must_use]
     pub fn parse(self, text: &str) -> Option<Value> {
         match self {
@@ -91,7 +91,7 @@ impl Kind {
     }
 }
 
-/// What `strconv.ParseBool` takes.
+/// Parses what `strconv.ParseBool` accepts.
 pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -100,7 +100,7 @@ pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// What `strconv.ParseInt` takes with base 0: a base prefix (`0x`, `0o`, `0b`, or `0` for octal) and underscores
+/// Parses what `strconv.ParseInt` accepts with base 0: a base prefix (`0x`, `0o`, `0b`, or `0` for octal) and underscores
 /// between digits.
 fn parse_int32(text: &str) -> Option<i32> {
     let (negative, unsigned) = match text.as_bytes().first()? {
@@ -172,7 +172,7 @@ fn quoted_field(text: &str) -> Option<(String, &str)> {
 }
 
 impl fmt::Display for Value {
-    /// The value as a flag takes it: reading it back gives an equal value.
+    /// The value as a flag accepts it: parsing it returns an equal value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => value.fmt(f),
@@ -198,7 +198,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A Rust type that settings of one kind are read as.
+/// A Rust type for settings of one kind.
 pub trait FromValue: Sized {
     /// The value as this type, `None` when the setting is of another type.
     fn from_value(value: &Value) -> Option<Self>;

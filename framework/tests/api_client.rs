@@ -206,7 +206,7 @@ async fn a_refusal_keeps_the_servers_words() {
     let error = script.api().create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot create pods in namespace \"a\"");
     assert_eq!(error.message(), "Pod \"x\" is invalid: spec");
-    assert_eq!((error.class(), error.answer_lost()), (ErrorClass::Terminal, false));
+    assert_eq!((error.class(), error.response_lost()), (ErrorClass::Terminal, false));
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,7 +214,7 @@ async fn a_write_without_an_answer_is_lost_and_its_deadline_is_past_the_servers(
     let script = Script { delay: Duration::from_hours(1), ..Script::answering(200, &"{}") };
     let start = Instant::now();
     let error = script.api().create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
-    assert!(error.is_timeout() && error.answer_lost());
+    assert!(error.is_timeout() && error.response_lost());
     let waited = error.deadline().unwrap() - start;
     assert!(waited >= Duration::from_secs(30) && start.elapsed() >= waited, "{waited:?}");
 }
@@ -247,7 +247,7 @@ async fn an_answer_that_stops_half_way_is_given_up_and_counted_once() {
 #[tokio::test]
 async fn an_unreadable_answer_to_a_write_counts_as_lost() {
     let error = Script::answering(201, &"<html>").api().create(&PODS, None, Payload::raw("{}")).await.unwrap_err();
-    assert!(matches!(error.cause(), Cause::Decode(_)) && error.answer_lost() && error.deadline().is_some());
+    assert!(matches!(error.cause(), Cause::Decode(_)) && error.response_lost() && error.deadline().is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -162,12 +162,12 @@ async fn a_connection_that_breaks_leaves_the_answer_open_and_one_that_is_not_mad
     let mut server = Server::start().await;
     let client = connect(&server.config).unwrap();
     let error = api(client).create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
-    assert!(matches!(error.cause(), Cause::Transport(_)) && error.answer_lost(), "{error:?}");
+    assert!(matches!(error.cause(), Cause::Transport(_)) && error.response_lost(), "{error:?}");
 
     server.tasks.shutdown().await;
     let fresh = api(connect(&server.config).unwrap());
     let error = fresh.create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
-    assert!(matches!(error.cause(), Cause::NotSent(_)) && !error.answer_lost(), "{error:?}");
+    assert!(matches!(error.cause(), Cause::NotSent(_)) && !error.response_lost(), "{error:?}");
     assert!(error.message().contains("Connection refused"), "{}", error.message());
 }
 

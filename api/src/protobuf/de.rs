@@ -1,4 +1,4 @@
-//! Messages as serde reads them.
+//! The serde deserializer of messages.
 
 use std::borrow::Cow;
 
@@ -58,17 +58,17 @@ impl<'de> MapAccess<'de> for Fields<'de> {
     }
 }
 
-/// What follows a tag.
+/// The value of a field.
 struct Value<'a, 'de> {
     input: &'a mut Input<'de>,
     tag: Tag,
     kind: Kind,
 }
 
-/// A time as text, of whole seconds; absent where it is not set.
+/// A time as a string, of whole seconds; absent where it is not set.
 ///
-/// One too far away to be told is the nearest that is not: whoever may write a time must not be able to make an object
-/// that nobody can read.
+/// A time out of range is the nearest one in range: otherwise a client could create an object that controllers cannot
+/// decode.
 fn time(mut message: Input<'_>) -> Result<Option<String>, Malformed> {
     if message.0.is_empty() {
         return Ok(None);
@@ -100,7 +100,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
                 None => visitor.visit_unit(),
             },
             Kind::One(message) => Reader::new(input.bytes(tag)?, message).deserialize_any(visitor),
-            Kind::Texts => visitor.visit_seq(Elements { input, tag, kind: Kind::Text, is_first: true }),
+            Kind::Strings => visitor.visit_seq(Elements { input, tag, kind: Kind::Text, is_first: true }),
             Kind::Blobs => visitor.visit_seq(Elements { input, tag, kind: Kind::Bytes, is_first: true }),
             Kind::Many(message) => visitor.visit_seq(Elements { input, tag, kind: Kind::One(message), is_first: true }),
             Kind::Map => visitor.visit_map(Entries { input, tag, is_first: true, value: Cow::Borrowed("") }),
@@ -160,7 +160,7 @@ impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
     }
 }
 
-/// The entries of a map of texts, each a message of its own.
+/// The entries of a map of strings, each a message of its own.
 struct Entries<'a, 'de> {
     input: &'a mut Input<'de>,
     tag: Tag,

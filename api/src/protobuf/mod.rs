@@ -4,8 +4,8 @@
 //! deserializer of serde, so a view reads protobuf through the same `Deserialize` as JSON. What a table does not name is
 //! skipped by its length, without looking into it.
 //!
-//! Differences to JSON that views meet: text, numbers and flags that are empty are there; a time that is not set is
-//! there, and reads as `null`; empty lists and maps are not there.
+//! Differences to JSON: empty strings, zero numbers and false flags are present; an unset time is present, and reads as
+//! `null`; empty lists and maps are absent.
 //!
 //! # Upstream
 //! `generated.proto` of `k8s.io/api` and `k8s.io/apimachinery`, and the encoding of
@@ -38,7 +38,7 @@ enum Kind {
     Time,
     Bytes,
     One(&'static Message),
-    Texts,
+    Strings,
     Blobs,
     Many(&'static Message),
     Map,
@@ -49,7 +49,7 @@ impl Field {
         Self { number, name, kind }
     }
 
-    /// A text.
+    /// A string.
     #[must_use]
     pub const fn text(number: u32, name: &'static str) -> Self {
         Self::new(number, name, Kind::Text)
@@ -67,7 +67,7 @@ impl Field {
         Self::new(number, name, Kind::Flag)
     }
 
-    /// A `metav1.Time`; read as text of RFC 3339, or as nothing where it is not set.
+    /// A `metav1.Time`; read as a string of RFC 3339, or as `null` where it is not set.
     #[must_use]
     pub const fn time(number: u32, name: &'static str) -> Self {
         Self::new(number, name, Kind::Time)
@@ -85,10 +85,10 @@ impl Field {
         Self::new(number, name, Kind::One(message))
     }
 
-    /// A list of texts.
+    /// A list of strings.
     #[must_use]
-    pub const fn texts(number: u32, name: &'static str) -> Self {
-        Self::new(number, name, Kind::Texts)
+    pub const fn strings(number: u32, name: &'static str) -> Self {
+        Self::new(number, name, Kind::Strings)
     }
 
     /// A list of bytes, borrowed from the message: messages that are read later.
@@ -103,7 +103,7 @@ impl Field {
         Self::new(number, name, Kind::Many(message))
     }
 
-    /// A map from text to text.
+    /// A map from string to string.
     #[must_use]
     pub const fn map(number: u32, name: &'static str) -> Self {
         Self::new(number, name, Kind::Map)

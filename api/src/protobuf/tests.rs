@@ -53,7 +53,7 @@ const ALL: &Message = &[
     Field::integer(2, "integer"),
     Field::flag(3, "flag"),
     Field::time(4, "time"),
-    Field::texts(5, "texts"),
+    Field::strings(5, "texts"),
     Field::many(6, "many", OwnerReference::MESSAGE),
     Field::map(7, "map"),
     Field::blobs(8, "blobs"),

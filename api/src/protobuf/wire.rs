@@ -31,7 +31,7 @@ pub enum Malformed {
         /// The wire type.
         wire: u8,
     },
-    /// What the type that is read has to say.
+    /// The error of the deserialized type.
     #[error("{0}")]
     Refused(String),
 }
@@ -115,10 +115,10 @@ impl<'de> Input<'de> {
         self.take(length)
     }
 
-    /// The text of a field.
+    /// The string of a field.
     ///
-    /// API servers take bytes that are not UTF-8 from whoever writes protobuf, and serve them as JSON with U+FFFD in
-    /// their place. So do we: nobody shall be able to make an object that we cannot read.
+    /// API servers accept bytes that are not UTF-8 in protobuf, and serve them as JSON with U+FFFD in their place. So does
+    /// this: otherwise a client could create an object that controllers cannot decode.
     pub(super) fn text(&mut self, tag: Tag) -> Result<Cow<'de, str>, Malformed> {
         Ok(String::from_utf8_lossy(self.bytes(tag)?))
     }

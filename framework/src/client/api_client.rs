@@ -1,4 +1,4 @@
-//! Requests to the API as controllers make them: writes, single objects, live lists.
+//! The API client of controllers: writes, gets and live lists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,28 +18,28 @@ use super::request::{
     read_status, transport,
 };
 
-/// The time that a write gives the API server, in its `timeout` parameter.
+/// The `timeout` parameter of writes: how long the API server may take.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much longer we wait: the way there and back, so that a server that gives up can still say so, and a request
-/// that was long under way is given up by the server before a reader trusts that it is.
-const ANSWER_GRACE: Duration = Duration::from_secs(4);
+/// How much longer the client waits, for the time on the network: so that the timeout of the server still arrives, and a
+/// delayed request is timed out by the server before its outcome is read.
+const NETWORK_GRACE: Duration = Duration::from_secs(4);
 
-/// How long an answer may take, to its last byte.
-const ALLOWED: Duration = REQUEST_TIMEOUT.saturating_add(ANSWER_GRACE);
+/// How long a response may take, to its last byte.
+const RESPONSE_TIMEOUT: Duration = REQUEST_TIMEOUT.saturating_add(NETWORK_GRACE);
 
 const JSON: &str = "application/json";
-// A server that cannot reduce objects to their metadata sends them whole, which is read just as well.
+// A server that cannot reduce objects to their metadata sends whole objects, which decode as well.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// A client of one identity.
+/// An API client of one identity.
 ///
-/// Cheap to clone. JSON in both directions; answers are decoded no further than [`Written`] says.
+/// Cheap to clone. It sends and receives JSON; of responses to writes it decodes only the fields of [`Written`].
 ///
 /// # Guarantees
-/// No request is repeated by the client itself. Each waits for the identity's token bucket, in order, before its
-/// time begins to count. Past [`ApiError::deadline`] a failed write can no longer take effect.
+/// The client repeats no request. Each waits for the rate limiter of the identity, in order, before its time begins to
+/// count. After [`ApiError::deadline`] a failed write can no longer take effect.
 ///
 /// # Cancellation
 /// A dropped write may or may not have taken effect.
@@ -47,27 +47,26 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 pub struct ApiClient {
     client: kube::Client,
     identity: Arc<ClientIdentity>,
-    /// In which form writes are answered.
-    answers: &'static str,
+    /// The `Accept` header of writes.
+    accept_of_writes: &'static str,
 }
 
 impl ApiClient {
     pub(crate) const fn new(client: kube::Client, identity: Arc<ClientIdentity>) -> Self {
-        Self { client, identity, answers: JSON }
+        Self { client, identity, accept_of_writes: JSON }
     }
 
-    /// The same client for writers that need no more of an answer than [`Written`] names by field.
+    /// The same client, whose writes return the metadata of the object alone.
     ///
-    /// Its writes to objects and their parts are answered with the metadata alone. Making 5,000 pods so costs the API
-    /// server and us a sixth less traffic.
-    pub(crate) fn answered_with_metadata(mut self) -> Self {
-        self.answers = METADATA;
+    /// Creating 5,000 pods this way takes a sixth less traffic.
+    pub(crate) fn returning_metadata(mut self) -> Self {
+        self.accept_of_writes = METADATA;
         self
     }
 
     /// Creates an object, in a namespace unless the resource is cluster-scoped.
     ///
-    /// Where the object has only a `generateName`, the server makes the name: if the answer gets lost, nobody knows it.
+    /// Where the object has only a `generateName`, the server generates the name: if the response is lost, it is unknown.
     pub async fn create(
         &self,
         resource: &Resource,
@@ -78,7 +77,7 @@ impl ApiClient {
         self.write(Method::POST, "create", target, Query::default(), JSON, object).await
     }
 
-    /// Posts to a subresource: an eviction, a token request, a binding.
+    /// Creates a subresource: an eviction, a token request, a binding.
     pub async fn post(
         &self,
         resource: &Resource,
@@ -90,7 +89,7 @@ impl ApiClient {
         self.write(Method::POST, "create", target, Query::default(), JSON, object).await
     }
 
-    /// Replaces an object, or a part of it, by the whole of `object`.
+    /// Updates an object or a subresource: replaces it by `object`.
     pub async fn put(
         &self,
         resource: &Resource,
@@ -102,7 +101,7 @@ impl ApiClient {
         self.write(Method::PUT, "update", target, Query::default(), JSON, object).await
     }
 
-    /// Changes an object, or a part of it.
+    /// Patches an object or a subresource.
     pub async fn patch(
         &self,
         resource: &Resource,
@@ -122,7 +121,7 @@ impl ApiClient {
         self.write(Method::PATCH, "patch", target, query, content_type, body).await
     }
 
-    /// Deletes an object; one that is not there is as good as deleted.
+    /// Deletes an object; an object that does not exist is no error.
     ///
     /// # Errors
     /// [`ApiError::is_conflict`] where a precondition does not hold.
@@ -143,7 +142,7 @@ impl ApiClient {
         }
     }
 
-    /// Reads one object as the server has it now.
+    /// Reads one object.
     pub async fn get<V: View>(&self, resource: &Resource, key: &ObjectKey) -> Result<V, ApiError> {
         let target = Target::object(resource, key, Subresource::None);
         let describe = || target.describe("get");
@@ -155,7 +154,7 @@ impl ApiClient {
         decoded.map_err(|error| ApiError::new(describe(), Cause::Decode(error)))
     }
 
-    /// Reads one object, or a part of it, undecoded.
+    /// Reads one object or a subresource, undecoded.
     pub async fn get_raw(
         &self,
         resource: &Resource,
@@ -166,7 +165,7 @@ impl ApiClient {
         self.exchange(Method::GET, &target.path(), JSON, None, &|| target.describe("get")).await
     }
 
-    /// Reads one page of a list, of one namespace where one is given.
+    /// Reads one page of a list, of one namespace or of all.
     pub async fn list(
         &self,
         resource: &Resource,
@@ -189,7 +188,7 @@ impl ApiClient {
         Page::read(&body).map_err(|error| ApiError::new(describe(), Cause::Decode(error)))
     }
 
-    /// Reads a path that is no object, such as `/healthz` or `/apis`.
+    /// Reads a path that is not an object, such as `/healthz` or `/apis`.
     pub async fn get_path(&self, path: &str, accept: &'static str) -> Result<Bytes, ApiError> {
         self.exchange(Method::GET, path, accept, None, &|| format!("get {path}")).await
     }
@@ -206,9 +205,9 @@ impl ApiClient {
         let describe = || target.describe(verb);
         let query = query.pair("timeout", &seconds(REQUEST_TIMEOUT));
         let path = format!("{}{}", target.path(), query.as_str());
-        let body = self.exchange(method, &path, self.answers, Some((content_type, body)), &describe).await?;
+        let body = self.exchange(method, &path, self.accept_of_writes, Some((content_type, body)), &describe).await?;
         Written::read(body, target.namespace(), target.name()).map_err(|error| {
-            // It did take effect; at the latest now.
+            // The write has taken effect by now.
             ApiError::new(describe(), Cause::Decode(error)).with_deadline(Some(Instant::now()))
         })
     }
@@ -223,7 +222,7 @@ impl ApiClient {
     ) -> Result<Bytes, ApiError> {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = method.clone();
-        // NameGenerator of groups come from the server.
+        // The path may be invalid, as names of groups come from the server.
         *request.uri_mut() =
             path.parse().map_err(|error: InvalidUri| ApiError::new(describe(), Cause::NotSent(error.into())))?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
@@ -235,7 +234,7 @@ impl ApiClient {
         }
 
         self.identity.wait(method.as_str()).await;
-        let deadline = Instant::now() + ALLOWED;
+        let deadline = Instant::now() + RESPONSE_TIMEOUT;
         let cause = match self.send(request, deadline).await {
             Ok((code, _, body)) if code.is_success() => return Ok(body),
             Ok((code, retry_after, body)) => Cause::Status(Box::new(read_status(code, retry_after.as_deref(), &body))),
@@ -252,16 +251,16 @@ impl ApiClient {
     ) -> Result<(StatusCode, Option<String>, Bytes), Cause> {
         let method = request.method().clone();
         let started = Instant::now();
-        let answer = match timeout_at(deadline, self.client.send(request)).await {
-            Ok(answer) => answer.map_err(transport),
-            Err(_) => Err(Cause::Timeout(ALLOWED)),
+        let response = match timeout_at(deadline, self.client.send(request)).await {
+            Ok(response) => response.map_err(transport),
+            Err(_) => Err(Cause::Timeout(RESPONSE_TIMEOUT)),
         };
-        self.identity.observe(method.as_str(), started, answer.as_ref().ok());
-        let (head, body) = answer?.into_parts();
+        self.identity.observe(method.as_str(), started, response.as_ref().ok());
+        let (head, body) = response?.into_parts();
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = match timeout_at(deadline, body.collect()).await {
             Ok(body) => body.map_err(|error| Cause::Transport(Box::new(error)))?.to_bytes(),
-            Err(_) => return Err(Cause::Timeout(ALLOWED)),
+            Err(_) => return Err(Cause::Timeout(RESPONSE_TIMEOUT)),
         };
         Ok((head.status, retry_after, body))
     }

@@ -10,9 +10,9 @@ use super::metrics::ClientMetrics;
 use super::rate_limiter::RateLimiter;
 use super::warnings::Warnings;
 
-/// The User-Agent of the whole manager, to which each identity adds its name.
+/// The User-Agent of the manager, to which each identity appends its name.
 ///
-/// The API server derives field managers from what stands before the first slash.
+/// The API server derives field managers from the part before the first slash.
 ///
 /// # Upstream
 /// client-go's default and `rest.AddUserAgent`:

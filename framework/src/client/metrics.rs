@@ -1,25 +1,25 @@
-//! What is counted about requests.
+//! The metrics of requests.
 
 use std::time::Duration;
 
-/// Takes what clients measure; does nothing unless implemented.
+/// The metrics of clients; every method does nothing unless it is implemented.
 ///
 /// # Upstream
 /// `rest_client_requests_total`, `rest_client_request_duration_seconds`,
 /// `rest_client_rate_limiter_duration_seconds`.
 pub trait ClientMetrics: Send + Sync + 'static {
-    /// A request was answered with `code`, or ended without an answer.
+    /// A request got a response with `code`, or failed without a response.
     fn request(&self, method: &str, code: Option<u16>, latency: Duration) {
         let _ = (method, code, latency);
     }
 
-    /// A request had waited for the token bucket of its client.
+    /// A request waited for the rate limiter of its client.
     fn throttled(&self, method: &str, waited: Duration) {
         let _ = (method, waited);
     }
 }
 
-/// Counts nothing.
+/// Metrics that are not recorded.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoMetrics;
 

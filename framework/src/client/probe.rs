@@ -1,4 +1,4 @@
-//! Waiting for the API server, and saying why it cannot be used.
+//! The wait for the API server at start, and the reasons why it cannot be used.
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
@@ -10,106 +10,106 @@ use tokio::time::Instant;
 use super::api_client::ApiClient;
 use super::request::{ApiError, Cause, chain};
 
-/// Why the API server cannot be used; each is a sentence that says what was tried and what to do.
+/// The reason why the API server cannot be used. Each message says what failed and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreachable {
-    /// Nothing listens at that address.
+    /// The connection is refused.
     #[error("nothing listens at the API server's address {server}: check that it runs, and `server` in the kubeconfig")]
     Refused {
         /// The API server.
         server: String,
     },
-    /// The name of the server is not known.
+    /// The name of the server cannot be resolved.
     #[error("the name of the API server {server} cannot be resolved: check `server` in the kubeconfig, and DNS")]
     UnknownHost {
         /// The API server.
         server: String,
     },
-    /// Nothing came back.
+    /// The server does not respond.
     #[error("the API server {server} does not answer: check its address, its load, and firewalls on the way")]
     Silent {
         /// The API server.
         server: String,
     },
-    /// The server's certificate does not fit.
+    /// The certificate of the server is not accepted.
     #[error("the certificate of the API server {server} {fault}")]
     Certificate {
         /// The API server.
         server: String,
-        /// What is wrong with it, and what to do.
+        /// The fault and its remedy.
         fault: CertificateFault,
     },
-    /// The server refuses our certificate already while connecting.
+    /// The server refuses the client certificate in the TLS handshake.
     #[error("the API server {server} refuses our client certificate: renew `client-certificate` in the kubeconfig")]
     ClientCertificate {
         /// The API server.
         server: String,
     },
-    /// Whatever listens there does not speak TLS.
+    /// The server does not speak TLS.
     #[error("what listens at {server} does not speak TLS: check scheme and port of `server` in the kubeconfig")]
     NotTls {
         /// The API server.
         server: String,
     },
-    /// Our credentials are not known (401).
+    /// The credentials are not accepted (401).
     #[error("the API server {server} does not know our credentials (401): renew the user's in the kubeconfig")]
     Unauthorized {
         /// The API server.
         server: String,
     },
-    /// We may not ask for its health (403).
+    /// The health check is forbidden (403).
     #[error(
         "the API server {server} forbids `get /healthz` (403: {message}): bind the user to the role system:kube-controller-manager"
     )]
     Forbidden {
         /// The API server.
         server: String,
-        /// What the server says.
+        /// The message of the server.
         message: String,
     },
-    /// It answers, but not that it is healthy.
+    /// The server responds that it is not healthy.
     #[error("the API server {server} is not healthy ({code}: {message}): look at its log")]
     Unhealthy {
         /// The API server.
         server: String,
         /// The HTTP status code.
         code: u16,
-        /// What the server says.
+        /// The message of the server.
         message: String,
     },
-    /// Anything else.
+    /// Another reason.
     #[error("the API server {server} cannot be used: {reason}")]
     Other {
         /// The API server.
         server: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// What is wrong with the certificate of a server.
+/// The fault of a server certificate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateFault {
-    /// Signed by nobody whom we trust.
+    /// Not signed by a trusted authority.
     #[error(
         "is not signed by a trusted authority: put the cluster's CA into `certificate-authority-data` of the kubeconfig"
     )]
     UnknownIssuer,
-    /// For another name.
+    /// Not valid for the name of the server.
     #[error("is not valid for that name{}: use a name that it has in `server`, or set `tls-server-name`", names(.valid_for))]
     OtherName {
         /// The names that it is valid for.
         valid_for: Vec<String>,
     },
-    /// Too old.
+    /// Expired.
     #[error("has expired: renew it (kubeadm certs renew apiserver), or correct the clock of this machine")]
     Expired,
-    /// Too young.
+    /// Not valid yet.
     #[error("is not valid yet: correct the clock of this machine, or of the one that made the certificate")]
     NotYetValid,
-    /// Anything else.
+    /// Another reason.
     #[error("cannot be trusted ({0}): renew it")]
     Other(String),
 }
@@ -119,21 +119,21 @@ fn names(valid_for: &[String]) -> String {
 }
 
 impl Unreachable {
-    /// Whether waiting may help; a certificate that does not fit stays as it is.
+    /// Whether waiting may help; a certificate that is not accepted does not change.
     const fn may_pass(&self) -> bool {
         !matches!(self, Self::Certificate { .. } | Self::ClientCertificate { .. } | Self::NotTls { .. })
     }
 }
 
-/// Asks `/healthz` once a second until the API server says that it is healthy, for at most `patience`.
+/// Requests `/healthz` once a second until the API server is healthy, for at most `patience`.
 ///
 /// # Errors
-/// Why it could not be used when last asked; at once where waiting cannot help.
+/// The reason of the last failure; at once where waiting cannot help.
 ///
 /// # Upstream
 /// `WaitForAPIServer`, with a patience of 10 s.
 pub async fn wait_for_api_server(client: &ApiClient, server: &str, patience: Duration) -> Result<(), Unreachable> {
-    const EVERY: Duration = Duration::from_secs(1);
+    const PERIOD: Duration = Duration::from_secs(1);
     let end = Instant::now() + patience;
     let mut last = Unreachable::Silent { server: server.to_owned() };
     loop {
@@ -142,11 +142,11 @@ pub async fn wait_for_api_server(client: &ApiClient, server: &str, patience: Dur
             Ok(Err(error)) => last = explain(server, &error),
             Err(_) => return Err(last),
         }
-        if !last.may_pass() || Instant::now() + EVERY > end {
+        if !last.may_pass() || Instant::now() + PERIOD > end {
             return Err(last);
         }
         tracing::debug!(reason = %last, "Waiting for the API server");
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(PERIOD).await;
     }
 }
 
@@ -174,7 +174,7 @@ fn explain(server: &str, error: &ApiError) -> Unreachable {
         Some(ErrorKind::TimedOut | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable) => {
             Unreachable::Silent { server }
         }
-        // Hyper has no type for it.
+        // Hyper has no error type for it.
         _ if chain(source).any(|error| error.to_string() == "dns error") => Unreachable::UnknownHost { server },
         _ => Unreachable::Other { server, reason: error.message() },
     }
@@ -205,7 +205,7 @@ fn explain_tls(server: String, error: &TlsError) -> Unreachable {
 }
 
 fn certificate_fault(error: &CertificateError) -> CertificateFault {
-    // Every kubeadm cluster calls its CA `kubernetes`: that of another cluster has the name, and not the key.
+    // Every kubeadm cluster names its CA `kubernetes`: that of another cluster has the same name and another key.
     if matches!(error, CertificateError::UnknownIssuer | CertificateError::BadSignature) {
         return CertificateFault::UnknownIssuer;
     }

@@ -1,24 +1,24 @@
-//! The token bucket of a client: at most `burst` requests at once, `qps` a second in the long run.
+//! The client-side rate limiter: at most `burst` requests at once, `qps` a second over time.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The limits of one client, as `--kube-api-qps` and `--kube-api-burst` give them.
+/// The rate limit of one client, as `--kube-api-qps` and `--kube-api-burst` give them.
 ///
 /// # Upstream
 /// client-go: a rate of 0 means 5, a burst of 0 means 10, a negative rate means no limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Requests a second in the long run.
+    /// Requests a second over time.
     pub qps: f32,
     /// Requests at once.
     pub burst: u32,
 }
 
 impl Limits {
-    /// No limit at all.
+    /// No rate limit.
     pub const UNLIMITED: Self = Self { qps: -1.0, burst: 1 };
 }
 
@@ -30,9 +30,9 @@ impl Default for Limits {
     }
 }
 
-/// Counts tokens; knows neither clock nor waiting.
+/// A token bucket, without clock and without waiting.
 ///
-/// Times are durations since any fixed moment. TokenBucket accrue continuously, so that at time `t` exactly
+/// Times are durations since any fixed point. Tokens accrue continuously, so that at time `t` exactly
 /// `burst + qps × t` reservations have come due.
 #[derive(Debug)]
 pub(crate) struct TokenBucket {
@@ -66,7 +66,7 @@ impl TokenBucket {
         is_there
     }
 
-    /// Takes a token that may not have accrued yet; returns when it will have.
+    /// Takes a token that may not have accrued yet; returns when it is due.
     fn reserve(&mut self, now: Duration) -> Duration {
         self.accrue(now);
         self.left -= 1.0;
@@ -76,7 +76,7 @@ impl TokenBucket {
         due
     }
 
-    /// Gives back a token whose taker has gone, unless somebody already counts on it having been used.
+    /// Returns a token that was not used, unless a later reservation depends on it.
     fn cancel(&mut self, due: Duration, now: Duration) {
         if due <= now || due != self.due_last {
             return;
@@ -88,11 +88,11 @@ impl TokenBucket {
     }
 }
 
-/// A token bucket shared by all requests of one client.
+/// The rate limiter of one client: a token bucket that its requests share.
 ///
 /// # Upstream
-/// `golang.org/x/time/rate` as client-go uses it: first come, first served; a wait that is given up returns
-/// its token when nobody has reserved after it.
+/// `golang.org/x/time/rate` as client-go uses it: first come, first served; a cancelled wait returns its
+/// token unless a later request has reserved.
 #[derive(Debug)]
 pub struct RateLimiter {
     start: Instant,
@@ -100,22 +100,22 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// A full bucket.
+    /// A rate limiter with a full bucket.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         const DEFAULT_QPS: f32 = 5.0;
         const DEFAULT_BURST: u32 = 10;
         let qps = if limits.qps == 0.0 { DEFAULT_QPS } else { limits.qps };
         let burst = if limits.burst == 0 { DEFAULT_BURST } else { limits.burst };
-        // Written so that a rate that is no number limits nothing, as client-go reads it.
+        // So that NaN means no limit, as in client-go.
         let state = (qps > 0.0).then(|| Mutex::new(TokenBucket::new(f64::from(qps), burst)));
         Self { start: Instant::now(), state }
     }
 
-    /// Waits for a token and takes it; returns how far off it was.
+    /// Waits for a token and takes it; returns how long it waited.
     ///
     /// # Cancellation
-    /// Dropping the future gives the token back when nobody has queued up behind it.
+    /// Dropping the future returns the token unless a later request waits.
     pub async fn acquire(&self) -> Duration {
         let Some(state) = &self.state else { return Duration::ZERO };
         let now = self.start.elapsed();
@@ -123,10 +123,10 @@ impl RateLimiter {
         if due <= now {
             return Duration::ZERO;
         }
-        let mut waiting = Waiting { bucket: self, state, due, over: false };
+        let mut waiting = Waiting { limiter: self, state, due, over: false };
         match self.start.checked_add(due) {
             Some(due) => tokio::time::sleep_until(due).await,
-            // Further off than any clock goes.
+            // Beyond the range of the clock.
             None => std::future::pending().await,
         }
         waiting.over = true;
@@ -135,7 +135,7 @@ impl RateLimiter {
 }
 
 struct Waiting<'a> {
-    bucket: &'a RateLimiter,
+    limiter: &'a RateLimiter,
     state: &'a Mutex<TokenBucket>,
     due: Duration,
     over: bool,
@@ -144,7 +144,7 @@ struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.state.lock().cancel(self.due, self.bucket.start.elapsed());
+            self.state.lock().cancel(self.due, self.limiter.start.elapsed());
         }
     }
 }
@@ -199,11 +199,11 @@ mod tests {
     }
 
     async fn passed_after(limits: Limits, requests: u32, elapsed: Duration) -> u32 {
-        let bucket = Arc::new(RateLimiter::new(limits));
+        let limiter = Arc::new(RateLimiter::new(limits));
         let passed = AtomicU32::new(0);
         let mut all: FuturesUnordered<_> = (0..requests)
             .map(|_| async {
-                bucket.acquire().await;
+                limiter.acquire().await;
                 passed.fetch_add(1, Ordering::Relaxed);
             })
             .collect();
@@ -234,25 +234,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_token_that_comes_after_the_end_of_all_clocks_is_waited_for() {
-        let bucket = RateLimiter::new(Limits { qps: 1e-30, burst: 1 });
-        bucket.acquire().await;
+        let limiter = RateLimiter::new(Limits { qps: 1e-30, burst: 1 });
+        limiter.acquire().await;
         let a_year = 365 * 24 * 3600 * SECOND;
-        assert!(tokio::time::timeout(a_year, bucket.acquire()).await.is_err());
+        assert!(tokio::time::timeout(a_year, limiter.acquire()).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]
     async fn says_how_long_a_request_waited() {
-        let bucket = RateLimiter::new(Limits { qps: 2.0, burst: 1 });
-        assert_eq!(bucket.acquire().await, Duration::ZERO);
-        assert_eq!(bucket.acquire().await, SECOND / 2);
+        let limiter = RateLimiter::new(Limits { qps: 2.0, burst: 1 });
+        assert_eq!(limiter.acquire().await, Duration::ZERO);
+        assert_eq!(limiter.acquire().await, SECOND / 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_dropped_wait_gives_its_token_back() {
-        let bucket = RateLimiter::new(Limits { qps: 1.0, burst: 1 });
-        bucket.acquire().await;
-        assert!(tokio::time::timeout(SECOND / 2, bucket.acquire()).await.is_err());
+        let limiter = RateLimiter::new(Limits { qps: 1.0, burst: 1 });
+        limiter.acquire().await;
+        assert!(tokio::time::timeout(SECOND / 2, limiter.acquire()).await.is_err());
         tokio::time::sleep(SECOND / 2).await;
-        assert_eq!(bucket.acquire().await, Duration::ZERO);
+        assert_eq!(limiter.acquire().await, Duration::ZERO);
     }
 }

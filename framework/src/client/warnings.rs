@@ -1,33 +1,33 @@
-//! Warnings that the API server attaches to its answers.
+//! The warnings in the responses of the API server.
 
 use std::collections::HashSet;
 
 use http::header::{HeaderMap, WARNING};
 use parking_lot::Mutex;
 
-/// Logs each text of a `Warning` header once.
+/// A log of the `Warning` headers of responses, each message once.
 ///
 /// # Guarantees
-/// Bounded: after 1,000 distinct texts those seen are forgotten, so an old one may then be logged again.
+/// Bounded: after 1,000 distinct messages the set is cleared, so an old one may be logged again.
 #[derive(Debug, Default)]
 pub struct Warnings {
     seen: Mutex<HashSet<Box<str>>>,
 }
 
 impl Warnings {
-    const REMEMBERED: usize = 1000;
-    const LONGEST: usize = 1000;
+    const MAX_SEEN: usize = 1000;
+    const MAX_LENGTH: usize = 1000;
 
-    /// Logs what an answer warns of, at warn level under the target `api.warning`.
+    /// Logs the warnings of a response, at warn level under the target `api.warning`.
     pub fn log(&self, headers: &HeaderMap) {
-        for text in self.news(headers) {
+        for text in self.unseen(headers) {
             tracing::warn!(target: "api.warning", %text, "API server warns");
         }
     }
 
-    fn news(&self, headers: &HeaderMap) -> Vec<Box<str>> {
-        let texts = headers.get_all(WARNING).iter().filter_map(|value| text_of(value.to_str().ok()?));
-        texts.filter(|text| self.is_new(text)).collect()
+    fn unseen(&self, headers: &HeaderMap) -> Vec<Box<str>> {
+        let messages = headers.get_all(WARNING).iter().filter_map(|value| message_of(value.to_str().ok()?));
+        messages.filter(|text| self.is_new(text)).collect()
     }
 
     fn is_new(&self, text: &str) -> bool {
@@ -35,15 +35,15 @@ impl Warnings {
         if seen.contains(text) {
             return false;
         }
-        if seen.len() >= Self::REMEMBERED {
+        if seen.len() >= Self::MAX_SEEN {
             seen.clear();
         }
         seen.insert(text.into())
     }
 }
 
-/// The text of `299 - "text"`; other codes are not for us (RFC 7234: 299 is a miscellaneous persistent warning).
-fn text_of(value: &str) -> Option<Box<str>> {
+/// The message of `299 - "message"`; other codes are ignored (RFC 7234: 299 is a miscellaneous persistent warning).
+fn message_of(value: &str) -> Option<Box<str>> {
     let (_agent, quoted) = value.strip_prefix("299 ")?.split_once(' ')?;
     let mut text = String::new();
     let mut characters = quoted.strip_prefix('"')?.chars();
@@ -54,7 +54,7 @@ fn text_of(value: &str) -> Option<Box<str>> {
             other => text.push(other),
         }
     }
-    Some(text.chars().take(Warnings::LONGEST).collect::<String>().into())
+    Some(text.chars().take(Warnings::MAX_LENGTH).collect::<String>().into())
 }
 
 #[cfg(test)]
@@ -68,17 +68,19 @@ mod tests {
     }
 
     #[test]
-    fn each_text_is_told_once() {
+    fn each_message_is_logged_once() {
         let warnings = Warnings::default();
-        let first = warnings.news(&headers(&["299 - \"a is deprecated\"", "299 - \"b \\\"c\\\" is\""]));
+        let first = warnings.unseen(&headers(&["299 - \"a is deprecated\"", "299 - \"b \\\"c\\\" is\""]));
         assert_eq!(first, ["a is deprecated".into(), "b \"c\" is".into()]);
-        assert!(warnings.news(&headers(&["299 - \"a is deprecated\""])).is_empty());
+        assert!(warnings.unseen(&headers(&["299 - \"a is deprecated\""])).is_empty());
     }
 
     #[test]
-    fn what_is_no_miscellaneous_warning_is_passed_over() {
+    fn other_warning_codes_are_ignored() {
         assert!(
-            Warnings::default().news(&headers(&["199 - \"x\"", "299 -", "299 - unquoted", "299 - \"open"])).is_empty()
+            Warnings::default()
+                .unseen(&headers(&["199 - \"x\"", "299 -", "299 - unquoted", "299 - \"open"]))
+                .is_empty()
         );
     }
 
@@ -88,6 +90,6 @@ mod tests {
         for number in 0..5000 {
             assert!(warnings.is_new(&number.to_string()));
         }
-        assert!(warnings.seen.lock().len() <= Warnings::REMEMBERED);
+        assert!(warnings.seen.lock().len() <= Warnings::MAX_SEEN);
     }
 }

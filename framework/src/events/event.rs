@@ -1,4 +1,4 @@
-//! What happened to an object, and the `Event` of the core API that tells it.
+//! An occurrence, and the core/v1 `Event` that records it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -49,7 +49,7 @@ impl Recorders {
             return recorder.clone();
         }
         let seed = made.seeds.u64(..);
-        let client = self.clients.client_for(identity).answered_with_metadata();
+        let client = self.clients.client_for(identity).returning_metadata();
         let (recorder, broadcaster) = Broadcaster::new(client, component, Arc::clone(&self.clock), seed);
         if self.broadcasters.send(broadcaster).is_err() {
             tracing::debug!(component, "The manager is stopping: no events of this component are sent");

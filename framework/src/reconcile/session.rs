@@ -45,7 +45,7 @@ pub struct Session {
 impl Session {
     /// A session over `api` for a loop that reads `caches`.
     pub(crate) fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, names: NameGenerator) -> Self {
-        let writer = api.clone().answered_with_metadata();
+        let writer = api.clone().returning_metadata();
         Self {
             api,
             writer,
@@ -84,8 +84,8 @@ impl Session {
 
     /// A name for a new object: `base` and five random letters, cut to fit.
     ///
-    /// NameGenerator are made here and not by the API server (`generateName`), so that what became of a request whose
-    /// response was lost can be read by name. Set `generateName` to the same `base`, as users expect to see it.
+    /// Names are generated here and not by the API server (`generateName`), so that the outcome of a request whose response
+    /// was lost can be read by name. Set `generateName` to the same `base`, as users expect to see it.
     #[must_use]
     pub fn generate_name(&self, base: &str) -> String {
         self.names.generate(base)
@@ -180,8 +180,8 @@ impl WriteOutcome {
     fn after<T>(self, answer: &Result<T, ApiError>, now: Instant) -> Self {
         let Err(error) = answer else { return Self::Known };
         match self {
-            Self::Known if error.answer_lost() => Self::Unknown { deadline: error.deadline() },
-            Self::Unknown { deadline } if error.answer_lost() => {
+            Self::Known if error.response_lost() => Self::Unknown { deadline: error.deadline() },
+            Self::Unknown { deadline } if error.response_lost() => {
                 Self::Unknown { deadline: deadline.max(error.deadline()) }
             }
             // An earlier attempt may have caused the refusal. None can take effect any more, so a live list shows the outcome.
@@ -229,7 +229,7 @@ impl Write<'_> {
             outcome = outcome.after(&answer, Instant::now());
         }
         self.outcome = outcome;
-        if self.was_lost { answer.map_err(ApiError::after_lost_answer) } else { answer }
+        if self.was_lost { answer.map_err(ApiError::after_lost_response) } else { answer }
     }
 
     fn written(self, answer: Result<Written, ApiError>) -> Result<Written, ApiError> {

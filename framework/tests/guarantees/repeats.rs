@@ -215,7 +215,7 @@ async fn what_could_do_more_when_sent_twice_is_sent_once() {
         world.visited(1).await;
         world.add("a");
         assert_eq!(world.visited(2).await, [Duration::ZERO, seconds(34)], "{kind:?}");
-        assert!(answers.lock()[0].as_ref().is_err_and(ApiError::answer_lost));
+        assert!(answers.lock()[0].as_ref().is_err_and(ApiError::response_lost));
         assert_eq!(times(&world, "PATCH").len() + times(&world, "DELETE").len(), 1, "{kind:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a request to the API can end in, other than its answer.
+//! The errors of API requests.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use kcm_api::Status;
 use tokio::time::Instant;
 
-/// A request that did not get the answer it asked for.
+/// The error of an API request.
 ///
-/// Displays as what was tried, on which object: `cannot create pods in namespace "a"`. Why it failed is in
+/// Displays as the attempted request: `cannot create pods in namespace "a"`. The reason is
 /// [`cause`](Self::cause), which is also its source.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {request}")]
@@ -17,53 +17,53 @@ pub struct ApiError {
     #[source]
     cause: Cause,
     deadline: Option<Instant>,
-    follows_lost_answer: bool,
+    follows_lost_response: bool,
 }
 
-/// Why a request failed.
+/// The cause of a failed request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The API server refused, or failed, and said so.
+    /// The API server responded with an error status.
     #[error("{0}")]
     Status(Box<Status>),
-    /// The connection broke: the request may or may not have reached the server.
-    #[error("the connection to the API server broke before the answer was complete")]
+    /// The connection broke: the request may have reached the server.
+    #[error("the connection to the API server broke before the response was complete")]
     Transport(#[source] Box<dyn StdError + Send + Sync>),
-    /// The request cannot have left: no connection could be made, or no credentials were to be had.
+    /// The request was not sent: no connection could be made, or no credentials were available.
     #[error("the API server was not reached")]
     NotSent(#[source] Box<dyn StdError + Send + Sync>),
-    /// The server answered with success, but the answer cannot be read.
-    #[error("the answer of the API server cannot be read")]
+    /// The response was a success, but cannot be decoded.
+    #[error("the response of the API server cannot be decoded")]
     Decode(#[source] serde_json::Error),
-    /// The body of the request cannot be written as JSON, so it was not sent.
-    #[error("the object cannot be written as JSON")]
+    /// The body of the request cannot be serialized, so it was not sent.
+    #[error("the object cannot be serialized as JSON")]
     Encode(#[source] serde_json::Error),
-    /// No answer within the time that the request was given.
-    #[error("no answer within {}s", .0.as_secs())]
+    /// No response within the timeout of the request.
+    #[error("no response within {}s", .0.as_secs())]
     Timeout(Duration),
 }
 
-/// What to do about a failed request.
+/// The class of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// It may succeed as it is: back off and try again.
+    /// It may succeed later: back off and retry.
     Transient,
-    /// Somebody else was faster: look again and retry soon.
+    /// The object has changed meanwhile: read it again and retry soon.
     Conflict,
-    /// It will not succeed as it is: wait for a change.
+    /// It cannot succeed without a change: wait for one.
     Terminal,
-    /// A permission or a credential is missing: back off long, and name it.
+    /// A permission or a credential is missing: retry after a long time.
     Forbidden,
-    /// The object, or its resource, is not there.
+    /// The object, or its resource, does not exist.
     NotFound,
-    /// The version that was asked for has been forgotten (410): start over.
+    /// The requested version is not available any more (410): list again.
     Gone,
 }
 
 impl ApiError {
     pub(crate) fn new(request: impl Into<Box<str>>, cause: Cause) -> Self {
-        Self { request: request.into(), cause, deadline: None, follows_lost_answer: false }
+        Self { request: request.into(), cause, deadline: None, follows_lost_response: false }
     }
 
     pub(crate) fn with_deadline(mut self, deadline: Option<Instant>) -> Self {
@@ -71,27 +71,27 @@ impl ApiError {
         self
     }
 
-    /// Says that the same request had been sent before, and that nobody knows what became of it.
-    pub(crate) const fn after_lost_answer(mut self) -> Self {
-        self.follows_lost_answer = true;
+    /// Marks the error of a repeated request: the response of an earlier attempt was lost.
+    pub(crate) const fn after_lost_response(mut self) -> Self {
+        self.follows_lost_response = true;
         self
     }
 
-    /// Why the request failed.
+    /// The cause of the failure.
     #[must_use]
     pub const fn cause(&self) -> &Cause {
         &self.cause
     }
 
-    /// What the API server said, if it said anything.
+    /// The status in the response, if there was one.
     #[must_use]
     pub fn status(&self) -> Option<&Status> {
         if let Cause::Status(status) = &self.cause { Some(status) } else { None }
     }
 
-    /// The failure as one text without the request: the server's own sentence where there is one.
+    /// The failure in one line, without the request: the message of the server where there is one.
     ///
-    /// This is what upstream prints for such an error, in events above all.
+    /// Upstream prints such errors this way, for example in events.
     #[must_use]
     pub fn message(&self) -> String {
         let mut text = self.cause.to_string();
@@ -104,7 +104,7 @@ impl ApiError {
         text
     }
 
-    /// What to do about it.
+    /// The class of the failure.
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         let status = match &self.cause {
@@ -117,8 +117,8 @@ impl ApiError {
         match status.code {
             401 => ErrorClass::Forbidden,
             403 if status.has_cause(NAMESPACE_TERMINATING) => ErrorClass::Terminal,
-            // Only the authorizer names the user. What admission (quota, policies) refuses is this object at this
-            // time, and no watch tells when it would be taken: transient.
+            // Only the authorizer names the user. Admission (quota, policies) refuses this object at this time, and no
+            // watch event follows when it would accept it: transient.
             403 if status.message.contains("is forbidden: User ") => ErrorClass::Forbidden,
             404 => ErrorClass::NotFound,
             409 => ErrorClass::Conflict,
@@ -128,14 +128,14 @@ impl ApiError {
         }
     }
 
-    /// Whether a write that failed like this may have taken effect all the same.
+    /// Whether a write that failed like this may have taken effect nevertheless.
     ///
-    /// True unless it is certain that it has not: a broken connection, a time-out, an answer that cannot be read
-    /// and every failure of the server (5xx, which says nothing about what its storage did) count as lost answers.
-    /// So does any failure of a request that repeats one whose answer was lost.
+    /// True unless it certainly has not: a broken connection, a timeout, an undecodable response and every error of the
+    /// server (5xx, which does not tell what its storage did) count as lost responses. So does any failure of a request
+    /// that repeats one whose response was lost.
     #[must_use]
-    pub fn answer_lost(&self) -> bool {
-        if self.follows_lost_answer {
+    pub fn response_lost(&self) -> bool {
+        if self.follows_lost_response {
             return true;
         }
         match &self.cause {
@@ -145,79 +145,79 @@ impl ApiError {
         }
     }
 
-    /// Whether there was no connection to send the request or the answer through.
+    /// Whether the connection failed or broke.
     pub(crate) const fn is_connection_failure(&self) -> bool {
         matches!(self.cause, Cause::Transport(_) | Cause::NotSent(_))
     }
 
-    /// The moment after which a write whose answer was lost can no longer take effect; absent for reads.
+    /// The time after which a write whose response was lost can no longer take effect; absent for reads.
     #[must_use]
     pub const fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// How long the server asks to be left alone, if it does.
+    /// The `Retry-After` of the server, if it sent one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let seconds = self.status().map_or(0, |status| status.details.retry_after_seconds);
         (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 
-    /// Whether the namespace of the object is being deleted, so that nothing can be created in it any more.
+    /// Whether the namespace of the object is being deleted, so that no object can be created in it.
     #[must_use]
     pub fn is_namespace_terminating(&self) -> bool {
         self.status().is_some_and(|status| status.code == 403 && status.has_cause(NAMESPACE_TERMINATING))
     }
 
-    /// Whether an object of that name is already there, made by somebody else or earlier.
+    /// Whether an object of that name exists already.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
-        self.has_reason("AlreadyExists") && !self.follows_lost_answer
+        self.has_reason("AlreadyExists") && !self.follows_lost_response
     }
 
-    /// Whether an object of that name is there, in all likelihood made by this very creation: an earlier attempt of
-    /// it got no answer, and its repeat was refused because the name is taken.
+    /// Whether an object of that name exists, in all likelihood created by this request: the response of an earlier attempt
+    /// was lost, and its repetition was refused because the name is taken.
     ///
-    /// Where the name was made for this object alone, take it for created. Do not try another name.
+    /// Where the name was generated for this object, treat it as created, and do not try another name.
     #[must_use]
     pub fn is_probably_created(&self) -> bool {
-        self.has_reason("AlreadyExists") && self.follows_lost_answer
+        self.has_reason("AlreadyExists") && self.follows_lost_response
     }
 
-    /// Whether the object, or its resource, is not there.
+    /// Whether the object, or its resource, does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.has_code(404)
     }
 
-    /// Whether the object has changed since, or does not meet a precondition.
+    /// Whether the object has changed meanwhile, or a precondition fails.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.has_reason("Conflict")
     }
 
-    /// Whether the object itself is refused.
+    /// Whether the object is invalid.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         self.has_reason("Invalid")
     }
 
-    /// Whether the caller may not do this, or not now (quota, admission).
+    /// Whether the request is forbidden, by authorization or admission (quota, policies).
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.has_code(403)
     }
 
-    /// Whether the server asks for fewer requests.
+    /// Whether the server limits requests.
     #[must_use]
     pub fn is_too_many_requests(&self) -> bool {
         self.has_code(429)
     }
 
-    /// Whether the server, or we, ran out of time.
+    /// Whether the request timed out, in the server or here.
     ///
     /// # Upstream
-    /// Status reason `Timeout`, which the API server also gives where it has created the object and could not say so.
+    /// Status reason `Timeout`, which the API server also gives where it has created the object and its response was lost.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(self.cause, Cause::Timeout(_)) || self.has_reason("Timeout")
@@ -234,7 +234,7 @@ impl ApiError {
 
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// The errors beneath `error`, itself first, those that `std::io::Error` hides from its `source` included.
+/// The error and its sources, including those that `std::io::Error` hides from its `source`.
 pub(crate) fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error| match error.downcast_ref::<std::io::Error>() {
         Some(io) => io.get_ref().map(|inner| inner as &(dyn StdError + 'static)),
@@ -242,7 +242,7 @@ pub(crate) fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<It
     })
 }
 
-/// Tells a connection that was never made from one that broke.
+/// Distinguishes a connection that was never made from one that broke.
 pub(crate) fn transport(error: kube::Error) -> Cause {
     let not_sent = chain(&error).any(|error| {
         error
@@ -251,7 +251,7 @@ pub(crate) fn transport(error: kube::Error) -> Cause {
             || error.is::<kube::client::AuthError>()
             || matches!(error.downcast_ref(), Some(kube::Error::Auth(_)))
     });
-    // Kube's wrapper repeats its source in its own text.
+    // Kube's wrapper repeats its source in its message.
     let error = if let kube::Error::Service(error) = error { error } else { error.into() };
     if not_sent { Cause::NotSent(error) } else { Cause::Transport(error) }
 }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_class_says_what_to_do() {
+    fn statuses_and_causes_have_classes() {
         let terminating = r#"{"reason":"NamespaceTerminating","message":"x"}"#;
         for (name, error, class) in [
             ("refused object", status(422, &body("Invalid", "")), ErrorClass::Terminal),
@@ -297,7 +297,7 @@ mod tests {
             ("forgotten version", status(410, ""), ErrorClass::Gone),
             ("too many requests", status(429, ""), ErrorClass::Transient),
             ("failing server", status(500, ""), ErrorClass::Transient),
-            ("no answer", ApiError::new("x", Cause::Timeout(Duration::from_secs(30))), ErrorClass::Transient),
+            ("no response", ApiError::new("x", Cause::Timeout(Duration::from_secs(30))), ErrorClass::Transient),
             ("broken connection", ApiError::new("x", Cause::Transport("x".into())), ErrorClass::Transient),
         ] {
             assert_eq!(error.class(), class, "{name}");
@@ -305,12 +305,12 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_as_lost_unless_the_write_certainly_failed() {
+    fn a_response_counts_as_lost_unless_the_write_certainly_failed() {
         let unreadable = || serde_json::from_str::<u8>("x").unwrap_err();
         for (name, error, lost) in [
             ("broken connection", ApiError::new("x", Cause::Transport("x".into())), true),
-            ("no answer", ApiError::new("x", Cause::Timeout(Duration::from_secs(30))), true),
-            ("unreadable answer", ApiError::new("x", Cause::Decode(unreadable())), true),
+            ("no response", ApiError::new("x", Cause::Timeout(Duration::from_secs(30))), true),
+            ("undecodable response", ApiError::new("x", Cause::Decode(unreadable())), true),
             ("no connection", ApiError::new("x", Cause::NotSent("x".into())), false),
             ("unwritable object", ApiError::new("x", Cause::Encode(unreadable())), false),
             ("internal error", status(500, ""), true),
@@ -321,7 +321,7 @@ mod tests {
             ("conflict", status(409, ""), false),
             ("refused", status(422, ""), false),
         ] {
-            assert_eq!(error.answer_lost(), lost, "{name}");
+            assert_eq!(error.response_lost(), lost, "{name}");
         }
     }
 
@@ -329,8 +329,8 @@ mod tests {
     fn predicates_read_reason_and_causes() {
         assert!(status(409, &body("AlreadyExists", "")).is_already_exists());
         assert!(!status(409, &body("AlreadyExists", "")).is_conflict());
-        let repeated = status(409, &body("AlreadyExists", "")).after_lost_answer();
-        assert!(repeated.is_probably_created() && !repeated.is_already_exists() && repeated.answer_lost());
+        let repeated = status(409, &body("AlreadyExists", "")).after_lost_response();
+        assert!(repeated.is_probably_created() && !repeated.is_already_exists() && repeated.response_lost());
         assert!(!status(409, &body("AlreadyExists", "")).is_probably_created());
         assert!(status(409, "").is_conflict());
         assert!(status(404, "404 page not found").is_not_found());

@@ -1,4 +1,4 @@
-//! The first fields of an object's metadata, read without the rest of the object.
+//! The key, uid and resource version of an object, decoded without the rest of it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use kcm_api::{InternedStr, ResourceVersion, Uid};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-/// What tells an object from all others.
+/// The fields that identify an object and its version.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Head {
     pub(super) name: Box<str>,
@@ -16,10 +16,10 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads the head of an object; of JSON that is no object of the API, what there is.
+    /// Decodes the head of an object; of other JSON the fields that it has.
     ///
-    /// Reading ends with the last of these fields, which the API server writes first: of an answer to a creation the
-    /// nine tenths behind it are not looked at. That was an eighth of all instructions of making pods.
+    /// Decoding ends with the last of these fields, which the API server writes first: nine tenths of the response to a
+    /// creation are skipped, which took an eighth of all instructions of creating pods.
     pub(super) fn of(json: &[u8]) -> Result<Self, serde_json::Error> {
         let mut head = Self::default();
         let read = Object(&mut head).deserialize(&mut serde_json::Deserializer::from_slice(json));
@@ -27,15 +27,15 @@ impl Head {
     }
 
     fn is_complete(&self) -> bool {
-        // The namespace is not waited for: what is in none has none.
+        // The namespace may be missing: cluster-scoped objects have none.
         !self.name.is_empty() && !self.uid.is_unset() && !self.resource_version.is_unset()
     }
 }
 
-/// Fills in the head from an object; fails, to end the reading, once it is complete.
+/// A seed that fills the head from an object, and fails once it is complete, to end decoding.
 struct Object<'a>(&'a mut Head);
 
-/// The same, from its metadata.
+/// A seed that fills the head from the metadata.
 struct Metadata<'a>(&'a mut Head);
 
 impl<'de> DeserializeSeed<'de> for Object<'_> {

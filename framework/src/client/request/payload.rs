@@ -1,4 +1,4 @@
-//! Bodies of requests, and how they are to be taken.
+//! The bodies and options of requests.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -10,12 +10,12 @@ pub struct Payload(pub(crate) Result<Bytes, serde_json::Error>);
 impl Payload {
     /// The body that `value` serializes to.
     ///
-    /// A value that cannot be written as JSON fails the request that it is given to.
+    /// A value that cannot be serialized fails its request.
     pub fn json(value: &impl Serialize) -> Self {
         Self(serde_json::to_vec(value).map(Bytes::from))
     }
 
-    /// A body that is JSON already, such as a document.
+    /// A body of JSON, such as a document.
     pub fn raw(json: impl Into<Bytes>) -> Self {
         Self(Ok(json.into()))
     }
@@ -23,12 +23,12 @@ impl Payload {
 
 impl Clone for Payload {
     fn clone(&self) -> Self {
-        // serde_json's errors cannot be copied; their text says it all.
+        // serde_json's errors cannot be cloned; the message is kept.
         Self(self.0.as_ref().map(Bytes::clone).map_err(serde::ser::Error::custom))
     }
 }
 
-/// A change to an object, by the way in which the API server is to apply it.
+/// A patch, by type.
 #[derive(Debug, Clone)]
 pub enum Patch {
     /// JSON merge patch (RFC 7386).
@@ -39,11 +39,11 @@ pub enum Patch {
     Strategic(Payload),
     /// Server-side apply.
     Apply {
-        /// Who owns the fields.
+        /// The field manager.
         field_manager: String,
-        /// Whether fields of other managers are taken over.
+        /// Whether to take over fields of other managers.
         force: bool,
-        /// The fields that the manager wants.
+        /// The applied configuration.
         body: Payload,
     },
 }
@@ -59,7 +59,7 @@ impl Patch {
         }
     }
 
-    /// Whether applying it twice is the same as applying it once: the operations of a JSON patch may add up.
+    /// Whether applying it twice equals applying it once; the operations of a JSON patch may not.
     pub(crate) const fn is_idempotent(&self) -> bool {
         match self {
             Self::Merge(_) | Self::Strategic(_) | Self::Apply { .. } => true,
@@ -92,32 +92,32 @@ impl Subresource {
     }
 }
 
-/// What happens to the objects owned by a deleted one.
+/// How a deletion propagates to dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum DeletionPropagation {
-    /// They stay, without owner.
+    /// Dependents are orphaned.
     Orphan,
-    /// They go after it.
+    /// Dependents are deleted after the owner.
     Background,
-    /// They go before it.
+    /// Dependents are deleted before the owner.
     Foreground,
 }
 
-/// How an object is to be deleted.
+/// The options of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeleteOptions {
-    /// Only if the object is this one, and not a namesake made since.
+    /// Precondition: the uid of the object, so that an object recreated under the same name is kept.
     pub uid: Option<kcm_api::Uid>,
-    /// Only if the object has not changed since.
+    /// Precondition: the resource version of the object.
     pub resource_version: Option<kcm_api::ResourceVersion>,
-    /// Seconds that the object is given to end; 0 is at once. The kind's default where absent.
+    /// The grace period in seconds; 0 deletes at once. The default of the kind where absent.
     pub grace_period_seconds: Option<i64>,
-    /// What happens to dependents. The kind's default where absent.
+    /// The propagation policy. The default of the kind where absent.
     pub propagation: Option<DeletionPropagation>,
 }
 
 impl DeleteOptions {
-    /// Deletes exactly the object of that uid.
+    /// Options with that uid as the precondition.
     #[must_use]
     pub fn of_uid(uid: kcm_api::Uid) -> Self {
         Self { uid: Some(uid), ..Self::default() }
@@ -156,7 +156,7 @@ impl DeleteOptions {
     }
 }
 
-/// Which objects a list is to contain, and how fresh it is to be.
+/// The options of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListOptions {
     /// Label selector.
@@ -165,10 +165,10 @@ pub struct ListOptions {
     pub field_selector: Option<String>,
     /// Objects per page.
     pub limit: Option<u32>,
-    /// Where the previous page ended.
+    /// The `continue` token of the previous page.
     pub continue_token: Option<String>,
-    /// At least this version, maybe from a cache of the server; the most recent state where absent.
+    /// The least resource version, for lists from the watch cache of the server; the most recent state where absent.
     pub resource_version: Option<kcm_api::ResourceVersion>,
-    /// Whether only metadata is wanted.
+    /// Whether to request metadata only.
     pub metadata_only: bool,
 }

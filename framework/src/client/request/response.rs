@@ -1,4 +1,4 @@
-//! Answers of the API server, decoded no further than every caller needs.
+//! The responses of the API server.
 
 use bytes::Bytes;
 use kcm_api::{InternedStr, ObjectKey, ResourceVersion, Uid};
@@ -7,22 +7,22 @@ use serde_json::value::RawValue;
 
 use super::head::Head;
 
-/// An object as the API server holds it after a write.
+/// The object in the response of a write.
 #[derive(Debug, Clone)]
 pub struct Written {
-    /// Namespace and name, the one that the server generated included.
+    /// Namespace and name, which the server may have generated.
     pub key: ObjectKey,
-    /// Identity of the object; unset where the answer is no object.
+    /// The uid of the object; unset where the response is no object.
     pub uid: Uid,
-    /// Version of this state of the object; unset where the answer is no object.
+    /// The resource version of the object; unset where the response is no object.
     pub resource_version: ResourceVersion,
-    /// The whole answer: an object of the API, of its metadata alone where it was written through a
+    /// The body of the response: the object, or its metadata alone where it was written through a
     /// [`Session`](crate::Session).
     pub body: Bytes,
 }
 
 impl Written {
-    /// Reads the metadata of an answer; what it does not carry is taken from the request.
+    /// Decodes the metadata of a response; missing fields are those of the request.
     pub(crate) fn read(body: Bytes, namespace: Option<&str>, name: Option<&str>) -> Result<Self, serde_json::Error> {
         let metadata = Head::of(&body)?;
         let name = if metadata.name.is_empty() { name.unwrap_or_default().into() } else { metadata.name };
@@ -34,21 +34,21 @@ impl Written {
     }
 }
 
-/// What became of a deletion.
+/// The result of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
-    /// The object is gone, or going: the server took the request.
+    /// The server accepted the request: the object is deleted or terminating.
     Accepted,
-    /// There was no such object (404), which is what a deletion is for.
+    /// The object did not exist (404).
     Gone,
 }
 
 /// One page of a list.
 #[derive(Debug)]
 pub struct Page {
-    /// Version of the list.
+    /// The resource version of the list.
     pub resource_version: ResourceVersion,
-    /// Where to go on; absent on the last page.
+    /// The `continue` token of the next page; absent on the last page.
     pub continue_token: Option<String>,
     /// The objects, undecoded; `kind` and `apiVersion` are those of the list.
     pub items: Vec<Box<RawValue>>,

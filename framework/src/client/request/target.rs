@@ -1,4 +1,4 @@
-//! What a request is about: its path, and how it is called in an error.
+//! The target of a request: its path, and its description in errors.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use kcm_api::{ObjectKey, Resource};
 
 use super::payload::Subresource;
 
-/// A collection or an object, or a part of one.
+/// A collection, an object, or a subresource.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'a> {
     resource: &'a Resource,
@@ -45,7 +45,7 @@ impl<'a> Target<'a> {
         path
     }
 
-    /// What was tried: `update replicasets.apps/status "a/web"`, `create pods in namespace "a"`.
+    /// The description of a request: `update replicasets.apps/status "a/web"`, `create pods in namespace "a"`.
     pub(crate) fn describe(&self, verb: &str) -> String {
         let mut text = format!("{verb} {}", self.resource);
         if let Some(subresource) = self.subresource.path() {

@@ -1,4 +1,4 @@
-//! Where the API server is and who we are: a kubeconfig file, or the pod we run in.
+//! The client configuration: from a kubeconfig file, or in-cluster from the service account.
 
 use std::path::{Path, PathBuf};
 
@@ -6,65 +6,65 @@ use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, Kubeco
 
 use super::proxy::Environment;
 
-/// No usable configuration; each is a sentence that says what was tried and what to do.
+/// An unusable configuration. Each message says what was read and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("the kubeconfig {path:?} does not exist: check the path given with --kubeconfig")]
     Missing {
         /// The file.
         path: PathBuf,
     },
     /// The file cannot be read.
-    #[error("the kubeconfig {path:?} cannot be read ({reason}): check its permissions and who runs this process")]
+    #[error("the kubeconfig {path:?} cannot be read ({reason}): check its permissions and the user of this process")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         reason: String,
     },
-    /// The file is no kubeconfig.
+    /// The file is not a kubeconfig.
     #[error("the kubeconfig {path:?} is not a valid `kind: Config` file: {reason}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// The position and the reason.
         reason: String,
     },
-    /// The file does not say which cluster is meant.
+    /// The file has no current context.
     #[error("the kubeconfig {path:?} has no current context: set one with `kubectl config use-context`")]
     NoCurrentContext {
         /// The file.
         path: PathBuf,
     },
-    /// The file names something that it does not contain.
+    /// The file refers to an entry that it does not contain.
     #[error("the kubeconfig {path:?} has no {missing}: add it, or choose another current context")]
     Incomplete {
         /// The file.
         path: PathBuf,
-        /// What is named, or needed, and not there.
+        /// The missing entry.
         missing: String,
     },
-    /// A certificate or key in the file, or named by it, cannot be used.
+    /// A certificate or key of the kubeconfig is invalid.
     #[error("the kubeconfig {path:?} has an unusable {field}: {reason}")]
     BadData {
         /// The file.
         path: PathBuf,
-        /// The field at fault.
+        /// The invalid field.
         field: &'static str,
         /// Why.
         reason: String,
     },
-    /// No file was given, and this is no pod.
+    /// No file was given, and the process does not run in a pod.
     #[error(
         "no --kubeconfig was given and this process does not run in a pod ({variable} is not set): give --kubeconfig=FILE"
     )]
     NotInCluster {
-        /// The variable that pods have.
+        /// The missing environment variable.
         variable: &'static str,
     },
-    /// No file was given, and the pod's own credentials cannot be used.
+    /// No file was given, and the service account of the pod cannot be used.
     #[error(
         "no --kubeconfig was given, and the pod's service account cannot be used ({reason}): check that its token is mounted"
     )]
@@ -72,27 +72,27 @@ pub enum LoadError {
         /// Why.
         reason: String,
     },
-    /// A proxy stands between us and the API server.
+    /// The API server is behind a proxy.
     #[error("the API server {server} is to be reached through the proxy {proxy}, which is not supported: {remedy}")]
     Proxy {
         /// The API server.
         server: String,
         /// The proxy.
         proxy: String,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
 }
 
-/// Loads the kubeconfig at `path`, or the configuration of the pod where none is given.
+/// Loads the kubeconfig at `path`, or the in-cluster configuration where none is given.
 pub async fn load_config(path: Option<&Path>) -> Result<Config, LoadError> {
     let mut config = match path {
         Some(path) => from_file(path).await?,
         None => in_cluster()?,
     };
-    // Kube takes a proxy from the environment without looking at NO_PROXY; we have decided that ourselves.
+    // Kube reads the proxy variables without NO_PROXY; they are evaluated below.
     config.proxy_url = None;
-    // A write is repeated only by whoever knows what it means.
+    // Only the session repeats writes, as it knows which are idempotent.
     config.default_retry = false;
     let server = config.cluster_url.to_string();
     let host = config.cluster_url.host().unwrap_or_default();

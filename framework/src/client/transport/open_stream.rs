@@ -1,4 +1,4 @@
-//! A connection as the answers see that are still being read on it: how many they are, and whether it stands.
+//! The open streams of a connection, and whether it is connected.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -10,28 +10,28 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-/// One open answer; the count is the number of clones, and all share what is known of the connection.
+/// A handle of one open stream: clones are counted, and share the state of the connection.
 #[derive(Clone, Default)]
-pub(crate) struct Open(Arc<AtomicBool>);
+pub(crate) struct OpenStream(Arc<AtomicBool>);
 
-impl Open {
-    /// How many clones there are beside this one.
+impl OpenStream {
+    /// How many other clones there are.
     pub(crate) fn others(&self) -> usize {
         Arc::strong_count(&self.0) - 1
     }
 
-    /// Whether the last that was heard of the connection was good.
+    /// Whether the last request of the connection succeeded.
     pub(crate) fn is_connected(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// An answer came.
-    pub(crate) fn answered(&self) {
+    /// Records a response.
+    pub(crate) fn connected(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// A request or an answer broke. A server that resets a stream does so over a connection that stands.
-    pub(crate) fn broke(&self, error: &(dyn Error + 'static)) {
+    /// Records an error. A reset stream leaves the connection connected.
+    pub(crate) fn failed(&self, error: &(dyn Error + 'static)) {
         let mut causes = std::iter::successors(Some(error), |&error| error.source());
         let is_of_stream = causes.any(|cause| cause.downcast_ref().is_some_and(h2::Error::is_reset));
         if !is_of_stream {
@@ -40,26 +40,26 @@ impl Open {
     }
 }
 
-/// The body of an answer, counted as open until it is dropped.
-pub(crate) struct Counted {
+/// A response body, whose stream counts as open until it is dropped.
+pub(crate) struct StreamBody {
     body: Incoming,
-    open: Open,
+    stream: OpenStream,
 }
 
-impl Counted {
-    pub(crate) const fn new(body: Incoming, open: Open) -> Self {
-        Self { body, open }
+impl StreamBody {
+    pub(crate) const fn new(body: Incoming, stream: OpenStream) -> Self {
+        Self { body, stream }
     }
 }
 
-impl Body for Counted {
+impl Body for StreamBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if let Poll::Ready(Some(Err(error))) = &polled {
-            self.open.broke(error);
+            self.stream.failed(error);
         }
         polled
     }

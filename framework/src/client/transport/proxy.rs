@@ -1,11 +1,11 @@
-//! Whether the environment wants a proxy between us and a server.
+//! The proxy rules of the environment.
 
 use std::net::IpAddr;
 
 /// The proxy variables of the environment.
 ///
 /// # Upstream
-/// Go's `httpproxy`, which client-go follows: upper case before lower case, never for this machine, and `NO_PROXY`
+/// Go's `httpproxy`, which client-go follows: upper case before lower case, never for localhost, and `NO_PROXY`
 /// lists hosts, domains (with their subdomains), addresses, networks and `*`, each but the last with an optional port.
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
@@ -22,7 +22,7 @@ impl Environment {
         Self { https_proxy: variable("HTTPS_PROXY", "https_proxy"), no_proxy: variable("NO_PROXY", "no_proxy") }
     }
 
-    /// The proxy through which that host is to be reached, if any.
+    /// The proxy for that host, if any.
     pub(crate) fn proxy_for(&self, host: &str, port: Option<u16>) -> Option<String> {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         let address: Option<IpAddr> = host.parse().ok();

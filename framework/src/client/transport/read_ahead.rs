@@ -1,7 +1,7 @@
-//! Takes from a socket what is there, 16 KB at a time.
+//! A read buffer of 16 KB beneath TLS.
 //!
-//! rustls asks for 4 KB at a time, whatever has come in. Reading ahead beneath it, while 5,000 pods were made and
-//! deleted: 11,100 `recv` instead of 16,800, 34,600 system calls in all instead of 40,400.
+//! rustls reads 4 KB at a time. With this buffer beneath it, creating and deleting 5,000 pods takes 11,100 `recv` instead of
+//! 16,800, and 34,600 system calls in all instead of 40,400.
 
 use std::io;
 use std::pin::Pin;
@@ -10,10 +10,10 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 
-/// The largest TLS record, nearly.
+/// About the size of the largest TLS record.
 const AHEAD: usize = 16 << 10;
 
-/// A connection that reads ahead; writes go straight through.
+/// A connection with a read buffer; writes are not buffered.
 pub(crate) struct ReadAhead<S> {
     socket: S,
     buffer: Box<[u8]>,

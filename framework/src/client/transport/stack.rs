@@ -1,11 +1,11 @@
-//! The HTTP stack under kube's client.
+//! The HTTP stack beneath kube's client.
 //!
 //! # Why HTTP/2, and why several connections
 //! HTTP/2 costs one TLS connection for many requests, and its pings find a dead connection within seconds; over
 //! HTTP/1.1 each of our 45 watches would be a connection of its own, and a silent one could be dead for long. But
 //! hyper keeps a single HTTP/2 connection to a host, and kube-apiserver serves 100 streams on one: where a cluster
-//! has more kinds than that, the next watch would wait for ever, and writes would wait with it. So requests have a
-//! connection of their own, and watches share connections by [`WATCHES_PER_CONNECTION`]. A server that speaks only
+//! has more kinds than that, the next watch would wait for ever, and writes with it. So requests have one
+//! connection, and watches share others by [`WATCHES_PER_CONNECTION`]. A server that speaks only
 //! HTTP/1.1 gets that, from the same pools.
 
 use std::sync::Arc;
@@ -22,24 +22,24 @@ use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
-use super::open_stream::{Counted, Open};
+use super::open_stream::{OpenStream, StreamBody};
 use super::read_ahead::ReadAhead;
 
-/// How many watches share a connection: half of what kube-apiserver serves on one unless told otherwise.
+/// How many watches share a connection: half of the default limit of kube-apiserver.
 const WATCHES_PER_CONNECTION: usize = 50;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-// As client-go: a connection silent for 30 s is asked for a sign of life, and given up after another 15 s.
+// As client-go: a connection without data for 30 s is pinged, and closed after another 15 s.
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-// What the other side may send ahead of our reading. Bounds memory while a large list is decoded; the connection's
-// share lets some streams be slow without stopping the others.
+// The flow control windows. They bound memory while a large list is decoded; that of the connection allows some slow
+// streams without blocking the others.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
-/// A configuration from which no connection can be made.
+/// A configuration that cannot be used to connect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackError {
@@ -48,15 +48,15 @@ pub enum StackError {
         "the API server is to be reached through the proxy {0}, which is not supported: remove `proxy-url` or the proxy variables of the environment, or list the server in NO_PROXY"
     )]
     Proxy(String),
-    /// The CA, client certificate or key cannot be used.
+    /// The CA, client certificate or key is invalid.
     #[error(
         "the certificates of the kubeconfig cannot be used: check `certificate-authority`, `client-certificate` and `client-key`"
     )]
     Certificates(#[source] kube::Error),
-    /// The name to expect in the server's certificate is none.
+    /// The `tls-server-name` is invalid.
     #[error("`tls-server-name` of the kubeconfig, \"{0}\", is neither a DNS name nor an IP address")]
     ServerName(String),
-    /// The credentials cannot be used.
+    /// The credentials are invalid.
     #[error("the credentials of the kubeconfig cannot be used: check its user's token, token file or exec command")]
     Credentials(#[source] kube::Error),
 }
@@ -65,9 +65,9 @@ type Connector = BoxCloneSyncService<http::Uri, Connection, BoxError>;
 type Connection = MaybeHttpsStream<ReadAhead<TokioIo<TcpStream>>>;
 type Pool = hyper_util::client::legacy::Client<Connector, Body>;
 
-/// A client over connection pools that all identities with these credentials share.
+/// A client over connections that all identities share.
 ///
-/// Requests are sent once: kube's layer that repeats them, writes too, is left out.
+/// Requests are sent once: kube's retry layer, which repeats writes too, is left out.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
@@ -89,7 +89,7 @@ pub fn connect(config: &kube::Config) -> Result<kube::Client, StackError> {
 
 fn connector(config: &kube::Config) -> Result<Connector, StackError> {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Losing a race here means that there is one.
+        // An error means that another thread has installed one.
         drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     }
     let tls = config.rustls_client_config().map_err(StackError::Certificates)?;
@@ -128,48 +128,49 @@ fn connector(config: &kube::Config) -> Result<Connector, StackError> {
 
 struct Pools {
     connector: Connector,
-    requests: Arc<Lane>,
-    watches: Mutex<Vec<Arc<Lane>>>,
+    requests: Arc<Http2Connection>,
+    watches: Mutex<Vec<Arc<Http2Connection>>>,
 }
 
 /// A pool that holds one HTTP/2 connection.
-struct Lane {
+struct Http2Connection {
     pool: Pool,
-    open: Open,
+    streams: OpenStream,
     first: tokio::sync::Mutex<()>,
 }
 
 impl Pools {
     fn new(connector: Connector) -> Self {
-        let requests = Arc::new(Lane::new(connector.clone()));
+        let requests = Arc::new(Http2Connection::new(connector.clone()));
         Self { connector, requests, watches: Mutex::default() }
     }
 
-    async fn send(self: Arc<Self>, request: Request<Body>) -> Result<Response<Counted>, BoxError> {
-        let (lane, open) = if is_watch(request.uri()) { self.watch_lane() } else { self.request_lane() };
-        let answer = lane.send(request).await?;
-        Ok(answer.map(|body| Counted::new(body, open)))
+    async fn send(self: Arc<Self>, request: Request<Body>) -> Result<Response<StreamBody>, BoxError> {
+        let (connection, open) =
+            if is_watch(request.uri()) { self.watch_connection() } else { self.request_connection() };
+        let response = connection.send(request).await?;
+        Ok(response.map(|body| StreamBody::new(body, open)))
     }
 
-    fn request_lane(&self) -> (Arc<Lane>, Open) {
-        (Arc::clone(&self.requests), self.requests.open.clone())
+    fn request_connection(&self) -> (Arc<Http2Connection>, OpenStream) {
+        (Arc::clone(&self.requests), self.requests.streams.clone())
     }
 
-    /// The first connection with room for one more watch.
-    fn watch_lane(&self) -> (Arc<Lane>, Open) {
-        let mut lanes = self.watches.lock();
-        let free = lanes.iter().find(|lane| lane.open.others() < WATCHES_PER_CONNECTION).cloned();
-        let lane = free.unwrap_or_else(|| {
-            let lane = Arc::new(Lane::new(self.connector.clone()));
-            lanes.push(Arc::clone(&lane));
-            lane
+    /// The first connection with room for another watch, or a new one.
+    fn watch_connection(&self) -> (Arc<Http2Connection>, OpenStream) {
+        let mut connections = self.watches.lock();
+        let free = connections.iter().find(|connection| connection.streams.others() < WATCHES_PER_CONNECTION).cloned();
+        let connection = free.unwrap_or_else(|| {
+            let connection = Arc::new(Http2Connection::new(self.connector.clone()));
+            connections.push(Arc::clone(&connection));
+            connection
         });
-        let open = lane.open.clone();
-        (lane, open)
+        let open = connection.streams.clone();
+        (connection, open)
     }
 }
 
-impl Lane {
+impl Http2Connection {
     fn new(connector: Connector) -> Self {
         let mut builder = hyper_util::client::legacy::Builder::new(TokioExecutor::new());
         builder
@@ -180,15 +181,15 @@ impl Lane {
             .http2_keep_alive_interval(PING_AFTER)
             .http2_keep_alive_timeout(PING_TIMEOUT)
             .http2_keep_alive_while_idle(true);
-        Self { pool: builder.build(connector), open: Open::default(), first: tokio::sync::Mutex::default() }
+        Self { pool: builder.build(connector), streams: OpenStream::default(), first: tokio::sync::Mutex::default() }
     }
 
     async fn send(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
-        // Until ALPN has chosen HTTP/2, hyper opens a connection for each request; all but one would be thrown away. So
-        // one goes ahead, at the start and where the connection broke: a server that has just come up gets no crowd.
-        if !self.open.is_connected() {
+        // Until ALPN has chosen HTTP/2, hyper opens a connection for each request, and drops all but one. So a single
+        // request goes first, at the start and after a broken connection, and a restarted server is not overloaded.
+        if !self.streams.is_connected() {
             let _first = tokio::time::timeout(CONNECT_TIMEOUT, self.first.lock()).await.ok();
-            if !self.open.is_connected() {
+            if !self.streams.is_connected() {
                 return self.request(request).await;
             }
         }
@@ -196,12 +197,12 @@ impl Lane {
     }
 
     async fn request(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
-        let answer = self.pool.request(request).await;
-        match &answer {
-            Ok(_) => self.open.answered(),
-            Err(error) => self.open.broke(error),
+        let response = self.pool.request(request).await;
+        match &response {
+            Ok(_) => self.streams.connected(),
+            Err(error) => self.streams.failed(error),
         }
-        Ok(answer?)
+        Ok(response?)
     }
 }
 
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn watches_are_told_by_their_query() {
+    fn watches_are_recognized_by_their_query() {
         for (uri, watch) in [
             ("/api/v1/pods?watch=true&x=1", true),
             ("/api/v1/pods?x=1&watch=1", true),
