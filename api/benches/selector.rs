@@ -1,4 +1,4 @@
-//! Time to tell whether a selector matches the labels of a pod, as claims do for each pod of an owner.
+//! Time to decide whether a selector matches the labels of a pod, as claims do for each pod of an owner.
 
 use std::hint::black_box;
 

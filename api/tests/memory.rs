@@ -16,7 +16,7 @@ const REPLICA_SET: &str = include_str!("../fixtures/replica_set.json");
 const DEPLOYMENT: &str = include_str!("../fixtures/deployment.json");
 
 /// The fixture with another name and uid, both as long as before.
-fn namesake(mut object: Value, number: usize) -> String {
+fn copy_named(mut object: Value, number: usize) -> String {
     let metadata = &mut object["metadata"];
     let text = |field: &str| metadata[field].as_str().expect("the fixture must have this field").to_owned();
     let (name, uid) = (text("name"), text("uid"));
@@ -29,7 +29,7 @@ fn namesake(mut object: Value, number: usize) -> String {
 fn cost_of<V: View>(json: &str) -> (usize, usize) {
     const OBJECTS: usize = 2000;
     let object: Value = serde_json::from_str(json).expect("the fixture must be JSON");
-    let texts: Vec<String> = (0..OBJECTS).map(|number| namesake(object.clone(), number)).collect();
+    let texts: Vec<String> = (0..OBJECTS).map(|number| copy_named(object.clone(), number)).collect();
     let interner = Arc::new(Interner::default());
     let mut cache = Vec::with_capacity(OBJECTS);
     let region = Region::new(ALLOCATOR);
@@ -42,7 +42,7 @@ fn cost_of<V: View>(json: &str) -> (usize, usize) {
 // One test, since the allocator counts for the whole process.
 #[test]
 fn cached_objects_are_small() {
-    // Within a tenth of what is counted, so that whoever makes an object larger decides to.
+    // Within a tenth of what is counted, so that a larger object is a deliberate change.
     for (kind, (bytes, allocations), (most_bytes, most_allocations)) in [
         ("pod", cost_of::<Pod>(POD), (560, 4)),
         ("replica set", cost_of::<ReplicaSet>(REPLICA_SET), (3900, 8)),

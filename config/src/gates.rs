@@ -11,7 +11,7 @@ use crate::value::{Kind, parse_bool};
 pub struct Gate {
     /// Upstream's name.
     pub name: &'static str,
-    /// Whether it is on when nobody says anything.
+    /// Whether it is on by default.
     pub default: bool,
     /// How mature it is.
     pub stage: GateStage,

@@ -34,9 +34,9 @@ fn lost_deletion(uid: &str, deadline: Instant) -> PendingWrite {
     PendingWrite::OutcomeUnknown { cache: PODS, object: object("x"), deleted: Some(Uid::from(uid)), deadline }
 }
 
-fn waiting(marks: impl IntoIterator<Item = PendingWrite>, now: Instant) -> PendingWrites<Key> {
+fn waiting(writes: impl IntoIterator<Item = PendingWrite>, now: Instant) -> PendingWrites<Key> {
     let mut state = PendingWrites::new(2);
-    assert!(state.add(&"k", None, marks.into_iter().collect(), now), "the key must wait for its marks");
+    assert!(state.add(&"k", None, writes.into_iter().collect(), now), "the key must wait for its writes");
     state
 }
 
@@ -95,8 +95,8 @@ async fn a_look_that_is_answered_without_a_decimal_version_blocks_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn the_event_that_settles_the_last_mark_wakes() {
-    let marks = [version(PODS, "5"), version(PODS, "9"), version(PODS, "7"), version(SETS, "3"), deletion("u")];
-    let mut state = waiting(marks, Instant::now());
+    let writes = [version(PODS, "5"), version(PODS, "9"), version(PODS, "7"), version(SETS, "3"), deletion("u")];
+    let mut state = waiting(writes, Instant::now());
     assert!(state.cache_reached(PODS, &rv("8")).is_empty(), "the latest version of a resource stands for all");
     assert!(state.cache_reached(PODS, &rv("9")).is_empty());
     assert!(state.object_ended(PODS, &Uid::from("u")).is_empty());
@@ -128,7 +128,7 @@ async fn the_end_of_the_object_of_a_key_ends_its_marks() {
     assert!(state.owner_ended(&Uid::from("other"), |_| true).is_empty());
     assert!(state.owner_ended(&Uid::from("owner"), |_| false).is_empty(), "it only began to terminate");
     assert_eq!(state.owner_ended(&Uid::from("owner"), |_| true), ["k"]);
-    assert!(state.cache_reached(PODS, &rv("9")).is_empty(), "nothing of the old marks is left");
+    assert!(state.cache_reached(PODS, &rv("9")).is_empty(), "nothing of the old writes is left");
     assert!(state.object_ended(PODS, &Uid::from("u")).is_empty());
     assert_eq!(state.next_check(), None);
 }
@@ -163,7 +163,7 @@ async fn what_can_no_longer_take_effect_is_looked_up_at_once() {
     assert_eq!(state.checked(&check(), now, &answer("50", None, None)), ["k"]);
 }
 
-/// What a live look leaves of a mark: (name, mark, answer, whether the key still waits, what wakes it then).
+/// What remains of a write after a live check: (name, write, live state, whether the key still waits, what releases it then).
 #[tokio::test(start_paused = true)]
 async fn a_live_look_ends_a_wait_or_says_what_to_wait_for() {
     let past = Instant::now();
@@ -201,10 +201,10 @@ async fn a_live_look_ends_a_wait_or_says_what_to_wait_for() {
         ("deleted, recreated", deletion("u"), answer("50", seen("v", "45"), seen("v", "45")), None),
         ("deleted, storage restored", deletion("u"), answer("20", seen("u", "4"), seen("u", "4")), None),
     ];
-    for (name, mark, answer, wakes_at) in cases {
-        let mut state = waiting([mark], past);
-        let woken = state.checked(&check(), begun, &answer);
-        assert_eq!(woken.is_empty(), wakes_at.is_some(), "{name}");
+    for (name, write, answer, wakes_at) in cases {
+        let mut state = waiting([write], past);
+        let released = state.checked(&check(), begun, &answer);
+        assert_eq!(released.is_empty(), wakes_at.is_some(), "{name}");
         match wakes_at {
             None => assert!(!state.waits(&"k"), "{name}"),
             Some("end") => assert_eq!(state.object_ended(PODS, &Uid::from("u")), ["k"], "{name}"),
@@ -260,11 +260,11 @@ proptest! {
         for (cache, step) in events {
             observed[cache] += step;
             let before: BTreeSet<Key> = KEYS.into_iter().filter(|key| state.waits(key)).collect();
-            let woken: BTreeSet<Key> = state.cache_reached(cache, &rv(&observed[cache].to_string())).into_iter().collect();
+            let released: BTreeSet<Key> = state.cache_reached(cache, &rv(&observed[cache].to_string())).into_iter().collect();
             for (index, key) in KEYS.into_iter().enumerate() {
-                let settled = (0..2).all(|cache| model[index][cache] <= observed[cache]);
-                prop_assert_eq!(state.waits(&key), before.contains(key) && !settled);
-                prop_assert_eq!(woken.contains(key), before.contains(key) && settled);
+                let confirmed = (0..2).all(|cache| model[index][cache] <= observed[cache]);
+                prop_assert_eq!(state.waits(&key), before.contains(key) && !confirmed);
+                prop_assert_eq!(released.contains(key), before.contains(key) && confirmed);
             }
         }
     }

@@ -197,7 +197,7 @@ impl Selector {
 
     /// The one value that the label `key` must have to be selected; absent where there is no such condition.
     ///
-    /// Whoever has an index by that label need not look at what has another value.
+    /// With an index by that label, objects with another value need not be read.
     #[must_use]
     pub fn required_value(&self, key: &str) -> Option<&InternedStr> {
         let Repr::All(requirements) = &self.0 else { return None };

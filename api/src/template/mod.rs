@@ -27,7 +27,7 @@ use crate::decode::Text;
 use crate::document::{ObjectWriter, compact, quote};
 use shape::{Shape, TEMPLATE};
 
-/// The label by which the pods of one replica set are told from those of the next.
+/// The label that distinguishes the pods of the replica sets of a deployment.
 pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// Whether two pod templates are the same, [`POD_TEMPLATE_HASH`] aside.

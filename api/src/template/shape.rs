@@ -61,7 +61,7 @@ impl Shape {
 /// `core/v1` `PodTemplateSpec`: the fields of type `resource.Quantity` and `ResourceList`, the maps, and the
 /// structures that are not pointers.
 pub(super) static TEMPLATE: Shape = Struct(&[
-    ("metadata", Struct(&[("labels", Struct(&[(super::POD_TEMPLATE_HASH, Ignored)])), ("annotations", TEXTS)])),
+    ("metadata", Struct(&[("labels", Struct(&[(super::POD_TEMPLATE_HASH, Ignored)])), ("annotations", STRINGS)])),
     ("spec", POD),
 ]);
 
@@ -71,7 +71,7 @@ const POD: Shape = Struct(&[
     ("ephemeralContainers", List(&CONTAINER)),
     ("resources", Optional(RESOURCES)),
     ("overhead", QUANTITIES),
-    ("nodeSelector", TEXTS),
+    ("nodeSelector", STRINGS),
     ("volumes", List(&VOLUME)),
     (
         "affinity",
@@ -95,23 +95,23 @@ const VOLUME: Shape = Optional(&[
             List(&Optional(&[
                 ("downwardAPI", DOWNWARD_API),
                 ("clusterTrustBundle", Optional(&[("labelSelector", SELECTOR)])),
-                ("podCertificate", Optional(&[("userAnnotations", TEXTS)])),
+                ("podCertificate", Optional(&[("userAnnotations", STRINGS)])),
             ])),
         )]),
     ),
     ("ephemeral", Optional(&[("volumeClaimTemplate", Optional(&[("metadata", METADATA), ("spec", CLAIM)]))])),
-    ("csi", Optional(&[("volumeAttributes", TEXTS)])),
-    ("flexVolume", Optional(&[("options", TEXTS)])),
+    ("csi", Optional(&[("volumeAttributes", STRINGS)])),
+    ("flexVolume", Optional(&[("options", STRINGS)])),
 ]);
 
 const CLAIM: Shape = Struct(&[("resources", Struct(RESOURCES)), ("selector", SELECTOR)]);
-const METADATA: Shape = Struct(&[("labels", TEXTS), ("annotations", TEXTS)]);
+const METADATA: Shape = Struct(&[("labels", STRINGS), ("annotations", STRINGS)]);
 const RESOURCES: Fields = &[("limits", QUANTITIES), ("requests", QUANTITIES)];
 const QUANTITIES: Shape = Map(&Quantity);
-const TEXTS: Shape = Map(&Any);
+const STRINGS: Shape = Map(&Any);
 const DOWNWARD_API: Shape = Optional(&[("items", List(&Optional(&[("resourceFieldRef", RESOURCE_FIELD)])))]);
 const RESOURCE_FIELD: Shape = Optional(&[("divisor", Quantity)]);
-const SELECTOR: Shape = Optional(&[("matchLabels", TEXTS)]);
+const SELECTOR: Shape = Optional(&[("matchLabels", STRINGS)]);
 
 const POD_AFFINITY: Shape = Optional(&[
     ("requiredDuringSchedulingIgnoredDuringExecution", List(&POD_AFFINITY_TERM)),

@@ -49,7 +49,7 @@ pub enum DeploymentStrategy {
     },
     /// All old pods go before the first new one comes.
     Recreate,
-    /// Anything else, the empty text where none is named; the API server fills in a default, so nobody means this.
+    /// Any other string, empty where none is set; the API server sets a default, so no object has this.
     Other(InternedStr),
 }
 
@@ -76,7 +76,7 @@ pub struct DeploymentStatus {
     /// How many more would have to be available.
     #[serde(default, deserialize_with = "null_as_default")]
     pub unavailable_replicas: i32,
-    /// How many further pods are on their way out; absent where nobody counts them.
+    /// How many further pods are terminating; absent where they are not counted.
     pub terminating_replicas: Option<i32>,
     /// How often a hash of a template was taken by another template.
     pub collision_count: Option<i32>,

@@ -53,7 +53,7 @@ pub enum PodPhase {
 /// The condition `Ready` of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Readiness {
-    /// Not ready, or nobody has said.
+    /// Not ready, or without a Ready condition.
     #[default]
     NotReady,
     /// Ready since a time, which may be missing.
@@ -94,7 +94,7 @@ impl Pod {
         matches!(self.ready, Readiness::Ready { .. })
     }
 
-    /// Since when the pod is ready; absent where it is not ready, or nobody has said since when.
+    /// Since when the pod is ready; absent where it is not ready, or has no transition time.
     #[must_use]
     pub const fn ready_since(&self) -> Option<Timestamp> {
         match self.ready {
@@ -196,7 +196,7 @@ fn readiness<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Readiness, D:
         }
     })?;
     let Some(RawCondition { status, last_transition_time, .. }) = ready else { return Ok(Readiness::NotReady) };
-    // A time that cannot be told must not hide the pod: it counts as none.
+    // An invalid time must not hide the pod: it counts as unset.
     let since = last_transition_time.and_then(|time| time.parse().ok());
     Ok(if status.as_deref() == Some("True") { Readiness::Ready { since } } else { Readiness::NotReady })
 }

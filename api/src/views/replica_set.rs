@@ -46,7 +46,7 @@ pub struct ReplicaSetStatus {
     /// How many of them have been ready for long enough.
     #[serde(default, deserialize_with = "null_as_default")]
     pub available_replicas: i32,
-    /// How many further pods are on their way out; absent where nobody counts them.
+    /// How many further pods are terminating; absent where they are not counted.
     pub terminating_replicas: Option<i32>,
     /// The generation that this status speaks of.
     #[serde(default, deserialize_with = "null_as_default")]

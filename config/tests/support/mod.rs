@@ -21,7 +21,7 @@ pub const GREETING: Row =
 /// A setting that goes away.
 pub const OLD: Row = Row::new("hello-old", "Hello", Initial::Bool(false))
     .path("Hello.Old")
-    .help("What nobody says any more.")
+    .help("A deprecated setting.")
     .deprecated("say hello-greeting instead");
 
 pub const FILE: &str = "/etc/kcm.yaml";
@@ -34,7 +34,7 @@ pub fn table() -> Table {
 pub fn load(sources: &Sources) -> Result<Effective, Vec<ConfigError>> {
     match table().load(sources) {
         Ok(Outcome::Settings(settings)) => Ok(*settings),
-        Ok(Outcome::Help) => panic!("nobody asked for help"),
+        Ok(Outcome::Help) => panic!("--help was not given"),
         Err(ConfigErrors(errors)) => Err(errors),
     }
 }

@@ -101,7 +101,7 @@ fn connector(config: &kube::Config) -> Result<Connector, StackError> {
     tcp.set_keepalive(Some(PING_AFTER));
     tcp.set_keepalive_interval(Some(PING_TIMEOUT));
     #[cfg(target_os = "linux")]
-    // What nobody acknowledges is not sent again later: a write must not arrive long after it was given up.
+    // Unacknowledged data is not retransmitted later: a write must not arrive long after its timeout.
     tcp.set_tcp_user_timeout(Some(PING_AFTER));
 
     let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
