@@ -103,7 +103,8 @@ impl Document {
 
     /// The items of the list at `path`, each as it stands; none where the list is absent or `null`.
     ///
-    /// A list that is changed is read with this and written with [`set`](Self::set), so that items that stay, stay whole.
+    /// A list that is changed is read with this and written with [`set`](Self::set), so that items that stay, stay
+    /// whole.
     pub fn items(&self, path: &[&str]) -> Result<Vec<&RawValue>, EditError> {
         let Some(list) = self.get(path) else { return Ok(Vec::new()) };
         let items: Option<_> = serde_json::from_str(list).map_err(|_| EditError::NotAList { path: path.join(".") })?;

@@ -1,4 +1,5 @@
-//! Interned strings: one copy of a string that many objects repeat, as namespaces, label keys and values, and node names.
+//! Interned strings: one copy of a string that many objects repeat, as namespaces, label keys and values, and node
+//! names.
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -125,8 +126,8 @@ impl<'de> Deserialize<'de> for InternedStr {
 
 /// An interner: one allocation per distinct string that is decoded within its [scope](Self::scope).
 ///
-/// Unused strings are dropped when the set has doubled since the last sweep, so the interner never holds more than twice
-/// the strings in use.
+/// Unused strings are dropped when the set has doubled since the last sweep, so the interner never holds more than
+/// twice the strings in use.
 #[derive(Default)]
 pub struct Interner {
     strings: Mutex<Strings>,

@@ -1,8 +1,8 @@
 //! The types of the Kubernetes API for controllers, without I/O, clock or randomness.
 //!
-//! A cached object is a [`View`]: its [`Meta`] and the fields that controllers read, in [`views`]. Other fields are skipped
-//! while decoding. Kinds that a controller updates whole are [`Documented`]: the view beside the JSON of the object, which
-//! is edited by path, so that unknown fields survive.
+//! A cached object is a [`View`]: its [`Meta`] and the fields that controllers read, in [`views`]. Other fields are
+//! skipped while decoding. Kinds that a controller updates whole are [`Documented`]: the view beside the JSON of the
+//! object, which is edited by path, so that unknown fields survive.
 //!
 //! ```text
 //!                    ┌─ Pod ──────────────── patched, deleted: the view alone

@@ -11,8 +11,8 @@ use crate::decimal::Decimal;
 /// Displays as digits and an exponent, one string for one value, which parses to the same quantity.
 ///
 /// # Upstream
-/// `resource.Quantity`. With a binary suffix (`Ki` … `Ei`) nothing is more than 2⁶³ − 1. Unlike upstream, a string without
-/// any digit (`m`, `-`) is not a quantity here; the API server never serves it.
+/// `resource.Quantity`. With a binary suffix (`Ki` … `Ei`) nothing is more than 2⁶³ − 1. Unlike upstream, a string
+/// without any digit (`m`, `-`) is not a quantity here; the API server never serves it.
 ///
 /// # Examples
 /// ```

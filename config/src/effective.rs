@@ -137,7 +137,8 @@ impl Effective {
         lines.iter().map(aligned).collect()
     }
 
-    /// The settings as a configuration file. Loading it gives the same values; what has no key in the file is not in it.
+    /// The settings as a configuration file. Loading it gives the same values; what has no key in the file is not in
+    /// it.
     #[must_use]
     pub fn render_yaml(&self) -> String {
         let mut lines = vec![format!("apiVersion: {API_VERSION}"), format!("kind: {KIND}")];

@@ -10,8 +10,8 @@ use crate::table::Table;
 
 /// Reads the variables that begin with [`VARIABLE_PREFIX`], in the order of their names.
 ///
-/// An unknown variable is rejected when it resembles a known one, and otherwise ignored with a warning: Kubernetes itself
-/// puts `KCM_SERVICE_HOST` and the like into pods beside a service named `kcm`.
+/// An unknown variable is rejected when it resembles a known one, and otherwise ignored with a warning: Kubernetes
+/// itself puts `KCM_SERVICE_HOST` and the like into pods beside a service named `kcm`.
 pub(crate) fn read(table: &Table, variables: &[(OsString, OsString)]) -> Reading {
     let mut reading = Reading::default();
     let mut ours: Vec<_> =

@@ -1,8 +1,8 @@
 //! The parser of the command line, compatible with pflag.
 //!
-//! clap prints the help, and this module parses: clap stops at the first error, while all are reported here, and pflag's
-//! grammar differs in what manifests rely on (`--controllers -foo` takes its value from the
-//! next argument whatever that begins with; `_` stands for `-`; a boolean takes a value only behind `=`).
+//! clap prints the help, and this module parses: clap stops at the first error, while all are reported here, and
+//! pflag's grammar differs in what manifests rely on (`--controllers -foo` takes its value from the next argument
+//! whatever that begins with; `_` stands for `-`; a boolean takes a value only behind `=`).
 
 use std::ffi::OsString;
 

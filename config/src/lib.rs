@@ -15,7 +15,8 @@
 //! # Guarantees
 //!
 //! - Nothing that was given is ignored in silence: what is unknown, doubled or of the wrong type is rejected with its
-//!   position, the given value, what is expected and the nearest known name. All mistakes are reported at once, as data.
+//!   position, the given value, what is expected and the nearest known name. All mistakes are reported at once, as
+//!   data.
 //! - Every effective value knows its origin: the default, a line and column, a variable, an argument.
 //! - Flags are read as upstream reads them, down to the spelling of booleans and durations.
 //! - The file takes the keys that upstream's `/configz` prints, in that spelling or in lower camel case.

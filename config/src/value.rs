@@ -100,8 +100,8 @@ pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Parses what `strconv.ParseInt` accepts with base 0: a base prefix (`0x`, `0o`, `0b`, or `0` for octal) and underscores
-/// between digits.
+/// Parses what `strconv.ParseInt` accepts with base 0: a base prefix (`0x`, `0o`, `0b`, or `0` for octal) and
+/// underscores between digits.
 fn parse_int32(text: &str) -> Option<i32> {
     let (negative, unsigned) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),

@@ -7,7 +7,8 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The message of `error`, followed by those of its sources, separated by colons.
 ///
-/// Messages of this workspace do not repeat their source, so a chain is printed whole, once, where it leaves the program.
+/// Messages of this workspace do not repeat their source, so a chain is printed whole, once, where it leaves the
+/// program.
 #[must_use]
 pub fn error_chain(error: &dyn Error) -> String {
     let sources = std::iter::successors(error.source(), |&source| source.source());

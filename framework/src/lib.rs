@@ -1,8 +1,8 @@
 //! The framework of controllers: descriptors, informers, work queues, reconcile loops, and the manager that runs them.
 //!
 //! A controller is a constant, [`ControllerDescriptor`], registered with `inventory::submit!`. Its [`InitFunc`] takes
-//! informers and a work queue from the [`ControllerContext`] and returns a set of loops, [`Running`]. A [`Manager`] starts the
-//! enabled controllers of a [`Registry`] in order, keeps them running, and stops them in reverse.
+//! informers and a work queue from the [`ControllerContext`] and returns a set of loops, [`Running`]. A [`Manager`]
+//! starts the enabled controllers of a [`Registry`] in order, keeps them running, and stops them in reverse.
 //!
 //! ```text
 //! API server ──watch──▶ informers ──Change──▶ handler ────keys──▶ workqueue ──key──▶ Reconcile
@@ -15,15 +15,15 @@
 //! - **One at a time.** A key is never reconciled twice at once; a key added meanwhile is reconciled again after.
 //! - **Read your own writes.** A key is not reconciled again before the caches of its loop show every write of its last
 //!   reconcile; see [`consistency`]. Controllers keep no expectations.
-//! - **No write twice because a response was lost.** A write whose response is lost parks its key until a live list, begun
-//!   after the request can no longer take effect, shows its outcome. An idempotent write whose connection broke is
-//!   repeated, which mostly shows the outcome at once.
+//! - **No write twice because a response was lost.** A write whose response is lost parks its key until a live list,
+//!   begun after the request can no longer take effect, shows its outcome. An idempotent write whose connection broke
+//!   is repeated, which mostly shows the outcome at once.
 //! - **No key is dropped.** A failing key stays at its longest back-off. A panic is caught, counted and logged with its
 //!   key, and counts as a failure.
-//! - **Isolation.** A loop or an `InitFunc` that fails or panics is started again with back-off, and no other controller
-//!   is affected.
-//! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads have
-//!   synced; the loops are the first to stop.
+//! - **Isolation.** A loop or an `InitFunc` that fails or panics is started again with back-off, and no other
+//!   controller is affected.
+//! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads
+//!   have synced; the loops are the first to stop.
 //!
 //! `tests/guarantees/` holds each of them, one test a claim.
 //!
@@ -31,7 +31,8 @@
 //!
 //! Depend on this crate alone: what a controller needs of the crates beneath is re-exported as [`api`], [`informers`],
 //! [`config`] and [`workqueue`]. A host **names** the plugin, as in `use my_controller as _;`: the linker drops a
-//! dependency that is never named, and a crate that is not linked registers no controller. `docs/plugins.md` is the guide.
+//! dependency that is never named, and a crate that is not linked registers no controller. `docs/plugins.md` is the
+//! guide.
 //!
 //! This crate does not parse command lines, set up logs or serve HTTP: the host, `kcm-controller-manager`, does.
 

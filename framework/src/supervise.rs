@@ -28,7 +28,8 @@ pub(crate) struct Supervised {
 }
 
 impl Supervised {
-    /// Calls the `InitFunc` of the controller once. `None` where the cluster does not serve the resources that it needs.
+    /// Calls the `InitFunc` of the controller once. `None` where the cluster does not serve the resources that it
+    /// needs.
     pub(crate) async fn initialize(descriptor: &ControllerDescriptor, context: ControllerContext) -> Option<Self> {
         match try_initialize(descriptor, &context).await {
             Ok(Some(running)) => {

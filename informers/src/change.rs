@@ -6,7 +6,8 @@ use kcm_api::{ObjectKey, View};
 
 /// A change of one object in a cache.
 ///
-/// Old and new of an [`Updated`](Self::Updated) always have the same uid: a recreated object is a deletion and an addition.
+/// Old and new of an [`Updated`](Self::Updated) always have the same uid: a recreated object is a deletion and an
+/// addition.
 #[derive(Debug)]
 pub enum Change<V> {
     /// The object was not in the cache before.

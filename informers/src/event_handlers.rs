@@ -15,7 +15,8 @@ use crate::panic_message::panic_message;
 pub struct HandlerOptions {
     /// Name in metrics and logs, usually the controller's.
     pub name: &'static str,
-    /// The period after which the handler is notified of every object again, although nothing changed; absent for never.
+    /// The period after which the handler is notified of every object again, although nothing changed; absent for
+    /// never.
     pub resync_period: Option<Duration>,
 }
 

@@ -16,8 +16,8 @@ use crate::store::Index;
 
 /// An informer: a cache of one resource that is kept up to date, with event handlers for changes.
 ///
-/// Created by a [`Factory`](crate::Factory), and shared by all users of the same resource, view and list options. Cheap to
-/// clone. The crate documentation has its contract.
+/// Created by a [`Factory`](crate::Factory), and shared by all users of the same resource, view and list options. Cheap
+/// to clone. The crate documentation has its contract.
 pub struct Informer<V> {
     shared: Arc<SharedInformer<V>>,
     registrations: Option<HandlerRegistrations>,
@@ -86,8 +86,8 @@ impl<V: View> Informer<V> {
 
     /// Adds an event handler, which is notified of the objects in the cache and then of every change, in order.
     ///
-    /// It is notified of the objects in the cache before this returns, on the caller's thread, and of later changes on the
-    /// task of the informer, which waits for it: a handler only enqueues keys.
+    /// It is notified of the objects in the cache before this returns, on the caller's thread, and of later changes on
+    /// the task of the informer, which waits for it: a handler only enqueues keys.
     ///
     /// # Panics
     /// When called from within a handler of the same informer.

@@ -47,16 +47,16 @@
 //! - *are not notified of a version that the cache holds*;
 //! - *are notified of a new list only where it differs, and the final state of deleted objects is unknown*: first of
 //!   deletions, then of additions and updates, by key;
-//! - *with a resync period are notified of every object again, and others are not*, with [`Origin::Resync`], old equal to
-//!   new;
+//! - *with a resync period are notified of every object again, and others are not*, with [`Origin::Resync`], old equal
+//!   to new;
 //! - *that panic miss that change, and no other handler does*;
 //! - *that are removed are not notified any more*.
 //!
 //! The **last sync resource version**
 //! - *moves after event handlers and before hooks and waiters*: cache and indexes, event handlers, last sync resource
 //!   version, hooks and waiters, in this order, for each event and each list;
-//! - *is unset before the first list, then follows list, events and bookmarks*. It goes back only where the server does,
-//!   as one restored from a backup;
+//! - *is unset before the first list, then follows list, events and bookmarks*. It goes back only where the server
+//!   does, as one restored from a backup;
 //! - *wakes a waiter with the event that reaches its version*;
 //! - *does not block on a version that does not compare*;
 //! - *does not pass an object that cannot be decoded*, until that object is read, deleted, or gone from a list. Its old
@@ -96,8 +96,8 @@
 //!
 //! # What it does not do
 //!
-//! It writes nothing, and retries no requests but its own. It keeps no history: a later state of an object may replace one
-//! of which no handler was notified. Items of a list by page carry neither `apiVersion` nor `kind`.
+//! It writes nothing, and retries no requests but its own. It keeps no history: a later state of an object may replace
+//! one of which no handler was notified. Items of a list by page carry neither `apiVersion` nor `kind`.
 
 mod backoff;
 mod cache;

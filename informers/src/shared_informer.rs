@@ -1,7 +1,7 @@
 //! The state that the reflector and the handles of an informer share, and the order of each step.
 //!
-//! Each step changes the cache and its indexes, notifies the event handlers, moves the last sync resource version, and then
-//! calls hooks and wakes waiters. The order is in [`SharedInformer::step`].
+//! Each step changes the cache and its indexes, notifies the event handlers, moves the last sync resource version, and
+//! then calls hooks and wakes waiters. The order is in [`SharedInformer::step`].
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,8 +30,8 @@ pub(crate) struct SharedInformer<V> {
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) store: Arc<Store<V>>,
     pub(crate) record: Mutex<Record>,
-    /// Held from before the cache changes until all event handlers are notified. Reentrant only so that a handler that adds
-    /// a handler causes a clear panic instead of a deadlock.
+    /// Held from before the cache changes until all event handlers are notified. Reentrant only so that a handler that
+    /// adds a handler causes a clear panic instead of a deadlock.
     handlers: ReentrantMutex<RefCell<EventHandlers<V>>>,
     /// Replaced as a whole, so that no lock is held while hooks run.
     hooks: RwLock<Arc<[Arc<ProgressHook>]>>,

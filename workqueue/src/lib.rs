@@ -1,8 +1,10 @@
-//! A rate-limited work queue of keys. A key is queued once however often it is added, and never processed twice at once.
+//! A rate-limited work queue of keys. A key is queued once however often it is added, and never processed twice at
+//! once.
 //!
-//! Event handlers add the keys of changed objects. A worker takes a key, reconciles its object, and marks the key done or
-//! adds it again. The queue holds no objects and no changes, so a key that is added a hundred times before a worker takes
-//! it is processed once. It is client-go's work queue with two priorities and with parking, and it never drops a key.
+//! Event handlers add the keys of changed objects. A worker takes a key, reconciles its object, and marks the key done
+//! or adds it again. The queue holds no objects and no changes, so a key that is added a hundred times before a worker
+//! takes it is processed once. It is client-go's work queue with two priorities and with parking, and it never drops a
+//! key.
 //!
 //! ```text
 //!   add ─────────────────▶ ready ──get──▶ processing ──done──▶ idle (ready again if added meanwhile)
@@ -49,8 +51,8 @@
 //! - **Live keys go before initial keys.**
 //! - **Within a priority the first to come is the first to go.**
 //! - **A key added at both priorities is live.**
-//! - **Raising a key never makes it wait longer.** It keeps its place among the initial keys, goes to the end of the live
-//!   ones as well, and the place that is reached first counts.
+//! - **Raising a key never makes it wait longer.** It keeps its place among the initial keys, goes to the end of the
+//!   live ones as well, and the place that is reached first counts.
 //! - **Initial keys that have aged take turns with live keys.** Neither starves: from the moment at which it has waited
 //!   for the ageing time, the n-th initial key is handed out by the 2n-th `get`; so is the n-th live key at all times.
 //!
@@ -85,16 +87,16 @@
 //! - **A waiting worker wakes for a delay shorter than the one it waits for.**
 //! - **A worker that always finds a key gives way to other tasks.**
 //! - **Dropping a get loses nothing.** Neither a key nor another worker's wake-up.
-//! - **Calls that do not fit the key do nothing.** `done` and `park` of a key that is not processing, `unpark` of one that
-//!   is not parked.
+//! - **Calls that do not fit the key do nothing.** `done` and `park` of a key that is not processing, `unpark` of one
+//!   that is not parked.
 //!
 //! End
 //!
 //! - **The shut down ends every waiting get.**
-//! - **What is ready is handed out after the shut down and then get ends.** The `get` of a worker that finds no ready key
-//!   ends, though other keys are still processing.
-//! - **A key added while it is processing is handed out after the shut down.** The next `get` returns it, such as that of
-//!   the worker that processed it.
+//! - **What is ready is handed out after the shut down and then get ends.** The `get` of a worker that finds no ready
+//!   key ends, though other keys are still processing.
+//! - **A key added while it is processing is handed out after the shut down.** The next `get` returns it, such as that
+//!   of the worker that processed it.
 //! - **Adds after the shut down are ignored.** Delayed ones and retries too.
 //! - **The shut down drops what is delayed.** The next process starts from an initial list anyway.
 //!
@@ -104,8 +106,8 @@
 //! - **Metrics count what upstream counts.** See [`Metrics`].
 //!
 //! Adding, taking and finishing a key are O(1) amortised, delays O(log n) of the delayed keys. All state is in memory
-//! behind one lock, which is never held across an `await`. There is no background task: a waiting worker sleeps until the
-//! next key is due.
+//! behind one lock, which is never held across an `await`. There is no background task: a waiting worker sleeps until
+//! the next key is due.
 //!
 //! # What it does not do
 //!

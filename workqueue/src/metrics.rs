@@ -25,7 +25,8 @@ pub trait Metrics: Send + Sync {
     /// `workqueue_queue_duration_seconds` observes `waited`.
     fn taken(&self, waited: Duration);
 
-    /// A worker has finished or parked a key `worked` after it took it: `workqueue_work_duration_seconds` observes `worked`.
+    /// A worker has finished or parked a key `worked` after it took it: `workqueue_work_duration_seconds` observes
+    /// `worked`.
     fn finished(&self, worked: Duration);
 
     /// A key is added later, by a retry or a delayed add: `workqueue_retries_total` grows by one.

@@ -58,7 +58,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.with(|state, now| state.forget(key, now));
     }
 
-    /// Waits for a key and returns it; the caller ends its processing with [`done`](Self::done) or [`park`](Self::park).
+    /// Waits for a key and returns it; the caller ends its processing with [`done`](Self::done) or
+    /// [`park`](Self::park).
     ///
     /// `None` once the queue is shut down and nothing is ready. Gives way to other tasks now and then, even if keys are
     /// ready.

@@ -19,9 +19,9 @@ pub(crate) struct Place<K> {
 
 /// Two FIFO queues of ready keys, one for each priority, and which of them was served last.
 ///
-/// A key whose priority is raised keeps its place and gets a second one with the same ticket in the live queue: the place
-/// that is reached first counts. The other becomes *stale*, and is dropped when it is reached or when most places are
-/// stale, so that every operation is O(1) amortised and memory stays in proportion to the keys.
+/// A key whose priority is raised keeps its place and gets a second one with the same ticket in the live queue: the
+/// place that is reached first counts. The other becomes *stale*, and is dropped when it is reached or when most places
+/// are stale, so that every operation is O(1) amortised and memory stays in proportion to the keys.
 ///
 /// The queues do not know which tickets are current: callers pass that as `current`.
 pub(crate) struct ReadyQueues<K> {

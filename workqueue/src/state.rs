@@ -78,7 +78,8 @@ struct Pending {
 
 struct Delay {
     due: Duration,
-    /// The number of delayed adds before this one, of any key: keys that are due at the same time are added in that order.
+    /// The number of delayed adds before this one, of any key: keys that are due at the same time are added in that
+    /// order.
     number: u64,
     priority: Priority,
 }

@@ -1,8 +1,8 @@
 //! Reading views from protobuf, the form in which API servers keep built-in objects.
 //!
 //! A [`Message`] says which fields of a message are read and what they are called in JSON; a [`Reader`] then is a
-//! deserializer of serde, so a view reads protobuf through the same `Deserialize` as JSON. What a table does not name is
-//! skipped by its length, without looking into it.
+//! deserializer of serde, so a view reads protobuf through the same `Deserialize` as JSON. What a table does not name
+//! is skipped by its length, without looking into it.
 //!
 //! Differences to JSON: empty strings, zero numbers and false flags are present; an unset time is present, and reads as
 //! `null`; empty lists and maps are absent.

@@ -117,8 +117,8 @@ impl<'de> Input<'de> {
 
     /// The string of a field.
     ///
-    /// API servers accept bytes that are not UTF-8 in protobuf, and serve them as JSON with U+FFFD in their place. So does
-    /// this: otherwise a client could create an object that controllers cannot decode.
+    /// API servers accept bytes that are not UTF-8 in protobuf, and serve them as JSON with U+FFFD in their place. So
+    /// does this: otherwise a client could create an object that controllers cannot decode.
     pub(super) fn text(&mut self, tag: Tag) -> Result<Cow<'de, str>, Malformed> {
         Ok(String::from_utf8_lossy(self.bytes(tag)?))
     }

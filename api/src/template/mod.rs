@@ -5,11 +5,12 @@
 //! - `null`, an empty list and an empty map are as absent, and so is an empty structure that Go cannot leave out
 //!   (`resources: {}`); an empty structure that may be absent counts (`emptyDir: {}`), a field that we do not know too;
 //! - where a quantity stands, its value counts: `1000m` is `1`;
-//! - numbers count by value, strings without regard to escapes, members of objects in any order, items of lists in theirs.
+//! - numbers count by value, strings without regard to escapes, members of objects in any order, items of lists in
+//!   theirs.
 //!
 //! # Upstream
-//! `deploymentutil.EqualIgnoreHash`, which compares decoded templates with `apiequality.Semantic`; fields that its types
-//! do not have are lost there, and count here.
+//! `deploymentutil.EqualIgnoreHash`, which compares decoded templates with `apiequality.Semantic`; fields that its
+//! types do not have are lost there, and count here.
 
 mod shape;
 #[cfg(test)]

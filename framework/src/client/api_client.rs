@@ -21,8 +21,8 @@ use super::request::{
 /// The `timeout` parameter of writes: how long the API server may take.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much longer the client waits, for the time on the network: so that the timeout of the server still arrives, and a
-/// delayed request is timed out by the server before its outcome is read.
+/// How much longer the client waits, for the time on the network: so that the timeout of the server still arrives, and
+/// a delayed request is timed out by the server before its outcome is read.
 const NETWORK_GRACE: Duration = Duration::from_secs(4);
 
 /// How long a response may take, to its last byte.
@@ -66,7 +66,8 @@ impl ApiClient {
 
     /// Creates an object, in a namespace unless the resource is cluster-scoped.
     ///
-    /// Where the object has only a `generateName`, the server generates the name: if the response is lost, it is unknown.
+    /// Where the object has only a `generateName`, the server generates the name: if the response is lost, it is
+    /// unknown.
     pub async fn create(
         &self,
         resource: &Resource,

@@ -72,8 +72,8 @@ impl ClientBuilder {
         ApiClient::new(self.shared.client.clone(), self.identity(identity))
     }
 
-    /// A kube client of that identity, for informers. Its requests carry the same User-Agent and rate limit; watches are
-    /// not limited.
+    /// A kube client of that identity, for informers. Its requests carry the same User-Agent and rate limit; watches
+    /// are not limited.
     ///
     /// # Panics
     /// As [`client_for`](Self::client_for), and outside of a tokio runtime.

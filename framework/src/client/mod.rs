@@ -1,7 +1,7 @@
 //! The client of the API server: connections, client identities, requests and their errors.
 //!
-//! `transport` makes connections, `request` has the types of requests and responses; neither depends on the other, nor on
-//! the clients above them.
+//! `transport` makes connections, `request` has the types of requests and responses; neither depends on the other, nor
+//! on the clients above them.
 
 mod api_client;
 mod client_builder;

@@ -1,7 +1,7 @@
 //! The writes that the caches do not show yet, and the keys that wait for them: a pure state machine.
 //!
-//! One [`PendingWrites`] per queue. The caches of a loop are numbered by their position in the list of the loop. Time is
-//! an argument.
+//! One [`PendingWrites`] per queue. The caches of a loop are numbered by their position in the list of the loop. Time
+//! is an argument.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -163,7 +163,8 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         self.waiting.is_empty()
     }
 
-    /// Makes `key` wait for `writes`, which were made for the object `owner`. A version that is not a decimal blocks nothing.
+    /// Makes `key` wait for `writes`, which were made for the object `owner`. A version that is not a decimal blocks
+    /// nothing.
     ///
     /// Returns whether the key waits now. After this, and after [`checked`](Self::checked), the caller must report the
     /// versions that its caches have reached, as an event may have come before the response.
@@ -233,8 +234,8 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         released
     }
 
-    /// Confirms the deletions of the object `uid`, which the cache shows gone or terminating; returns the keys that wait no
-    /// longer.
+    /// Confirms the deletions of the object `uid`, which the cache shows gone or terminating; returns the keys that
+    /// wait no longer.
     pub fn object_ended(&mut self, cache: CacheIndex, uid: &Uid) -> Vec<K> {
         let mut released = Vec::new();
         if self.deletions.is_empty() {
@@ -253,9 +254,9 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         released
     }
 
-    /// Drops the pending writes of keys whose object `uid` is gone: an object recreated under the same name starts without
-    /// any. `is_gone` distinguishes a removed object from one that begins to terminate. Returns the keys that wait no
-    /// longer.
+    /// Drops the pending writes of keys whose object `uid` is gone: an object recreated under the same name starts
+    /// without any. `is_gone` distinguishes a removed object from one that begins to terminate. Returns the keys that
+    /// wait no longer.
     pub fn owner_ended(&mut self, uid: &Uid, is_gone: impl Fn(&K) -> bool) -> Vec<K> {
         let orphaned: Vec<K> = self
             .waiting
@@ -333,8 +334,8 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
 
     /// Applies the result of a live check begun at `begun`; returns the key if it waits no longer.
     ///
-    /// A check begun before the deadline of a lost response decides nothing about it. One begun after it shows the outcome
-    /// of the write: either it is confirmed, or the key waits for the cache to show the state of the live list.
+    /// A check begun before the deadline of a lost response decides nothing about it. One begun after it shows the
+    /// outcome of the write: either it is confirmed, or the key waits for the cache to show the state of the live list.
     pub fn checked(&mut self, check: &LiveCheck<K>, begun: Instant, state: &LiveState) -> Vec<K> {
         let Some(pending) = self.waiting.get_mut(&check.key) else { return Vec::new() };
         let (checked, kept): (Vec<PendingWrite>, Vec<PendingWrite>) = std::mem::take(&mut pending.writes)
@@ -396,8 +397,9 @@ fn after_check(write: PendingWrite, begun: Instant, state: &LiveState) -> Option
         },
         PendingWrite::Version { ref version, .. } => {
             let restored = state.list_version.is_at_least(version) == Some(false);
-            // It stands for every write up to its version. A cache that shows this object has applied them all; one that does
-            // not may have missed both the creation and the deletion of the object, and other writes with them.
+            // It stands for every write up to its version. A cache that shows this object has applied them all; one
+            // that does not may have missed both the creation and the deletion of the object, and other writes with
+            // them.
             let caught_up = current && state.cached.is_some();
             (!caught_up && !restored).then_some(write)
         }

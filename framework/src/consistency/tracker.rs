@@ -1,4 +1,5 @@
-//! The tracker of the pending writes of one queue: connects them to the queue, the caches of its loop, and the API server.
+//! The tracker of the pending writes of one queue: connects them to the queue, the caches of its loop, and the API
+//! server.
 
 use std::sync::Arc;
 
@@ -60,7 +61,8 @@ impl<K: QueueKey> Tracker<K> {
         cache.object_state(key.object()?).map(|state| state.uid)
     }
 
-    /// Ends the processing of `key`, which wrote `writes` for the object `owner`: it is parked until they are confirmed.
+    /// Ends the processing of `key`, which wrote `writes` for the object `owner`: it is parked until they are
+    /// confirmed.
     pub(crate) fn finish(&self, key: &K, owner: Option<&Uid>, writes: &[PendingWrite]) {
         if writes.is_empty() {
             self.queue.done(key);
@@ -70,7 +72,8 @@ impl<K: QueueKey> Tracker<K> {
         self.queue.park(key);
         let mut released = Vec::new();
         let mut state = self.writes.lock();
-        // The object was recreated since the first write: the event of its deletion came before its writes were pending.
+        // The object was recreated since the first write: the event of its deletion came before its writes were
+        // pending.
         let is_another = owner.is_some() && self.owner(key).as_ref() != owner;
         if !is_another && state.add(key, owner, writes.to_vec(), Instant::now()) {
             // The events may have come before the responses.

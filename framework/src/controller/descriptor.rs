@@ -113,7 +113,8 @@ impl ControllerDescriptor {
         self
     }
 
-    /// Sets the rows of its settings, from which flags, environment variables and keys of the configuration file derive.
+    /// Sets the rows of its settings, from which flags, environment variables and keys of the configuration file
+    /// derive.
     #[must_use]
     pub const fn settings(mut self, rows: &'static [Row]) -> Self {
         self.settings = rows;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 /// A map of at most `capacity` values by hashed key; when it is full, the least recently used sixteenth is evicted.
 ///
-/// A single map, in which an entry costs its size and half as much again. With a hash map beside one by use, 0.2 MB more
-/// was resident after a rollout of 5,000 pods, for as long as the process lived.
+/// A single map, in which an entry costs its size and half as much again. With a hash map beside one by use, 0.2 MB
+/// more was resident after a rollout of 5,000 pods, for as long as the process lived.
 #[derive(Debug)]
 pub(crate) struct Lru<V> {
     capacity: usize,

@@ -19,7 +19,8 @@ pub struct ReconcileError {
 pub enum Class {
     /// The reconcile may succeed later: the key is requeued with back-off.
     Transient,
-    /// The object has changed meanwhile: the key is requeued with back-off, and a single conflict is logged at debug level.
+    /// The object has changed meanwhile: the key is requeued with back-off, and a single conflict is logged at debug
+    /// level.
     Conflict,
     /// The reconcile cannot succeed before something changes: the key is not requeued.
     Terminal,

@@ -26,8 +26,8 @@ pub trait Reconcile: Send + Sync + 'static {
 
     /// Reconciles one key: reads the caches, decides, and writes through `session`.
     ///
-    /// Never called twice at once for one key, and never before the caches show the writes of the previous call for that
-    /// key. May be called although nothing has changed.
+    /// Never called twice at once for one key, and never before the caches show the writes of the previous call for
+    /// that key. May be called although nothing has changed.
     ///
     /// # Cancellation
     /// The future is dropped only when it does not end within the grace period of a shutdown, or when its loop fails. A

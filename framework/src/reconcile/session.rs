@@ -20,9 +20,9 @@ use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 /// [`consistency`](crate::consistency).
 ///
 /// # Guarantees
-/// An idempotent write whose connection broke is repeated, at once and twice more within half a second: a creation under
-/// a name chosen here, an update with a resource version, a deletion with preconditions. A JSON patch and a deletion
-/// without preconditions are sent once. A repeated creation that finds an object of its name fails with
+/// An idempotent write whose connection broke is repeated, at once and twice more within half a second: a creation
+/// under a name chosen here, an update with a resource version, a deletion with preconditions. A JSON patch and a
+/// deletion without preconditions are sent once. A repeated creation that finds an object of its name fails with
 /// [`ApiError::is_probably_created`].
 ///
 /// The body of a response is the metadata of the object; [`api`](Self::api) and the caches have the whole object.
@@ -75,17 +75,17 @@ impl Session {
 
     /// The uid of the object for which this session wrote.
     ///
-    /// The reconcile read this object or an earlier one of that name, never a later one, as it reads before it writes. So
-    /// its writes are never attributed to an earlier object; at worst a recreated object waits for writes of the earlier
-    /// one.
+    /// The reconcile read this object or an earlier one of that name, never a later one, as it reads before it writes.
+    /// So its writes are never attributed to an earlier object; at worst a recreated object waits for writes of the
+    /// earlier one.
     pub(crate) fn acted_for(&self) -> Option<&Uid> {
         self.acts_for.get()?.as_ref()
     }
 
     /// A name for a new object: `base` and five random letters, cut to fit.
     ///
-    /// Names are generated here and not by the API server (`generateName`), so that the outcome of a request whose response
-    /// was lost can be read by name. Set `generateName` to the same `base`, as users expect to see it.
+    /// Names are generated here and not by the API server (`generateName`), so that the outcome of a request whose
+    /// response was lost can be read by name. Set `generateName` to the same `base`, as users expect to see it.
     #[must_use]
     pub fn generate_name(&self, base: &str) -> String {
         self.names.generate(base)
@@ -184,7 +184,8 @@ impl WriteOutcome {
             Self::Unknown { deadline } if error.response_lost() => {
                 Self::Unknown { deadline: deadline.max(error.deadline()) }
             }
-            // An earlier attempt may have caused the refusal. None can take effect any more, so a live list shows the outcome.
+            // An earlier attempt may have caused the refusal. None can take effect any more, so a live list shows the
+            // outcome.
             Self::Unknown { .. } if is_final(error) => Self::Unknown { deadline: Some(now) },
             Self::Known | Self::Unknown { .. } => self,
         }

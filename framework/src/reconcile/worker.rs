@@ -44,8 +44,8 @@ impl<R: Reconcile> ReconcileLoop<R> {
         self
     }
 
-    /// Adds the cache of the objects that keys name. The loop waits for its sync, and distinguishes a recreated object from
-    /// the earlier one by its uid there.
+    /// Adds the cache of the objects that keys name. The loop waits for its sync, and distinguishes a recreated object
+    /// from the earlier one by its uid there.
     pub fn keyed_by(mut self, cache: Arc<dyn Cache>) -> Self {
         self.primary = Some(self.caches.len());
         self.caches.push(cache);

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The reflector passes an [`Input`] and performs the one [`Effect`] that is returned; when
-//! [`deadline`](Protocol::deadline) passes it passes [`Input::Deadline`]. A step that is due at once is a deadline that has
-//! already passed, so no input has two effects.
+//! [`deadline`](Protocol::deadline) passes it passes [`Input::Deadline`]. A step that is due at once is a deadline that
+//! has already passed, so no input has two effects.
 
 mod inputs_and_effects;
 #[cfg(test)]
@@ -86,8 +86,8 @@ impl Protocol {
     /// The delay after the first failure, before jitter.
     ///
     /// # Upstream
-    /// The reflector's back-off: 800 ms doubling to 30 s, jittered by up to as much again, reset after two minutes without
-    /// failure.
+    /// The reflector's back-off: 800 ms doubling to 30 s, jittered by up to as much again, reset after two minutes
+    /// without failure.
     pub const BACKOFF_INITIAL: Duration = Duration::from_millis(800);
     /// The longest delay after a failure, before jitter.
     pub const BACKOFF_MAX: Duration = Duration::from_secs(30);

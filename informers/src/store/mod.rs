@@ -1,7 +1,7 @@
 //! The store: objects by key and the indexes over them, behind one lock.
 //!
-//! Readers clone `Arc`s under the lock. No event handler runs under it; index functions do, so they must be pure functions
-//! of their object.
+//! Readers clone `Arc`s under the lock. No event handler runs under it; index functions do, so they must be pure
+//! functions of their object.
 //!
 //! # Memory
 //! Beside the object itself (an `Arc` adds 16 bytes to it) the store keeps 10 to 20 bytes per object: the set is keyed
@@ -131,8 +131,8 @@ impl<V: View> Store<V> {
 
     /// Replaces the contents by `all`, except for keys that `keep` selects, and returns the changes.
     ///
-    /// Readers see the store before or after, never between. Deletions come first, then additions and updates, each sorted
-    /// by key; an object in the same version is no change.
+    /// Readers see the store before or after, never between. Deletions come first, then additions and updates, each
+    /// sorted by key; an object in the same version is no change.
     pub fn replace(&self, mut all: Vec<Arc<V>>, keep: impl Fn(&ObjectKey) -> bool) -> Vec<Change<V>> {
         sort_by_key(&mut all);
         // Of two objects of one key the later stays, as if they were put one after the other.

@@ -16,8 +16,8 @@ type Chunk<V> = SmallVec<[Arc<V>; 2]>;
 
 /// Objects sorted by key, in chunks of which none is empty.
 ///
-/// A stored object is found by its address within its chunk: comparing keys reads the memory of each object, which among
-/// 50,000 pods misses the caches of the processor.
+/// A stored object is found by its address within its chunk: comparing keys reads the memory of each object, which
+/// among 50,000 pods misses the caches of the processor.
 pub(super) struct SortedChunks<V>(SmallVec<[Chunk<V>; 1]>);
 
 impl<V: View> SortedChunks<V> {

@@ -175,8 +175,8 @@ impl ApiError {
         self.has_reason("AlreadyExists") && !self.follows_lost_response
     }
 
-    /// Whether an object of that name exists, in all likelihood created by this request: the response of an earlier attempt
-    /// was lost, and its repetition was refused because the name is taken.
+    /// Whether an object of that name exists, in all likelihood created by this request: the response of an earlier
+    /// attempt was lost, and its repetition was refused because the name is taken.
     ///
     /// Where the name was generated for this object, treat it as created, and do not try another name.
     #[must_use]
@@ -217,7 +217,8 @@ impl ApiError {
     /// Whether the request timed out, in the server or here.
     ///
     /// # Upstream
-    /// Status reason `Timeout`, which the API server also gives where it has created the object and its response was lost.
+    /// Status reason `Timeout`, which the API server also gives where it has created the object and its response was
+    /// lost.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(self.cause, Cause::Timeout(_)) || self.has_reason("Timeout")
