@@ -34,7 +34,7 @@ pub enum AccessError {
         flag: String,
     },
     /// The row is of another type than it was asked for.
-    #[error("--{flag} is a {kind}, and was requested as {asked}")]
+    #[error("--{flag} is a {kind}, and was asked for as {asked}")]
     WrongType {
         /// The requested flag.
         flag: &'static str,
