@@ -279,7 +279,7 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
                     self.versions[cache].remove(&(Ordered(version), key.clone()));
                 }
                 PendingWrite::Deletion { cache, uid, .. } => {
-                    Self::remove_deletion(&mut self.deletions, cache, &uid, key)
+                    Self::remove_deletion(&mut self.deletions, cache, &uid, key);
                 }
                 PendingWrite::OutcomeUnknown { .. } => {}
             }

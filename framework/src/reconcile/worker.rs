@@ -169,7 +169,7 @@ impl<R: Reconcile> Workers<R> {
                 tracing::warn!(%key, error = source, "Reconcile failed; requeued with back-off");
             }
             Class::Terminal => {
-                tracing::warn!(%key, error = source, "Reconcile failed; not requeued until something changes")
+                tracing::warn!(%key, error = source, "Reconcile failed; not requeued until something changes");
             }
             Class::Forbidden => tracing::error!(
                 %key, error = source,

@@ -39,7 +39,7 @@ pub struct Protocol {
     /// How many watches in a row were refused or stayed silent: the version may be the reason.
     doubts: u32,
     backoff: Backoff,
-    /// Since when the server has has_response without a failure.
+    /// Since when the server has responded without a failure.
     healthy_since: Option<Duration>,
     rng: fastrand::Rng,
 }

@@ -278,7 +278,7 @@ pub(crate) fn add_event_handler(informer: &Informer<Widget>, name: &'static str)
     let notified = Notifications::default();
     let notes = notified.clone();
     informer.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
-        notes.change(change, origin)
+        notes.change(change, origin);
     });
     notified
 }
