@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use crate::snapshot::{QueueSnapshot, UnfinishedWork};
 use crate::state::{State, Taken};
 use crate::{Priority, QueueOptions};
 
@@ -146,5 +147,43 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             wake.notify_one();
         }
         result
+    }
+}
+
+impl<K: Clone + Eq + Hash> Queue<K> {
+    /// How many keys are ready to be handed out.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.with(|state, now| {
+            state.advance(now);
+            state.ready()
+        })
+    }
+
+    /// Whether no key is ready to be handed out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How often a key has failed since it was last forgotten.
+    #[must_use]
+    pub fn failures(&self, key: &K) -> u32 {
+        self.with(|state, _| state.failures(key))
+    }
+
+    /// The processing that has begun and not ended, for the two metrics that are read at each scrape.
+    #[must_use]
+    pub fn unfinished_work(&self) -> UnfinishedWork {
+        self.with(|state, now| state.unfinished_work(now))
+    }
+
+    /// A snapshot of the queue, for debugging. Reads every key under the lock.
+    #[must_use]
+    pub fn snapshot(&self) -> QueueSnapshot<K>
+    where
+        K: Ord,
+    {
+        self.with(State::snapshot)
     }
 }

@@ -1,48 +1,6 @@
 //! A snapshot of a queue, for debugging.
 
-use std::hash::Hash;
 use std::time::Duration;
-
-use crate::Queue;
-use crate::state::State;
-
-impl<K: Clone + Eq + Hash> Queue<K> {
-    /// How many keys are ready to be handed out.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.with(|state, now| {
-            state.advance(now);
-            state.ready()
-        })
-    }
-
-    /// Whether no key is ready to be handed out.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How often a key has failed since it was last forgotten.
-    #[must_use]
-    pub fn failures(&self, key: &K) -> u32 {
-        self.with(|state, _| state.failures(key))
-    }
-
-    /// The processing that has begun and not ended, for the two metrics that are read at each scrape.
-    #[must_use]
-    pub fn unfinished_work(&self) -> UnfinishedWork {
-        self.with(|state, now| state.unfinished_work(now))
-    }
-
-    /// A snapshot of the queue, for debugging. Reads every key under the lock.
-    #[must_use]
-    pub fn snapshot(&self) -> QueueSnapshot<K>
-    where
-        K: Ord,
-    {
-        self.with(State::snapshot)
-    }
-}
 
 /// A snapshot of a queue, for debugging.
 #[derive(Clone, Debug, PartialEq, Eq)]
