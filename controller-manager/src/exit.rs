@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// How the process ended, and its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It was asked to stop, and did; or it printed what it was asked for.
+    /// It stopped on request, or printed a result.
     Stopped = 0,
     /// It refused to start: usage, configuration, or the set of controllers. All reasons were printed.
     Refused = 1,

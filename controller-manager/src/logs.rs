@@ -18,7 +18,7 @@ const fn level(verbosity: i32) -> Level {
     }
 }
 
-/// Libraries that tell every frame and every poll: worth reading only when everything else has been read.
+/// Libraries that log every frame and every poll, which helps only after everything else.
 const TRANSPORT: [&str; 6] = ["h2", "hyper", "hyper_util", "kube_client", "rustls", "tower"];
 
 /// From this verbosity on, the transport is printed like everything else.
@@ -64,7 +64,7 @@ mod tests {
     fn the_transport_is_silent_until_everything_is_asked_for() {
         assert!(!filter(6).would_enable("h2::codec", &Level::DEBUG));
         assert!(filter(6).would_enable("kcm_framework::manager", &Level::TRACE));
-        assert!(filter(6).would_enable("somebodys_controller", &Level::TRACE));
+        assert!(filter(6).would_enable("custom_controller", &Level::TRACE));
         assert!(filter(8).would_enable("h2::codec", &Level::DEBUG));
     }
 }

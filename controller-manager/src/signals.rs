@@ -1,4 +1,4 @@
-//! Signals: the first asks to finish what is in hand, the second ends at once.
+//! Signals: the first drains, the second ends the process at once.
 
 use std::convert::Infallible;
 use std::io;
@@ -21,7 +21,7 @@ impl Signals {
     /// Passes signals on to `stop`, for ever.
     pub(crate) async fn pass_to(mut self, stop: Stop) -> Infallible {
         self.next().await;
-        tracing::info!("Finishing what is in hand; a second signal ends at once");
+        tracing::info!("Waiting for running reconciles to finish; a second signal ends the process at once");
         stop.drain.cancel();
         self.next().await;
         tracing::warn!("Ending at once");

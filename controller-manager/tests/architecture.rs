@@ -57,7 +57,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("kcm-sandbox-apiserver", &["hyper", "hyper-util", "rcgen", "rustls", "tokio-rustls"]),
 ];
 
-/// Not published: they may use everything, and nobody may use them.
+/// Not published: they may depend on every crate, and no crate depends on them.
 const OUTSIDE: &[&str] = &["kcm-e2e", "xtask"];
 
 fn metadata() -> Metadata {

@@ -1,9 +1,9 @@
-//! The verb `sandbox`, as people and their clients use it.
+//! The sub-command `sandbox`, as people and their clients use it.
 
 #![cfg(all(feature = "builtin", feature = "sandbox"))]
 
+mod subcommand;
 mod support;
-mod verb;
 
 use std::fs;
 use std::net::TcpListener;
@@ -18,8 +18,8 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams, WatchEvent, WatchPara
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use serde_json::json;
+use subcommand::{QUICK, client, names, sandbox, start, started};
 use support::program::Folder;
-use verb::{QUICK, client, names, sandbox, start, started};
 
 fn deployment(name: &str, replicas: i32) -> Deployment {
     serde_json::from_value(json!({
@@ -173,7 +173,7 @@ async fn the_second_signal_ends_at_once() {
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&folder).await);
     let map = serde_json::from_value(json!({ "metadata": { "name": "menu" } })).expect("it is a map");
     maps.create(&PostParams::default(), &map).await.expect("it must be created");
-    // Nobody reads, so writing never ends.
+    // The other end is never read, so writing never ends.
     fs::create_dir(folder.path("saved/default")).expect("there must be room for a folder");
     let pipe = folder.path("saved/default/configmap-menu.yaml");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("there must be room for a pipe");

@@ -1,4 +1,4 @@
-//! How the binary ends when it is told to.
+//! How the binary ends on a signal.
 
 #![cfg(feature = "builtin")]
 
@@ -59,7 +59,7 @@ async fn the_first_signal_lets_what_is_in_hand_finish() {
     let slow = Fault::on(Verb::Create).resource(PODS).delay(Duration::from_secs(2));
     let Busy { mut manager, server, _folder } = busy(slow).await;
     manager.terminate();
-    manager.says("Finishing what is in hand; a second signal ends at once").await;
+    manager.says("Waiting for running reconciles to finish; a second signal ends the process at once").await;
     assert!(manager.is_running());
     assert!(server.sandbox.list(&PODS, None).is_empty(), "the signal comes while the pod is being made");
     let ended = manager.ended().await;
@@ -74,13 +74,13 @@ async fn the_first_signal_lets_what_is_in_hand_finish() {
 async fn the_second_signal_ends_at_once() {
     let Busy { mut manager, server, _folder } = busy(Fault::on(Verb::Create).resource(PODS).stall()).await;
     manager.terminate();
-    manager.says("Finishing what is in hand").await;
+    manager.says("Waiting for running reconciles to finish").await;
     let begun = tokio::time::Instant::now();
     manager.terminate();
     manager.says("Ending at once").await;
     let ended = manager.ended().await;
     assert_eq!(ended.code, Some(0));
-    // What is in hand would have been given ten seconds.
+    // A drain would have lasted up to ten seconds.
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert!(server.sandbox.list(&PODS, None).is_empty());
 }

@@ -58,7 +58,7 @@ async fn an_announced_panic_does_not() {
 #[tokio::test(start_paused = true)]
 async fn faults_are_there_from_the_start() {
     let environment = TestEnvironment::new([GREETER]).prepare(|sandbox| {
-        let conflict = Status::conflict(&NAMESPACES, "default", "somebody was faster");
+        let conflict = Status::conflict(&NAMESPACES, "default", "the object has been modified");
         sandbox.faults().inject(Fault::on_writes().resource(NAMESPACES).name("default").times(3).fail(conflict));
     });
     let cluster = environment.start().await;

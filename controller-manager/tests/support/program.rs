@@ -34,7 +34,7 @@ impl Ended {
     }
 }
 
-/// Of the environment only what a test gives: settings of whoever runs the tests must not change them.
+/// A command with only the variables that the test gives: the environment of the test run must not change its settings.
 fn command(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(variables.iter().copied()).stdin(Stdio::null());
@@ -62,7 +62,7 @@ fn ended(command: &mut Command) -> Ended {
     Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// A program that runs until it is told to end; it is killed when this is dropped.
+/// A running program; it is killed when this is dropped.
 pub struct Process {
     child: Child,
     output: Pipe<ChildStdout>,

@@ -47,7 +47,7 @@ impl Server {
         Self { sandbox, address: format!("http://{address}"), _tasks: tasks }
     }
 
-    /// Serves a sandbox over TLS, with a certificate that nobody has heard of the signer of.
+    /// Serves a sandbox over TLS, with a certificate of an unknown authority.
     pub async fn start_with_certificate_of_a_stranger(sandbox: Sandbox) -> Self {
         let (listener, address) = listen().await;
         let mut tasks = JoinSet::new();

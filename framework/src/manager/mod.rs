@@ -46,14 +46,14 @@ pub struct Manager {
 /// The two requests to stop; either will do.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
-    /// Finish what is in hand, then stop.
+    /// Drain: let running reconciles finish, then stop.
     pub drain: CancellationToken,
     /// Stop at once.
     pub abort: CancellationToken,
 }
 
 impl Stop {
-    /// Waits for either request. Tasks hear of both by `drain`: whoever is to stop at once is to stop.
+    /// Waits for either request. An abort cancels `drain` too, which is the token that tasks wait for.
     async fn requested(&self) {
         tokio::select! {
             () = self.drain.cancelled() => {}

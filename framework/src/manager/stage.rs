@@ -13,7 +13,7 @@ pub enum Stage {
     /// Discovery and the sender of events. Before the controllers, which ask what the cluster serves.
     Context,
     /// Every enabled controller is initialized, one after another. Before the informers, so that each of them is
-    /// started once, with all that its subscribers asked of it.
+    /// started once, with all of its event handlers and indexes.
     Controllers,
     /// The informers are started. Before the loops, which wait for them.
     Informers,

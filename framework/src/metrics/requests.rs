@@ -21,8 +21,8 @@ const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15
 #[derive(Clone)]
 pub(crate) struct RequestMetrics {
     requests: Family<Answered, Counter>,
-    latency: Family<Asked, Histogram>,
-    throttled: Family<Asked, Histogram>,
+    latency: Family<RequestLabels, Histogram>,
+    throttled: Family<RequestLabels, Histogram>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -33,7 +33,7 @@ struct Answered {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Asked {
+struct RequestLabels {
     host: String,
     verb: String,
 }
@@ -84,12 +84,12 @@ impl ToHost {
     fn with(&self, method: &str, count: impl FnOnce(&mut OfMethod)) {
         let mut methods = self.methods.lock();
         let at = methods.iter().position(|of| of.method == method).unwrap_or_else(|| {
-            let asked = Asked { host: self.host.clone(), verb: method.to_owned() };
+            let labels = RequestLabels { host: self.host.clone(), verb: method.to_owned() };
             methods.push(OfMethod {
                 method: method.to_owned(),
                 by_code: Vec::new(),
-                latency: self.families.latency.get_or_create(&asked).clone(),
-                throttled: self.families.throttled.get_or_create(&asked).clone(),
+                latency: self.families.latency.get_or_create(&labels).clone(),
+                throttled: self.families.throttled.get_or_create(&labels).clone(),
             });
             methods.len() - 1
         });

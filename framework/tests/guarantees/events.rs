@@ -1,4 +1,4 @@
-//! Events never hold a reconcile up, and are counted together whoever asked for the recorder.
+//! Events never hold a reconcile up, and equal events of all recorders are counted together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -89,7 +89,7 @@ async fn a_controller_that_is_initialized_again_has_the_same_recorder() {
     until("it was initialized", || known.load(Ordering::Relaxed) == 3).await;
     tokio::time::sleep(seconds(1)).await;
     let events = sandbox.list(&EVENTS, None);
-    assert_eq!(events.len(), 1, "equal events are counted, not told again");
+    assert_eq!(events.len(), 1, "equal events are counted, not repeated");
     assert_eq!(events[0]["count"], 3);
     assert_eq!(events[0]["source"]["component"], "a-controller");
 }

@@ -41,7 +41,7 @@ async fn a_key_is_never_processed_twice_at_once() {
         tokio::time::sleep(MILLISECOND).await;
     }
     tokio::time::sleep(seconds(1)).await;
-    // A reconcile that finds its key in hand panics.
+    // A reconcile panics if its key is processed already.
     assert!(!world.manager.metrics.encode().contains("panic\""));
     assert_eq!(world.most_in_hand(), 3, "different keys are handled at once");
 }
@@ -252,7 +252,7 @@ async fn at_the_end_what_is_in_hand_is_finished_and_nothing_else_begins() {
     world.manager.ended().await.unwrap();
     assert!(began.elapsed() < seconds(3), "it ends when they have");
     assert_eq!(world.visits().len(), 2);
-    assert_eq!(world.parts().len(), 2, "what is in hand can still write");
+    assert_eq!(world.parts().len(), 2, "a running reconcile can still write");
 }
 
 /// A key that once cannot say what it names, which no plugin should do, and which ends its loop.

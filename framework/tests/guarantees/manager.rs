@@ -311,7 +311,7 @@ async fn a_stop_during_the_start_ends_it() {
     assert!(stopped.elapsed() < seconds(1));
     assert_eq!(names(&known), ["a-controller"]);
     assert_eq!(reads(&sandbox), 0);
-    assert!(kept.lock().as_ref().unwrap().is_cancelled(), "whoever waits for the end hears of it");
+    assert!(kept.lock().as_ref().unwrap().is_cancelled(), "the token that announces the end is cancelled");
     assert_eq!(sandbox.list(&EVENTS, None).len(), 1);
 }
 

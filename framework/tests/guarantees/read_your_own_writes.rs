@@ -211,8 +211,8 @@ async fn refused_writes_hold_nothing_back() {
             }
             let absent = turn.delete_part("absent", &"u".into()).await;
             assert_eq!(absent.unwrap(), kcm_framework::client::Deleted::Gone);
-            let namesake = turn.delete_part("p", &"another".into()).await;
-            assert!(namesake.unwrap_err().is_conflict());
+            let recreated = turn.delete_part("p", &"another".into()).await;
+            assert!(recreated.unwrap_err().is_conflict());
             let there = turn.session.create(&PARTS, &key("p"), Payload::json(&part("p", "a"))).await;
             assert!(there.unwrap_err().is_already_exists());
             let patch = Patch::Merge(Payload::json(&json!({"metadata": {"labels": {"x": "y"}}})));

@@ -73,7 +73,7 @@ async fn change(turn: &Turn<'_>, change: Change) -> Result<Option<Deleted>, ApiE
     turn.session.patch(&PARTS, &key("p"), Subresource::None, patch).await.map(|_| None)
 }
 
-/// A world in which the first reconcile of set `a` changes part `p`, and what it was told.
+/// A world in which the first reconcile of set `a` changes part `p`, and its response.
 async fn changing(kind: Change) -> (World, Arc<Mutex<Vec<Result<Option<Deleted>, ApiError>>>>) {
     let answers = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&answers);

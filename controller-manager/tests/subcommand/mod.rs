@@ -1,4 +1,4 @@
-//! The verb `sandbox` in a folder of its own.
+//! The sub-command `sandbox` in a folder of its own.
 
 use std::fs;
 use std::process::Stdio;
