@@ -67,6 +67,7 @@ pub struct Process {
     child: Child,
     output: Pipe<ChildStdout>,
     log: Pipe<ChildStderr>,
+    expected_errors: Vec<&'static str>,
 }
 
 /// What comes out of a program, line by line.
@@ -118,7 +119,12 @@ impl Process {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().expect("the program must start");
         let (output, log) = (Pipe::new(child.stdout.take()), Pipe::new(child.stderr.take()));
-        Self { child, output, log }
+        Self { child, output, log, expected_errors: Vec::new() }
+    }
+
+    /// Announces errors in the log whose line contains `text`; any other error fails the test at the end.
+    pub fn expect_error(&mut self, text: &'static str) {
+        self.expected_errors.push(text);
     }
 
     /// Waits for a line of the log that has `text` in it, and returns it.
@@ -162,6 +168,13 @@ impl Process {
         self.child.try_wait().expect("the kernel knows").is_none()
     }
 
+    /// Lines of the log at level ERROR, and of caught panics.
+    fn unexpected_errors(&self) -> Vec<&str> {
+        let is_error = |line: &&str| line.contains(" ERROR ") || line.contains(" panicked at ");
+        let errors = self.log.seen.lines().filter(is_error);
+        errors.filter(|line| !self.expected_errors.iter().any(|expected| line.contains(expected))).collect()
+    }
+
     /// Waits for its end; all that it printed and logged is in the answer.
     pub async fn ended(mut self) -> Ended {
         let ending = async {
@@ -170,6 +183,8 @@ impl Process {
         };
         let status = tokio::time::timeout(PATIENCE, ending).await;
         let status = status.unwrap_or_else(|_| panic!("it never ended:\n{}", self.log.seen));
+        let unexpected = self.unexpected_errors();
+        assert!(unexpected.is_empty(), "errors that the test did not announce:\n{}", unexpected.join("\n"));
         Ended { code: status.code(), stdout: self.output.seen, stderr: self.log.seen }
     }
 }
