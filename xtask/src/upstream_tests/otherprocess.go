@@ -1,0 +1,176 @@
+// Package otherprocess runs a controller manager's binary in the place of a controller of the test's process.
+//
+// `cargo xtask upstream-tests` copies this file into a copy of the module k8s.io/kubernetes and makes the test API server
+// call Remember and the Run methods of controllers call Run.
+package otherprocess
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
+)
+
+const (
+	// program names the binary. Where it is not set, upstream's controllers run in the test's process.
+	program = "OTHERPROCESS_PROGRAM"
+	// logFile names the file to which the binary's output is appended.
+	logFile = "OTHERPROCESS_LOG"
+	// stopPeriod bounds how long a process may take to stop before it is killed.
+	stopPeriod = 5 * time.Second
+)
+
+var server atomic.Pointer[rest.Config]
+
+// Remember makes Run connect to this API server. The latest call wins.
+func Remember(config *rest.Config) {
+	server.Store(rest.CopyConfig(config))
+}
+
+// Run runs the binary with one controller until the context ends. It returns false, at once, where no binary is set.
+func Run(ctx context.Context, controller string) bool {
+	return RunUntil(ctx.Done(), controller)
+}
+
+// RunUntil is Run for a stop channel.
+func RunUntil(stop <-chan struct{}, controller string) bool {
+	binary := os.Getenv(program)
+	if binary == "" {
+		return false
+	}
+	if err := run(stop, binary, controller); err != nil {
+		// The test fails by what the controller leaves undone; this line says why.
+		fmt.Fprintf(os.Stderr, "otherprocess: %s: %v\n", controller, err)
+		<-stop
+	}
+	return true
+}
+
+func run(stop <-chan struct{}, binary, controller string) error {
+	proxy, err := newProxy(server.Load())
+	if err != nil {
+		return err
+	}
+	defer proxy.Close()
+	defer proxy.CloseClientConnections()
+
+	folder, err := os.MkdirTemp("", "otherprocess")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	kubeconfig, err := writeKubeconfig(folder, proxy.URL)
+	if err != nil {
+		return err
+	}
+	output, err := os.OpenFile(os.Getenv(logFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+
+	arguments := []string{
+		"--kubeconfig=" + kubeconfig,
+		"--controllers=" + controller,
+		"--leader-elect=false",
+		"--kube-api-qps=1000",
+		"--kube-api-burst=2000",
+		"--controller-start-interval=0s",
+	}
+	arguments = append(arguments, strings.Fields(os.Getenv("OTHERPROCESS_ARGUMENTS"))...)
+	if gates := changedGates(); gates != "" {
+		arguments = append(arguments, "--feature-gates="+gates)
+	}
+	command := exec.Command(binary, arguments...)
+	command.Stdout, command.Stderr = output, output
+	if err := command.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("the process ended before the test stopped it: %w", err)
+	case <-stop:
+	}
+	_ = command.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(stopPeriod):
+		_ = command.Process.Kill()
+		<-ended
+	}
+	return nil
+}
+
+// newProxy serves the API server over plain HTTP and adds the test's credentials, because a loopback configuration holds
+// a token and a certificate that exist in the test's process only.
+func newProxy(config *rest.Config) (*httptest.Server, error) {
+	if config == nil {
+		return nil, fmt.Errorf("no test API server has started")
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.Timeout = -1, 0, 0
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return httptest.NewServer(&httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1,
+		Rewrite: func(request *httputil.ProxyRequest) {
+			request.SetURL(&url.URL{Scheme: base.Scheme, Host: base.Host})
+			request.Out.Host = base.Host
+		},
+		// A broken connection to the API server must look like one, not like an answer 502.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}), nil
+}
+
+func writeKubeconfig(folder, address string) (string, error) {
+	type object = map[string]any
+	content, err := json.Marshal(object{
+		"apiVersion":      "v1",
+		"kind":            "Config",
+		"clusters":        []object{{"name": "test", "cluster": object{"server": address}}},
+		"users":           []object{{"name": "test", "user": object{}}},
+		"contexts":        []object{{"name": "test", "context": object{"cluster": "test", "user": "test"}}},
+		"current-context": "test",
+	})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(folder, "kubeconfig")
+	return file, os.WriteFile(file, content, 0o600)
+}
+
+// changedGates lists the feature gates that the test has set to another value than their default.
+func changedGates() string {
+	var changed []string
+	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		if enabled := utilfeature.DefaultFeatureGate.Enabled(featuregate.Feature(name)); enabled != spec.Default {
+			changed = append(changed, fmt.Sprintf("%s=%t", name, enabled))
+		}
+	}
+	sort.Strings(changed)
+	return strings.Join(changed, ",")
+}
