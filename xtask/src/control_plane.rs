@@ -6,6 +6,7 @@
 //! stamp fits is not built again, and a build that was stopped goes on from Go's own build cache.
 //! What `KUBEBUILDER_ASSETS` holds is used from there and not built.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -101,8 +102,8 @@ impl Target {
         let source = Source::read(module)?;
         let mut stale = Vec::new();
         for tool in module.tools {
-            let given = self.assets.as_ref().map(|assets| assets.join(tool.binary));
-            if let Some(given) = given.filter(|given| given.is_file()) {
+            if let Some(given) = self.given(tool.binary) {
+                check_version(&given, &source.version)?;
                 println!("{}: taken from {}", tool.binary, given.display());
             } else if !self.is_current(tool.binary, &source.stamp) {
                 stale.push(tool);
@@ -152,6 +153,11 @@ impl Target {
         self.stamp(NAME, &stamp)
     }
 
+    /// The path of a program that `KUBEBUILDER_ASSETS` holds.
+    fn given(&self, name: &str) -> Option<PathBuf> {
+        self.assets.as_ref().map(|assets| assets.join(name)).filter(|given| given.is_file())
+    }
+
     fn binary(&self, name: &str) -> PathBuf {
         self.folder.join("bin").join(name)
     }
@@ -174,6 +180,20 @@ impl Target {
     }
 }
 
+/// The path of a built program of the control plane.
+pub(crate) fn program(name: &str) -> Result<PathBuf> {
+    let target = Target::new()?;
+    Ok(target.given(name).unwrap_or_else(|| target.binary(name)))
+}
+
+/// `PATH` with the control plane's programs first.
+pub(crate) fn path() -> Result<OsString> {
+    let target = Target::new()?;
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let folders = target.assets.into_iter().chain([target.folder.join("bin")]);
+    std::env::join_paths(folders.chain(std::env::split_paths(&inherited))).context("a folder's name has a colon")
+}
+
 /// The folder of Kubernetes' source, downloaded where it is not there.
 pub(crate) fn kubernetes_source() -> Result<PathBuf> {
     let kubernetes = MODULES.iter().find(|module| module.folder == "kubernetes");
@@ -186,6 +206,30 @@ fn source_of(module: &Module) -> Result<PathBuf> {
     step::run(go(&source.folder).args(["mod", "download", module.upstream]))?;
     let found = step::output(go(&source.folder).args(["list", "-m", "-f", "{{.Dir}}", module.upstream]))?;
     Ok(PathBuf::from(found.trim()))
+}
+
+/// Refuses a program of another version: what it would show is not what the pinned version does.
+fn check_version(program: &Path, version: &str) -> Result<()> {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    // kubectl has a sub-command for it, and looks for a server unless it is told not to.
+    let args: &[&str] = if name == "kubectl" { &["version", "--client"] } else { &["--version"] };
+    let printed = step::output(Command::new(program).args(args))
+        .with_context(|| format!("cannot find out the version of {} (KUBEBUILDER_ASSETS)", program.display()))?;
+    if !names_version(&printed, version) {
+        bail!(
+            "{} (KUBEBUILDER_ASSETS) is not {name} {version}: it says {:?}; let KUBEBUILDER_ASSETS name a folder with \
+             {version}, or unset it to build what is missing",
+            program.display(),
+            printed.lines().next().unwrap_or_default()
+        );
+    }
+    Ok(())
+}
+
+/// Whether a program that prints this has the version, with or without the leading `v`.
+fn names_version(printed: &str, version: &str) -> bool {
+    let number = |word: &str| word.trim_start_matches('v').to_owned();
+    printed.split_whitespace().any(|word| number(word) == number(version))
 }
 
 fn put(from: &Path, to: &Path) -> Result<()> {
@@ -218,7 +262,7 @@ impl Source {
 }
 
 /// The version at which a `go.mod` requires a module.
-fn required_version<'a>(go_mod: &'a str, module: &str) -> Option<&'a str> {
+pub(crate) fn required_version<'a>(go_mod: &'a str, module: &str) -> Option<&'a str> {
     go_mod.lines().find_map(|line| {
         let mut words = line.trim().trim_start_matches("require ").split_whitespace();
         (words.next() == Some(module)).then(|| words.next()).flatten().filter(|version| version.starts_with('v'))
@@ -246,7 +290,19 @@ fn go_is_there() -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MODULES, Source, required_version};
+    use super::{MODULES, Source, names_version, required_version};
+
+    #[test]
+    fn a_program_of_another_version_is_told_apart() {
+        for printed in
+            ["Kubernetes v1.36.3", "etcd Version: 1.36.3\nGit SHA: 1", "kwok version v1.36.3 go1.26 (linux/amd64)"]
+        {
+            assert!(names_version(printed, "v1.36.3"), "{printed}");
+        }
+        for printed in ["Kubernetes v1.36.30", "Kubernetes v1.36.3-rc.1", "Kubernetes v1.35.3", ""] {
+            assert!(!names_version(printed, "v1.36.3"), "{printed}");
+        }
+    }
 
     #[test]
     fn the_required_version_is_found_in_a_line_and_in_a_block() {
