@@ -9,6 +9,7 @@ mod ci;
 mod control_plane;
 mod e2e;
 mod go_types;
+mod parity;
 mod sandbox_tables;
 mod step;
 
@@ -24,6 +25,8 @@ usage: cargo xtask COMMAND
   e2e [FILTER] [FLAGS]  run the scenarios whose names contain FILTER, as in
                         `ours/`, `peer/` or `replicaset/adopts`; `--list` names them,
                         `--sandbox` runs them on a sandbox instead of a control plane
+  parity                compare the committed tables of upstream's flags, gates and controllers
+                        with the help of its binary
   serve                 run a control plane with nodes until Ctrl-C, to try things by hand
   sandbox-tables        rewrite sandbox/apiserver/data from Kubernetes' discovery and OpenAPI documents
   bench [FLAGS]         measure ours beside the peer; `--help` lists flags and scenarios
@@ -47,13 +50,14 @@ fn run(args: &[String]) -> Result<()> {
         ["control-plane"] => control_plane::build(),
         ["e2e", rest @ ..] => e2e::suite(rest),
         ["sandbox-tables"] => sandbox_tables::write(),
+        ["parity"] => parity::run(),
         ["serve"] => e2e::serve(),
         ["bench", rest @ ..] => e2e::bench(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())
         }
-        ["ci" | "control-plane" | "sandbox-tables" | "serve", extra, ..] => {
+        ["ci" | "control-plane" | "parity" | "sandbox-tables" | "serve", extra, ..] => {
             bail!("`{extra}` was not expected: this command takes no arguments")
         }
         [unknown, ..] => bail!("there is no command `{unknown}`\n\n{USAGE}"),
