@@ -12,6 +12,7 @@ mod go_types;
 mod parity;
 mod sandbox_tables;
 mod step;
+mod upstream_tests;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,9 @@ usage: cargo xtask COMMAND
                         `--sandbox` runs them on a sandbox instead of a control plane
   parity                compare the committed tables of upstream's flags, gates and controllers
                         with the help of its binary
+  upstream-tests [--peer] PACKAGE... [-- -test.run=REGEX]
+                        run Kubernetes' own integration tests against our binary and compare
+                        with xtask/data/upstream-tests.tsv; `--peer` runs upstream's instead
   serve                 run a control plane with nodes until Ctrl-C, to try things by hand
   sandbox-tables        rewrite sandbox/apiserver/data from Kubernetes' discovery and OpenAPI documents
   bench [FLAGS]         measure ours beside the peer; `--help` lists flags and scenarios
@@ -51,6 +55,7 @@ fn run(args: &[String]) -> Result<()> {
         ["e2e", rest @ ..] => e2e::suite(rest),
         ["sandbox-tables"] => sandbox_tables::write(),
         ["parity"] => parity::run(),
+        ["upstream-tests", rest @ ..] => upstream_tests::run(rest),
         ["serve"] => e2e::serve(),
         ["bench", rest @ ..] => e2e::bench(rest),
         [] | ["help" | "--help" | "-h"] => {
