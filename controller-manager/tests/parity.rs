@@ -2,8 +2,9 @@
 
 #![cfg(feature = "builtin")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use kcm_config::Kind;
 use kcm_controller_manager::UPSTREAM;
 use kcm_controllers as _;
 use kcm_framework::{Registry, Selection, StartGroup};
@@ -68,5 +69,24 @@ fn every_linked_controller_is_upstreams_in_all_that_operators_see() {
         assert_eq!(controller.group(), row.group, "{name}");
         assert_eq!(controller.account(), row.service_account, "{name}");
         assert_eq!(star.enables(controller), row.on_by_default || row.group == StartGroup::First, "{name}");
+    }
+}
+
+#[test]
+fn every_flag_of_a_controller_has_upstream_s_section_type_and_default() {
+    let flags = include_str!("../../config/tests/data/flags.tsv").lines().skip(1);
+    let flags: BTreeMap<&str, Vec<&str>> =
+        flags.map(|line| line.split('\t').collect::<Vec<_>>()).map(|row| (row[1], row)).collect();
+    let linked = Registry::linked().expect("the built-in controllers are linked");
+    let rows: Vec<_> = linked.iter().flat_map(kcm_framework::ControllerDescriptor::rows).collect();
+    assert!(!rows.is_empty());
+    for row in rows {
+        let upstream = flags.get(row.flag).unwrap_or_else(|| panic!("upstream has no --{}", row.flag));
+        let short = row.short.map(String::from).unwrap_or_default();
+        let default = match (row.kind(), row.initial.value()) {
+            (Kind::Strings, value) => format!("[{value}]"),
+            (_, value) => value.to_string(),
+        };
+        assert_eq!(upstream[..5], [row.section, row.flag, &short, row.kind().name(), &default], "--{}", row.flag);
     }
 }
