@@ -4,10 +4,11 @@
 
 #![cfg(all(feature = "builtin", feature = "sandbox"))]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use kcm_config::{GateStage, Row, Table, gates, generic};
 use kcm_controller_manager::UPSTREAM;
@@ -98,6 +99,7 @@ fn pages() -> Vec<PathBuf> {
 fn every_file_and_test_that_a_page_names_is_there() {
     let mut missing = BTreeSet::new();
     let mut found = 0;
+    let mut runner = Runner::new();
     for page in pages() {
         let text = fs::read_to_string(&page).expect("the page can be read");
         for word in text.split('`').skip(1).step_by(2) {
@@ -112,12 +114,129 @@ fn every_file_and_test_that_a_page_names_is_there() {
             let holds = |name: &str| source.as_ref().is_some_and(|source| source.contains(&format!("fn {name}(")));
             if source.is_none() || function.is_some_and(|name| !holds(name)) {
                 missing.insert(format!("{}: {word}", page.display()));
+            } else if let Some(name) = function
+                && !runner.lists(&root().join(path), name)
+            {
+                missing.insert(format!("{}: {word} is not listed by the test runner", page.display()));
             }
             found += 1;
         }
     }
     assert!(found > 0, "the pages name files");
     assert!(missing.is_empty(), "not there: {missing:#?}");
+}
+
+/// `cargo xtask ci` sets it when the whole workspace is built: a program that is missing then is a mistake.
+fn is_everything_built() -> bool {
+    std::env::var_os("WORKSPACE_IS_BUILT").is_some()
+}
+
+/// The test binaries of the workspace, beside the one that runs.
+struct Runner {
+    packages: Vec<cargo_metadata::Package>,
+    folder: PathBuf,
+    /// The tests that a binary lists.
+    listed: BTreeMap<PathBuf, Vec<String>>,
+}
+
+impl Runner {
+    fn new() -> Self {
+        let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec().expect("cargo describes the workspace");
+        let own = std::env::current_exe().expect("the path of this test is known");
+        let folder = own.parent().expect("a program lies in a folder").to_path_buf();
+        Self { packages: metadata.packages, folder, listed: BTreeMap::new() }
+    }
+
+    /// Whether a test binary has the test `function` of the file. Where no binary of the file's package is built (a run
+    /// of this test alone), the source has to do.
+    fn lists(&mut self, file: &Path, function: &str) -> bool {
+        let binaries = self.binaries(file);
+        if binaries.is_empty() {
+            return !is_everything_built();
+        }
+        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_module = !["mod", "lib", "main"].contains(&stem.as_str());
+        binaries.into_iter().any(|(binary, is_root)| {
+            self.listed.entry(binary).or_insert_with_key(|binary| listed(binary)).iter().any(|test| {
+                let mut modules: Vec<&str> = test.split("::").collect();
+                modules.pop() == Some(function) && (is_root || !is_module || modules.contains(&stem.as_str()))
+            })
+        })
+    }
+
+    /// The newest binary of each target that the file may belong to, and whether the file is the target's root.
+    fn binaries(&self, file: &Path) -> Vec<(PathBuf, bool)> {
+        let package = self.packages.iter().filter(|package| file.starts_with(folder_of(&package.manifest_path)));
+        let package = package.max_by_key(|package| package.manifest_path.as_str().len());
+        let package = package.expect("the file is in a package");
+        let is_test = file.starts_with(folder_of(&package.manifest_path).join("tests"));
+        let targets = package.targets.iter().filter(|target| {
+            let root = target.src_path.as_std_path();
+            let of_folder =
+                root.file_name().is_some_and(|name| name == "main.rs") && file.starts_with(folder_of(&target.src_path));
+            let has_lib = package.targets.iter().any(cargo_metadata::Target::is_lib);
+            if is_test {
+                target.is_test() && (root == file || of_folder)
+            } else {
+                target.is_lib() || (target.is_bin() && !has_lib)
+            }
+        });
+        targets.filter_map(|target| Some((self.newest(target)?, target.src_path.as_std_path() == file))).collect()
+    }
+
+    fn newest(&self, target: &cargo_metadata::Target) -> Option<PathBuf> {
+        let prefix = format!("{}-", target.name.replace('-', "_"));
+        let source = target.src_path.as_std_path().strip_prefix(root()).expect("the file is in the workspace");
+        let source = source.to_str().expect("the path is UTF-8");
+        let files = fs::read_dir(&self.folder).expect("the folder of test binaries can be read");
+        let built = files.filter_map(Result::ok).filter(|file| {
+            let name = file.file_name();
+            let hash = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+            // Two packages may have targets of one name; the list of sources beside a binary tells them apart.
+            let is_of_target = || {
+                let sources = fs::read_to_string(file.path().with_extension("d")).unwrap_or_default();
+                sources.split_whitespace().any(|path| path == source)
+            };
+            hash.is_some_and(|hash| hash.len() == 16 && !hash.contains('.')) && is_of_target()
+        });
+        let mut built: Vec<_> =
+            built.filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path()))).collect();
+        built.sort();
+        // The binary of a program, without its tests, lists none.
+        built.into_iter().rev().map(|(_, file)| file).find(|file| !listed(file).is_empty())
+    }
+}
+
+fn folder_of(path: &cargo_metadata::camino::Utf8Path) -> &Path {
+    path.parent().expect("a file lies in a folder").as_std_path()
+}
+
+/// The tests that a binary lists, with their modules.
+fn listed(binary: &Path) -> Vec<String> {
+    let output = Command::new(binary).args(["--list", "--format=terse"]).output();
+    let output = output.unwrap_or_else(|error| panic!("{}: {error}", binary.display()));
+    let lines = String::from_utf8_lossy(&output.stdout);
+    lines.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
+/// The suite runs every scenario that it lists, and fails with the first that fails.
+#[test]
+fn every_controller_that_works_has_a_scenario() {
+    let own = std::env::current_exe().expect("the path of this test is known");
+    let suite = own.parent().and_then(Path::parent).expect("a test lies in `deps`").join("suite");
+    if !suite.is_file() && !is_everything_built() {
+        return;
+    }
+    let output = Command::new(&suite).arg("--list").output().expect("the suite starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let scenarios = String::from_utf8(output.stdout).expect("names are UTF-8");
+    for controller in linked().iter() {
+        let name = controller.name();
+        let names = controller.other_names().iter().copied().chain([name.trim_end_matches("-controller")]);
+        let mut prefixes = names.map(|name| format!("ours/{name}/"));
+        let has_scenario = prefixes.any(|prefix| scenarios.lines().any(|line| line.trim().starts_with(&prefix)));
+        assert!(has_scenario, "README says that {name} works, and no scenario of the suite is named after it");
+    }
 }
 
 #[test]
