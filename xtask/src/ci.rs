@@ -1,45 +1,64 @@
 //! `cargo xtask ci`: everything that must hold before a change is merged.
 //!
-//! The cheap checks come first, the control plane and its scenarios last. The e2e suite's closing
-//! line (`N passed, 0 failed`) is the last line of a run that succeeded.
+//! The cheap checks come first, the control plane and its scenarios last. Cargo compiles a crate again for each set of
+//! features, and a selection of packages decides the features of all. So there are three selections only: the whole
+//! workspace with all targets (clippy, then the build that tests and scenarios share), each crate alone (checked, not
+//! built), and the example host without built-in controllers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::{control_plane, e2e, step};
+use crate::{control_plane, e2e, parity, step, upstream_tests};
 
-/// Runs every step in order and stops at the first that fails.
+/// The workspace with all targets, and with the example host that runs beside the built-in controllers.
+const WHOLE: [&str; 3] = ["--workspace", "--all-targets", "--features=kcm-example-hello-host/builtin"];
+
+/// Runs every step in order, stops at the first that fails, and prints how long each took.
+///
+/// The suite's closing line (`N passed, 0 failed`) comes last in a run that succeeded.
 pub(crate) fn run() -> Result<()> {
-    timed("formatting", || step::run(&mut step::cargo(["fmt", "--all", "--check"])))?;
-    timed("clippy, warnings denied", || {
-        step::run(&mut step::cargo(["clippy", "--workspace", "--all-targets", "--", "--deny=warnings"]))
-    })?;
-    timed("documentation, warnings denied", || {
-        step::run(step::cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny=warnings"))
-    })?;
-    timed("each crate alone", each_crate_alone)?;
-    timed("the controllers without the sandbox", || {
-        let lean = ["check", "--package=kcm-controller-manager", "--no-default-features", "--features=builtin"];
-        step::run(&mut step::cargo(lean))
-    })?;
-    timed("tests", || step::run(&mut step::cargo(["test"])))?;
-    timed("hosts with a plugin, without and beside the built-in controllers", || {
-        let package = "--package=kcm-example-hello-host";
-        step::run(&mut step::cargo(["test", package]))?;
-        step::run(&mut step::cargo(["test", package, "--features=builtin"]))
-    })?;
-    timed("dependency rules", dependency_rules)?;
-    timed("control plane", control_plane::build)?;
-    println!("\n== e2e suite, on a sandbox");
-    e2e::suite(&["--sandbox", "ours/"])?;
-    println!("\n== e2e suite, on a control plane");
-    e2e::suite(&[])
+    let mut times = Times::default();
+    let result = steps(&mut times);
+    if result.is_err() {
+        times.print();
+    }
+    result
 }
 
-/// Checks every member from its own folder: within the workspace a crate can lean on features that
-/// another member asked for, as a user of the published crate cannot.
+fn steps(times: &mut Times) -> Result<()> {
+    times.step("formatting", || step::run(&mut step::cargo(["fmt", "--all", "--check"])))?;
+    times.step("clippy, warnings denied", || {
+        step::run(step::cargo(["clippy"]).args(WHOLE).args(["--", "--deny=warnings"]))
+    })?;
+    times.step("documentation, warnings denied", || {
+        step::run(step::cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny=warnings"))
+    })?;
+    times.step("each crate alone", each_crate_alone)?;
+    times.step("build", || step::run(step::cargo(["build"]).args(WHOLE)))?;
+    times.step("tests", || {
+        // The documentation's test then asks every test binary which tests it has.
+        step::run(step::cargo(["test", "--workspace"]).arg(WHOLE[2]).env("WORKSPACE_IS_BUILT", "1"))
+    })?;
+    // After the tests of the workspace: a host of its own is linked to the same file without the built-in controllers.
+    times.step("a host without the built-in controllers", || {
+        let package = "--package=kcm-example-hello-host";
+        step::run(&mut step::cargo(["test", package]))?;
+        step::run(&mut step::cargo(["build", package, "--all-targets"]))
+    })?;
+    times.step("control plane", control_plane::build)?;
+    times.step("tables of upstream's flags, gates and controllers", parity::run)?;
+    times.step("upstream's integration tests, one package", upstream_tests::quickest)?;
+    times.step("e2e suite, on a sandbox", || e2e::built_suite(&["--sandbox", "ours/"]))?;
+    // The table stands before the suite on a control plane, so that the suite's closing line is the last one.
+    times.print();
+    times.step("e2e suite, on a control plane", || e2e::built_suite(&[]))
+}
+
+/// Checks every member with its own features: within the workspace a crate can lean on features that another member
+/// asked for, as a user of the published crate cannot.
 fn each_crate_alone() -> Result<()> {
     for member in members()? {
         step::run(step::cargo(["check", "--quiet"]).current_dir(&member.folder))?;
@@ -47,17 +66,9 @@ fn each_crate_alone() -> Result<()> {
             step::run(step::cargo(["check", "--quiet", "--no-default-features"]).current_dir(&member.folder))?;
         }
     }
-    Ok(())
-}
-
-/// Licences, sources and duplicates, as `deny.toml` rules them.
-fn dependency_rules() -> Result<()> {
-    if !step::answers("cargo", &["deny", "--version"]) {
-        println!("NOT CHECKED: cargo-deny is not installed, so deny.toml was not applied");
-        return Ok(());
-    }
-    // Advisories are left out: they change without a change of ours.
-    step::run(&mut step::cargo(["deny", "check", "bans", "licenses", "sources"]))
+    // The product without the sandbox.
+    let lean = ["check", "--quiet", "--package=kcm-controller-manager", "--no-default-features", "--features=builtin"];
+    step::run(&mut step::cargo(lean))
 }
 
 struct Member {
@@ -85,11 +96,51 @@ fn members() -> Result<Vec<Member>> {
         .collect()
 }
 
-/// Runs one step under a heading and says how long it took.
-fn timed(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
-    println!("\n== {name}");
-    let started = step::now();
-    work().with_context(|| format!("step `{name}`"))?;
-    println!("== {name}: {} s", started.elapsed().as_secs());
-    Ok(())
+/// How long each step took.
+#[derive(Default)]
+struct Times {
+    steps: Vec<(&'static str, Duration)>,
+}
+
+impl Times {
+    /// Runs one step under a heading, prints its time and keeps it.
+    fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        println!("\n== {name}");
+        let started = step::now();
+        let result = work().with_context(|| format!("step `{name}`"));
+        let took = started.elapsed();
+        self.steps.push((name, took));
+        // The suite's closing line stays the last one.
+        if result.is_err() || !name.ends_with("on a control plane") {
+            println!("== {name}: {}", shown(took));
+        }
+        result
+    }
+
+    fn print(&self) {
+        println!("\n{}", self.table());
+    }
+
+    fn table(&self) -> String {
+        let total = self.steps.iter().map(|(_, took)| *took).sum();
+        let rows = self.steps.iter().copied().chain([("in all", total)]);
+        rows.map(|(name, took)| format!("{:>8}  {name}", shown(took))).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn shown(time: Duration) -> String {
+    format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Times;
+
+    #[test]
+    fn the_table_ends_with_the_sum() {
+        let steps = vec![("formatting", Duration::from_secs(3)), ("tests", Duration::from_secs(62))];
+        assert_eq!(Times { steps }.table(), "    0:03  formatting\n    1:02  tests\n    1:05  in all");
+    }
 }

@@ -22,6 +22,11 @@ pub(crate) fn suite(args: &[&str]) -> Result<()> {
     harness("suite", args)
 }
 
+/// Runs scenarios with the programs that `cargo xtask ci` has built for all of its steps.
+pub(crate) fn built_suite(args: &[&str]) -> Result<()> {
+    step::run(Command::new(step::target().join("debug/suite")).args(args).env("E2E_PROFILE", "debug"))
+}
+
 /// Builds both managers, then measures them beside each other; with `--micro` runs the benchmarks of criterion instead.
 pub(crate) fn bench(args: &[&str]) -> Result<()> {
     if args.contains(&"--micro") {
