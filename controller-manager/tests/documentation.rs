@@ -1,4 +1,4 @@
-//! The pages that people read, against the code that they speak of.
+//! The documentation, compared with the code that it describes.
 //!
 //! `UPDATE=1` rewrites the parts that are made from the code.
 
@@ -23,7 +23,7 @@ fn linked() -> Registry {
     Registry::linked().expect("the built-in controllers are linked")
 }
 
-/// Compares what stands between two markers of a page with `text`, or puts it there.
+/// Compares the part between two markers of a page with `text`, or replaces it.
 fn check_generated(page: &str, name: &str, text: &str) {
     let file = root().join(page);
     let old = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{page}: {error}"));
@@ -63,7 +63,7 @@ fn the_page_of_settings_has_every_row_and_gate() {
 }
 
 #[test]
-fn the_readme_says_of_each_controller_whether_it_works() {
+fn the_readme_lists_each_controller_with_its_state() {
     let linked = linked();
     let mut table = String::from("| controller | alias | upstream's default | here |\n| --- | --- | --- | --- |\n");
     let data = include_str!("data/controllers.tsv").lines().skip(1);
@@ -94,7 +94,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// What a page says is in code: `informers/src/lib.rs`, or `api/tests/memory.rs::cached_objects_are_small` for a test.
+/// Files and tests are named in code spans: `informers/src/lib.rs`, or `api/tests/memory.rs::cached_objects_are_small` for a test.
 #[test]
 fn every_file_and_test_that_a_page_names_is_there() {
     let mut missing = BTreeSet::new();
@@ -148,7 +148,7 @@ impl Runner {
     }
 
     /// Whether a test binary has the test `function` of the file. Where no binary of the file's package is built (a run
-    /// of this test alone), the source has to do.
+    /// of this test alone), the source decides.
     fn lists(&mut self, file: &Path, function: &str) -> bool {
         let binaries = self.binaries(file);
         if binaries.is_empty() {

@@ -92,7 +92,7 @@ fn json_is_read_as_yaml_is() {
 }
 
 #[test]
-fn mistakes_of_all_sources_are_told_at_once_with_their_places() {
+fn mistakes_of_all_sources_are_reported_at_once_with_their_places() {
     let folder = Folder::new();
     let file = folder.file(
         "kcm.yaml",
@@ -115,7 +115,7 @@ fn mistakes_of_all_sources_are_told_at_once_with_their_places() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_refused_with_who_named_it() {
+fn a_missing_file_is_refused_with_the_flag_that_names_it() {
     let ended = run(MANAGER, &["--config=/nowhere/kcm.yaml"]);
     assert_eq!(
         ended.refusals(),
@@ -126,7 +126,7 @@ fn a_file_that_is_not_there_is_refused_with_who_named_it() {
 }
 
 #[test]
-fn what_is_ignored_is_told() {
+fn an_ignored_variable_is_warned_of() {
     let ended = run_with(MANAGER, &["--leader-elect=false"], &[("KCM_SERVICE_HOST", "10.0.0.1")]);
     let warning = "WARN kcm_controller_manager::run: KCM_SERVICE_HOST: no setting has this variable, it is ignored";
     assert!(ended.stderr.contains(warning), "{}", ended.stderr);

@@ -2,8 +2,8 @@
 //!
 //! Each folder of `e2e/control-plane/` is a small Go module whose `tool` directives name what is
 //! built. The binaries lie in `.control-plane/bin`, which git ignores and `cargo clean` leaves
-//! alone. Beside each lies a stamp, the text of everything that it was built from: a binary whose
-//! stamp fits is not built again, and a build that was stopped goes on from Go's own build cache.
+//! alone. Beside each lies a stamp, the content of everything that it was built from: a binary whose
+//! stamp matches is not built again, and a build that was stopped goes on from Go's own build cache.
 //! What `KUBEBUILDER_ASSETS` holds is used from there and not built.
 
 use std::ffi::OsString;
@@ -211,13 +211,13 @@ fn source_of(module: &Module) -> Result<PathBuf> {
 /// Refuses a program of another version: what it would show is not what the pinned version does.
 fn check_version(program: &Path, version: &str) -> Result<()> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
-    // kubectl has a sub-command for it, and looks for a server unless it is told not to.
+    // kubectl has a sub-command for it, and connects to a server without `--client`.
     let args: &[&str] = if name == "kubectl" { &["version", "--client"] } else { &["--version"] };
     let printed = step::output(Command::new(program).args(args))
         .with_context(|| format!("cannot find out the version of {} (KUBEBUILDER_ASSETS)", program.display()))?;
     if !names_version(&printed, version) {
         bail!(
-            "{} (KUBEBUILDER_ASSETS) is not {name} {version}: it says {:?}; let KUBEBUILDER_ASSETS name a folder with \
+            "{} (KUBEBUILDER_ASSETS) is not {name} {version}: it prints {:?}; let KUBEBUILDER_ASSETS name a folder with \
              {version}, or unset it to build what is missing",
             program.display(),
             printed.lines().next().unwrap_or_default()

@@ -1,6 +1,5 @@
-//! What OpenAPI does not tell of the fields of the API: how a field that is empty is written, how Go names its type where
-//! it complains about a value, and the number that it has in protobuf. It is read from the Go types, whose modules lie
-//! beside that of Kubernetes.
+//! Properties of API fields that OpenAPI lacks: how an empty field is encoded, the name of its Go type in decoding errors,
+//! and its protobuf number. They are read from the Go types, whose modules lie beside that of Kubernetes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-/// What is known of fields, by the OpenAPI name of their type and their own.
+/// Properties of fields, by the OpenAPI name of their type and their own name.
 pub(crate) type Marks = BTreeMap<(String, String), Mark>;
 
-/// What is known of one field.
+/// Properties of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Mark {
-    /// How it is written when it is empty.
+    /// How it is encoded when it is empty.
     pub(crate) empty: &'static str,
     /// Its type, as Go prints it; without a leading pointer.
     pub(crate) go: String,
     /// The embedded structs that lead to it, with dots between them.
     pub(crate) via: String,
-    /// Its number in protobuf, after those of the embedded structs; empty where it is not written in protobuf.
+    /// Its number in protobuf, after those of the embedded structs; empty where it is not in protobuf.
     pub(crate) number: String,
 }
 

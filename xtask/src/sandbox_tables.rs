@@ -1,5 +1,5 @@
 //! Writes the tables of the sandbox: what the API serves and how its objects are shaped, from the discovery documents
-//! and OpenAPI schemas that come with Kubernetes. Facts only: descriptions stay behind.
+//! and OpenAPI schemas that come with Kubernetes. Descriptions are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{control_plane, go_types, step};
 
-/// Types that only requests and answers use, beside those of the served kinds.
+/// Types that only requests and responses use, beside those of the served kinds.
 const MORE_ROOTS: [&str; 8] = [
     "io.k8s.api.autoscaling.v1.Scale",
     "io.k8s.api.policy.v1.Eviction",
@@ -192,7 +192,7 @@ fn schema_text(schemas: &BTreeMap<String, Value>, known: &go_types::Marks) -> Re
             if !is_clear {
                 out.push_str(mark.empty);
             }
-            if !mark.go.is_empty() && !goes_without_saying(&type_of(property)?, &mark.go) {
+            if !mark.go.is_empty() && !is_implied(&type_of(property)?, &mark.go) {
                 write!(out, " go:{}", mark.go)?;
             }
             if !mark.via.is_empty() {
@@ -207,14 +207,14 @@ fn schema_text(schemas: &BTreeMap<String, Value>, known: &go_types::Marks) -> Re
     Ok(out)
 }
 
-/// Whether the table's type tells how Go prints it. Where a value of a type decodes itself, Go does not name the type.
-fn goes_without_saying(of: &str, go: &str) -> bool {
+/// Whether the Go type follows from the table's type. Go does not name the type of a value that decodes itself.
+fn is_implied(of: &str, go: &str) -> bool {
     let inner = |open: char, close: char| of.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
     if let (Some(item), Some(go)) = (inner('[', ']'), go.strip_prefix("[]")) {
-        return goes_without_saying(item, go);
+        return is_implied(item, go);
     }
     if let (Some(value), Some(go)) = (inner('{', '}'), go.strip_prefix("map[string]")) {
-        return goes_without_saying(value, go);
+        return is_implied(value, go);
     }
     match of {
         "any" | "quantity" | "int-or-string" => true,
