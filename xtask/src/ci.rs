@@ -1,9 +1,9 @@
 //! `cargo xtask ci`: everything that must hold before a change is merged.
 //!
 //! The cheap checks come first, the control plane and its scenarios last. Cargo compiles a crate again for each set of
-//! features, and a selection of packages decides the features of all. So there are three selections only: the whole
-//! workspace with all targets (clippy, then the build that tests and scenarios share), each crate alone (checked, not
-//! built), and the example host without built-in controllers.
+//! features, and a selection of packages decides the features of all. So there are two selections only: the whole
+//! workspace with all targets (clippy, then the build that tests and scenarios share), and each crate alone (checked, not
+//! built).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,12 +41,6 @@ fn steps(times: &mut Times) -> Result<()> {
     times.step("tests", || {
         // The documentation's test then asks every test binary which tests it has.
         step::run(step::cargo(["test", "--workspace"]).arg(WHOLE[2]).env("WORKSPACE_IS_BUILT", "1"))
-    })?;
-    // After the tests of the workspace: a host of its own is linked to the same file without the built-in controllers.
-    times.step("a host without the built-in controllers", || {
-        let package = "--package=kcm-example-hello-host";
-        step::run(&mut step::cargo(["test", package]))?;
-        step::run(&mut step::cargo(["build", package, "--all-targets"]))
     })?;
     times.step("control plane", control_plane::build)?;
     times.step("tables of upstream's flags, gates and controllers", parity::run)?;
