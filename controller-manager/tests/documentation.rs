@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 use std::process::Command;
+use std::time::SystemTime;
 
 use kcm_config::{GateStage, Row, Table, gates, generic};
 use kcm_controller_manager::UPSTREAM;

@@ -22,10 +22,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Quantity;
 use crate::decimal::Decimal;
 use crate::decode::Text;
 use crate::document::{ObjectWriter, compact, quote};
+use crate::{Fnv1a, Quantity};
 use shape::{Shape, TEMPLATE};
 
 /// The label that distinguishes the pods of the replica sets of a deployment.
@@ -64,12 +64,7 @@ pub fn template_hash(template: &RawValue, collision_count: Option<i32>) -> Strin
     if let Some(count) = collision_count {
         normal.extend(count.to_le_bytes());
     }
-    spell(fnv1a(&normal))
-}
-
-/// FNV-1a of 64 bits: fixed for all time, which the hashers of the standard library are not.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    spell(Fnv1a::new().bytes(&normal).value())
 }
 
 /// The last ten digits of a number to the base of 27, in upstream's alphabet, which has no vowels.

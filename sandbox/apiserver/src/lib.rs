@@ -77,7 +77,6 @@ mod describe;
 pub mod direct;
 mod event_view;
 mod faults;
-pub mod fnv;
 pub mod json;
 mod kinds;
 mod media_type;

@@ -1,28 +1,24 @@
 //! Seeded randomness: uids, generated names, lengths of watches.
 
-/// `SplitMix64`: small, and the same everywhere for the same seed.
+/// A seeded generator: the same numbers for the same seed.
 #[derive(Debug)]
-pub struct Random(u64);
+pub struct Random(fastrand::Rng);
 
 impl Random {
     /// A generator that starts from a seed.
     #[must_use]
-    pub const fn new(seed: u64) -> Self {
-        Self(seed)
+    pub fn new(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     /// The next number.
-    pub const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+    pub fn next(&mut self) -> u64 {
+        self.0.u64(..)
     }
 
     /// A number below `bound`, which must not be 0.
-    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0.u64(..bound)
     }
 
     /// A random UUID of version 4.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_sandbox_apiserver::fnv::Hash;
+use kcm_api::Fnv1a;
 use kcm_sandbox_apiserver::random::Random;
 
 /// Seeded chance: the same question has the same answer, in whatever order questions come.
@@ -19,7 +19,7 @@ impl Dice {
     /// A number that belongs to these words.
     pub(crate) fn number(self, words: &[&str]) -> u64 {
         // The words only choose a start, the generator mixes.
-        let start = words.iter().fold(Hash::seeded(self.seed), |hash, word| hash.with(word));
+        let start = words.iter().fold(Fnv1a::seeded(self.seed), |hash, word| hash.part(word));
         Random::new(start.value()).next()
     }
 

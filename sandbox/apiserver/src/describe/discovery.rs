@@ -7,8 +7,10 @@
 use http::{HeaderValue, Method, header};
 use serde_json::{Value, json};
 
+use kcm_api::Fnv1a;
+
 use crate::describe::openapi::{self, GroupVersion};
-use crate::fnv::{Hash, hex};
+use crate::describe::tag::hex;
 use crate::kinds::{Kind, Kinds};
 use crate::request::Query;
 use crate::status::Status;
@@ -322,7 +324,7 @@ fn aggregated(kinds: &Kinds, core: bool, asked: &DiscoveryRequest<'_>) -> Answer
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
     });
     let text = list.to_string();
-    let tag = hex(Hash::new().with(&text).value());
+    let tag = hex(Fnv1a::new().part(&text).value());
     Answer::new(200, AGGREGATED, text).header(header::CACHE_CONTROL, "public").tagged(&tag, asked)
 }
 

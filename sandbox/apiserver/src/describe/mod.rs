@@ -2,3 +2,4 @@
 
 pub(crate) mod discovery;
 pub(crate) mod openapi;
+mod tag;

@@ -16,7 +16,9 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use crate::fnv::{Hash, hex};
+use kcm_api::Fnv1a;
+
+use crate::describe::tag::hex;
 use crate::kinds::{Kind, Kinds};
 
 /// A version of a group.
@@ -56,11 +58,11 @@ pub(crate) fn address(kinds: &Kinds, of: GroupVersion<'_>) -> String {
 /// Changes when the document does: it tells what is served, and from which tables.
 pub(crate) fn version_hash(kinds: &Kinds, of: GroupVersion<'_>) -> String {
     static TABLES: LazyLock<u64> = LazyLock::new(|| {
-        Hash::new().with(crate::schema::TABLE).with(descriptions::TABLE).with(env!("CARGO_PKG_VERSION")).value()
+        Fnv1a::new().part(crate::schema::TABLE).part(descriptions::TABLE).part(env!("CARGO_PKG_VERSION")).value()
     });
-    let mut hash = Hash::new().with(&TABLES.to_string());
+    let mut hash = Fnv1a::new().part(&TABLES.to_string());
     for kind in members(kinds, of) {
-        hash = hash.with(&format!("{kind:?}"));
+        hash = hash.part(&format!("{kind:?}"));
     }
     hex(hash.value())
 }
