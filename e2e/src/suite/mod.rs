@@ -6,7 +6,7 @@
 //! scenarios that start their own managers: of these a lane runs one at a time, because a manager acts in every
 //! namespace.
 //!
-//! The peer does not run again what it has passed with the same sources: see [`crate::peer_verified`].
+//! The peer does not run again what it has passed with the same sources: see `peer_verified`.
 //!
 //! On a sandbox ([`On::Sandbox`]) the same scenarios show that it serves as the real one does. It collects garbage
 //! itself; `NOT_ON_A_SANDBOX` lists what it lacks.
