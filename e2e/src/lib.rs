@@ -27,6 +27,7 @@ mod kubectl;
 pub mod manager;
 pub mod manager_log;
 pub mod nodes;
+mod peer_metrics;
 mod peer_verified;
 pub mod pki;
 pub mod process;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use kube::Client;
 use tokio::process::Command;
 
 use crate::process::Process;
@@ -18,39 +16,6 @@ pub(super) struct Heap {
     pub(super) live: f64,
     /// Taken from the system beside that and not returned.
     pub(super) held: f64,
-}
-
-/// The metrics endpoint of the peer.
-#[derive(Clone)]
-pub(super) struct PeerMetrics {
-    client: Client,
-    port: u16,
-}
-
-impl PeerMetrics {
-    /// The endpoint of a peer that was started with [`Self::args`].
-    pub(super) fn at(port: u16) -> Result<Self> {
-        let url = format!("https://127.0.0.1:{port}").parse().context("the address of the peer is none")?;
-        let mut config = kube::Config::new(url);
-        // The peer signs its certificate itself.
-        config.accept_invalid_certs = true;
-        config.read_timeout = Some(Duration::from_secs(10));
-        Ok(Self { client: Client::try_from(config).context("cannot make a client of the peer")?, port })
-    }
-
-    /// The flags that let the peer serve its metrics to every user of this machine.
-    pub(super) fn args(&self) -> [String; 3] {
-        [
-            format!("--secure-port={}", self.port),
-            "--bind-address=127.0.0.1".to_owned(),
-            "--authorization-always-allow-paths=/metrics".to_owned(),
-        ]
-    }
-
-    pub(super) async fn read(&self) -> Result<String> {
-        let request = http::Request::get("/metrics").body(Vec::new()).context("no request")?;
-        self.client.request_text(request).await.context("cannot read the metrics of the peer")
-    }
 }
 
 /// The memory of the Go runtime.

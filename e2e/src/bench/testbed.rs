@@ -9,9 +9,10 @@ use tokio::time::Instant;
 
 use super::figures::{Figure, Phase};
 use super::flaky_proxy::FlakyProxy;
-use super::self_metrics::{self, PeerMetrics};
+use super::self_metrics;
 use super::workload::Workload;
 use crate::control_plane::{ControlPlane, Options, free_ports};
+use crate::peer_metrics::PeerMetrics;
 use crate::process::Process;
 use crate::requests::Requests;
 use crate::scenario::LIMITS;

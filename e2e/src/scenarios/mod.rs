@@ -4,6 +4,7 @@ mod api;
 mod deployments;
 mod host;
 mod kubectl;
+mod metrics;
 mod replica_sets;
 mod tour;
 
@@ -15,6 +16,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .iter()
         .chain(&host::SCENARIOS)
         .chain(&kubectl::SCENARIOS)
+        .chain(&metrics::SCENARIOS)
         .chain(&tour::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)
         .chain(&deployments::SCENARIOS)

@@ -12,7 +12,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0.u64(..)
     }
 
@@ -23,7 +23,7 @@ impl Random {
 
     /// A random UUID of version 4.
     pub(crate) fn uid(&mut self) -> String {
-        let (high, low) = (self.next(), self.next());
+        let (high, low) = (self.next_u64(), self.next_u64());
         let high = high & !0xf000 | 0x4000;
         let low = low & !(0b11 << 62) | 0b10 << 62;
         format!(
@@ -38,6 +38,6 @@ impl Random {
 
     /// A name made from `generateName`.
     pub(crate) fn name(&mut self, prefix: &str) -> String {
-        kcm_api::name::generate_name(prefix, || u32::try_from(self.next() >> 32).expect("half a word fits"))
+        kcm_api::name::generate_name(prefix, || u32::try_from(self.next_u64() >> 32).expect("half a word fits"))
     }
 }

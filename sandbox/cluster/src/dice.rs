@@ -20,7 +20,7 @@ impl Dice {
     pub(crate) fn number(self, words: &[&str]) -> u64 {
         // The words only choose a start, the generator mixes.
         let start = words.iter().fold(Fnv1a::seeded(self.seed), |hash, word| hash.part(word));
-        Random::new(start.value()).next()
+        Random::new(start.value()).next_u64()
     }
 
     /// A time between two times, both included, in whole milliseconds.
@@ -33,7 +33,7 @@ impl Dice {
     /// So many hexadecimal digits.
     pub(crate) fn hex(self, digits: usize, words: &[&str]) -> String {
         let mut random = Random::new(self.number(words));
-        let words = (0..digits.div_ceil(16)).map(|_| format!("{:016x}", random.next()));
+        let words = (0..digits.div_ceil(16)).map(|_| format!("{:016x}", random.next_u64()));
         let mut text: String = words.collect();
         text.truncate(digits);
         text
