@@ -19,7 +19,7 @@ fn main() -> std::process::ExitCode {
 #[cfg(feature = "sandbox")]
 mod sandbox {
     use kcm_controller_manager::{Action, Exit, Failure, Invocation, Subcommand};
-    use kcm_sandbox_cli::{Command, Ended};
+    use kcm_sandbox_cli::{Command, RunError};
 
     pub(crate) const SUBCOMMAND: Subcommand =
         Subcommand { name: "sandbox", usages: kcm_sandbox_cli::USAGES, rows: kcm_sandbox_cli::ROWS, quiet: true, run };
@@ -30,8 +30,8 @@ mod sandbox {
             Command::Run(sandbox) => Action::Run(Box::new(|stop| {
                 Box::pin(async move {
                     sandbox.run(stop).await.map_err(|ended| match ended {
-                        Ended::Refused(reasons) => Failure { exit: Exit::Refused, reasons },
-                        Ended::Failed(reasons) => Failure { exit: Exit::ApiServer, reasons },
+                        RunError::Refused(reasons) => Failure { exit: Exit::Refused, reasons },
+                        RunError::Failed(reasons) => Failure { exit: Exit::ApiServer, reasons },
                     })
                 })
             })),

@@ -105,8 +105,10 @@ pub use kinds::{
 };
 pub use options::SandboxOptions;
 pub use request::{Target, Verb};
-pub use sandbox::manifests::{LoadErrors, SaveError};
-pub use sandbox::{FaultControls, InjectedFault, Sandbox};
+pub use sandbox::Sandbox;
+pub use sandbox::fault_controls::{FaultControls, InjectedFault};
+pub use sandbox::manifests::load::LoadErrors;
+pub use sandbox::manifests::save::SaveError;
 pub use server::admission::Attempt;
 pub use service::log::Request;
 pub use service::{ConnectionLost, ResponseBody, SandboxService, status_response};

@@ -10,10 +10,10 @@ use kube::config::Kubeconfig;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long a sandbox of this machine may take to accept a connection.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Timeout for a sandbox of this machine to accept a connection.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The kubeconfig file of this sandbox; it goes with this, since without its sandbox it only misleads.
+/// The kubeconfig file of this sandbox; dropping this removes it, since it is useless without its sandbox.
 pub(super) struct File {
     path: PathBuf,
     text: String,
@@ -23,7 +23,7 @@ impl File {
     /// Writes the kubeconfig for a listener.
     ///
     /// # Errors
-    /// A sentence, where the file is in use by a sandbox that runs, is something else, or cannot be written.
+    /// A sentence, if the file belongs to a running sandbox, is no sandbox kubeconfig, or cannot be written.
     pub(super) async fn write(listener: &Listener, path: &Path) -> Result<Self, String> {
         if let Some(server) = running(path).await {
             return Err(format!(
@@ -39,22 +39,23 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // Another sandbox, or a person, may have put something else there.
+        // Another sandbox or the user may have replaced it.
         if fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
-            // One that is gone already is as good.
+            // Not found is success.
             drop(fs::remove_file(&self.path));
         }
     }
 }
 
-/// The server of the sandbox whose kubeconfig a file is, if it listens.
+/// Returns the server address in a sandbox kubeconfig if that server accepts connections.
 async fn running(path: &Path) -> Option<SocketAddr> {
     let server = server(&Kubeconfig::read_from(path).ok()?)?;
-    timeout(PATIENCE, TcpStream::connect(server)).await.ok()?.ok()?;
+    timeout(TIMEOUT, TcpStream::connect(server)).await.ok()?.ok()?;
     Some(server)
 }
 
-/// The address in a sandbox's kubeconfig; nobody knocks at the servers of other ones.
+/// Returns the server address of a sandbox kubeconfig; `None` for any other kubeconfig, so that no foreign server is
+/// contacted.
 fn server(config: &Kubeconfig) -> Option<SocketAddr> {
     let [named] = &config.clusters[..] else { return None };
     let server = named.cluster.as_ref()?.server.as_deref().filter(|_| named.name == "sandbox")?;
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_file_goes_with_its_sandbox_unless_it_is_anothers() {
+    async fn the_file_is_removed_on_drop_unless_another_sandbox_replaced_it() {
         let folder = tempfile::tempdir().expect("there must be room for a folder");
         let path = folder.path().join("kubeconfig");
         let first = listener().await;
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_file_of_a_sandbox_that_runs_is_not_overwritten() {
+    async fn the_file_of_a_running_sandbox_is_not_overwritten() {
         let folder = tempfile::tempdir().expect("there must be room for a folder");
         let path = folder.path().join("kubeconfig");
         let (first, second) = (listener().await, listener().await);
@@ -99,7 +100,7 @@ mod tests {
         let start = format!("{} belongs to a sandbox that runs at {}: ", path.display(), first.address());
         assert!(refused.starts_with(&start), "{refused}");
         assert_eq!(fs::read_to_string(&path).expect("it is there"), first.kubeconfig());
-        // One that was killed leaves its file behind, and takes its place with it.
+        // A killed sandbox leaves its file behind, and the file may then be replaced.
         drop(first);
         assert!(File::write(&second, &path).await.is_ok());
     }

@@ -1,4 +1,4 @@
-//! The sub-command `sandbox`: a whole cluster in this process, to try things in.
+//! The `sandbox` subcommand: a simulated cluster in this process, to try things in.
 //!
 //! ```text
 //! kubectl ──HTTPS──▶ listener ──▶ API server ◀── nodes, scheduler, garbage collector
@@ -6,32 +6,32 @@
 //!                 controllers ──────┘    └────── demo
 //! ```
 //!
-//! The controllers are those of the host, run as they run everywhere; only their client reaches the API server without a
-//! socket. The host hands over a [`ManagerBuilder`], so this crate knows no host, and a host needs three names of this
-//! crate: [`USAGES`], [`ROWS`] and [`command`].
+//! The controllers are those of the host binary and run as in any cluster; only their client reaches the API server
+//! without a socket. The host passes a [`ManagerBuilder`], so this crate depends on no host. A host uses three names of
+//! this crate: [`USAGES`], [`ROWS`] and [`command`].
 //!
 //! ```text
 //! flags ──▶ Plan ──▶ Bound ──▶ running      plan, bound: everything that can be refused is refused before anything runs
-//!   rows            kubeconfig  parts       parts: the tasks, and the reason when one of them fails
-//!                   socket      tour, console, demo: what people read and type
+//!   rows            kubeconfig  tasks       tasks: the running tasks, and the reason when one of them fails
+//!                   socket      banner, console, demo: terminal output and input
 //! ```
 //!
 //! # Guarantees
 //!
-//! - A refused start leaves nothing behind, and takes nothing away from a sandbox that runs already.
-//! - However it ends, short of SIGKILL, its kubeconfig and its socket are removed; those of another sandbox stay.
-//! - A part that fails or panics ends the whole with [`Ended::Failed`] and a reason.
+//! - A refused start leaves nothing behind, and removes nothing that belongs to a running sandbox.
+//! - Its kubeconfig and its socket are removed at every end except SIGKILL; those of another sandbox stay.
+//! - A task that fails or panics ends the sandbox with [`RunError::Failed`] and a reason.
 
+mod banner;
 mod bound;
 mod console;
 mod demo;
 mod kubeconfig;
-mod parts;
 mod plan;
 mod rows;
 mod screen;
 mod socket;
-mod tour;
+mod tasks;
 mod unreconciled_kinds;
 
 use kcm_config::Effective;
@@ -43,13 +43,13 @@ use plan::Plan;
 use rows::Options;
 pub use rows::ROWS;
 
-/// What follows the name of the program in the help, a line each.
+/// Usage lines for the help, without the name of the program.
 pub const USAGES: &[&str] = &["sandbox [FLAGS]", "sandbox tell COMMAND"];
 
-/// The operand that sends a command to a running sandbox.
+/// Operand that sends a command to a running sandbox.
 const TELL: &str = "tell";
 
-/// What the command line asks for.
+/// Action that the command line selects.
 pub enum Command {
     /// Print this text.
     Print(String),
@@ -57,36 +57,36 @@ pub enum Command {
     Run(Box<Sandbox>),
 }
 
-/// A sandbox whose settings are accepted.
+/// A sandbox with validated settings.
 pub struct Sandbox(Plan);
 
-/// Why a sandbox ended other than by being stopped; every reason is a sentence.
+/// Reasons why a sandbox did not start or failed; each is a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    /// It could not start, and nothing is left of it.
+pub enum RunError {
+    /// It could not start; nothing is left behind.
     Refused(Vec<String>),
-    /// A part of it failed while it ran.
+    /// A task failed while it ran.
     Failed(Vec<String>),
 }
 
-/// Checks the operands and settings of `sandbox`. Sends a command where the operands are `tell COMMAND`.
+/// Validates the operands and settings of `sandbox`; sends a command if the operands are `tell COMMAND`.
 ///
-/// `manager` is what starts the controllers, or every reason why the host cannot configure them.
+/// `manager` builds the manager that runs the controllers, or lists why the host cannot configure it.
 ///
 /// # Errors
-/// Every reason for not starting, those of `manager` included.
+/// All reasons against starting, including those of `manager`.
 pub fn command(settings: &Effective, manager: Result<ManagerBuilder, Vec<String>>) -> Result<Command, Vec<String>> {
     match settings.operands() {
         [] if settings.get("differences").unwrap_or(false) => {
-            Ok(Command::Print(tour::differences(&scenarios::differences())))
+            Ok(Command::Print(banner::differences(&scenarios::differences())))
         }
         [] => Ok(Command::Run(Box::new(Sandbox(Plan::check(settings, manager)?)))),
-        [word, command @ ..] if word == TELL => tell(settings, &command.join(" ")).map(Command::Print),
+        [word, command @ ..] if word == TELL => send_command(settings, &command.join(" ")).map(Command::Print),
         [word, ..] => Err(vec![unknown_operand(word)]),
     }
 }
 
-/// The error for an operand that is not [`TELL`].
+/// Error message for an operand that is not [`TELL`], with the nearest flag or command.
 fn unknown_operand(word: &str) -> String {
     let flags = ROWS.iter().map(|row| (row.flag, format!("--{}", row.flag)));
     let known = flags.chain([(TELL, format!("sandbox {TELL}"))]);
@@ -96,15 +96,15 @@ fn unknown_operand(word: &str) -> String {
     format!("sandbox {word}: give `sandbox` to start one, or `sandbox {TELL} COMMAND` to command its nodes{near}")
 }
 
-/// Sends a command to a running sandbox and returns its answer.
-fn tell(settings: &Effective, command: &str) -> Result<String, Vec<String>> {
+/// Sends a command to a running sandbox and returns the response.
+fn send_command(settings: &Effective, command: &str) -> Result<String, Vec<String>> {
     let Some(socket) = Options::read(settings)?.socket else {
         return Err(vec!["--socket is empty: name the socket of the sandbox that the command is for".to_owned()]);
     };
     if command.is_empty() {
         return Err(vec!["sandbox tell: no command is given; `sandbox tell help` lists them".to_owned()]);
     }
-    let answer = socket::ask(&socket, command).map_err(|reason| vec![reason])?;
+    let answer = socket::send(&socket, command).map_err(|reason| vec![reason])?;
     match answer.strip_prefix(console::ERROR) {
         Some(reason) => Err(vec![reason.trim_end().to_owned()]),
         None => Ok(answer),
@@ -112,32 +112,32 @@ fn tell(settings: &Effective, command: &str) -> Result<String, Vec<String>> {
 }
 
 impl Sandbox {
-    /// Runs until `stop`, the end of the demo, or the failure of a part.
+    /// Runs until `stop`, the end of the demo, or the failure of a task.
     ///
     /// # Errors
-    /// Why it could not start, or what failed.
-    pub async fn run(self, stop: Stop) -> Result<(), Ended> {
+    /// The reasons why it could not start, or what failed.
+    pub async fn run(self, stop: Stop) -> Result<(), RunError> {
         let saves = self.0.options.save.is_some();
         tokio::select! {
             () = stop.abort.cancelled() => {
                 if saves {
                     let reason = "ended at once, as a second signal asked: not everything was saved";
-                    return Err(Ended::Failed(vec![reason.to_owned()]));
+                    return Err(RunError::Failed(vec![reason.to_owned()]));
                 }
                 Ok(())
             }
-            ended = live(self.0, &stop) => ended,
+            ended = bind_and_run(self.0, &stop) => ended,
         }
     }
 }
 
-async fn live(plan: Plan, stop: &Stop) -> Result<(), Ended> {
+async fn bind_and_run(plan: Plan, stop: &Stop) -> Result<(), RunError> {
     let bound = tokio::select! {
-        bound = Bound::bind(plan) => bound.map_err(Ended::Refused)?,
-        // Nothing runs yet, and what was made is dropped with the future.
+        bound = Bound::bind(plan) => bound.map_err(RunError::Refused)?,
+        // Nothing runs yet, and dropping the future removes what was created.
         () = stop.drain.cancelled() => return Ok(()),
     };
-    bound.run(stop).await.map_err(Ended::Failed)
+    bound.run(stop).await.map_err(RunError::Failed)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From settings to all that is needed for a sandbox, or everything that is wrong with them.
+//! [`Plan`]: the validated settings of a sandbox.
 
 use std::fs;
 use std::path::Path;
@@ -8,34 +8,34 @@ use kcm_framework::ManagerBuilder;
 use kcm_framework::client::Limits;
 use kcm_sandbox_cluster::PodRules;
 
-use super::demo;
-use super::rows::Options;
+use crate::demo;
+use crate::rows::Options;
 
-/// Checked settings; nothing of the machine has been touched but the files that are read.
+/// Validated settings; creating it only reads files.
 pub(super) struct Plan {
     pub(super) options: Options,
     pub(super) rules: PodRules,
     pub(super) manager: ManagerBuilder,
-    /// The names of the controllers that will run.
+    /// Names of the controllers that will run.
     pub(super) controllers: Vec<String>,
 }
 
 impl Plan {
-    /// Checks the settings of the sandbox and those of its controllers.
+    /// Validates the settings of the sandbox and those of its controllers.
     ///
     /// # Errors
-    /// Every reason for not starting.
+    /// All reasons against starting.
     pub(super) fn check(
         settings: &Effective,
         manager: Result<ManagerBuilder, Vec<String>>,
     ) -> Result<Self, Vec<String>> {
         let mut reasons = Vec::new();
-        let mut told = |result: Result<(), Vec<String>>| reasons.extend(result.err().into_iter().flatten());
+        let mut collect = |result: Result<(), Vec<String>>| reasons.extend(result.err().into_iter().flatten());
         let options = Options::read(settings);
         let rules = options.as_ref().ok().map_or_else(|| Ok(PodRules::default()), pod_rules);
-        told(check_kubeconfig(settings).map_err(|reason| vec![reason]));
+        collect(check_kubeconfig(settings).map_err(|reason| vec![reason]));
         if let (Ok(options), Ok(manager)) = (&options, &manager) {
-            told(check_demo(options, &controllers(manager)));
+            collect(check_demo(options, &controllers(manager)));
         }
         match (options, rules, manager) {
             (Ok(options), Ok(rules), Ok(manager)) if reasons.is_empty() => {
@@ -53,12 +53,12 @@ impl Plan {
     }
 }
 
-/// The names of the controllers that the manager would run.
+/// Names of the controllers that the manager enables.
 fn controllers(manager: &ManagerBuilder) -> Vec<String> {
     manager.enabled().map(|controller| controller.name().to_string()).collect()
 }
 
-/// Lifts the default limit on requests: there is no server outside of this process to protect.
+/// Removes the default client-side rate limit: the API server is in this process and needs no protection.
 fn without_default_limits(manager: ManagerBuilder) -> ManagerBuilder {
     if manager.settings().origin("kube-api-qps") == Some(&Origin::Default) {
         manager.limits(Limits::UNLIMITED)
@@ -67,7 +67,7 @@ fn without_default_limits(manager: ManagerBuilder) -> ManagerBuilder {
     }
 }
 
-/// The flag names the cluster that controllers work on, and here that is this one.
+/// Refuses `--kubeconfig`: the controllers of a sandbox always use its own API server.
 fn check_kubeconfig(settings: &Effective) -> Result<(), String> {
     match settings.origin("kubeconfig") {
         None | Some(Origin::Default) => Ok(()),
@@ -78,7 +78,7 @@ fn check_kubeconfig(settings: &Effective) -> Result<(), String> {
     }
 }
 
-/// A demo that cannot go on would look like one that hangs.
+/// Refuses settings with which the demo would hang: no nodes, or a needed controller that does not run.
 fn check_demo(options: &Options, controllers: &[String]) -> Result<(), Vec<String>> {
     let mut reasons = Vec::new();
     if options.demo && options.nodes == 0 {

@@ -1,17 +1,17 @@
-//! The flags of the sandbox; those of the manager are understood beside them.
+//! The flags of the sandbox; those of the manager are accepted too.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use kcm_config::{AccessError, Effective, Initial, Row, Value};
 
-/// The most nodes that are simulated.
+/// Maximum number of simulated nodes.
 const MOST_NODES: i32 = 5000;
 
-/// The socket, unless somebody names another.
+/// Default path of the socket.
 pub(super) const SOCKET: &str = "sandbox.sock";
 
-/// The settings of `sandbox`, in the order of the help; those of the manager are understood beside them.
+/// The settings of `sandbox`, in the order of the help; those of the manager are accepted too.
 pub const ROWS: &[Row] = &[
     Row::new("api-address", SECTION, Initial::String("127.0.0.1:0"))
         .help("Where the API listens, as ADDRESS:PORT; port 0 takes a free one. Anything but loopback is reachable by others, who then need the token.")
@@ -49,7 +49,7 @@ fn nodes(value: &Value) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("must be between 0 and {MOST_NODES}")) }
 }
 
-/// The flags, read.
+/// The parsed flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) address: SocketAddr,
@@ -65,11 +65,10 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads the flags.
+    /// Reads and validates the flags.
     ///
     /// # Errors
-    ///
-    /// Everything that is wrong with them together.
+    /// All violations together.
     pub(super) fn read(settings: &Effective) -> Result<Self, Vec<String>> {
         let options = Self::take(settings).map_err(|error| vec![error.to_string()])?;
         let mut reasons = Vec::new();

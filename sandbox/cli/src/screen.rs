@@ -1,30 +1,31 @@
-//! What the terminal can show.
+//! [`Screen`]: the capabilities of the terminal.
 
 use std::env;
 
-use super::console;
+use crate::console;
 
-/// Columns of a terminal line; the last one of 80 stays free, since some terminals wrap there.
+/// Columns of a line; the last of 80 stays free, since some terminals wrap there.
 pub(super) const WIDTH: usize = 79;
-/// Rows that a demo is drawn on; the cursor stands on one more.
+/// Rows that the demo draws on; the cursor needs one more.
 pub(super) const HEIGHT: usize = 23;
-/// How a demo is shown.
+
+/// How the demo is displayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Screen {
-    /// Is drawn over and over; else each change is a line.
+    /// Redraws in place; otherwise each change is one line.
     pub(super) redraws: bool,
     pub(super) colour: bool,
-    /// Block characters, and not only ASCII.
+    /// Uses block characters; otherwise ASCII only.
     pub(super) unicode: bool,
 }
 
 impl Screen {
-    /// As the terminal and the environment of this process want it.
+    /// Reads the terminal and the environment of this process.
     pub(super) fn of_process() -> Self {
         Self::of(console::window(), |name| env::var(name).unwrap_or_default())
     }
 
-    /// Is drawn on a terminal that is large enough; without colours where they are unwanted.
+    /// Redraws on a terminal that is large enough; without colours if `NO_COLOR` is set.
     ///
     /// # Upstream
     /// <https://no-color.org>
@@ -51,7 +52,7 @@ mod tests {
         };
         let usual = [("TERM", "xterm-256color"), ("LANG", "en_US.UTF-8")];
         assert_eq!(screen(Some((80, 24)), &usual), (true, true, true));
-        // Sizes that nobody knows are not taken for small ones.
+        // An unknown size does not count as small.
         assert_eq!(screen(Some((0, 0)), &usual), (true, true, true));
         assert_eq!(screen(Some((79, 24)), &usual), (false, true, true));
         assert_eq!(screen(Some((80, 23)), &usual), (false, true, true));

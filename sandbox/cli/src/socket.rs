@@ -1,4 +1,4 @@
-//! The socket through which `sandbox tell` reaches a sandbox of this machine: one command for each connection.
+//! The Unix socket for `sandbox tell`: one command per connection.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -14,26 +14,26 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::console::{LONGEST, obey};
+use crate::console::{LONGEST, run_command};
 
-/// How long a client may take to say its command, and to take the answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How many commands are taken at a time; further ones wait.
+/// Timeout for a client to send its command and read the response.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of concurrent clients; further ones wait.
 const CLIENTS: usize = 16;
-/// How long nobody is accepted after that has failed, mostly for want of file descriptors.
-const RESPITE: Duration = Duration::from_millis(50);
+/// Delay before accepting again after accept failed, mostly for lack of file descriptors.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
-/// The file of a socket; it goes with this.
+/// The file of a socket; dropping this removes it.
 pub(super) struct File {
     path: PathBuf,
-    /// Device and number: another socket may be there by then.
+    /// Device and inode: another sandbox may have replaced the socket.
     id: (u64, u64),
 }
 
 impl Drop for File {
     fn drop(&mut self) {
         if id(&self.path).is_ok_and(|id| id == self.id) {
-            // One that is gone already is as good.
+            // Not found is success.
             drop(fs::remove_file(&self.path));
         }
     }
@@ -43,16 +43,16 @@ fn id(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
 }
 
-/// A socket that only its owner may use.
+/// A listening socket with mode 0600.
 pub(super) struct Socket {
     listener: UnixListener,
 }
 
 impl Socket {
-    /// Makes the socket, in the place of one that was left behind.
+    /// Binds the socket, and replaces one that a killed sandbox left behind.
     ///
     /// # Errors
-    /// A sentence, where a sandbox listens there already, something else is there, or no socket can be made.
+    /// A sentence, if a sandbox already listens there, the path is no socket, or the socket cannot be created.
     pub(super) fn bind(path: &Path) -> Result<(Self, File), String> {
         bind(path).map_err(|refusal| {
             let path = path.display();
@@ -72,7 +72,7 @@ impl Socket {
         })
     }
 
-    /// Answers commands until it is dropped.
+    /// Serves commands until the future is dropped.
     pub(super) async fn serve(self, cluster: Arc<Cluster>) {
         let mut clients = JoinSet::new();
         loop {
@@ -80,10 +80,10 @@ impl Socket {
                 accepted = self.listener.accept(), if clients.len() < CLIENTS => match accepted {
                     Ok((stream, _)) => {
                         let answer = answer(stream, cluster.clone());
-                        // Who does not speak or listen in time is not answered.
-                        clients.spawn(async { drop(timeout(PATIENCE, answer).await) });
+                        // A client that exceeds the timeout gets no response.
+                        clients.spawn(async { drop(timeout(TIMEOUT, answer).await) });
                     }
-                    Err(_) => sleep(RESPITE).await,
+                    Err(_) => sleep(ACCEPT_RETRY).await,
                 },
                 Some(_) = clients.join_next() => {}
             }
@@ -128,23 +128,23 @@ async fn answer(mut stream: UnixStream, cluster: Arc<Cluster>) -> io::Result<()>
     let mut command = Vec::new();
     let (reading, mut writing) = stream.split();
     reading.take(LONGEST).read_to_end(&mut command).await?;
-    writing.write_all(obey(&cluster, &String::from_utf8_lossy(&command)).as_bytes()).await?;
+    writing.write_all(run_command(&cluster, &String::from_utf8_lossy(&command)).as_bytes()).await?;
     writing.shutdown().await
 }
 
-/// Sends a command to the sandbox behind a socket and returns its answer.
-pub(super) fn ask(path: &Path, command: &str) -> Result<String, String> {
-    let asked = || -> io::Result<String> {
+/// Sends a command to the sandbox that listens on a socket and returns the response.
+pub(super) fn send(path: &Path, command: &str) -> Result<String, String> {
+    let exchange = || -> io::Result<String> {
         let mut stream = BlockingStream::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         stream.write_all(command.as_bytes())?;
         stream.shutdown(std::net::Shutdown::Write)?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)
     };
-    asked().map_err(|error| {
+    exchange().map_err(|error| {
         format!(
             "no sandbox answers on {}: {error}; start one with `sandbox`, or name its socket with --socket=PATH",
             path.display()
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_its_owner_may_use_it_and_it_goes_in_the_end() {
+    async fn the_socket_has_mode_0600_and_is_removed_on_drop() {
         let folder = folder();
         let path = folder.path().join("socket");
         let (_socket, file) = Socket::bind(&path).expect("the place is free");
@@ -171,19 +171,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_was_left_behind_is_replaced_and_one_in_use_is_not() {
+    async fn a_stale_socket_is_replaced_and_one_in_use_is_not() {
         let folder = folder();
         let path = folder.path().join("socket");
         drop(std::os::unix::net::UnixListener::bind(&path).expect("the place is free"));
         assert!(path.exists());
-        let (_socket, _file) = Socket::bind(&path).expect("nobody listens there");
-        let refused = Socket::bind(&path).err().expect("somebody listens there");
+        let (_socket, _file) = Socket::bind(&path).expect("the socket is stale");
+        let refused = Socket::bind(&path).err().expect("the socket is in use");
         assert!(refused.starts_with("a sandbox listens on "), "{refused}");
         assert!(path.exists());
     }
 
     #[tokio::test]
-    async fn what_is_not_a_socket_is_left_alone() {
+    async fn a_path_that_is_no_socket_is_not_replaced() {
         let folder = folder();
         let path = folder.path().join("letters");
         fs::write(&path, "dear").expect("there must be room");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_of_somebody_else_stays() {
+    async fn the_socket_of_another_sandbox_is_not_removed() {
         let folder = folder();
         let path = folder.path().join("socket");
         let (_first, file) = Socket::bind(&path).expect("the place is free");

@@ -1,8 +1,8 @@
-//! Kinds whose controllers do not run: a newcomer who makes such an object would wait for something to happen.
+//! Kinds whose controllers do not run: clients that create such an object get a warning that nothing reconciles it.
 
 use kcm_sandbox_apiserver::Resource;
 
-/// Kinds that do nothing by themselves, and the controllers that would do it.
+/// Controllers and the kinds that they reconcile.
 const KINDS: [(&str, Resource); 10] = [
     ("deployment-controller", Resource::namespaced("apps", "v1", "deployments", "Deployment")),
     ("replicaset-controller", Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet")),
@@ -25,7 +25,7 @@ const KINDS: [(&str, Resource); 10] = [
     ),
 ];
 
-/// The kinds that none of these controllers attends to.
+/// Returns the kinds that none of these controllers reconciles.
 pub(super) fn without(controllers: &[String]) -> impl Iterator<Item = Resource> {
     let runs = |name: &str| controllers.iter().any(|controller| controller == name);
     KINDS.into_iter().filter(move |(controller, _)| !runs(controller)).map(|(_, resource)| resource)
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_attended_to_while_its_controller_runs() {
+    fn a_kind_is_reconciled_while_its_controller_runs() {
         let controllers = ["deployment-controller", "replicaset-controller"].map(str::to_owned);
         let names: Vec<String> = without(&controllers).map(|resource| resource.plural.to_string()).collect();
         assert_eq!(names.len(), KINDS.len() - 2);
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_are_called_as_they_are_called_everywhere() {
+    fn controller_names_equal_upstream() {
         for (controller, _) in KINDS {
             assert!(UPSTREAM.iter().any(|(name, _)| *name == controller), "{controller}");
         }

@@ -1,4 +1,4 @@
-//! What schedulers and kubelets do to pods, one step at a time.
+//! Single steps of a scheduler and a kubelet on pods.
 
 use jiff::Timestamp;
 use kcm_api::ObjectKey;
@@ -15,12 +15,12 @@ impl Sandbox {
         self.bind(&PODS, key, node).map(drop)
     }
 
-    /// Puts a pod into a phase, as its kubelet does.
+    /// Sets the phase of a pod, as its kubelet does.
     pub fn set_pod_phase(&self, key: &ObjectKey, phase: &str) -> Result<Value, Status> {
         self.patch_status(&PODS, key, &json!({ "status": { "phase": phase } }))
     }
 
-    /// Makes a pod run and be ready, or not ready, since a given time.
+    /// Sets phase `Running` and the `Ready` condition of a pod, with its transition time.
     pub fn set_pod_ready(&self, key: &ObjectKey, ready: bool, since: Timestamp) -> Result<Value, Status> {
         let mut conditions = self
             .get(&PODS, key)

@@ -52,8 +52,8 @@ pub(crate) struct Server {
     pub(crate) kinds: Kinds,
     pub(crate) random: Random,
     pub(crate) hooks: Vec<Hook>,
-    /// Whoever makes such an object is warned that nobody does anything about it.
-    pub(crate) unattended: BTreeSet<Resource>,
+    /// Resources whose controllers do not run; creating such an object returns a warning.
+    pub(crate) unreconciled: BTreeSet<Resource>,
     pub(crate) expiry: Expiry,
     pub(crate) managed_fields: bool,
     keep_unknown_fields: bool,
@@ -66,7 +66,7 @@ impl Server {
             kinds: Kinds::built_in(options.beta_apis),
             random: Random::new(options.seed),
             hooks: Vec::new(),
-            unattended: BTreeSet::new(),
+            unreconciled: BTreeSet::new(),
             expiry: Expiry::default(),
             managed_fields: options.managed_fields,
             keep_unknown_fields: options.keep_unknown_fields,
@@ -119,7 +119,7 @@ impl Server {
     ) -> Result<(u16, Arc<Value>), Status> {
         let resource = &target.resource;
         let makes = target.verb == Verb::Create && target.subresource.is_none();
-        if makes && self.unattended.contains(resource) {
+        if makes && self.unreconciled.contains(resource) {
             let plural = &resource.plural;
             warnings.push(format!(
                 "no controller for {plural} runs in this sandbox: it is stored and nothing else happens"

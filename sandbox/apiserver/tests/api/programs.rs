@@ -34,7 +34,7 @@ async fn whoever_wants_to_reach_a_program_is_told_that_there_is_none() {
 #[tokio::test(start_paused = true)]
 async fn whoever_makes_what_nobody_attends_to_is_warned() {
     let sandbox = Sandbox::default();
-    sandbox.unattended([kcm_sandbox_apiserver::CONFIG_MAPS]);
+    sandbox.mark_unreconciled([kcm_sandbox_apiserver::CONFIG_MAPS]);
     let maps = "/api/v1/namespaces/default/configmaps";
     let warned =
         call(&sandbox, &post(maps, &json!({ "metadata": { "name": "a" } }))).await.expect("no fault is at work");

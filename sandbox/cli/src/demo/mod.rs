@@ -1,10 +1,10 @@
 //! The demo: a deployment, a rolling update, a bad image, a rollback and a scale, live in the terminal.
 //!
-//! `script` says what is played and when a step is over, `picture` what is seen, `view` how it looks; all three are
-//! pure. Here is the loop that acts, looks and draws.
+//! `script` lists the steps and when each is over, `snapshot` extracts the displayed state from the objects, `view`
+//! formats it; all three are pure. This module is the loop that writes, reads and draws.
 
-mod picture;
 mod script;
+mod snapshot;
 mod view;
 
 use std::collections::BTreeMap;
@@ -15,23 +15,23 @@ use kcm_framework::Metrics;
 use kcm_sandbox_apiserver::{DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS, Sandbox, Status};
 use tokio::time::Instant;
 
-use super::screen::Screen;
-use picture::{Happening, Objects, Picture};
-use script::{Act, NAME, STEPS, Step};
-use view::Moment;
+use crate::screen::Screen;
+use script::{Action, NAME, STEPS, Step};
+use snapshot::{Event, Objects, Snapshot};
+use view::Progress;
 
-/// The controllers without which the demo never gets to its end.
+/// Controllers that the demo needs to finish.
 pub(super) const CONTROLLERS: [&str; 2] = ["deployment-controller", "replicaset-controller"];
 
 const NAMESPACE: &str = "default";
-/// Between two looks at the cluster.
+/// Interval between two snapshots.
 const TICK: Duration = Duration::from_millis(200);
-/// How long the end of a step stays on the screen.
+/// Time that the end of a step stays on the screen.
 const PAUSE: Duration = Duration::from_secs(3);
-/// A step that takes longer is given up: the summary says so.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Timeout of a step; the summary names a step that exceeded it.
+const STEP_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Why the demo broke off.
+/// Reasons why the demo ends early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DemoError {
     #[error("the API refused a step of the demo")]
@@ -40,8 +40,8 @@ pub(super) enum DemoError {
     Write(#[from] io::Error),
 }
 
-/// What came of a step.
-struct Played {
+/// The outcome of a step.
+struct StepResult {
     step: &'static Step,
     took: Duration,
     over: bool,
@@ -53,10 +53,10 @@ struct Demo<'a, W> {
     screen: Screen,
     out: W,
     began: Instant,
-    /// Lines on the screen, to be drawn over.
+    /// Number of lines to draw over.
     drawn: usize,
     last_line: String,
-    told: Vec<Happening>,
+    printed_events: Vec<Event>,
 }
 
 /// Plays the demo and prints its summary.
@@ -74,10 +74,10 @@ pub(super) async fn play(
         began: Instant::now(),
         drawn: 0,
         last_line: String::new(),
-        told: Vec::new(),
+        printed_events: Vec::new(),
     };
     match demo.play().await {
-        // A reader that has seen enough, as `head`, is no failure.
+        // A closed pipe, as with `head`, is no failure.
         Err(DemoError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         ended => ended,
     }
@@ -95,40 +95,40 @@ impl<W: Write> Demo<'_, W> {
         self.summary(&played)
     }
 
-    async fn step(&mut self, step: &'static Step, number: usize) -> Result<Played, DemoError> {
+    async fn step(&mut self, step: &'static Step, number: usize) -> Result<StepResult, DemoError> {
         if !self.screen.redraws {
             writeln!(self.out, "\n{} of {}: {}\n$ {}", number, STEPS.len(), step.caption, step.command)?;
         }
         self.act(step.act)?;
         let began = Instant::now();
-        // Lines stay: only what is drawn over has to be looked at in time.
+        // Only a screen that is drawn over needs time to be read.
         let pause = if self.screen.redraws { PAUSE } else { Duration::ZERO };
         let mut over_at = None;
-        while over_at.is_none_or(|at: Instant| at.elapsed() < pause) && began.elapsed() < PATIENCE {
-            let picture = self.look();
-            if over_at.is_none() && step.is_over(&picture) {
+        while over_at.is_none_or(|at: Instant| at.elapsed() < pause) && began.elapsed() < STEP_TIMEOUT {
+            let snapshot = self.observe();
+            if over_at.is_none() && step.is_over(&snapshot) {
                 over_at = Some(Instant::now());
             }
-            self.show(&picture, step, number)?;
+            self.show(&snapshot, step, number)?;
             tokio::time::sleep(TICK).await;
         }
-        let took = over_at.map_or(PATIENCE, |at| at - began);
-        Ok(Played { step, took, over: over_at.is_some() })
+        let took = over_at.map_or(STEP_TIMEOUT, |at| at - began);
+        Ok(StepResult { step, took, over: over_at.is_some() })
     }
 
-    fn act(&self, act: Act) -> Result<(), Status> {
+    fn act(&self, act: Action) -> Result<(), Status> {
         let key = kcm_sandbox_apiserver::ObjectKey::namespaced(NAMESPACE, NAME);
         let patch = match act {
-            Act::Create { image, replicas } => {
+            Action::Create { image, replicas } => {
                 return self.sandbox.create(&DEPLOYMENTS, script::deployment(image, replicas)).map(drop);
             }
-            Act::SetImage(image) | Act::Undo(image) => script::image_patch(image),
-            Act::Scale(replicas) => serde_json::json!({ "spec": { "replicas": replicas } }),
+            Action::SetImage(image) | Action::Undo(image) => script::image_patch(image),
+            Action::Scale(replicas) => serde_json::json!({ "spec": { "replicas": replicas } }),
         };
         self.sandbox.patch(&DEPLOYMENTS, &key, &patch).map(drop)
     }
 
-    fn look(&self) -> Picture {
+    fn observe(&self) -> Snapshot {
         let list = |resource| self.sandbox.list(resource, Some(NAMESPACE));
         let objects = Objects {
             deployments: list(&DEPLOYMENTS),
@@ -136,38 +136,39 @@ impl<W: Write> Demo<'_, W> {
             pods: list(&PODS),
             events: list(&EVENTS),
         };
-        Picture::of(&objects, queue_depths(&self.metrics.encode()))
+        Snapshot::of(&objects, queue_depths(&self.metrics.encode()))
     }
 
-    fn show(&mut self, picture: &Picture, step: &Step, number: usize) -> io::Result<()> {
+    fn show(&mut self, snapshot: &Snapshot, step: &Step, number: usize) -> io::Result<()> {
         if !self.screen.redraws {
-            return self.tell(picture);
+            return self.print_changes(snapshot);
         }
-        let moment = Moment { step, number, of: STEPS.len(), elapsed: self.began.elapsed(), now: self.sandbox.now() };
-        let lines = view::screen(picture, &moment, self.screen);
+        let progress =
+            Progress { step, number, of: STEPS.len(), elapsed: self.began.elapsed(), now: self.sandbox.now() };
+        let lines = view::screen(snapshot, &progress, self.screen);
         let mut text = String::new();
         if self.drawn > 0 {
-            // Back to the first line that was drawn.
+            // Moves the cursor to the first drawn line.
             text = format!("\x1b[{}A", self.drawn);
         }
         for line in &lines {
             text.push_str(line);
             text.push_str("\x1b[K\n");
         }
-        // Whatever was drawn beneath is of the past.
+        // Clears the lines of the previous drawing beneath.
         text.push_str("\x1b[J");
         self.drawn = lines.len();
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
     }
 
-    /// Says what is new, in lines that stay.
-    fn tell(&mut self, picture: &Picture) -> io::Result<()> {
-        for event in picture.events.iter().filter(|event| !self.told.contains(event)) {
+    /// Prints new events and the changed state as lines.
+    fn print_changes(&mut self, snapshot: &Snapshot) -> io::Result<()> {
+        for event in snapshot.events.iter().filter(|event| !self.printed_events.contains(event)) {
             writeln!(self.out, "{}", view::event(event))?;
         }
-        self.told.clone_from(&picture.events);
-        let line = view::line(picture);
+        self.printed_events.clone_from(&snapshot.events);
+        let line = view::line(snapshot);
         if line != self.last_line {
             writeln!(self.out, "{} {line}", view::clock(self.began.elapsed()))?;
             self.last_line = line;
@@ -175,9 +176,9 @@ impl<W: Write> Demo<'_, W> {
         self.out.flush()
     }
 
-    fn summary(&mut self, played: &[Played]) -> Result<(), DemoError> {
+    fn summary(&mut self, played: &[StepResult]) -> Result<(), DemoError> {
         writeln!(self.out, "\nWhat you saw:")?;
-        for Played { step, took, over } in played {
+        for StepResult { step, took, over } in played {
             let time = format!("{:.1} s", took.as_secs_f32());
             let end = if *over { step.lesson } else { "it was not over when the demo went on" };
             writeln!(self.out, "  {}\n    {time}: {end}", step.command)?;
@@ -187,7 +188,7 @@ impl<W: Write> Demo<'_, W> {
     }
 }
 
-/// Reads the depths of the queues from metrics in the text format.
+/// Reads queue depths from metrics in the text format.
 fn queue_depths(metrics: &str) -> BTreeMap<String, u64> {
     let depth = |line: &str| {
         let (name, value) = line.strip_prefix("workqueue_depth{name=\"")?.split_once("\"} ")?;
@@ -200,7 +201,7 @@ fn queue_depths(metrics: &str) -> BTreeMap<String, u64> {
 mod tests {
     use super::*;
 
-    /// A pipe whose reader fails in this way.
+    /// A writer that fails with this error kind.
     struct Broken(io::ErrorKind);
 
     impl Write for Broken {
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_leaves_ends_it_and_a_terminal_that_fails_is_told() {
+    async fn a_closed_pipe_ends_it_and_other_write_errors_are_returned() {
         let play = async |kind| {
             let screen = Screen { redraws: false, colour: false, unicode: true };
             play(&Sandbox::default(), &Metrics::new(), screen, Broken(kind)).await
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn depths_are_found_among_other_metrics() {
+    fn queue_depths_are_found_among_other_metrics() {
         let metrics = "# TYPE workqueue_depth gauge\nworkqueue_depth{name=\"deployment\"} 3\nother 1\n";
         assert_eq!(queue_depths(metrics), BTreeMap::from([("deployment".to_owned(), 3)]));
     }

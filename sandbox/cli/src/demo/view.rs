@@ -1,23 +1,23 @@
-//! A picture as lines of text: at most 79 columns wide, readable without colours. Pure.
+//! Formats a snapshot as lines of at most 79 columns, readable without colours. Pure.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::picture::{Deployment, Happening, Picture, PodState, ReplicaSet};
 use super::script::Step;
+use super::snapshot::{Deployment, Event, PodState, ReplicaSet, Snapshot};
 use crate::screen::{HEIGHT, Screen, WIDTH};
 
-/// The longest bar.
+/// Maximum number of pods in a bar.
 const BAR: u64 = 30;
-/// Events that are shown.
+/// Number of events that are displayed.
 const EVENTS: usize = 7;
 
-/// Where in the demo a picture was taken.
+/// The position in the demo at which a snapshot was taken.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment<'a> {
+pub(super) struct Progress<'a> {
     pub(super) step: &'a Step,
-    /// From one.
+    /// Counts from one.
     pub(super) number: usize,
     pub(super) of: usize,
     pub(super) elapsed: Duration,
@@ -48,33 +48,33 @@ impl Screen {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// The marks of a bar: ready, coming, missing.
+    /// The symbols of a bar: ready, coming, missing.
     const fn marks(self) -> [&'static str; 3] {
         if self.unicode { ["█", "▒", "·"] } else { ["#", "+", "."] }
     }
 }
 
-/// The whole screen.
-pub(super) fn screen(picture: &Picture, moment: &Moment<'_>, style: Screen) -> Vec<String> {
+/// Formats the whole screen.
+pub(super) fn screen(snapshot: &Snapshot, progress: &Progress<'_>, style: Screen) -> Vec<String> {
     let mut lines = Vec::new();
-    let place = format!("{} of {}   {}", moment.number, moment.of, clock(moment.elapsed));
+    let place = format!("{} of {}   {}", progress.number, progress.of, clock(progress.elapsed));
     lines.push(format!(
         "{}{}",
-        style.paint(Colour::Bold, &pad(moment.step.caption, WIDTH - place.len())),
+        style.paint(Colour::Bold, &pad(progress.step.caption, WIDTH - place.len())),
         style.paint(Colour::Dim, &place)
     ));
-    lines.push(style.paint(Colour::Dim, &clip(&format!("$ {}", moment.step.command), WIDTH)));
-    for deployment in &picture.deployments {
+    lines.push(style.paint(Colour::Dim, &clip(&format!("$ {}", progress.step.command), WIDTH)));
+    for deployment in &snapshot.deployments {
         lines.push(String::new());
         lines.extend(deployment_lines(deployment, style));
     }
     lines.push(String::new());
-    lines.push(clip(&format!("pods    {}", pods(picture)), WIDTH));
-    lines.push(clip(&format!("queues  {}", queues(picture)), WIDTH));
+    lines.push(clip(&format!("pods    {}", pods(snapshot)), WIDTH));
+    lines.push(clip(&format!("queues  {}", queues(snapshot)), WIDTH));
     lines.push(String::new());
-    let from = picture.events.len().saturating_sub(EVENTS);
-    lines.extend(picture.events[from..].iter().map(|event| event_line(event, moment.now, style)));
-    // What has scrolled away could not be drawn over.
+    let from = snapshot.events.len().saturating_sub(EVENTS);
+    lines.extend(snapshot.events[from..].iter().map(|event| event_line(event, progress.now, style)));
+    // Lines that scroll away cannot be drawn over.
     lines.truncate(HEIGHT);
     lines
 }
@@ -91,7 +91,7 @@ fn deployment_lines(deployment: &Deployment, style: Screen) -> Vec<String> {
     lines
 }
 
-/// Columns for pods: so many for each so many.
+/// Scale of a bar: `columns` columns for `pods` pods.
 #[derive(Debug, Clone, Copy)]
 struct Scale {
     columns: u64,
@@ -99,7 +99,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// Few pods get broad marks, many share one.
+    /// Two columns for each of a few pods; many pods share a column.
     fn of(longest: u64) -> Self {
         match longest {
             ..=15 => Self { columns: 2, pods: 1 },
@@ -132,18 +132,18 @@ fn set_line(set: &ReplicaSet, scale: Scale, style: Screen) -> String {
     line + &format!("  {}/{}", set.ready, set.desired)
 }
 
-fn pods(picture: &Picture) -> String {
-    let counted = PodState::ALL.iter().filter(|state| picture.count(**state) > 0);
-    let words: Vec<String> = counted.map(|state| format!("{} {}", picture.count(*state), state.word())).collect();
+fn pods(snapshot: &Snapshot) -> String {
+    let counted = PodState::ALL.iter().filter(|state| snapshot.count(**state) > 0);
+    let words: Vec<String> = counted.map(|state| format!("{} {}", snapshot.count(*state), state.word())).collect();
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-fn queues(picture: &Picture) -> String {
-    let words: Vec<String> = picture.queues.iter().map(|(name, depth)| format!("{name} {depth}")).collect();
+fn queues(snapshot: &Snapshot) -> String {
+    let words: Vec<String> = snapshot.queues.iter().map(|(name, depth)| format!("{name} {depth}")).collect();
     words.join(", ")
 }
 
-fn event_line(event: &Happening, now: Timestamp, style: Screen) -> String {
+fn event_line(event: &Event, now: Timestamp, style: Screen) -> String {
     let age = now.duration_since(event.at).as_secs().max(0);
     let times = if event.count > 1 { format!(" (x{})", event.count) } else { String::new() };
     let object = event.object.rsplit('/').next().unwrap_or_default();
@@ -153,25 +153,25 @@ fn event_line(event: &Happening, now: Timestamp, style: Screen) -> String {
     format!("{age:>4}s {text}")
 }
 
-/// One line for a pipe; equal pictures give equal lines.
-pub(super) fn line(picture: &Picture) -> String {
+/// Formats a snapshot as one line; equal snapshots give equal lines.
+pub(super) fn line(snapshot: &Snapshot) -> String {
     let mut parts = Vec::new();
-    for deployment in &picture.deployments {
+    for deployment in &snapshot.deployments {
         parts.push(format!("{} {}/{} ready", deployment.name, deployment.ready, deployment.desired));
         let sets = deployment.sets.iter();
         parts.extend(sets.map(|set| format!("rev {} {} {}/{}", set.revision, set.image, set.ready, set.desired)));
     }
-    parts.push(format!("pods: {}", pods(picture)));
+    parts.push(format!("pods: {}", pods(snapshot)));
     parts.join("; ")
 }
 
-/// An event for a pipe.
-pub(super) fn event(event: &Happening) -> String {
+/// Formats an event as one line.
+pub(super) fn event(event: &Event) -> String {
     let word = if event.warning { "warning" } else { "event" };
     clip(&format!("  {word} {} {}: {}", event.object, event.reason, event.message), WIDTH)
 }
 
-/// Minutes and seconds.
+/// Formats a duration as minutes and seconds.
 pub(super) fn clock(elapsed: Duration) -> String {
     format!("{}:{:02}", elapsed.as_secs() / 60, elapsed.as_secs() % 60)
 }
@@ -195,7 +195,7 @@ mod tests {
     use super::super::script::STEPS;
     use super::*;
 
-    fn picture() -> Picture {
+    fn snapshot() -> Snapshot {
         let set = |revision, image: &str, desired, ready, coming| ReplicaSet {
             name: format!("web-{revision}"),
             revision,
@@ -204,7 +204,7 @@ mod tests {
             ready,
             coming,
         };
-        let event = Happening {
+        let event = Event {
             at: Timestamp::UNIX_EPOCH,
             warning: true,
             object: "Pod/web-6d4cf56db6-abcde".to_owned(),
@@ -212,7 +212,7 @@ mod tests {
             message: "a message that goes on and on, further than any line of a terminal could ever hold".to_owned(),
             count: 3,
         };
-        Picture {
+        Snapshot {
             deployments: vec![Deployment {
                 name: "web".to_owned(),
                 desired: 6,
@@ -229,14 +229,14 @@ mod tests {
     }
 
     fn shown(colour: bool, unicode: bool) -> Vec<String> {
-        let moment = Moment {
+        let progress = Progress {
             step: &STEPS[1],
             number: 2,
             of: 5,
             elapsed: Duration::from_secs(75),
             now: Timestamp::from_second(9).expect("nine seconds are a time"),
         };
-        screen(&picture(), &moment, Screen { redraws: true, colour, unicode })
+        screen(&snapshot(), &progress, Screen { redraws: true, colour, unicode })
     }
 
     #[test]
@@ -248,10 +248,11 @@ mod tests {
 
     #[test]
     fn no_screen_is_higher_than_the_terminal() {
-        let mut picture = picture();
-        picture.deployments = vec![picture.deployments[0].clone(); 30];
-        let moment = Moment { step: &STEPS[0], number: 1, of: 5, elapsed: Duration::ZERO, now: Timestamp::UNIX_EPOCH };
-        let lines = screen(&picture, &moment, Screen { redraws: true, colour: false, unicode: false });
+        let mut snapshot = snapshot();
+        snapshot.deployments = vec![snapshot.deployments[0].clone(); 30];
+        let progress =
+            Progress { step: &STEPS[0], number: 1, of: 5, elapsed: Duration::ZERO, now: Timestamp::UNIX_EPOCH };
+        let lines = screen(&snapshot, &progress, Screen { redraws: true, colour: false, unicode: false });
         assert_eq!(lines.len(), HEIGHT);
     }
 
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn a_pipe_gets_one_line() {
         assert_eq!(
-            line(&picture()),
+            line(&snapshot()),
             "web 5/6 ready; rev 1 shop:1.0 5/5; rev 2 shop:2.0 0/3; pods: 5 ready, 2 starting"
         );
     }

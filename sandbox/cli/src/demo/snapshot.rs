@@ -1,22 +1,22 @@
-//! What the demo shows, read from the objects of the cluster. Pure.
+//! [`Snapshot`]: the cluster state that the demo displays, read from objects. Pure.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The state of a cluster at one moment, as far as the demo shows it.
+/// The displayed state of a cluster at one point in time.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Picture {
+pub(crate) struct Snapshot {
     pub(crate) deployments: Vec<Deployment>,
     pub(crate) pods: BTreeMap<PodState, usize>,
-    /// The latest last.
-    pub(crate) events: Vec<Happening>,
-    /// Keys that wait, by the name of their queue.
+    /// Sorted by time, latest last.
+    pub(crate) events: Vec<Event>,
+    /// Queue depths by queue name.
     pub(crate) queues: BTreeMap<String, u64>,
 }
 
-/// A deployment and its replica sets, the oldest first.
+/// A deployment and its replica sets, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Deployment {
     pub(crate) name: String,
@@ -24,12 +24,12 @@ pub(crate) struct Deployment {
     pub(crate) ready: u64,
     pub(crate) updated: u64,
     pub(crate) total: u64,
-    /// Whether its controller has seen the last change.
+    /// `observedGeneration` equals `generation`.
     pub(crate) observed: bool,
     pub(crate) sets: Vec<ReplicaSet>,
 }
 
-/// A replica set that has pods, or shall have some.
+/// A replica set that has or wants pods.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ReplicaSet {
     pub(crate) name: String,
@@ -37,11 +37,11 @@ pub(crate) struct ReplicaSet {
     pub(crate) image: String,
     pub(crate) desired: u64,
     pub(crate) ready: u64,
-    /// Pods that are there and not ready.
+    /// Pods that exist and are not ready.
     pub(crate) coming: u64,
 }
 
-/// What a pod is doing, in the order in which it is shown.
+/// The state of a pod, in display order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PodState {
     Ready,
@@ -65,9 +65,9 @@ impl PodState {
     }
 }
 
-/// An event.
+/// A core/v1 event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Happening {
+pub(crate) struct Event {
     pub(crate) at: Timestamp,
     pub(crate) warning: bool,
     /// Kind and name, as `Pod/web-1`.
@@ -77,7 +77,7 @@ pub(crate) struct Happening {
     pub(crate) count: u64,
 }
 
-/// The objects that a picture is made of.
+/// The objects that a snapshot is computed from.
 pub(crate) struct Objects {
     pub(crate) deployments: Vec<Value>,
     pub(crate) replica_sets: Vec<Value>,
@@ -85,18 +85,18 @@ pub(crate) struct Objects {
     pub(crate) events: Vec<Value>,
 }
 
-/// How many events are kept.
+/// Number of events that are kept.
 const EVENTS: usize = 12;
 
-impl Picture {
+impl Snapshot {
     pub(crate) fn of(objects: &Objects, queues: BTreeMap<String, u64>) -> Self {
         let mut states = BTreeMap::new();
         for pod in &objects.pods {
             *states.entry(state_of(pod)).or_default() += 1;
         }
         let deployments = objects.deployments.iter().map(|found| deployment(found, objects)).collect();
-        let mut events: Vec<Happening> = objects.events.iter().filter_map(happening).collect();
-        // What a kubelet says of each healthy pod would drown what controllers decide.
+        let mut events: Vec<Event> = objects.events.iter().filter_map(parse_event).collect();
+        // Normal kubelet events would hide those of the controllers.
         events.retain(|event| event.warning || !event.object.starts_with("Pod/"));
         events.sort_by_key(|event| event.at);
         let events = events.split_off(events.len().saturating_sub(EVENTS));
@@ -139,7 +139,7 @@ fn replica_set(found: &Value, objects: &Objects) -> ReplicaSet {
     }
 }
 
-/// What a pod is doing.
+/// Computes the state of a pod.
 fn state_of(pod: &Value) -> PodState {
     if pod.pointer("/metadata/deletionTimestamp").is_some() {
         return PodState::Terminating;
@@ -159,10 +159,10 @@ fn state_of(pod: &Value) -> PodState {
     if stuck || text(pod, "/status/phase") == "Failed" { PodState::Failing } else { PodState::Starting }
 }
 
-fn happening(event: &Value) -> Option<Happening> {
+fn parse_event(event: &Value) -> Option<Event> {
     let time = ["/lastTimestamp", "/eventTime", "/metadata/creationTimestamp"];
     let at = time.iter().find_map(|path| text(event, path).parse().ok())?;
-    Some(Happening {
+    Some(Event {
         at,
         warning: text(event, "/type") == "Warning",
         object: format!("{}/{}", text(event, "/involvedObject/kind"), text(event, "/involvedObject/name")),
@@ -172,7 +172,7 @@ fn happening(event: &Value) -> Option<Happening> {
     })
 }
 
-/// The uid of the controlling owner, empty where there is none.
+/// Returns the uid of the controlling owner, or an empty string.
 fn owner(object: &Value) -> &str {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let owner = owners.into_iter().flatten().find(|owner| owner["controller"] == true);
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_is_what_it_does() {
+    fn a_pod_state_follows_from_its_status() {
         let rows = [
             (json!({}), PodState::Waiting),
             (json!({ "spec": { "nodeName": "node-1" } }), PodState::Starting),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_has_its_own_replica_sets_by_revision_and_no_empty_ones() {
+    fn a_deployment_lists_its_non_empty_replica_sets_by_revision() {
         let set = |name: &str, revision: &str, replicas: u64, of: &str| {
             json!({
                 "metadata": {
@@ -237,8 +237,8 @@ mod tests {
             pods: vec![],
             events: vec![],
         };
-        let picture = Picture::of(&objects, BTreeMap::new());
-        let names: Vec<&str> = picture.deployments[0].sets.iter().map(|set| set.name.as_str()).collect();
+        let snapshot = Snapshot::of(&objects, BTreeMap::new());
+        let names: Vec<&str> = snapshot.deployments[0].sets.iter().map(|set| set.name.as_str()).collect();
         assert_eq!(names, ["old", "new"]);
     }
 }

@@ -1,36 +1,36 @@
-//! What a newcomer reads first. Pure, but for the folder that paths are relative to.
+//! [`Banner`]: the message that a starting sandbox prints. Pure, except for reading the working directory.
 
 use std::path::{Path, PathBuf};
 
 use kcm_sandbox_conformance::Difference;
 
-use super::rows;
-use super::screen::WIDTH;
+use crate::rows;
+use crate::screen::WIDTH;
 
-/// Where values begin.
+/// Column where values begin.
 const INDENT: usize = 15;
 
-/// What runs, as far as it is told.
+/// The facts that the message states.
 #[derive(Debug, Clone)]
-pub(super) struct Tour {
+pub(super) struct Banner {
     pub(super) server: String,
-    /// Other machines reach the server.
+    /// Other machines can reach the server.
     pub(super) exposed: bool,
-    /// As any shell finds it.
+    /// Absolute path.
     pub(super) kubeconfig: String,
     pub(super) nodes: usize,
-    /// Objects that came from manifests.
+    /// Number of objects loaded from manifests.
     pub(super) loaded: usize,
-    /// Names of the controllers that run.
+    /// Names of the running controllers.
     pub(super) controllers: Vec<String>,
-    /// The socket as it was given.
+    /// The socket as given on the command line.
     pub(super) socket: Option<PathBuf>,
-    /// Commands are taken from this terminal.
-    pub(super) typed: bool,
+    /// Commands are read from this terminal.
+    pub(super) interactive: bool,
 }
 
-impl Tour {
-    /// The tour.
+impl Banner {
+    /// The message of a sandbox without the demo.
     pub(super) fn text(&self) -> String {
         format!(
             "A cluster runs in this process: nothing was installed, nothing will be left.\n\n\
@@ -48,7 +48,7 @@ impl Tour {
         )
     }
 
-    /// What is told where the demo follows.
+    /// The short message before the demo.
     pub(super) fn short(&self) -> String {
         let warning = if self.exposed { format!("{EXPOSED}.\n") } else { String::new() };
         format!("A cluster (nodes: {}) runs in this process; watch it work. Ctrl-C ends it.\n{warning}", self.nodes)
@@ -72,14 +72,14 @@ impl Tour {
         lines.concat()
     }
 
-    /// How nodes are commanded, where they can be.
+    /// How to send commands to nodes, if that is possible.
     fn commands(&self) -> String {
         let elsewhere = self.socket.as_ref().map(|path| {
             let is_found = path == Path::new(rows::SOCKET);
             let flag = if is_found { String::new() } else { format!(" --socket={}", quote(&absolute(path))) };
             format!("`sandbox tell{flag} help`")
         });
-        match (self.typed, elsewhere) {
+        match (self.interactive, elsewhere) {
             (true, Some(elsewhere)) => format!("Type `help` for what nodes can do; elsewhere, {elsewhere} lists it.\n"),
             (true, None) => "Type `help` for what nodes can do.\n".to_owned(),
             (false, Some(elsewhere)) => format!("{elsewhere} lists what nodes can do.\n"),
@@ -90,7 +90,7 @@ impl Tour {
 
 const EXPOSED: &str = "open to other machines: the kubeconfig's token is all they need";
 
-/// Words beneath each other, as many in a line as fit.
+/// Wraps words to lines.
 fn wrap(words: &[String]) -> String {
     let mut lines = vec![String::new()];
     for (at, word) in words.iter().enumerate() {
@@ -108,12 +108,12 @@ fn wrap(words: &[String]) -> String {
     lines.join(&format!("\n{:INDENT$}", ""))
 }
 
-/// The path as it is found from any folder.
+/// Returns the absolute path.
 pub(super) fn absolute(path: &Path) -> String {
     std::path::absolute(path).as_deref().unwrap_or(path).display().to_string()
 }
 
-/// The text as a shell takes it for one word.
+/// Quotes a string as one shell word.
 fn quote(text: &str) -> String {
     if text.chars().all(|letter| letter.is_alphanumeric() || "/._-+=:@%,".contains(letter)) {
         text.to_owned()
@@ -122,19 +122,19 @@ fn quote(text: &str) -> String {
     }
 }
 
-/// Where the sandbox knowingly differs from a real cluster.
+/// Formats the known differences from kube-apiserver.
 pub(super) fn differences(differences: &[Difference]) -> String {
-    let told = differences.iter().map(|Difference { what, why }| format!("{what}\n    {}\n", why.trim()));
-    let told: String = told.collect();
-    format!("Where the sandbox knowingly differs from kube-apiserver 1.36:\n\n{told}")
+    let entries = differences.iter().map(|Difference { what, why }| format!("{what}\n    {}\n", why.trim()));
+    let entries: String = entries.collect();
+    format!("Where the sandbox knowingly differs from kube-apiserver 1.36:\n\n{entries}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tour() -> Tour {
-        Tour {
+    fn banner() -> Banner {
+        Banner {
             server: "https://127.0.0.1:6443".to_owned(),
             exposed: false,
             kubeconfig: "/home/jane/sandbox.kubeconfig".to_owned(),
@@ -142,7 +142,7 @@ mod tests {
             loaded: 0,
             controllers: vec!["deployment-controller".to_owned(), "replicaset-controller".to_owned()],
             socket: Some("sandbox.sock".into()),
-            typed: true,
+            interactive: true,
         }
     }
 
@@ -151,48 +151,48 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_runs_and_three_commands_to_try() {
-        let text = tour().text();
+    fn it_names_what_runs_and_three_commands_to_try() {
+        let text = banner().text();
         assert!(text.contains("\n  controllers  deployment-controller, replicaset-controller\n"), "{text}");
         assert!(text.contains("\n  export KUBECONFIG=/home/jane/sandbox.kubeconfig\n"), "{text}");
         assert_eq!(text.matches("\n  kubectl ").count(), 3, "{text}");
         assert!(is_narrow(&text), "{text}");
-        assert!(is_narrow(&tour().short()));
+        assert!(is_narrow(&banner().short()));
     }
 
     #[test]
     fn all_controllers_of_upstream_fit_into_the_window() {
         let controllers = kcm_controller_manager::UPSTREAM.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let text = Tour { controllers, ..tour() }.text();
+        let text = Banner { controllers, ..banner() }.text();
         assert!(is_narrow(&text), "{text}");
         assert!(text.contains("\n               certificatesigningrequest-approving-controller,"), "{text}");
     }
 
     #[test]
     fn it_warns_where_other_machines_reach_it() {
-        let open = Tour { server: "https://0.0.0.0:6443".to_owned(), exposed: true, ..tour() };
+        let open = Banner { server: "https://0.0.0.0:6443".to_owned(), exposed: true, ..banner() };
         for text in [open.text(), open.short()] {
             assert!(text.contains("open to other machines") && is_narrow(&text), "{text}");
         }
-        assert!(!tour().text().contains("open to"));
+        assert!(!banner().text().contains("open to"));
     }
 
     #[test]
-    fn it_names_the_way_to_the_nodes_that_there_is() {
-        let said = |typed, socket: Option<&str>| {
-            let text = Tour { typed, socket: socket.map(PathBuf::from), ..tour() }.text();
+    fn it_says_how_to_send_commands_to_nodes() {
+        let hint = |interactive, socket: Option<&str>| {
+            let text = Banner { interactive, socket: socket.map(PathBuf::from), ..banner() }.text();
             text.lines().find(|line| line.contains("what nodes can do")).map(str::to_owned)
         };
         assert_eq!(
-            said(true, Some("sandbox.sock")).as_deref(),
+            hint(true, Some("sandbox.sock")).as_deref(),
             Some("Type `help` for what nodes can do; elsewhere, `sandbox tell help` lists it.")
         );
-        assert_eq!(said(true, None).as_deref(), Some("Type `help` for what nodes can do."));
+        assert_eq!(hint(true, None).as_deref(), Some("Type `help` for what nodes can do."));
         assert_eq!(
-            said(false, Some("/tmp/s")).as_deref(),
+            hint(false, Some("/tmp/s")).as_deref(),
             Some("`sandbox tell --socket=/tmp/s help` lists what nodes can do.")
         );
-        assert_eq!(said(false, None), None);
+        assert_eq!(hint(false, None), None);
     }
 
     #[test]
