@@ -1,7 +1,7 @@
-//! The API for components in the same process: the simulated kubelets, scheduler and controllers of a cluster.
+//! [`DirectClient`]: a client without HTTP, for the simulated kubelets, scheduler and controllers in this process.
 //!
-//! A [`DirectClient`] reads stored objects without copying them, and its writes mean what the same request means:
-//! validation, defaults, admission, managed fields. Faults do not concern it, and its calls do not appear among
+//! It reads stored objects without copying them. Its writes behave like the same request: validation, defaults,
+//! admission and managed fields apply. Faults do not affect it, and its calls are not logged in
 //! [`Sandbox::requests`](crate::Sandbox::requests).
 
 use std::collections::BTreeMap;
@@ -42,41 +42,41 @@ impl DirectClient {
         Self { sandbox: sandbox.clone(), field_manager: FieldManager::DIRECT }
     }
 
-    /// The same client under another field manager, which owns the fields that it writes.
+    /// Returns the client with another field manager, which owns the fields that it writes.
     #[must_use]
     pub fn by(&self, manager: &'static str) -> Self {
         Self { sandbox: self.sandbox.clone(), field_manager: FieldManager { name: manager, ..FieldManager::DIRECT } }
     }
 
-    /// The time of a request that is sent now.
+    /// Returns the time of a request that is sent now.
     #[must_use]
     pub fn now(&self) -> Now {
         self.sandbox.shared.now()
     }
 
-    /// The moment `at` after the sandbox was made.
+    /// Returns the instant `at` after the start of the sandbox.
     #[must_use]
     pub fn instant(&self, at: std::time::Duration) -> tokio::time::Instant {
         self.sandbox.shared.instant(at)
     }
 
-    /// A receiver that is notified of every change.
+    /// Returns a receiver that is notified of every change.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
         self.sandbox.shared.subscribe()
     }
 
-    /// Notifies all receivers although nothing has changed.
+    /// Notifies all receivers without a change.
     pub fn notify(&self) {
         self.sandbox.shared.change(|_| ());
     }
 
-    /// Up to `limit` events after a resource version, oldest first.
+    /// Returns up to `limit` events after a resource version, oldest first.
     pub fn events_after(&self, version: u64, limit: usize) -> Result<Vec<Arc<Event>>, TooOld> {
         Ok(self.sandbox.shared.lock().server.store.events_after(version)?.take(limit).cloned().collect())
     }
 
-    /// All objects and their resource version.
+    /// Returns all objects and their resource version.
     #[must_use]
     pub fn snapshot(&self) -> (u64, Objects) {
         let state = self.sandbox.shared.lock();
@@ -92,13 +92,13 @@ impl DirectClient {
         (store.version(), objects)
     }
 
-    /// Whether a resource is served.
+    /// Reports whether a resource is served.
     #[must_use]
     pub fn serves(&self, resource: &Resource) -> bool {
         self.sandbox.shared.lock().server.kinds.get(resource).is_some()
     }
 
-    /// Reads an object.
+    /// Gets an object.
     #[must_use]
     pub fn get(&self, resource: &Resource, key: &ObjectKey) -> Option<Arc<Value>> {
         let stored = self.sandbox.shared.lock().server.store.get(resource, key).cloned();
@@ -112,7 +112,7 @@ impl DirectClient {
         self.sandbox.perform(&target, self.field_manager, |server, write| server.create(write, object))
     }
 
-    /// Replaces an object by what `edit` returns and returns the result; `None` leaves the object unchanged.
+    /// Updates an object to the result of `edit` and returns the stored object; `None` leaves it unchanged.
     pub fn edit(
         &self,
         resource: &Resource,
@@ -126,7 +126,7 @@ impl DirectClient {
             let stored = server.store.value(resource, key);
             let Some(old) = stored else { return Err(Status::not_found(resource, key.name())) };
             match edit(&old) {
-                // Most looks at an object change nothing: they stay clear of validation.
+                // Most calls change nothing and skip validation.
                 None => Ok(old),
                 Some(new) => {
                     changed = true;
@@ -160,7 +160,7 @@ impl DirectClient {
         self.sandbox.shared.change(|state| state.server.delete(write, options)).map(drop)
     }
 
-    /// Evicts a pod; a pod disruption budget may refuse. A pod that is gone counts as evicted.
+    /// Evicts a pod; a pod disruption budget may refuse. A pod that is not found counts as evicted.
     pub fn evict(&self, pod: &ObjectKey, uid: &str) -> Result<(), Status> {
         let target = Target::of(Verb::Create, &PODS, pod, Some("eviction"));
         let eviction = json!({

@@ -1,11 +1,10 @@
-//! Events as `events.k8s.io` has them: another form of the events of the core group, which are what is stored. Pure.
+//! Conversion between events of `events.k8s.io` and of the core group, in which they are stored. Pure.
 //!
 //! ```text
 //! body ──▶ to_core ──▶ store (core/v1) ──▶ from_core ──▶ answer, event of a watch, object of a table
 //! ```
 //!
-//! The two forms differ in the names of fields alone, so that parts of objects, such as patches and what is applied,
-//! are turned as whole ones are.
+//! The two forms differ only in field names, so patches and applied configurations convert like whole objects.
 //!
 //! # Upstream
 //! `pkg/apis/events/v1/conversion.go`
@@ -20,12 +19,12 @@ use crate::kinds::EVENTS;
 use crate::status::Status;
 use crate::store::stored::Stored;
 
-/// Events of `events.k8s.io`.
+/// The resource `events` of `events.k8s.io`.
 pub(crate) const EVENTS_VIEW: Resource = Resource::namespaced("events.k8s.io", "v1", "events", "Event");
 
 static STORED: Resource = EVENTS;
 
-/// What fields are called in the core group, and here.
+/// Field names in the core group, and in `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
     ("firstTimestamp", "deprecatedFirstTimestamp"),
@@ -40,12 +39,12 @@ pub(crate) fn is_view(resource: &Resource) -> bool {
     *resource == EVENTS_VIEW
 }
 
-/// The resource that objects of this one are stored as.
+/// Returns the resource under which objects of this resource are stored.
 pub(crate) fn stored_as(resource: &Resource) -> &Resource {
     if is_view(resource) { &STORED } else { resource }
 }
 
-/// What came for a resource, as it is stored.
+/// Converts an object of a resource to its stored form.
 pub(crate) fn inward(resource: &Resource, mut sent: Value) -> Value {
     if is_view(resource) {
         rename(&mut sent, |core, view| (view, core));
@@ -54,11 +53,11 @@ pub(crate) fn inward(resource: &Resource, mut sent: Value) -> Value {
     sent
 }
 
-/// What is stored, as it is read from a resource.
+/// Converts a stored object to the form of a resource.
 pub(crate) fn outward(resource: &Resource, mut stored: Value) -> Value {
     if is_view(resource) && stored.get("kind").is_none_or(|kind| kind == "Event") {
         rename(&mut stored, |core, view| (core, view));
-        // The other form does not write them where they are empty.
+        // `events.k8s.io` omits them if they are empty.
         for field in ["reportingController", "reportingInstance"] {
             if stored.get(field).is_some_and(|value| value == "") {
                 json::set(&mut stored, &[field], None);
@@ -69,7 +68,7 @@ pub(crate) fn outward(resource: &Resource, mut stored: Value) -> Value {
     stored
 }
 
-/// As [`outward`], without a copy where nothing changes.
+/// Like [`outward`], without a copy if nothing changes.
 pub(crate) fn shown(resource: &Resource, stored: Arc<Stored>) -> Arc<Stored> {
     if !is_view(resource) {
         return stored;
@@ -78,7 +77,7 @@ pub(crate) fn shown(resource: &Resource, stored: Arc<Stored>) -> Arc<Stored> {
     Arc::new(Stored::new(&object))
 }
 
-/// A refusal, about the resource that was asked.
+/// Converts an error so that it names the requested resource.
 pub(crate) fn refusal(resource: &Resource, mut status: Status) -> Status {
     if !is_view(resource) {
         return status;
@@ -94,7 +93,7 @@ pub(crate) fn refusal(resource: &Resource, mut status: Status) -> Status {
     status
 }
 
-/// The path of a field that events are selected by, as it is stored.
+/// Returns the stored path of a field that a field selector names.
 ///
 /// # Upstream
 /// `AddFieldLabelConversionsForEvent`
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_the_same_after_it_went_through_the_other_form() {
+    fn an_event_survives_a_round_trip() {
         let stored = json!({
             "kind": "Event", "apiVersion": "v1", "metadata": { "name": "e" }, "involvedObject": { "name": "web" },
             "message": "m", "source": { "component": "c" }, "firstTimestamp": null, "lastTimestamp": null, "count": 2,

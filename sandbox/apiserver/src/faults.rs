@@ -1,4 +1,5 @@
-//! Faults, decided by rules that tests inject. Pure; `service` and `stream` carry the verdicts out.
+//! Faults that tests inject: the rules, and which requests and watches they hit. Pure; `service` and `stream` apply
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,10 +12,10 @@ use crate::status::Status;
 
 type Predicate = Box<dyn Fn(&Target) -> bool + Send + Sync>;
 
-/// What goes wrong with which requests.
+/// A fault, and the requests that it matches.
 ///
 /// Without a limit a fault hits every request that it matches. Several faults may hit one request: their delays add
-/// up, and the first of them that does more than delaying decides.
+/// up, and the first one with another effect decides.
 ///
 /// ```
 /// use kcm_sandbox_apiserver::{Fault, PODS, Verb};
@@ -36,7 +37,7 @@ pub struct Fault {
     effect: Option<Effect>,
 }
 
-/// What happens to a request beside being delayed.
+/// The effect of a fault on a request, apart from delay.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
     Fail(Box<Status>),
@@ -53,18 +54,18 @@ pub(crate) struct Verdict {
 }
 
 impl Fault {
-    /// A fault of requests of one verb.
+    /// Matches requests of one verb.
     pub fn on(verb: Verb) -> Self {
         Self { verbs: vec![verb], ..Self::on_any() }
     }
 
-    /// A fault of creates, puts, patches and deletions.
+    /// Matches creates, updates, patches and deletions.
     pub fn on_writes() -> Self {
         let verbs = vec![Verb::Create, Verb::Update, Verb::Patch, Verb::Delete, Verb::DeleteCollection];
         Self { verbs, ..Self::on_any() }
     }
 
-    /// A fault of all requests of resources.
+    /// Matches all resource requests.
     pub fn on_any() -> Self {
         Self {
             verbs: Vec::new(),
@@ -80,73 +81,73 @@ impl Fault {
         }
     }
 
-    /// Only requests of this resource.
+    /// Matches only this resource.
     pub fn resource(mut self, resource: Resource) -> Self {
         self.resource = Some(resource);
         self
     }
 
-    /// Only requests within this namespace.
+    /// Matches only this namespace.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
-    /// Only requests for this name; a create has the name of its object.
+    /// Matches only this name; the name of a create is that of its object.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// Only requests for this subresource.
+    /// Matches only this subresource.
     pub fn subresource(mut self, subresource: &str) -> Self {
         self.subresource = Some(subresource.to_owned());
         self
     }
 
-    /// Only requests for which `predicate` holds.
+    /// Matches only requests for which `predicate` returns true.
     pub fn when(mut self, predicate: impl Fn(&Target) -> bool + Send + Sync + 'static) -> Self {
         self.predicate = Some(Box::new(predicate));
         self
     }
 
-    /// Lets the first `count` matching requests pass.
+    /// Skips the first `count` matching requests.
     pub const fn skip(mut self, count: usize) -> Self {
         self.skip = count;
         self
     }
 
-    /// Hits so many requests, then no more.
+    /// Limits the number of requests that the fault hits.
     pub const fn times(mut self, count: usize) -> Self {
         self.times = Some(count);
         self
     }
 
-    /// Holds the request back before it reaches the API server.
+    /// Delays the request before it reaches the API server.
     pub const fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Answers with this failure; nothing takes effect.
+    /// Returns this error; the request has no effect.
     pub fn fail(mut self, status: Status) -> Self {
         self.effect = Some(Effect::Fail(Box::new(status)));
         self
     }
 
-    /// Drops the connection; nothing takes effect.
+    /// Drops the connection; the request has no effect.
     pub fn disconnect(mut self) -> Self {
         self.effect = Some(Effect::Disconnect);
         self
     }
 
-    /// Drops the connection after the request took effect.
+    /// Drops the connection after the request has taken effect.
     pub fn lose_answer(mut self) -> Self {
         self.effect = Some(Effect::LoseAnswer);
         self
     }
 
-    /// Never answers; nothing takes effect.
+    /// Never responds; the request has no effect.
     pub fn stall(mut self) -> Self {
         self.effect = Some(Effect::Stall);
         self
@@ -173,10 +174,10 @@ impl fmt::Debug for Fault {
     }
 }
 
-/// How a watch ends that is cut.
+/// The way in which a watch ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// The stream ends, as after its time-out.
+    /// The stream ends normally, as after its timeout.
     Clean,
     /// The connection breaks.
     Broken,
@@ -203,12 +204,12 @@ pub(crate) struct WatchFaults {
     pub(crate) stale: Option<u64>,
 }
 
-/// All faults, and who they hit so far.
+/// All faults and their hit counts.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     rules: BTreeMap<u64, Rule>,
     watches: BTreeMap<Resource, WatchFaults>,
-    /// Counts rules, streams and orders to streams; a stream obeys only orders younger than itself.
+    /// Sequence number of rules, streams and commands to streams; a stream ignores commands older than itself.
     count: u64,
 }
 
@@ -228,7 +229,7 @@ impl Faults {
         self.rules.remove(&id);
     }
 
-    /// Matched and hit requests of a rule.
+    /// Returns the matched and the hit requests of a rule.
     pub(crate) fn counts(&self, id: u64) -> (usize, usize) {
         self.rules.get(&id).map_or((0, 0), |rule| (rule.matched, rule.hits))
     }
@@ -261,7 +262,7 @@ impl Faults {
         self.watches.get(resource)?.stale
     }
 
-    /// Notes a write; `oldest` is where the window begins.
+    /// Records a write; `oldest` is the start of the event window.
     pub(crate) fn wrote(&mut self, resource: &Resource, version: u64, oldest: u64) {
         let Some(faults) = self.watches.get_mut(resource).filter(|faults| faults.drop_next > 0) else { return };
         faults.drop_next -= 1;
@@ -286,7 +287,7 @@ impl Faults {
 }
 
 impl WatchFaults {
-    /// How a stream made at `since` is to end now.
+    /// Returns how a stream that opened at `since` ends now, if it does.
     pub(crate) fn cuts(&self, since: u64) -> Option<Cut> {
         self.cut.filter(|(order, _)| *order > since).map(|(_, how)| how)
     }
@@ -295,7 +296,7 @@ impl WatchFaults {
         self.silenced > since
     }
 
-    /// The youngest order for a bookmark.
+    /// The sequence number of the latest bookmark command.
     pub(crate) const fn bookmarked(&self) -> u64 {
         self.bookmarked
     }

@@ -1,4 +1,4 @@
-//! A Kubernetes API server in the test's own process.
+//! A Kubernetes API server in the process of the test.
 //!
 //! An ordinary client sees the semantics of kube-apiserver: validation, defaults, patches, server-side apply, lists,
 //! watches, tables, discovery. It answers in milliseconds, on a clock that tests pause, and with faults where a test
@@ -25,29 +25,29 @@
 //!
 //! - One resource version counts all writes; each write takes the next one, and a write that changes nothing takes
 //!   none. Lists show one version, pages of a list the same one.
-//! - A list at a version and the watch from there lead to the state of any later list, with any selector. A
-//!   version that has left the window is answered with 410: for a list as the answer, for a watch as an `ERROR` event
-//!   within a stream of code 200, both as upstream does.
-//! - Memory is bounded by the objects, the window of events ([`SandboxOptions::watch_window`], and 256 MB of objects at
-//!   most) and the requests that are kept ([`SandboxOptions::request_log`]). Objects and events are kept
+//! - A list at a version and the watch from that version lead to the state of any later list, with any selector. A
+//!   version older than the window gets 410 (Gone): for a list as the response, for a watch as an `ERROR` event in a
+//!   stream of code 200, both as upstream.
+//! - Memory is bounded by the objects, the window of events ([`SandboxOptions::watch_window`], and at most 256 MB of
+//!   objects) and the logged requests ([`SandboxOptions::request_log`]). Objects and events are kept
 //!   as the JSON that lists and watches send, written once: a running pod with its managed fields is 4 kB, and so is
 //!   an event of it in the window. 10,000 of both and 100 watches take less than 250 MB, controllers included (208 MB
 //!   were measured), and a pod's whole start less than 2 ms of one processor.
 //! - A watch holds a position in the window and a small batch, and sleeps until its resource changes. A watch
-//!   that has missed an event that left the window is closed; a slow watch never blocks a write. A list and the first
-//!   events of a watch hold the versions that they show until they are sent.
+//!   that falls behind the window is closed; a slow watch never blocks a write. A list and the initial events of a
+//!   watch hold the object versions that they return until they are sent.
 //! - Nothing changes without a request, except that events expire an hour after their last write. There are no nodes,
 //!   no controllers and no garbage collection; finalizers, grace periods and terminating namespaces wait for the
 //!   clients that end them.
-//! - The seed and the order of requests decide everything; times come from tokio's clock, on top of
-//!   [`SandboxOptions::start`].
+//! - Responses are deterministic for a seed and an order of requests; times are [`SandboxOptions::start`] plus the time
+//!   on tokio's clock.
 //! - A request whose future is dropped while a fault delays it has no effect.
 //!
 //! # Faults
 //!
-//! [`Fault`] fails, delays, stalls or disconnects requests, or loses their answers; [`FaultControls`] holds, delays,
-//! cuts and silences watches, drops events and serves stale lists. A missing permission is a fault that answers
-//! [`Status::forbidden`]; an exhausted quota is a hook of [`Sandbox::admit`].
+//! [`Fault`] fails, delays, stalls or disconnects requests, or drops their responses; [`FaultControls`] holds, delays,
+//! cuts and silences watches, drops events and serves stale lists. Simulate a missing permission with a fault that
+//! returns [`Status::forbidden`], and an exhausted quota with a hook of [`Sandbox::admit`].
 //!
 //! # Differences from kube-apiserver
 //!
@@ -95,7 +95,7 @@ mod store;
 mod table;
 mod validate;
 
-// They are part of this crate's signatures.
+// Types in the public signatures of this crate.
 pub use kcm_api::{ObjectKey, Resource};
 
 pub use faults::{Cut, Fault};

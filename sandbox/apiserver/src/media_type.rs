@@ -6,5 +6,5 @@ pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
 pub(crate) const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
-/// Server-side apply: an applied configuration, no patch of the stored object.
+/// Server-side apply: the body is an applied configuration.
 pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";

@@ -5,20 +5,20 @@ use jiff::Timestamp;
 /// Options of a [`Sandbox`](crate::Sandbox).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SandboxOptions {
-    /// The time at which objects begin to be stamped; it moves on with tokio's clock.
+    /// The time at the start; it advances with tokio's clock.
     pub start: Timestamp,
-    /// Seed of uids, generated names and the lengths of watches.
+    /// Seed of uids, generated names and watch durations.
     pub seed: u64,
-    /// How many past events are kept, about 4 kB each for pods; a watch that is further behind is cut off.
+    /// Number of past events that are kept, about 4 kB each for pods; a watch that is further behind is closed.
     pub watch_window: usize,
-    /// How many of the last requests [`Sandbox::requests`](crate::Sandbox::requests) shows; 0 keeps none and costs nothing.
+    /// Number of latest requests that [`Sandbox::requests`](crate::Sandbox::requests) returns; 0 disables the log.
     pub request_log: usize,
     /// Serve alpha and beta resources that have no stable version, as `--runtime-config=api/all=true` does.
     pub beta_apis: bool,
-    /// Keep fields that built-in kinds do not have, as an API server of a later version does that knows them. Otherwise
-    /// they are dropped, as by one that does not.
+    /// Keep unknown fields of built-in kinds, like an API server of a later version that knows them. Otherwise they are
+    /// dropped.
     pub keep_unknown_fields: bool,
-    /// Keep `metadata.managedFields`; server-side apply needs it. Without it objects are smaller.
+    /// Keep `metadata.managedFields`, which server-side apply needs; without them objects are smaller.
     pub managed_fields: bool,
 }
 

@@ -1,10 +1,10 @@
-//! Amounts of resources in the form that the API stores.
+//! Quantities in canonical form, as the API stores them.
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
-/// An amount, in billionths, and how it was written.
+/// A quantity in billionths, and its notation.
 ///
 /// # Upstream
 /// `apimachinery/pkg/api/resource`: `Quantity.CanonicalizeBytes`
@@ -26,10 +26,10 @@ const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// `text` as the API stores it, rounded up to a multiple of `step` billionths; `None` where it is no quantity or is
-/// stored as it is.
+/// Returns `text` in canonical form, rounded up to a multiple of `step` billionths; `None` if it is no quantity or
+/// already canonical.
 pub(super) fn canonical(text: &str, step: i128) -> Option<String> {
-    // Small whole numbers and those with a plain suffix need no arithmetic.
+    // Small integers and those with a plain suffix need no arithmetic.
     let digits = text.strip_suffix(['m', 'k', 'M', 'G']).unwrap_or(text);
     let plain = !digits.is_empty()
         && digits.len() < 4
@@ -45,7 +45,7 @@ pub(super) fn canonical(text: &str, step: i128) -> Option<String> {
 }
 
 impl Quantity {
-    /// The amount that an object states, as text or as a number.
+    /// Parses the quantity in a JSON string or number.
     pub(crate) fn of(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse(text),
@@ -71,7 +71,7 @@ impl Quantity {
         if shift >= 0 {
             nano = nano.checked_mul(power)?;
         } else {
-            // What is not nothing stays something.
+            // A value above zero is never rounded down to zero.
             nano = nano.checked_add(power - 1)? / power;
         }
         Some(Self { nano: if text.starts_with('-') { -nano } else { nano }, form })
@@ -168,7 +168,7 @@ mod tests {
         for bad in ["", "a", "1x", "1.2.3", "--1", "1 ", "Ki"] {
             assert_eq!(Quantity::parse(bad), None, "{bad}");
         }
-        // More than is counted: it stays as it is.
+        // Beyond the supported range: unchanged.
         for much in ["1e2147483647", "1e-2147483648", "170141183460469231731687303715884105727n"] {
             assert_eq!(canonical(much, 1_000_000), None, "{much}");
         }

@@ -1,27 +1,27 @@
-//! Seeded randomness: uids, generated names, lengths of watches.
+//! Seeded random numbers: uids, generated names, watch durations.
 
-/// A seeded generator: the same numbers for the same seed.
+/// A seeded generator: the same seed yields the same numbers.
 #[derive(Debug)]
 pub struct Random(fastrand::Rng);
 
 impl Random {
-    /// A generator that starts from a seed.
+    /// Creates a generator from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next_u64(&mut self) -> u64 {
         self.0.u64(..)
     }
 
-    /// A number below `bound`, which must not be 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0.u64(..bound)
     }
 
-    /// A random UUID of version 4.
+    /// Returns a random UUID of version 4.
     pub(crate) fn uid(&mut self) -> String {
         let (high, low) = (self.next_u64(), self.next_u64());
         let high = high & !0xf000 | 0x4000;
@@ -36,7 +36,7 @@ impl Random {
         )
     }
 
-    /// A name made from `generateName`.
+    /// Generates a name from `generateName`.
     pub(crate) fn name(&mut self, prefix: &str) -> String {
         kcm_api::name::generate_name(prefix, || u32::try_from(self.next_u64() >> 32).expect("half a word fits"))
     }

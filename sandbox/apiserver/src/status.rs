@@ -1,4 +1,4 @@
-//! Errors as the API server answers them.
+//! [`Status`]: API errors, and [`FieldError`]: validation errors.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,12 +7,12 @@ use kcm_api::Resource;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// How many invalid fields of an object are told; upstream tells all.
+/// Maximum number of reported invalid fields per object; upstream reports all.
 const MOST_CAUSES: usize = 10_000;
 
-/// A failure as the API answers it: an HTTP code and a `Status` object.
+/// An API error: an HTTP code and a `Status` object.
 ///
-/// Texts and reasons are upstream's, since people and programs read them.
+/// Messages and reasons equal upstream's, since users and clients depend on them.
 ///
 /// # Upstream
 /// `apimachinery/pkg/api/errors`
@@ -21,17 +21,17 @@ const MOST_CAUSES: usize = 10_000;
 pub struct Status {
     /// HTTP code.
     pub code: u16,
-    /// Machine-readable reason, empty where upstream gives none.
+    /// Machine-readable reason; empty if upstream has none.
     pub reason: Cow<'static, str>,
-    /// Text for people.
+    /// Human-readable message.
     pub message: String,
-    /// What the failure is about.
+    /// The object of the error.
     pub details: Option<Box<Details>>,
-    /// Continue token of a list that may go on inconsistently.
+    /// Continue token for an inconsistent continuation of a list.
     pub continue_token: Option<String>,
 }
 
-/// What a [`Status`] is about.
+/// Details of a [`Status`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Details {
@@ -44,10 +44,10 @@ pub struct Details {
     /// Resource, or kind for invalid objects.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Single causes.
+    /// Causes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// How long the client is asked to wait, 0 for not at all.
+    /// `retryAfterSeconds`; 0 if unset.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
@@ -57,12 +57,12 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// One cause of a failure.
+/// A cause of an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cause {
     /// Machine-readable reason.
     pub reason: String,
-    /// Text for people.
+    /// Human-readable message.
     pub message: String,
     /// Path of the field.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -70,13 +70,13 @@ pub struct Cause {
 }
 
 impl Status {
-    /// A failure without details.
+    /// Creates an error without details.
     #[must_use]
     pub fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), message: message.into(), details: None, continue_token: None }
     }
 
-    /// The same failure, about an object of `resource`.
+    /// Returns the error with the details of an object of `resource`.
     #[must_use]
     pub fn about(mut self, resource: &Resource, name: &str) -> Self {
         let details = self.details.get_or_insert_default();
@@ -86,7 +86,7 @@ impl Status {
         self
     }
 
-    /// The same failure with one more cause.
+    /// Returns the error with another cause.
     #[must_use]
     pub fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Self {
         let cause = Cause { reason: reason.to_owned(), message: message.into(), field: field.to_owned() };
@@ -94,40 +94,40 @@ impl Status {
         self
     }
 
-    /// The same failure, asking the client to wait so long.
+    /// Returns the error with `retryAfterSeconds`.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.details.get_or_insert_default().retry_after_seconds = seconds;
         self
     }
 
-    /// 404: there is no such object.
+    /// 404: the object is not found.
     #[must_use]
     pub fn not_found(resource: &Resource, name: &str) -> Self {
         Self::new(404, "NotFound", format!("{resource} {name:?} not found")).about(resource, name)
     }
 
-    /// 409: the name is taken.
+    /// 409: the object already exists.
     #[must_use]
     pub fn already_exists(resource: &Resource, name: &str) -> Self {
         Self::new(409, "AlreadyExists", format!("{resource} {name:?} already exists")).about(resource, name)
     }
 
-    /// 409: the object is not what the client takes it for.
+    /// 409: conflict with the stored object, as a changed resource version.
     #[must_use]
     pub fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
-    /// 403: not allowed, by authorization or by admission.
+    /// 403: forbidden by authorization or admission.
     #[must_use]
     pub fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
         let what = if name.is_empty() { resource.to_string() } else { format!("{resource} {name:?}") };
         Self::new(403, "Forbidden", format!("{what} is forbidden: {why}")).about(resource, name)
     }
 
-    /// 410: a version that is out of the window.
+    /// 410: the resource version is older than the window.
     #[must_use]
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
@@ -139,54 +139,54 @@ impl Status {
         Self::new(400, "BadRequest", message)
     }
 
-    /// 404: nothing is served there.
+    /// 404: the path is not served.
     #[must_use]
     pub fn not_served() -> Self {
         Self::without_details(404, "NotFound", "the server could not find the requested resource")
     }
 
-    /// 501: real API servers have it; says why this one has not.
+    /// 501: not implemented in the sandbox, with the reason.
     pub(crate) fn not_implemented(why: &str) -> Self {
         Self::without_details(501, "NotImplemented", why)
     }
 
-    /// 405: the path has no such method.
+    /// 405: the path does not support the method.
     #[must_use]
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::without_details(405, "MethodNotAllowed", message)
     }
 
-    /// What upstream answers before it knows what the request is about: details that are there and empty.
+    /// Returns the error with empty details, as upstream before the request is routed.
     pub(crate) fn without_details(code: u16, reason: &'static str, message: &str) -> Self {
         Self { details: Some(Box::default()), ..Self::new(code, reason, message) }
     }
 
-    /// 401: the request does not say who sends it, or not the truth.
+    /// 401: missing or invalid credentials.
     #[must_use]
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// 413: a body of more bytes than are read.
+    /// 413: the body is too large.
     #[must_use]
     pub fn too_large(limit: usize) -> Self {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
     }
 
-    /// 429: there is too much to do; the client is asked to come back.
+    /// 429: too many requests; the client retries later.
     #[must_use]
     pub fn too_many_requests(seconds: u32) -> Self {
         Self::new(429, "TooManyRequests", "Too many requests, please try again later.").retry_after(seconds)
     }
 
-    /// 504: the request took too long.
+    /// 504: timeout.
     #[must_use]
     pub fn timeout() -> Self {
         Self::without_details(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
     }
 
-    /// 415: a body in a format that is not read.
+    /// 415: the media type of the body is not supported.
     #[must_use]
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         let accepted = accepted.join(", ");
@@ -197,16 +197,16 @@ impl Status {
         )
     }
 
-    /// 406: an answer is wanted in a format that is not written.
+    /// 406: no requested media type is supported.
     #[must_use]
     pub fn not_acceptable() -> Self {
         Self::new(406, "NotAcceptable", "only the following media types are accepted: application/json")
     }
 
-    /// 504: the version asked for has not come yet.
+    /// 504: the requested resource version is not reached yet.
     #[must_use]
-    pub fn version_too_large(asked: u64, current: u64) -> Self {
-        Self::new(504, "Timeout", format!("Timeout: Too large resource version: {asked}, current: {current}"))
+    pub fn version_too_large(requested: u64, current: u64) -> Self {
+        Self::new(504, "Timeout", format!("Timeout: Too large resource version: {requested}, current: {current}"))
             .retry_after(1)
             .with_cause("ResourceVersionTooLarge", "Too large resource version", "")
     }
@@ -230,7 +230,7 @@ impl Status {
         status
     }
 
-    /// The `Status` object.
+    /// Returns the `Status` object.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut metadata = json!({});
@@ -255,7 +255,7 @@ impl Status {
     }
 }
 
-/// One invalid field.
+/// An invalid field.
 ///
 /// # Upstream
 /// `apimachinery/pkg/util/validation/field`
@@ -271,9 +271,9 @@ enum FieldErrorKind {
     Required,
     Forbidden,
     TooLong,
-    // The value as text.
+    // The value as a string.
     Invalid(String),
-    // A value that is not worth showing.
+    // The value is omitted.
     InvalidWithoutValue,
     Duplicate(String),
     NotFound(String),
@@ -282,41 +282,41 @@ enum FieldErrorKind {
 }
 
 impl FieldError {
-    /// A field that must be there.
+    /// A required field is missing.
     #[must_use]
     pub fn required(field: impl Into<String>, detail: &str) -> Self {
         Self { kind: FieldErrorKind::Required, field: field.into(), detail: detail.to_owned() }
     }
 
-    /// A field that must not be there, or not change so.
+    /// A field is forbidden, or changed in a forbidden way.
     #[must_use]
     pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { kind: FieldErrorKind::Forbidden, field: field.into(), detail: detail.into() }
     }
 
-    /// A field with a value that it cannot have.
+    /// A field has an invalid value.
     #[must_use]
     pub fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self::invalid_shown(field, value.into().to_string(), detail)
     }
 
-    /// A field with a value that it cannot have and that is shown so.
+    /// A field has an invalid value, formatted as `shown`.
     pub(crate) fn invalid_shown(field: impl Into<String>, shown: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { kind: FieldErrorKind::Invalid(shown.into()), field: field.into(), detail: detail.into() }
     }
 
-    /// A field with a value that it cannot have and that is not shown.
+    /// A field has an invalid value, which the message omits.
     pub(crate) fn invalid_without_value(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { kind: FieldErrorKind::InvalidWithoutValue, field: field.into(), detail: detail.into() }
     }
 
-    /// A list with more items than it may have.
+    /// A list has too many items.
     pub(crate) fn too_many(field: impl Into<String>, count: usize, limit: usize) -> Self {
         let detail = format!("must have at most {limit} items");
         Self { kind: FieldErrorKind::TooMany(count), field: field.into(), detail }
     }
 
-    /// A name that nothing has.
+    /// A referenced name is not found.
     pub(crate) fn not_found(field: impl Into<String>, name: &str) -> Self {
         Self {
             kind: FieldErrorKind::NotFound(Value::from(name).to_string()),
@@ -325,36 +325,36 @@ impl FieldError {
         }
     }
 
-    /// Whether this is about the field or something in it.
+    /// Reports whether the error is about the field or one of its descendants.
     pub(crate) fn is_about(&self, field: &str) -> bool {
         self.field.starts_with(field)
     }
 
-    /// An item that may be there only once.
+    /// An item is duplicated.
     #[must_use]
     pub fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::duplicate_shown(field, value.into().to_string(), "")
     }
 
-    /// An item that may be there only once and is shown so.
+    /// An item is duplicated, formatted as `shown`.
     pub(crate) fn duplicate_shown(field: impl Into<String>, shown: impl Into<String>, detail: &str) -> Self {
         Self { kind: FieldErrorKind::Duplicate(shown.into()), field: field.into(), detail: detail.to_owned() }
     }
 
-    /// A value that is none of those known.
+    /// A value is not supported.
     #[must_use]
     pub fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> Self {
         Self::not_supported_shown(field, value.into().to_string(), supported)
     }
 
-    /// A value that is none of those known and is shown so.
+    /// A value is not supported, formatted as `shown`.
     pub(crate) fn not_supported_shown(field: impl Into<String>, shown: impl Into<String>, supported: &[&str]) -> Self {
         let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
         let detail = format!("supported values: {}", supported.join(", "));
         Self { kind: FieldErrorKind::NotSupported(shown.into()), field: field.into(), detail }
     }
 
-    /// A text of more than so many bytes.
+    /// A string is too long.
     #[must_use]
     pub fn too_long(field: impl Into<String>, limit: usize) -> Self {
         let detail = format!("may not be more than {limit} bytes");

@@ -1,4 +1,4 @@
-//! A change as the parts of the cluster see it.
+//! An object change, as the components of the cluster observe it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use kcm_sandbox_apiserver::direct::Stored;
 
-/// An object before and after; one of the two is there.
+/// An object before and after the change; at least one is present.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Change<'a> {
     pub(crate) resource: &'a Resource,

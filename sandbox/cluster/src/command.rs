@@ -1,4 +1,4 @@
-//! Commands that people type: parsed and answered in words.
+//! Commands of `sandbox tell` and the terminal: parsing, execution and output.
 
 use std::sync::Arc;
 
@@ -12,43 +12,43 @@ use kcm_sandbox_apiserver::direct::DeleteOptions;
 use kcm_sandbox_apiserver::json;
 use kcm_sandbox_apiserver::{NODES, PODS};
 
-/// How many pods a list shows.
+/// Maximum number of pods in a list.
 const SHOWN: usize = 200;
-/// How many nodes are added at once.
+/// Maximum number of nodes that one command adds.
 const MOST_NODES: usize = 1000;
 
-/// A command that is not understood, or cannot be done.
+/// Error of a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// There is no such command.
+    /// Unknown command.
     #[error("unknown command {word:?}{}; \"help\" lists all", nearest(.near.as_deref()))]
     UnknownCommand {
-        /// What was typed.
+        /// The input.
         word: String,
-        /// The known word that is nearest to it.
+        /// The nearest known command.
         near: Option<String>,
     },
-    /// There is no such node.
+    /// Unknown node.
     #[error("unknown node {name:?}{}", nearest(.near.as_deref()))]
     UnknownNode {
-        /// What was typed.
+        /// The input.
         name: String,
-        /// The known name that is nearest to it.
+        /// The nearest known name.
         near: Option<String>,
     },
-    /// The command needs other words behind it.
+    /// Invalid arguments.
     #[error("use: {usage}")]
     Usage {
-        /// How the command is written.
+        /// Usage of the command.
         usage: &'static str,
     },
-    /// The API refused what the command does.
+    /// The API rejected a request of the command.
     #[error("could not {action}: {message}")]
     Refused {
-        /// What was tried, on which object.
+        /// The operation and its object.
         action: String,
-        /// What the API said.
+        /// The API error.
         message: String,
     },
 }
@@ -71,7 +71,7 @@ enum Command {
     Lose,
 }
 
-/// Each command, how it is written, and what it does.
+/// Name, usage and description of each command.
 const COMMANDS: [(&str, Command, &str, &str); 10] = [
     ("help", Command::Help, "help", "lists the commands"),
     ("nodes", Command::Nodes, "nodes", "lists the nodes"),
@@ -151,7 +151,7 @@ pub(crate) fn run(engine: &mut Engine, text: &str) -> Result<String, CommandErro
                 message: status.message,
             })?;
             for pod in &pods {
-                // A pod that is gone already is what is wanted.
+                // Not found is success.
                 drop(engine.api.delete(&PODS, pod, &options));
             }
             Ok(format!("{name} lost with {} pods", pods.len()))
@@ -166,7 +166,7 @@ fn cordon(engine: &Engine, name: &Arc<str>, cordoned: bool) -> Result<Arc<str>, 
     })
 }
 
-/// The known word that is nearest to what was typed, where one is near.
+/// Returns the nearest known word, if one is near enough.
 fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let near = known.map(|known| (strsim::damerau_levenshtein(word, known), known)).min()?;
     (near.0 <= 1 + word.len() / 4).then(|| near.1.to_owned())
@@ -228,7 +228,7 @@ fn pods(engine: &Engine, namespace: Option<&str>) -> String {
     if more > 0 { format!("{shown}\n… and {more} more") } else { shown }
 }
 
-/// What is most worth knowing of a pod in one word.
+/// Returns the state of a pod in one word.
 fn state_of(pod: &Value) -> &str {
     if json::is_terminating(pod) {
         return "Terminating";
@@ -240,7 +240,7 @@ fn state_of(pod: &Value) -> &str {
     waiting.or(json::text(pod, &["status", "phase"])).unwrap_or("Pending")
 }
 
-/// Columns, two spaces apart.
+/// Formats rows as columns, two spaces apart.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_near_is_proposed_and_what_is_far_is_not() {
+    fn only_near_words_are_suggested() {
         let commands = || COMMANDS.iter().map(|(name, ..)| *name);
         for (word, expected) in
             [("drian", Some("drain")), ("node", Some("nodes")), ("strat", Some("start")), ("explode", None)]

@@ -1,11 +1,11 @@
-//! Randomness that depends on who asks, not on who asked before. Pure.
+//! Random values derived from a seed and a key, independent of earlier calls. Pure.
 
 use std::time::Duration;
 
 use kcm_api::Fnv1a;
 use kcm_sandbox_apiserver::random::Random;
 
-/// Seeded chance: the same question has the same answer, in whatever order questions come.
+/// Keyed seeded random values: the same key yields the same value, in any order of calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dice {
     seed: u64,
@@ -16,21 +16,21 @@ impl Dice {
         Self { seed }
     }
 
-    /// A number that belongs to these words.
+    /// Returns the number for a key.
     pub(crate) fn number(self, words: &[&str]) -> u64 {
-        // The words only choose a start, the generator mixes.
+        // The hash of the key seeds the generator, which mixes.
         let start = words.iter().fold(Fnv1a::seeded(self.seed), |hash, word| hash.part(word));
         Random::new(start.value()).next_u64()
     }
 
-    /// A time between two times, both included, in whole milliseconds.
+    /// Returns a duration in an inclusive range, in whole milliseconds.
     pub(crate) fn between(self, min: Duration, max: Duration, words: &[&str]) -> Duration {
         let span = max.saturating_sub(min).as_millis();
         let span = u64::try_from(span).unwrap_or(u64::MAX - 1);
         min + Duration::from_millis(self.number(words) % (span + 1))
     }
 
-    /// So many hexadecimal digits.
+    /// Returns a string of hexadecimal digits.
     pub(crate) fn hex(self, digits: usize, words: &[&str]) -> String {
         let mut random = Random::new(self.number(words));
         let words = (0..digits.div_ceil(16)).map(|_| format!("{:016x}", random.next_u64()));
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_depends_on_the_seed_and_the_words_alone() {
+    fn a_value_depends_only_on_seed_and_key() {
         let (one, two) = (Dice::new(1), Dice::new(2));
         assert_eq!(one.number(&["a", "b"]), one.number(&["a", "b"]));
         assert_ne!(one.number(&["a", "b"]), two.number(&["a", "b"]));

@@ -1,4 +1,4 @@
-//! Draining: the pods of a node are evicted, again and again while budgets refuse.
+//! Node drains: evict the pods of a node, and retry while disruption budgets refuse.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use kcm_sandbox_apiserver::direct::DirectClient;
 use kcm_sandbox_apiserver::json;
 use kcm_sandbox_apiserver::{NODES, PODS};
 
-/// How long a refused eviction waits, as `kubectl drain` has it.
+/// Delay before a refused eviction is retried, as in `kubectl drain`.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Nodes that are being drained.
@@ -24,13 +24,13 @@ pub(crate) struct Drains {
     timers: Timers<Arc<str>>,
 }
 
-/// Keeps new pods off a node, or lets them on again.
+/// Cordons or uncordons a node.
 pub(crate) fn cordon(api: &DirectClient, node: &str, cordoned: bool) -> Result<(), Status> {
     let unschedulable = if cordoned { json!(true) } else { Value::Null };
     api.merge(&NODES, &ObjectKey::cluster_scoped(node), None, &json!({ "spec": { "unschedulable": unschedulable } }))
 }
 
-/// Whether a drain leaves a pod where it is.
+/// Reports whether a drain skips a pod.
 pub(crate) fn stays(pod: &Value) -> bool {
     let owners = json::list(pod, &["metadata", "ownerReferences"]);
     let of_daemon_set = owners.iter().any(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet");
@@ -62,7 +62,7 @@ impl Drains {
         while let Some(name) = self.timers.pop_due(now) {
             let pods = nodes.pods_of(&name).filter_map(|key| Some((key, api.get(&PODS, key)?)));
             let leaving: Vec<_> = pods.filter(|(_, pod)| !stays(pod)).collect();
-            // A pod that is refused now is asked again; one that is gone needs nothing.
+            // A refused eviction is retried; a pod that is not found is done.
             let refused = leaving.iter().filter(|(key, pod)| api.evict(key, json::uid(pod)).is_err()).count();
             if refused > 0 {
                 self.timers.set(&name, Some(now + AGAIN));
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drain_leaves_what_would_come_back_to_the_node() {
+    fn a_drain_skips_daemon_set_and_mirror_pods() {
         let owned = |kind: &str| json!([{ "kind": kind, "controller": true }]);
         for (name, metadata, expected) in [
             ("a pod alone", json!({}), false),

@@ -1,4 +1,4 @@
-//! The state of all parts, and one turn of it.
+//! The event loop of the cluster: the state of all components, and one iteration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,25 +20,25 @@ use kcm_sandbox_apiserver::direct::Stored;
 use kcm_sandbox_apiserver::direct::{DirectClient, Objects};
 use kcm_sandbox_apiserver::{EVENTS, NODES};
 
-/// How many changes are taken in, and how many things each part does, before others get their turn.
+/// Maximum number of changes that are observed, and of actions per component, in one iteration.
 const BATCH: usize = 200;
 
-/// Whether there is more to do.
+/// When the next iteration is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     More,
-    /// Nothing before this time, since the start of the sandbox, unless something changes.
+    /// At this time since the start of the sandbox, or at the next change.
     Idle(Option<Duration>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Engine {
-    /// As the stand-ins of controllers, and people at the terminal, use it.
+    /// The client of the substitute controllers and of terminal commands.
     pub(crate) api: DirectClient,
     scheduler_api: DirectClient,
     kubelet_api: DirectClient,
     cursor: u64,
-    /// Everything there was at the cursor; shared with the store.
+    /// All objects at the cursor; shared with the store.
     pub(crate) objects: Objects,
     pub(crate) nodes: Nodes,
     pub(crate) kubelets: Kubelets,
@@ -68,11 +68,11 @@ impl Engine {
         }
     }
 
-    /// Takes in what has changed, and does what is due.
+    /// Observes changes and performs due actions.
     pub(crate) fn turn(&mut self) -> Turn {
         self.observe();
         self.nodes.act(&self.api, &self.kubelet_api, &mut self.recorder, BATCH);
-        // What nodes report is taken in at once, lest pods are told that there are none.
+        // Node registrations are observed in the same iteration, so that pods are not reported as unschedulable first.
         let more = self.observe();
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.act(&self.scheduler_api, &mut self.recorder, BATCH);
@@ -99,10 +99,10 @@ impl Engine {
         if more || due { Turn::More } else { Turn::Idle(next) }
     }
 
-    /// Takes in the next changes; says whether there may be more.
+    /// Observes the next changes; returns whether there may be more.
     fn observe(&mut self) -> bool {
         let Ok(events) = self.api.events_after(self.cursor, BATCH) else {
-            // Too far behind, or at the start: what there is counts, not how it came about.
+            // Behind the window, or at the start: relist.
             self.catch_up();
             return false;
         };
@@ -159,7 +159,7 @@ impl Engine {
     }
 
     fn put(&mut self, resource: &Resource, key: &ObjectKey, new: &Arc<Stored>) -> Option<Arc<Stored>> {
-        // Most changes are to resources and objects that are known: no name is copied for them.
+        // Most changes are to known objects: their keys are not cloned.
         if !self.objects.contains_key(resource) {
             self.objects.insert(resource.clone(), std::collections::BTreeMap::new());
         }

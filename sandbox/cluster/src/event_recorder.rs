@@ -1,4 +1,4 @@
-//! Events about objects: written, counted when they repeat, and forgotten in time.
+//! Event recorder: writes events, aggregates repeated ones, and deletes old ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use kcm_sandbox_apiserver::direct::EVENT_LIFE;
 use kcm_sandbox_apiserver::direct::Now;
 use kcm_sandbox_apiserver::json;
 
-/// How many repeated events are known; older ones begin anew.
+/// Maximum number of tracked events for aggregation; older ones start again at count 1.
 const KNOWN: usize = 4096;
 
-/// Who reports an event.
+/// The source of an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reporter<'a> {
     Scheduler,
@@ -38,13 +38,13 @@ impl Reporter<'_> {
     }
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) warning: bool,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
-    /// The container that it is about.
+    /// The container that the event concerns.
     pub(crate) field: Option<String>,
 }
 
@@ -60,14 +60,14 @@ impl Note {
 
 type Fingerprint = (String, &'static str, String);
 
-/// Writes events.
+/// Records events.
 #[derive(Debug)]
 pub(crate) struct EventRecorder {
     dice: Dice,
     known: BTreeMap<Fingerprint, (ObjectKey, u64)>,
     known_order: VecDeque<Fingerprint>,
     written: u64,
-    /// When the events of the sandbox are forgotten.
+    /// The deletion times of events.
     kept: Timers<ObjectKey>,
     limit: usize,
 }
@@ -77,9 +77,9 @@ impl EventRecorder {
         Self { dice, known: BTreeMap::new(), known_order: VecDeque::new(), written: 0, kept: Timers::default(), limit }
     }
 
-    /// Writes an event about an object; a repeated one is counted.
+    /// Records an event about an object; a repeated one increments its count.
     ///
-    /// An event that cannot be written, since its namespace goes away, is nobody's loss.
+    /// Errors are ignored: the namespace may be terminating.
     pub(crate) fn record(&mut self, api: &DirectClient, reporter: Reporter<'_>, about: &Value, note: Note) {
         if self.limit == 0 {
             return;
@@ -110,20 +110,20 @@ impl EventRecorder {
         }
     }
 
-    /// Notes that an event was written, whoever wrote it, or is gone.
+    /// Observes a written or deleted event, of any source.
     pub(crate) fn observe(&mut self, event: &ObjectKey, is_there: bool, now: Duration) {
         if self.limit > 0 {
             self.kept.set(event, is_there.then(|| now + EVENT_LIFE));
         }
     }
 
-    /// Deletes events that are too old or too many.
+    /// Deletes expired events, and the oldest beyond the limit.
     pub(crate) fn act(&mut self, api: &DirectClient, budget: usize) {
         let now = api.now().elapsed;
         for _ in 0..budget {
             let oldest = if self.kept.len() > self.limit { self.kept.pop() } else { self.kept.pop_due(now) };
             let Some(key) = oldest else { return };
-            // Somebody else may have deleted it.
+            // Not found is success.
             drop(api.delete(&EVENTS, &key, &DeleteOptions::default()));
         }
     }

@@ -1,7 +1,7 @@
-//! A small garbage collector: what has lost its owners goes too.
+//! A small garbage collector: deletes objects whose owners do not exist.
 //!
-//! It stands in until the real controller is linked. It knows every object of the sandbox as of one version, so that
-//! an owner that is not known is gone.
+//! It substitutes for the real controller. It observes every object of the sandbox at one resource version, so an
+//! unknown owner does not exist.
 //!
 //! # Upstream
 //! `pkg/controller/garbagecollector`
@@ -20,7 +20,7 @@ use kcm_sandbox_apiserver::json;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// An object as far as it owns or is owned.
+/// A node of the ownership graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owned {
     pub(crate) resource: Resource,
@@ -37,17 +37,17 @@ struct Owner {
     blocks: bool,
 }
 
-/// What is to be done about an object.
+/// The action for an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     Delete(Propagation),
-    /// Owners that are gone, or go themselves, are taken from its list.
+    /// Remove the references to absent or terminating owners.
     Disown(Vec<String>),
-    /// A finalizer of this collector has done its work.
+    /// Remove a finalizer of the collector.
     RemoveFinalizer(&'static str),
 }
 
-/// All objects and how they hang together. Pure.
+/// The ownership graph of all objects. Pure.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     objects: BTreeMap<String, Owned>,
@@ -63,7 +63,7 @@ impl Graph {
         self.dependents.get(uid).into_iter().flatten().filter_map(|uid| self.objects.get_key_value(uid))
     }
 
-    /// Takes in an object; returns the objects to look at.
+    /// Observes an object; returns the objects to process.
     fn insert(&mut self, uid: &str, new: Owned) -> Vec<String> {
         let mut affected = vec![uid.to_owned()];
         if let Some(old) = self.objects.get(uid) {
@@ -74,7 +74,7 @@ impl Graph {
                 if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
                     dependents.remove(uid);
                 }
-                // It may wait for this dependent alone.
+                // The owner may wait only for this dependent.
                 affected.push(owner.uid.clone());
             }
         }
@@ -88,7 +88,7 @@ impl Graph {
         affected
     }
 
-    /// Takes out an object; returns the objects to look at.
+    /// Removes an object; returns the objects to process.
     fn remove(&mut self, uid: &str) -> Vec<String> {
         let Some(old) = self.objects.remove(uid) else { return Vec::new() };
         let mut affected: Vec<String> = self.dependents.get(uid).into_iter().flatten().cloned().collect();
@@ -104,7 +104,7 @@ impl Graph {
         affected
     }
 
-    /// What is to be done about an object now.
+    /// Decides the action for an object.
     fn plan(&self, uid: &str) -> Option<Action> {
         let object = self.objects.get(uid)?;
         if object.terminating {
@@ -132,7 +132,7 @@ impl Graph {
         if orphaning {
             return None;
         }
-        // Dependents that hold up their owner hold up the deletion of what they own too.
+        // A dependent that blocks its owner is deleted in the foreground as well.
         if !waiting.is_empty() && self.dependents(uid).next().is_some() {
             return Some(Action::Delete(Propagation::Foreground));
         }
@@ -145,7 +145,7 @@ impl Graph {
 
     fn plan_terminating(&self, uid: &str, object: &Owned) -> Option<Action> {
         if object.orphan {
-            // The dependents are taken from it one by one; each brings it here again.
+            // Each orphaned dependent enqueues its owner again.
             let done = self.dependents(uid).next().is_none();
             return done.then_some(Action::RemoveFinalizer(ORPHAN));
         }
@@ -158,7 +158,7 @@ impl Graph {
         (!blocked).then_some(Action::RemoveFinalizer(FOREGROUND))
     }
 
-    /// Owners of a dependent that let it go.
+    /// Returns the owners that orphan a dependent.
     fn orphaned_by(&self, uid: &str) -> Vec<String> {
         let Some(object) = self.objects.get(uid) else { return Vec::new() };
         let orphaning =
@@ -167,7 +167,7 @@ impl Graph {
     }
 }
 
-/// Owners are in the namespace of their dependents, or in none.
+/// Returns the key of an owner: in the namespace of the dependent, or cluster-scoped.
 fn may_own(owner: &Owned, dependent: &Owned) -> bool {
     owner.key.namespace().is_none() || owner.key.namespace() == dependent.key.namespace()
 }
@@ -188,7 +188,7 @@ fn read(resource: &Resource, key: &ObjectKey, object: &Value) -> Owned {
     }
 }
 
-/// The collector: the graph and the objects that have to be looked at.
+/// The collector: the graph and the queue of objects to process.
 #[derive(Debug, Default)]
 pub(crate) struct GarbageCollector {
     graph: Graph,
@@ -226,7 +226,7 @@ impl GarbageCollector {
             let orphaned = self.graph.orphaned_by(&uid);
             let action = if orphaned.is_empty() { self.graph.plan(&uid) } else { Some(Action::Disown(orphaned)) };
             if let Some(action) = action {
-                // Whatever stands against it has changed the object, and brings it here again.
+                // On a conflict the object has changed, and its change enqueues it again.
                 drop(apply(api, &uid, object, action));
             }
         }
@@ -271,7 +271,7 @@ mod tests {
     use kcm_sandbox_apiserver::{CONFIG_MAPS, NODES};
 
     /// `name`, `name!` terminating in the foreground, `name?` terminating and orphaning, `name-` just terminating;
-    /// owners behind `<`, with `!` where they are blocked.
+    /// owners after `<`, with `!` for `blockOwnerDeletion`.
     fn graph(objects: &[&str]) -> Graph {
         let mut graph = Graph::default();
         for text in objects {
@@ -293,11 +293,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_follows_from_the_owners() {
+    fn the_action_follows_from_the_owners() {
         let delete = |propagation| Some(Action::Delete(propagation));
         let disown = |owner: &str| Some(Action::Disown(vec![owner.to_owned()]));
         for (name, objects, expected) in [
-            ("nobody owns it", vec!["x"], None),
+            ("it has no owner", vec!["x"], None),
             ("its owner is there", vec!["a", "x<a"], None),
             ("its owner is gone", vec!["x<a"], delete(Propagation::Background)),
             ("all owners are gone", vec!["x<a b"], delete(Propagation::Background)),
@@ -306,7 +306,7 @@ mod tests {
             ("its owner waits for it", vec!["a!", "x<a!"], delete(Propagation::Background)),
             ("its owner waits and it owns others", vec!["a!", "x<a!", "y<x"], delete(Propagation::Foreground)),
             ("one owner waits, one stays", vec!["a!", "b", "x<a! b"], disown("a")),
-            ("it goes already", vec!["x-<a"], None),
+            ("it is terminating already", vec!["x-<a"], None),
             ("it waits for dependents", vec!["x!", "y<x!"], None),
             ("dependents that block nothing", vec!["x!", "y<x"], Some(Action::RemoveFinalizer(FOREGROUND))),
             ("it has waited for all", vec!["x!"], Some(Action::RemoveFinalizer(FOREGROUND))),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_of_the_same_namespace_or_of_none() {
+    fn owners_are_in_the_same_namespace_or_cluster_scoped() {
         let object = |resource: Resource, key| Owned {
             resource,
             key,
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_an_object_brings_up_its_dependents_and_owners() {
+    fn a_deletion_enqueues_dependents_and_owners() {
         let mut graph = graph(&["a", "b", "x<a", "y<b"]);
         assert_eq!(graph.remove("a"), ["x"]);
         assert_eq!(graph.remove("y"), ["b"]);

@@ -1,4 +1,4 @@
-//! The moving parts of a cluster, simulated on a sandbox: nodes, a scheduler, kubelets, and substitutes for controllers.
+//! A simulated cluster on a sandbox: nodes, a scheduler, kubelets, and substitutes for some controllers.
 //!
 //! [`Cluster::start`] runs them against a [`Sandbox`]; pods are then bound, started, restarted and stopped as their
 //! annotations, [`PodRules`] and images say.
@@ -12,23 +12,23 @@
 //!   └───────────── writes with the semantics of requests, but for faults
 //! ```
 //!
-//! Each part is a value that observes changes and acts when something is due; one task drives them all, in one order.
-//! So the same seed and the same requests, on a paused clock, give the same run.
+//! Each component is a value that observes changes and acts when something is due; one task drives all of them in a
+//! fixed order. So the same seed and the same requests, on a paused clock, give the same run.
 //!
 //! # Guarantees
 //!
-//! - Only terminating namespaces are polled, every five seconds; every other part observes each change once. A pod's
-//!   start costs time by the number of nodes, not by the number of pods.
+//! - Only terminating namespaces are polled, every five seconds; every other component observes each change once. A pod's
+//!   start costs time proportional to the number of nodes, not of pods.
 //! - Faults of the sandbox apply to requests alone: the cluster continues behind a broken API.
-//! - A pod does what its annotations, the [`PodRules`], and the tag of its image say; see `docs/sandbox-pods.md`.
+//! - The behaviour of a pod follows its annotations, the [`PodRules`], and the tag of its image; see `docs/sandbox-pods.md`.
 //!
 //! # What it deliberately does not do
 //!
-//! - Scheduling goes by what must hold, then by which node has least allocated: no preferences, no preemption, no
+//! - The scheduler applies required constraints, then prefers the least allocated node: no preferences, no preemption, no
 //!   volumes, no resource claims, no namespace selectors with labels in affinity terms, one scheduler.
-//! - Kubelets admit whatever is bound to their node, run no probes that fail, and know no volumes, no limits
-//!   and no pressure. Rules of restart by exit code are not read.
-//! - A node of this cluster is silent or not; it is never not ready for another reason.
+//! - Kubelets admit every pod that is bound to their node. Probes never fail; volumes, limits, node pressure and
+//!   restart rules by exit code are ignored.
+//! - A node becomes unready only because its kubelet is stopped.
 
 mod behaviour;
 mod change;
@@ -64,7 +64,7 @@ use kcm_sandbox_apiserver::direct::DirectClient;
 
 const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
 
-/// A cluster at work in a sandbox; dropping it stops everything where it is.
+/// A running cluster in a sandbox; dropping it stops all components.
 pub struct Cluster {
     engine: Arc<Mutex<Engine>>,
     api: DirectClient,
@@ -83,14 +83,14 @@ impl std::fmt::Debug for Cluster {
 impl Cluster {
     /// Starts a cluster; must be called within a tokio runtime.
     ///
-    /// Nodes and pods that are there already are taken over: every node gets a kubelet, whoever created it.
+    /// Existing nodes and pods are adopted: every node gets a kubelet, also one that a client created.
     #[must_use]
     pub fn start(sandbox: &Sandbox, options: ClusterOptions) -> Self {
         let api = DirectClient::new(sandbox);
         let (nodes, furniture) = (options.nodes, options.furniture);
         let engine = Engine::new(&api, options);
         for number in 1..=nodes {
-            // One that is there already is as good.
+            // Already exists is success.
             drop(Nodes::create(&api.by("kubelet"), &format!("node-{number}")));
         }
         if furniture && api.serves(&SERVICES) {
@@ -101,28 +101,28 @@ impl Cluster {
         let (alive, life) = watch::channel(());
         let driven = drive(engine.clone(), api.clone());
         tasks.spawn(async move {
-            // Dropped when this ends, in whatever way.
+            // Dropped when the task ends, also by a panic.
             let _alive = alive;
             driven.await;
         });
         Self { engine, api, life, _tasks: tasks }
     }
 
-    /// Waits until nothing moves any more because the simulation has panicked, which is a bug.
+    /// Waits until the simulation has panicked, which is a bug.
     pub async fn failed(&self) {
-        // Nothing is ever sent: this ends when the sender is gone.
+        // Nothing is ever sent: this returns when the sender is dropped.
         drop(self.life.clone().changed().await);
     }
 
-    /// Does what a command says, and answers in words, without a line break at the end.
+    /// Executes a command and returns its output, without a trailing line break.
     ///
-    /// `help` lists the commands. What takes time, such as draining, goes on after the answer.
+    /// `help` lists the commands. Long operations such as drains continue after the response.
     ///
     /// # Errors
-    /// Unknown commands and nodes are answered with the nearest known name.
+    /// For unknown commands and nodes, with the nearest known name.
     pub fn command(&self, text: &str) -> Result<String, CommandError> {
         let answer = command::run(&mut self.engine.lock(), text);
-        // The task may be asleep until something that the command has brought forward.
+        // Wakes the task: the command may have changed the next due time.
         self.api.notify();
         answer
     }
@@ -131,14 +131,14 @@ impl Cluster {
 async fn drive(engine: Arc<Mutex<Engine>>, api: DirectClient) {
     let mut changes = api.changes();
     loop {
-        // Before the turn: what is written during it rings again.
+        // Before the iteration: a write during it notifies again.
         changes.mark_unchanged();
         let turn = engine.lock().turn();
         match turn {
             Turn::More => tokio::task::yield_now().await,
             Turn::Idle(None) => drop(changes.changed().await),
             Turn::Idle(Some(at)) => {
-                // Either is a reason for the next turn.
+                // Both start the next iteration.
                 drop(tokio::time::timeout_at(api.instant(at), changes.changed()).await);
             }
         }

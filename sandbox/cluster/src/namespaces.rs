@@ -1,4 +1,4 @@
-//! A small namespace deleter, and what every namespace is given.
+//! A small namespace controller: empties terminating namespaces, and creates the default objects of new ones.
 //!
 //! # Upstream
 //! `pkg/controller/namespace/deletion`, `pkg/controller/serviceaccount`, `pkg/controller/certificates/rootcacertpublisher`
@@ -17,10 +17,10 @@ use kcm_sandbox_apiserver::json;
 use kcm_sandbox_apiserver::{CONFIG_MAPS, NAMESPACES};
 
 const SERVICE_ACCOUNTS: Resource = Resource::namespaced("", "v1", "serviceaccounts", "ServiceAccount");
-/// How often what is left is counted again.
+/// Interval at which the remaining content is checked.
 const RECOUNT: Duration = Duration::from_secs(5);
 
-/// Empties namespaces that go away, and furnishes those that come.
+/// Empties terminating namespaces, and creates the default objects of new ones.
 #[derive(Debug)]
 pub(crate) struct Namespaces {
     terminating: BTreeSet<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Namespaces {
     furnishes: bool,
 }
 
-/// What is left of a namespace. Pure.
+/// The remaining content of a namespace. Pure.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Remains {
     by_resource: BTreeMap<String, usize>,
@@ -56,7 +56,7 @@ impl Namespaces {
                 self.new.insert(name);
             }
         } else if let Some(namespace) = change.key.namespace().filter(|it| self.terminating.contains(*it)) {
-            // Whatever goes may have been the last; whatever came slipped in.
+            // A deletion may be the last one; a creation may have raced with the termination.
             if change.new.is_none() || change.old.is_none() {
                 self.timers.set_earlier(&namespace.to_owned(), now);
             }
@@ -80,7 +80,7 @@ impl Namespaces {
     }
 }
 
-/// What the other controllers of a cluster put into every namespace; refused where it is there.
+/// Creates the objects that other controllers create in every namespace; already exists is ignored.
 fn furnish(api: &DirectClient, namespace: &str) {
     if api.serves(&SERVICE_ACCOUNTS) {
         let account = json!({ "metadata": { "name": "default", "namespace": namespace } });
@@ -95,7 +95,7 @@ fn furnish(api: &DirectClient, namespace: &str) {
     drop(api.create(&CONFIG_MAPS, authority));
 }
 
-/// Deletes what is in a namespace, or the namespace when nothing is; says whether something is left.
+/// Deletes the content of a namespace, or finalizes an empty one; returns whether content remains.
 fn empty(api: &DirectClient, objects: &Objects, namespace: &str) -> bool {
     let mut remains = Remains::default();
     for (resource, all) in objects.iter().filter(|(resource, _)| resource.namespaced) {
@@ -107,14 +107,14 @@ fn empty(api: &DirectClient, objects: &Objects, namespace: &str) -> bool {
             if !json::is_terminating(&object) {
                 let uid = Some(json::uid(&object).to_owned());
                 let propagation = Some(Propagation::Background);
-                // Whoever deleted it was faster.
+                // Not found is success.
                 drop(api.delete(resource, key, &DeleteOptions { uid, propagation, ..DeleteOptions::default() }));
             }
         }
     }
     let key = ObjectKey::cluster_scoped(namespace);
     let stamp = api.now().stamp(0);
-    // The namespace itself may be gone by now.
+    // The namespace may already be deleted.
     drop(api.edit(&NAMESPACES, &key, Some("status"), |old| remains.described(old, &stamp)));
     let left = !remains.by_resource.is_empty();
     if !left {
@@ -138,7 +138,7 @@ impl Remains {
         }
     }
 
-    /// The namespace with its conditions; `None` where it has them.
+    /// Returns the namespace with its conditions; `None` if they are unchanged.
     fn described(&self, namespace: &Value, stamp: &str) -> Option<Value> {
         let listed = |counts: &BTreeMap<String, usize>, between: &str| {
             let counted = counts.iter().map(|(name, count)| format!("{name} {between} {count} resource instances"));
@@ -216,7 +216,7 @@ mod tests {
     use kcm_sandbox_apiserver::PODS;
 
     #[test]
-    fn conditions_say_what_is_left() {
+    fn conditions_report_the_remaining_content() {
         let mut remains = Remains::default();
         remains.count(&PODS, &json!({ "metadata": { "finalizers": ["a/b"] } }));
         remains.count(&PODS, &json!({}));

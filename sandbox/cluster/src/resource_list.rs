@@ -1,16 +1,16 @@
-//! The resources that pods request and that nodes have. Pure.
+//! Resource lists: requests of pods and capacity of nodes. Pure.
 
 use kcm_api::Quantity;
 use serde_json::Value;
 
 use kcm_sandbox_apiserver::json;
 
-/// How much of each resource, in thousandths; sorted by name.
+/// Quantities by resource in thousandths, sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ResourceList(Vec<(Box<str>, i64)>);
 
 impl ResourceList {
-    /// Reads a map of quantities; what is no quantity is left out, as the API refuses it anyway.
+    /// Parses a map of quantities; invalid ones are skipped, since the API rejects them.
     pub(crate) fn read(map: Option<&Value>) -> Self {
         let map = map.and_then(Value::as_object);
         let mut amounts: Vec<(Box<str>, i64)> = map
@@ -22,13 +22,13 @@ impl ResourceList {
         Self(amounts)
     }
 
-    /// What a container asks for: its requests, and its limits where it requests nothing.
+    /// Returns the requests of a container, which default to its limits.
     pub(crate) fn of_container(container: &Value) -> Self {
-        let mut asked = Self::read(json::at(container, &["resources", "limits"]));
+        let mut requests = Self::read(json::at(container, &["resources", "limits"]));
         for (name, amount) in Self::read(json::at(container, &["resources", "requests"])).0 {
-            *asked.entry(&name) = amount;
+            *requests.entry(&name) = amount;
         }
-        asked
+        requests
     }
 
     pub(crate) fn get(&self, name: &str) -> i64 {
@@ -53,7 +53,7 @@ impl ResourceList {
         }
     }
 
-    /// Of each resource the larger amount.
+    /// Takes the maximum per resource.
     pub(crate) fn raise_to(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
             let known = self.entry(name);
@@ -61,7 +61,7 @@ impl ResourceList {
         }
     }
 
-    /// Puts these amounts in the place of those of the same resource.
+    /// Overwrites the quantities of the same resources.
     pub(crate) fn replace(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
             *self.entry(name) = amount;
@@ -80,7 +80,7 @@ impl ResourceList {
     }
 }
 
-/// A quantity in thousandths, rounded away from zero; too much is as much as can be counted.
+/// Parses a quantity in thousandths, rounded away from zero and saturating.
 fn thousandths(amount: &Value) -> Option<i64> {
     let text = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
     let exact = text.parse::<Quantity>().ok()?.to_string();
@@ -121,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn a_container_asks_for_its_limits_where_it_requests_nothing() {
+    fn requests_default_to_limits() {
         let container = json!({ "resources": { "limits": { "cpu": "2", "memory": "1" }, "requests": { "cpu": "1" } } });
-        let asked = ResourceList::of_container(&container);
-        assert_eq!((asked.get("cpu"), asked.get("memory"), asked.get("other")), (1_000, 1_000, 0));
+        let requests = ResourceList::of_container(&container);
+        assert_eq!((requests.get("cpu"), requests.get("memory"), requests.get("other")), (1_000, 1_000, 0));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// At most one deadline for each key; those of one time are due in the order of their keys.
+/// At most one deadline per key; equal deadlines are due in the order of their keys.
 #[derive(Debug)]
 pub(crate) struct Timers<K> {
     by_time: BTreeSet<(Duration, K)>,
@@ -17,7 +17,7 @@ impl<K> Default for Timers<K> {
 }
 
 impl<K: Ord + Clone> Timers<K> {
-    /// Sets the deadline of a key, in place of the one that it has; `None` removes it.
+    /// Sets or replaces the deadline of a key; `None` removes it.
     pub(crate) fn set(&mut self, key: &K, at: Option<Duration>) {
         if let Some(old) = self.by_key.remove(key) {
             self.by_time.remove(&(old, key.clone()));
@@ -28,7 +28,7 @@ impl<K: Ord + Clone> Timers<K> {
         }
     }
 
-    /// Sets the deadline of a key where it has none or a later one.
+    /// Sets the deadline of a key unless it has an earlier one.
     pub(crate) fn set_earlier(&mut self, key: &K, at: Duration) {
         if self.by_key.get(key).is_none_or(|current| at < *current) {
             self.set(key, Some(at));
@@ -47,12 +47,12 @@ impl<K: Ord + Clone> Timers<K> {
         Some(key)
     }
 
-    /// How many deadlines there are.
+    /// Returns the number of deadlines.
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub(crate) fn next(&self) -> Option<Duration> {
         self.by_time.first().map(|(at, _)| *at)
     }

@@ -59,9 +59,9 @@ impl Answer {
     }
 
     /// The same answer with a tag, or 304 to a client that has it already.
-    fn tagged(self, tag: &str, asked: &DiscoveryRequest<'_>) -> Self {
+    fn tagged(self, tag: &str, request: &DiscoveryRequest<'_>) -> Self {
         let tag = format!("\"{tag}\"");
-        let is_known = asked.if_none_match.split(',').any(|known| known.trim() == tag);
+        let is_known = request.if_none_match.split(',').any(|known| known.trim() == tag);
         let answer = if is_known { Self { code: 304, body: Vec::new(), ..self } } else { self };
         answer.header(header::ETAG, &tag).header(header::VARY, "Accept")
     }
@@ -73,22 +73,22 @@ impl Answer {
 ///
 /// What is answered as an object of the API: versions that a known group does not have, methods that are not allowed.
 /// Any other path that is not known is answered with a page.
-pub(crate) fn answer(kinds: &Kinds, asked: &DiscoveryRequest<'_>) -> Result<Answer, Status> {
-    let is_aggregated = asked.accept.contains("as=APIGroupDiscoveryList") && asked.accept.contains("v=v2");
-    let answered = match asked.path {
+pub(crate) fn answer(kinds: &Kinds, request: &DiscoveryRequest<'_>) -> Result<Answer, Status> {
+    let is_aggregated = request.accept.contains("as=APIGroupDiscoveryList") && request.accept.contains("v=v2");
+    let answered = match request.path {
         [] => Some(Answer::json(&json!({ "paths": paths(kinds) }))),
-        ["healthz" | "livez" | "readyz", ..] => health(asked),
-        ["version"] => Some(reading(asked, Answer::json(&version()))?),
-        ["api"] if is_aggregated => Some(aggregated(kinds, true, asked)),
-        ["apis"] if is_aggregated => Some(aggregated(kinds, false, asked)),
-        ["api"] => Some(Answer::json(&core_versions(asked.host))),
+        ["healthz" | "livez" | "readyz", ..] => health(request),
+        ["version"] => Some(reading(request, Answer::json(&version()))?),
+        ["api"] if is_aggregated => Some(aggregated(kinds, true, request)),
+        ["apis"] if is_aggregated => Some(aggregated(kinds, false, request)),
+        ["api"] => Some(Answer::json(&core_versions(request.host))),
         ["apis"] => {
             let groups: Vec<Value> = groups(kinds).iter().filter(|group| !group.name.is_empty()).map(group).collect();
             Some(Answer::json(&json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })))
         }
         ["api", version] => {
             let resources = resources(kinds, "", version).ok_or_else(Status::not_served)?;
-            Some(reading(asked, Answer::json(&resources))?)
+            Some(reading(request, Answer::json(&resources))?)
         }
         ["apis", name] => {
             let groups = groups(kinds);
@@ -101,10 +101,10 @@ pub(crate) fn answer(kinds: &Kinds, asked: &DiscoveryRequest<'_>) -> Result<Answ
         }
         ["apis", name, version] if groups(kinds).iter().any(|group| group.name == *name) => {
             let resources = resources(kinds, name, version).ok_or_else(Status::not_served)?;
-            Some(reading(asked, Answer::json(&resources))?)
+            Some(reading(request, Answer::json(&resources))?)
         }
-        ["openapi", "v2"] => Some(described_in_short(asked)),
-        ["openapi", "v3", rest @ ..] => Some(described(kinds, rest, asked)),
+        ["openapi", "v2"] => Some(described_in_short(request)),
+        ["openapi", "v3", rest @ ..] => Some(described(kinds, rest, request)),
         _ => None,
     };
     Ok(answered.unwrap_or_else(page_not_found))
@@ -115,8 +115,8 @@ fn page_not_found() -> Answer {
 }
 
 /// An answer to those who only read.
-fn reading(asked: &DiscoveryRequest<'_>, answer: Answer) -> Result<Answer, Status> {
-    if [Method::GET, Method::HEAD].contains(asked.method) { Ok(answer) } else { Err(Status::method_not_allowed()) }
+fn reading(request: &DiscoveryRequest<'_>, answer: Answer) -> Result<Answer, Status> {
+    if [Method::GET, Method::HEAD].contains(request.method) { Ok(answer) } else { Err(Status::method_not_allowed()) }
 }
 
 /// All paths at which there is something to read.
@@ -141,10 +141,10 @@ fn paths(kinds: &Kinds) -> Vec<String> {
 /// What is looked at: whether requests are answered, and whether objects can be stored.
 const CHECKS: [&str; 2] = ["ping", "storage"];
 
-fn health(asked: &DiscoveryRequest<'_>) -> Option<Answer> {
-    let [endpoint, checks @ ..] = asked.path else { return None };
+fn health(request: &DiscoveryRequest<'_>) -> Option<Answer> {
+    let [endpoint, checks @ ..] = request.path else { return None };
     match checks {
-        [] if !asked.query.all("verbose").is_empty() => {
+        [] if !request.query.all("verbose").is_empty() => {
             let mut lines: Vec<String> = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
             lines.push(format!("{endpoint} check passed\n"));
             Some(Answer::text(lines.concat()))
@@ -187,11 +187,11 @@ fn core_versions(host: &str) -> Value {
 /// A document of OpenAPI v2 in which nothing is described.
 ///
 /// kubectl reads it before it checks the items of a `List`, and passes over those that are not described.
-fn described_in_short(asked: &DiscoveryRequest<'_>) -> Answer {
-    // DiscoveryRequest for with `@` before the version, which no media type may have, and so answered with a dot.
+fn described_in_short(request: &DiscoveryRequest<'_>) -> Answer {
+    // Clients request it with `@` before the version, which no media type may contain; the response has a dot.
     const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     const ANSWERED: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-    if [ASKED, ANSWERED].iter().any(|form| asked.accept.contains(form)) {
+    if [ASKED, ANSWERED].iter().any(|form| request.accept.contains(form)) {
         return Answer::new(200, ANSWERED, "");
     }
     let info = json!({ "title": "Kubernetes", "version": version()["gitVersion"] });
@@ -202,7 +202,7 @@ fn described_in_short(asked: &DiscoveryRequest<'_>) -> Answer {
 ///
 /// # Upstream
 /// `kube-openapi/pkg/handler3`
-fn described(kinds: &Kinds, path: &[&str], asked: &DiscoveryRequest<'_>) -> Answer {
+fn described(kinds: &Kinds, path: &[&str], request: &DiscoveryRequest<'_>) -> Answer {
     let of = match path {
         [] => return Answer::json(&openapi::index(kinds)),
         ["api", version] => GroupVersion { group: "", version },
@@ -210,13 +210,13 @@ fn described(kinds: &Kinds, path: &[&str], asked: &DiscoveryRequest<'_>) -> Answ
         _ => return Answer::new(404, TEXT, ""),
     };
     let hash = openapi::version_hash(kinds, of);
-    let given = asked.query.get("hash");
+    let given = request.query.get("hash");
     if given.is_some_and(|given| given != hash) {
         let moved = Answer::new(301, JSON, "");
-        return moved.header(header::LOCATION, &openapi::address(kinds, of)).tagged(&hash, asked);
+        return moved.header(header::LOCATION, &openapi::address(kinds, of)).tagged(&hash, request);
     }
     let Some(document) = openapi::document(kinds, of) else { return Answer::new(404, TEXT, "") };
-    let answer = Answer::json(&document).tagged(&hash, asked);
+    let answer = Answer::json(&document).tagged(&hash, request);
     if given.is_some() { answer.header(header::CACHE_CONTROL, "public, immutable") } else { answer }
 }
 
@@ -303,7 +303,7 @@ fn list_names(kind: &Kind, listed: &mut Value) {
     }
 }
 
-fn aggregated(kinds: &Kinds, core: bool, asked: &DiscoveryRequest<'_>) -> Answer {
+fn aggregated(kinds: &Kinds, core: bool, request: &DiscoveryRequest<'_>) -> Answer {
     let items: Vec<Value> = groups(kinds)
         .into_iter()
         .filter(|group| group.name.is_empty() == core)
@@ -325,7 +325,7 @@ fn aggregated(kinds: &Kinds, core: bool, asked: &DiscoveryRequest<'_>) -> Answer
     });
     let text = list.to_string();
     let tag = hex(Fnv1a::new().part(&text).value());
-    Answer::new(200, AGGREGATED, text).header(header::CACHE_CONTROL, "public").tagged(&tag, asked)
+    Answer::new(200, AGGREGATED, text).header(header::CACHE_CONTROL, "public").tagged(&tag, request)
 }
 
 fn aggregated_resource(kind: &Kind) -> Value {

@@ -4,15 +4,15 @@ use super::query::Query;
 use super::target::Verb;
 use crate::status::{FieldError, Status};
 
-/// Longer names are refused, and cut where they come from the name of a program.
+/// Maximum length; longer names are rejected, and truncated if they come from the user agent.
 const LONGEST_MANAGER: usize = 128;
 
-/// The identity under which a write is made.
+/// The field manager of a write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FieldManager<'a> {
     /// The name of the field manager.
     pub(crate) name: &'a str,
-    /// The write comes from a server-side apply: the object already carries its managed fields.
+    /// Server-side apply: the object already has its managed fields.
     pub(crate) applied: bool,
 }
 
@@ -21,7 +21,7 @@ impl FieldManager<'static> {
     pub(crate) const DIRECT: Self = Self { name: "sandbox", applied: false };
 }
 
-/// The name of the field manager of a write: as the request says, else the name of its program.
+/// Returns the field manager of a write: the `fieldManager` parameter, or the program name in `User-Agent`.
 ///
 /// # Errors
 /// 422 for a name that is too long or not printable, for an apply without a name, and for force without an apply.
@@ -30,7 +30,7 @@ pub(crate) fn manager_of(verb: Verb, query: &Query, applies: bool, user_agent: &
         Verb::Create => "CreateOptions",
         Verb::Update => "UpdateOptions",
         Verb::Patch => "PatchOptions",
-        // They have no such parameter.
+        // Deletions have no such parameter.
         Verb::Get | Verb::List | Verb::Watch | Verb::Delete | Verb::DeleteCollection => return Ok(String::new()),
     };
     let given = query.get("fieldManager");
@@ -55,7 +55,7 @@ pub(crate) fn manager_of(verb: Verb, query: &Query, applies: bool, user_agent: &
     Ok(if given.is_empty() { name_of_program(user_agent) } else { given.to_owned() })
 }
 
-/// What stands before the first slash, as far as it is printable and short enough.
+/// Returns the printable part before the first slash, truncated to the maximum length.
 fn name_of_program(user_agent: &str) -> String {
     let program = user_agent.split('/').next().unwrap_or_default();
     let mut name = String::new();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manager_is_named_by_the_request_or_by_the_program() {
+    fn the_manager_is_the_parameter_or_the_user_agent() {
         let put = |query, program: &str| name(Verb::Update, query, false, program);
         assert_eq!(put("fieldManager=me", "kubectl/v1.36"), Ok("me".to_owned()));
         assert_eq!(put("", "kubectl/v1.36 (linux)"), Ok("kubectl".to_owned()));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_do_not_fit_are_refused_in_upstreams_words() {
+    fn invalid_parameters_are_rejected_with_upstreams_messages() {
         let long = format!("fieldManager={}", "a".repeat(129));
         let cases = [
             ("", true, "fieldManager: Required value: is required for apply patch"),

@@ -1,4 +1,4 @@
-//! The form in which objects are answered.
+//! Content negotiation: the form in which objects are returned.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::query::Query;
 use super::target::{Target, Verb};
 use crate::status::Status;
 
-/// What a row carries of its object.
+/// The part of the object in a table row (`includeObject`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,
@@ -30,18 +30,18 @@ impl IncludeObject {
     }
 }
 
-/// The form in which a client wants objects.
+/// The requested form of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Whole,
     MetadataOnly,
-    /// Printed by the server.
+    /// A server-side printed table.
     Table {
         include: IncludeObject,
     },
 }
 
-/// The form of the `Accept` header that the client likes best of those that can be answered.
+/// Returns the supported form with the highest preference in the `Accept` header.
 ///
 /// # Upstream
 /// `apiserver/pkg/endpoints/handlers/negotiation`
@@ -61,20 +61,20 @@ pub(crate) fn accepted_form(headers: &HeaderMap, query: &Query, target: &Target)
                 return metadata_form(form, target);
             }
             (Some("Table"), true) => return Ok(Form::Table { include: IncludeObject::parse(query)? }),
-            // Whatever else there is, or in another version; another range may do.
+            // An unsupported kind or version: a later media range may be supported.
             (Some(_), _) | (None, true) => {}
         }
     }
     Err(Status::not_acceptable())
 }
 
-/// Metadata alone, of an object or of a list: each has a form of its own.
+/// Metadata only; objects and lists use different kinds.
 fn metadata_form(form: &str, target: &Target) -> Result<Form, Status> {
     let listed = matches!(target.verb, Verb::List | Verb::DeleteCollection);
     if form.ends_with("List") == listed {
         return Ok(Form::MetadataOnly);
     }
-    // The package of upstream's own type is called after the group.
+    // Upstream's package of this type is named after the group.
     let package = target.resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
     let (is, list) = if listed { ("is", "List") } else { ("is not", "") };
     let kind = &target.resource.kind;
@@ -86,7 +86,7 @@ fn metadata_form(form: &str, target: &Target) -> Result<Form, Status> {
 struct MediaRange<'a> {
     media_type: &'a str,
     quality: f32,
-    /// What objects are to be turned into.
+    /// The requested kind (`as=`).
     form: Option<&'a str>,
     /// The form is one of `meta.k8s.io/v1`.
     is_meta_v1: bool,

@@ -1,4 +1,4 @@
-//! Which objects, at which version, a list or a watch asks for. Pure.
+//! Parameters of lists and watches, and their validation. Pure.
 //!
 //! # Upstream
 //! `apimachinery/pkg/apis/meta/internalversion/validation`
@@ -8,10 +8,10 @@ use std::time::Duration;
 use super::query::Query;
 use crate::status::{FieldError, Status};
 
-/// The longest time-out that makes a difference: a year.
+/// Maximum timeout: one year; longer ones are equivalent.
 const LONGEST_TIMEOUT: u64 = 366 * 24 * 3600;
 
-/// How a client matches the version that it names.
+/// The `resourceVersionMatch` parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VersionMatch {
     Exact,
@@ -54,7 +54,7 @@ impl ListOptions {
             return Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors));
         }
         let version = query.version().map_err(|why| {
-            // Upstream has not given the error of a watch a code of its own.
+            // Upstream returns this error of a watch without a specific code.
             if watch {
                 Status::new(500, "", why)
             } else {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::target::Verb;
 use crate::status::{FieldError, Status};
 
-/// Decoded query parameters; of repeated ones the first counts, where it does not say otherwise.
+/// Decoded query parameters; the first of repeated ones counts unless documented otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query(BTreeMap<String, Vec<String>>);
 
@@ -18,12 +18,12 @@ impl Query {
         Self(parameters)
     }
 
-    /// A parameter, where it is present and not empty.
+    /// Returns a parameter if it is present and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.all(name).first().map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// All values of a parameter that may repeat.
+    /// Returns all values of a repeatable parameter.
     pub(crate) fn all(&self, name: &str) -> &[String] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
@@ -41,7 +41,7 @@ impl Query {
         self.get(name).map(parse).transpose()
     }
 
-    /// The version that a read asks for, or why it is none.
+    /// Returns the requested resource version, or the reason why it is invalid.
     pub(crate) fn version(&self) -> Result<Option<u64>, String> {
         let parse = |text: &str| {
             text.parse().map_err(|_| {
@@ -51,16 +51,16 @@ impl Query {
         self.get("resourceVersion").map(parse).transpose()
     }
 
-    /// Whether a write is only tried.
+    /// Reports whether a write is a dry run.
     ///
     /// # Errors
-    /// 422 for what the options of that kind of write cannot be.
+    /// 422 for invalid options: an unknown `dryRun` value, or `force` without an apply.
     pub(crate) fn dry_run(&self, verb: Verb, applies: bool) -> Result<bool, Status> {
         let options = match verb {
             Verb::Create => "CreateOptions",
             Verb::Update => "UpdateOptions",
             Verb::Patch => "PatchOptions",
-            // Deletions have options of their own, in the body or here.
+            // Deletions take `DeleteOptions`, in the body or the query.
             Verb::Delete | Verb::DeleteCollection | Verb::Get | Verb::List | Verb::Watch => return Ok(false),
         };
         let mut errors = Vec::new();

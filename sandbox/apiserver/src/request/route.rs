@@ -1,4 +1,4 @@
-//! From a method and a path to what the request asks of the API.
+//! Routing: from a method and a path to the target of a request.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::target::{Target, Verb};
 use crate::kinds::{Kind, Kinds};
 use crate::status::Status;
 
-/// Where a request goes.
+/// The route of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Route {
     Resource(Target, Query),
@@ -17,7 +17,7 @@ pub(crate) enum Route {
     Other(Vec<String>),
 }
 
-/// Finds out what a request is about.
+/// Routes a request.
 pub(crate) fn route(method: &Method, path: &str, query: &str, kinds: &Kinds) -> Result<Route, Status> {
     let query = Query::parse(query);
     let parts = path.split('/').filter(|part| !part.is_empty()).map(decode).collect::<Result<Vec<_>, _>>()?;
@@ -35,7 +35,7 @@ pub(crate) fn route(method: &Method, path: &str, query: &str, kinds: &Kinds) -> 
         return Err(Status::method_not_allowed());
     }
     let (namespace, rest) = match rest {
-        // A namespace is both an object with subresources and the place of other objects.
+        // A namespace is an object with subresources, and the parent of other objects.
         ["namespaces", name, next, after @ ..] if !is_subresource_of_namespaces(next) => {
             (Some(*name), [&[*next], after].concat())
         }
@@ -44,13 +44,13 @@ pub(crate) fn route(method: &Method, path: &str, query: &str, kinds: &Kinds) -> 
     let (plural, name, subresource) = match rest.as_slice() {
         [plural] => (*plural, None, None),
         [plural, name] => (*plural, Some(*name), None),
-        // Behind a proxy there may be any path.
+        // A proxy path may have any form.
         [plural, name, "proxy", ..] => (*plural, Some(*name), Some("proxy")),
         [plural, name, subresource] => (*plural, Some(*name), Some(*subresource)),
         _ => return Err(Status::not_served()),
     };
     let Some(kind) = kinds.find(group, version, plural) else {
-        // Of groups that are not served nothing is known, not even what errors look like.
+        // An unknown group gets the plain 404 of the mux, not a `Status`.
         if kinds.iter().any(|kind| kind.resource.group == group) {
             return Err(Status::not_served());
         }
@@ -64,7 +64,7 @@ pub(crate) fn route(method: &Method, path: &str, query: &str, kinds: &Kinds) -> 
     let scope = match (name, subresource) {
         (Some(_), Some(subresource)) => Scope::Part(subresource),
         (Some(_), None) => Scope::Object,
-        // Objects in namespaces are written through them; only reads span all.
+        // Namespaced objects are written through their namespace; only reads span all namespaces.
         (None, _) if resource.namespaced && namespace.is_none() => Scope::AllNamespaces,
         (None, _) => Scope::Collection,
     };
@@ -82,7 +82,7 @@ pub(crate) fn route(method: &Method, path: &str, query: &str, kinds: &Kinds) -> 
     Ok(Route::Resource(target, query))
 }
 
-/// A part of a path as it is meant; a slash within it separates nothing.
+/// Decodes one path segment; an encoded slash does not separate segments.
 fn decode(part: &str) -> Result<Cow<'_, str>, Status> {
     if !part.contains('%') {
         return Ok(part.into());
@@ -105,7 +105,7 @@ fn is_subresource_of_namespaces(part: &str) -> bool {
     part == "status" || part == "finalize"
 }
 
-/// What a path reaches.
+/// The resource that a path addresses.
 #[derive(Debug, Clone, Copy)]
 enum Scope<'a> {
     AllNamespaces,
@@ -115,7 +115,7 @@ enum Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// What a method does here: 405 where this kind does not do it, 404 where it does nothing here at all.
+    /// Returns the verb of a method: 405 if the kind does not support it, 404 if the path has no such method.
     fn verb(self, kind: &Kind, method: &Method, watch: bool, old_path: bool) -> Result<Verb, Status> {
         let (served, known): (&[&str], &[&str]) = match self {
             Self::AllNamespaces => (&kind.verbs, &["list", "watch"]),
@@ -134,7 +134,7 @@ impl Scope<'_> {
         let many = matches!(self, Self::AllNamespaces | Self::Collection);
         let (verb, name) = match *method {
             Method::GET if watch && many => (Verb::Watch, "watch"),
-            // The old path of a watch is the only one to a watch of one object.
+            // Only the deprecated watch path addresses a watch of one object.
             Method::GET if old_path && matches!(self, Self::Object) => (Verb::Watch, "get"),
             Method::GET if many => (Verb::List, "list"),
             Method::GET => (Verb::Get, "get"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_path_are_decoded_by_themselves() {
+    fn path_segments_are_decoded_separately() {
         let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
         for (written, meant) in [
             ("system%3Anode", "system:node"),

@@ -1,21 +1,21 @@
-//! What a request does, and to what.
+//! The verb and target of a request.
 
 use kcm_api::{ObjectKey, Resource};
 
-/// What a request does, as authorization names it.
+/// The verb of a request, as in RBAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// Reads one object.
+    /// Gets an object.
     Get,
-    /// Reads a collection.
+    /// Lists a collection.
     List,
-    /// Follows a collection.
+    /// Watches a collection.
     Watch,
-    /// Makes an object.
+    /// Creates an object.
     Create,
-    /// Puts an object whole.
+    /// Updates an object.
     Update,
-    /// Changes an object by a patch.
+    /// Patches an object.
     Patch,
     /// Deletes one object.
     Delete,
@@ -24,23 +24,23 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Whether the verb changes objects.
+    /// Reports whether the verb writes.
     #[must_use]
     pub const fn is_write(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch)
     }
 }
 
-/// The object or collection that a request is about, and what it does with it.
+/// The object or collection of a request, and the verb.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// What is done.
+    /// The verb.
     pub verb: Verb,
     /// The resource.
     pub resource: Resource,
-    /// The namespace of the path.
+    /// The namespace in the path.
     pub namespace: Option<String>,
-    /// The name of the path; for a create that of the object, where it has one.
+    /// The name in the path; for a create the name of the object, if it has one.
     pub name: Option<String>,
     /// The subresource, for example `status`.
     pub subresource: Option<String>,

@@ -1,4 +1,4 @@
-//! What all writes have in common, and their time.
+//! The context of a write, and its time.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use super::target::Target;
 /// The time of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
-    /// Since the sandbox was made.
+    /// Time since the start of the sandbox.
     pub elapsed: Duration,
-    /// As objects are stamped.
+    /// The wall-clock time for object timestamps.
     pub time: Timestamp,
 }
 
 impl Now {
-    /// The time as objects carry it, in whole seconds.
+    /// Formats the time in whole seconds, as objects store it.
     #[must_use]
     pub fn stamp(self, after_seconds: i64) -> String {
         let second = self.time.as_second().saturating_add(after_seconds);
@@ -25,7 +25,7 @@ impl Now {
     }
 }
 
-/// A write, as far as all writes are alike.
+/// The parameters that all writes share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Write<'a> {
     pub(crate) target: &'a Target,

@@ -1,4 +1,4 @@
-//! Hooks that tests put in the way of writes, as admission plugins are.
+//! Admission hooks of tests.
 
 use kcm_api::{ObjectKey, Resource};
 use serde_json::Value;
@@ -7,32 +7,32 @@ use crate::request::Verb;
 use crate::status::Status;
 use crate::store::storage::Store;
 
-/// A write that has passed validation and is about to take effect.
+/// A validated write, as an admission hook receives it.
 #[derive(Debug)]
 pub struct Attempt<'a> {
-    /// What is done; a patch is an update.
+    /// The verb; a patch counts as an update.
     pub verb: Verb,
     /// The resource.
     pub resource: &'a Resource,
     /// The subresource, for example `status`.
     pub subresource: Option<&'a str>,
-    /// The object's name, generated where it was asked for.
+    /// The object's name, after `generateName`.
     pub key: &'a ObjectKey,
-    /// The object as it would be stored; absent for a deletion.
+    /// The new object; absent for a deletion.
     pub object: Option<&'a Value>,
-    /// The object as it is stored; absent for a creation.
+    /// The stored object; absent for a creation.
     pub old: Option<&'a Value>,
     pub(crate) store: &'a Store,
 }
 
 impl Attempt<'_> {
-    /// How many objects of a resource there are, in one namespace where one is given.
+    /// Counts the objects of a resource, in one namespace if given.
     #[must_use]
     pub fn count(&self, resource: &Resource, namespace: Option<&str>) -> usize {
         self.store.list(resource, namespace).count()
     }
 
-    /// What a resource quota answers once `used` of `hard` are taken.
+    /// Returns the error of a resource quota with `used` of `hard`.
     ///
     /// # Upstream
     /// `apiserver/pkg/admission/plugin/resourcequota`
@@ -45,5 +45,5 @@ impl Attempt<'_> {
     }
 }
 
-/// A hook: an error refuses the write.
+/// An admission hook; an error rejects the write.
 pub(crate) type Hook = Box<dyn Fn(&Attempt<'_>) -> Result<(), Status> + Send + Sync>;

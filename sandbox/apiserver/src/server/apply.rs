@@ -13,10 +13,10 @@ use crate::server::writes::finish;
 use crate::status::Status;
 
 impl Server {
-    /// The managed fields of an object that is about to be created.
+    /// Computes the managed fields of an object that is created.
     ///
-    /// The object is as the client sent it, without what `given` says of managed fields: what admission and
-    /// strategies add has no owner.
+    /// `object` is the object as sent, without its managed fields, which are `given`: fields that admission and
+    /// strategies add have no owner.
     pub(crate) fn owners_of_new(
         &self,
         write: Write<'_>,
@@ -32,9 +32,9 @@ impl Server {
         apply::owners_after(write, kind, None, given.as_ref(), &written)
     }
 
-    /// The managed fields of an object that is about to replace `old`.
+    /// Computes the managed fields of an object that replaces `old`.
     ///
-    /// The object has its defaults, and is not yet held to what its path may write.
+    /// `new` has its defaults, and still contains fields that its path cannot write.
     pub(crate) fn owners(
         &self,
         write: Write<'_>,
@@ -49,7 +49,8 @@ impl Server {
         apply::owners_after(write, kind, Some(old), given.as_ref(), new)
     }
 
-    /// Applies an object: makes it, or merges it into the one that is there. The answer is a code and the object.
+    /// Performs a server-side apply: creates the object, or merges it into the live one; returns the HTTP code and the
+    /// object.
     pub(crate) fn apply(
         &mut self,
         write: Write<'_>,

@@ -1,10 +1,10 @@
-//! Custom resource definitions: the kinds that they make served, and what becomes of them. Pure.
+//! Custom resource definitions: their validation, lifecycle and served kinds. Pure.
 //!
 //! ```text
 //! created ──▶ names accepted, established ──▶ served ──▶ deleted ──▶ objects deleted ──▶ gone, with its kind
 //! ```
 //!
-//! Served is the version in which objects are stored; the schema is kept and not enforced.
+//! Only the storage version is served; the schema is stored and not enforced.
 //!
 //! # Upstream
 //! `apiextensions-apiserver`: its registry, and the controllers that accept names, establish and finalize
@@ -27,7 +27,7 @@ use crate::store::stored::Stored;
 
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Fills in what a definition leaves out, and notes the version in which objects are stored.
+/// Sets the defaults of a definition, and records its storage version.
 pub(crate) fn complete(definition: &mut Value) {
     if let Some(kind) = text(definition, &["spec", "names", "kind"]).filter(|kind| !kind.is_empty()).map(str::to_owned)
     {
@@ -45,7 +45,7 @@ pub(crate) fn complete(definition: &mut Value) {
     json::set(definition, &["status", "storedVersions"], Some(stored.into()));
 }
 
-/// Problems of a definition.
+/// Validates a definition.
 pub(crate) fn check(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let field = |path: &[&str]| text(new, path).unwrap_or_default().to_owned();
@@ -88,7 +88,7 @@ pub(crate) fn check(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Whether the kinds of a group need the approval of the community.
+/// Reports whether a group is protected: its kinds need API approval.
 ///
 /// # Upstream
 /// `IsProtectedCommunityGroup`
@@ -100,18 +100,18 @@ fn is_protected(group: &str) -> bool {
 
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// What a definition in a protected group says of its approval.
+/// The state of the `api-approved.kubernetes.io` annotation.
 ///
 /// # Upstream
 /// `GetAPIApprovalState`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Approval<'a> {
     Missing,
-    /// Neither an address nor a reason.
+    /// Neither a URL nor `unapproved`.
     Invalid(&'a str),
-    /// There is none, and the kind is wanted all the same.
+    /// Explicitly unapproved.
     Bypassed(&'a str),
-    /// It is found there.
+    /// Approved at this URL.
     Approved(&'a str),
 }
 
@@ -130,7 +130,7 @@ fn approval(definition: &Value) -> Approval<'_> {
 }
 
 impl Approval<'_> {
-    /// The error of what is no approval, and does not say that there is none.
+    /// The error for a missing or invalid annotation.
     fn refused(self) -> Option<FieldError> {
         let field = format!("metadata.annotations[{APPROVED}]");
         match self {
@@ -167,7 +167,7 @@ fn storage_version(definition: &Value) -> Option<&Value> {
     list(definition, &["spec", "versions"]).iter().find(|version| version["storage"] == true)
 }
 
-/// The kind that a definition describes, unless its version is not served.
+/// Returns the kind of a definition, unless its version is not served.
 fn kind_of(definition: &Value) -> Option<Kind> {
     let version = storage_version(definition).filter(|version| version["served"] == true)?;
     let names = at(definition, &["spec", "names"])?;
@@ -199,7 +199,7 @@ fn kind_of(definition: &Value) -> Option<Kind> {
 }
 
 impl Server {
-    /// Does what a written definition asks for: its kind is served as it says.
+    /// Updates the served kinds after a definition was written.
     pub(crate) fn define(&mut self, key: &ObjectKey, now: Now) {
         let Some(definition) = self.store.value(&CUSTOM_RESOURCE_DEFINITIONS, key) else { return };
         if json::is_terminating(&definition) {
@@ -221,7 +221,7 @@ impl Server {
         }
     }
 
-    /// The kind that a definition makes served; a built-in kind is served in its stead.
+    /// Returns the kind that a definition serves; a built-in kind takes precedence.
     fn defined_by(&self, definition: &Value) -> Option<Kind> {
         kind_of(definition).filter(|kind| {
             let Resource { group, plural, .. } = &kind.resource;
@@ -232,7 +232,7 @@ impl Server {
         })
     }
 
-    /// Stores objects in another version of their kind.
+    /// Rewrites objects in another version of their kind.
     fn move_objects(&mut self, from: &Resource, to: &Resource, now: Now) {
         let objects: Vec<(ObjectKey, Arc<Stored>)> =
             self.store.list(from, None).map(|(key, object)| (key.clone(), object.clone())).collect();
@@ -269,7 +269,7 @@ impl Server {
         }
     }
 
-    /// Deletes all objects of the kind, and the kind with the last of them.
+    /// Deletes all objects of the kind; the kind is removed with the last of them.
     pub(crate) fn delete_definition(
         &mut self,
         write: Write<'_>,
@@ -299,7 +299,7 @@ impl Server {
                     name: Some(key.name().to_owned()),
                     subresource: None,
                 };
-                // What cannot be deleted stays, and its definition with it.
+                // An object that cannot be deleted stays, and so does its definition.
                 drop(self.delete(Write { target: &target, ..write }, &DeleteOptions::default()));
             }
         }
@@ -311,7 +311,7 @@ impl Server {
         self.store.list(resource, None).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Ends a definition that is being deleted once its last object is gone.
+    /// Finalizes a terminating definition after its last object is deleted.
     pub(crate) fn finish_definition(&mut self, key: &ObjectKey, now: Now) {
         let Some(definition) = self.store.value(&CUSTOM_RESOURCE_DEFINITIONS, key) else { return };
         if !json::is_terminating(&definition) {
@@ -339,7 +339,7 @@ impl Server {
         }
     }
 
-    /// Refuses new objects of a kind whose definition is being deleted.
+    /// Rejects creates of a kind whose definition is terminating.
     pub(crate) fn check_definition(&self, kind: &Kind, name: &str) -> Result<(), Status> {
         if !kind.is_custom() {
             return Ok(());
@@ -353,7 +353,7 @@ impl Server {
     }
 }
 
-/// The name under which a custom kind is defined, where it is.
+/// Returns the name of the definition of a custom kind.
 pub(crate) fn definition_key(kind: &Kind) -> ObjectKey {
     ObjectKey::cluster_scoped(format!("{}.{}", kind.resource.plural, kind.resource.group))
 }

@@ -1,7 +1,7 @@
-//! Objects that are kept for a while only: events. Pure.
+//! Expiry of events. Pure.
 //!
 //! # Upstream
-//! `--event-ttl` of kube-apiserver; every write of an event begins its time anew.
+//! `--event-ttl` of kube-apiserver; every write of an event restarts its TTL.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::kinds::EVENTS;
 use crate::request::Now;
 use crate::server::Server;
 
-/// How long an event is kept.
+/// TTL of an event.
 pub const EVENT_LIFE: Duration = Duration::from_hours(1);
 
-/// When events are due to go.
+/// The expiry times of events.
 #[derive(Debug, Default)]
 pub(crate) struct Expiry {
     by_key: BTreeMap<ObjectKey, Duration>,
@@ -46,7 +46,7 @@ impl Server {
         self.expiry.next_due(now.elapsed).is_some()
     }
 
-    /// Removes what is due.
+    /// Removes expired events.
     pub(crate) fn expire(&mut self, now: Now) {
         while let Some(key) = self.expiry.next_due(now.elapsed) {
             self.expiry.removed(&key);

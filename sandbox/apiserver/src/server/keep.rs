@@ -1,4 +1,4 @@
-//! What a write does not reach: the status by the object's own path, all else by that of the status. Pure.
+//! Fields that a write preserves: the status on the main path, everything else on the status path. Pure.
 //!
 //! # Upstream
 //! `PrepareForUpdate` of the strategies in `pkg/registry`
@@ -11,10 +11,10 @@ use crate::json::{self, at, carry_over, text};
 use crate::kinds::Kind;
 use crate::request::Now;
 
-/// Fields of metadata that a client can set at all.
+/// Metadata fields that a client can set.
 const METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
-/// The status strategies that take nothing of metadata from the client.
+/// Kinds whose status strategy ignores all metadata of the client.
 const METADATA_KEPT: [&str; 11] = [
     "devicetaintrules",
     "flowschemas",
@@ -29,7 +29,7 @@ const METADATA_KEPT: [&str; 11] = [
     "volumeattachments",
 ];
 
-/// Takes from the old object what this kind of write does not reach.
+/// Copies the fields from the old object that this write preserves.
 pub(crate) fn unreached(kind: &Kind, subresource: Option<&str>, old: &Value, new: &mut Value, now: Now) {
     if kind.is_custom() {
         custom(kind, subresource, old, new);
@@ -113,7 +113,7 @@ fn ephemeral_containers(old: &Value, new: &mut Value) {
     json::set(new, &["spec", "ephemeralContainers"], containers);
 }
 
-/// Only resources and what becomes of a container whose resources change.
+/// Preserves everything except container resources and resize policies.
 fn resize(old: &Value, new: &mut Value) {
     let sized: Vec<(&str, Vec<Value>)> = ["containers", "initContainers"]
         .into_iter()
@@ -121,7 +121,7 @@ fn resize(old: &Value, new: &mut Value) {
             let (old, new) = (json::list(old, &["spec", list]), json::list(new, &["spec", list]));
             let same = old.len() == new.len()
                 && old.iter().zip(new).all(|(old, new)| text(old, &["name"]) == text(new, &["name"]));
-            // Another set of containers is left to validation.
+            // Validation rejects another set of containers.
             if !same {
                 return (list, new.to_vec());
             }
@@ -152,7 +152,7 @@ fn volume_status(old: &Value, new: &mut Value, now: Now) {
     }
 }
 
-/// A signer does not decide on approval.
+/// Preserves the approval conditions: a signer does not decide on approval.
 fn keep_decisions(old: &Value, new: &mut Value) {
     let conditions = ["status", "conditions"];
     for decision in ["Approved", "Denied"] {
@@ -163,7 +163,7 @@ fn keep_decisions(old: &Value, new: &mut Value) {
             if text(condition, &["type"]) != Some(decision) {
                 return true;
             }
-            // A decision that was not there cannot be made here, and one that was cannot change.
+            // Decisions cannot be added or changed here.
             kept.next().map(|known| *condition = known).is_some()
         });
         json::set(new, &conditions, (!merged.is_empty()).then(|| merged.into()));

@@ -1,4 +1,4 @@
-//! The API server without its transport: (state, request, now) in, answer out. Pure.
+//! The API server without transport: (state, request, now) in, response out. Pure.
 
 pub(crate) mod admission;
 pub(crate) mod apply;
@@ -38,7 +38,7 @@ use crate::server::expiry::Expiry;
 use crate::status::Status;
 use crate::store::storage::Store;
 
-/// What came with a request to write.
+/// The body and parameters of a write request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent<'a> {
     pub(crate) content_type: &'a str,
@@ -73,7 +73,7 @@ impl Server {
         }
     }
 
-    /// Makes the namespaces that every cluster has.
+    /// Creates the initial namespaces of a cluster.
     pub(crate) fn create_first_namespaces(&mut self, now: Now) {
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let target =
@@ -88,12 +88,12 @@ impl Server {
         self.kinds.get(resource).ok_or_else(Status::not_served)
     }
 
-    /// The kind that objects of a resource are stored as.
+    /// Returns the kind under which objects of a resource are stored.
     pub(crate) fn stored_kind(&self, resource: &Resource) -> Result<&Arc<Kind>, Status> {
         self.kind(event_view::stored_as(resource))
     }
 
-    /// Reads objects that were not sent: a wrong type is an error, an unknown field is dropped without a word.
+    /// Returns a decoder for objects of direct writes: a wrong type is an error, an unknown field is dropped silently.
     pub(crate) fn reader(&self, target: &Target) -> Result<impl Fn(Value) -> Result<Value, Status> + use<>, Status> {
         let kind = self.stored_kind(&target.resource)?.clone();
         let (subresource, keep_unknown) = (target.subresource.clone(), self.keep_unknown_fields);
@@ -108,7 +108,7 @@ impl Server {
         })
     }
 
-    /// Performs a write that came as bytes; the answer is a code and an object.
+    /// Performs a write request; returns the HTTP code and the object.
     pub(crate) fn write(
         &mut self,
         target: &Target,
@@ -133,7 +133,7 @@ impl Server {
         }
     }
 
-    /// As [`Server::write`]; the answer is an object as it is stored.
+    /// Like [`Server::write`]; returns the object in its stored form.
     fn write_stored(
         &mut self,
         target: &Target,
@@ -201,13 +201,13 @@ impl Server {
         }
     }
 
-    /// Asks the hooks of tests.
+    /// Runs the admission hooks.
     pub(crate) fn admit(&self, attempt: &Attempt<'_>) -> Result<(), Status> {
         self.hooks.iter().try_for_each(|hook| hook(attempt))
     }
 }
 
-/// How objects of a kind, or what a subresource of them shows, are patched.
+/// Returns how objects of a kind, or of its subresource, are patched.
 fn patched(kind: &Kind, subresource: Option<&str>) -> Patched {
     let resource = &kind.resource;
     if kind.is_custom() {
@@ -219,7 +219,7 @@ fn patched(kind: &Kind, subresource: Option<&str>) -> Patched {
     })
 }
 
-/// What is answered about an object that is gone.
+/// Builds the response for a removed object.
 ///
 /// # Upstream
 /// `finalizeDelete` of the generic registry
@@ -236,12 +236,12 @@ fn answer_deleted(kind: &Kind, last: Arc<Value>) -> Arc<Value> {
     }))
 }
 
-/// The answer to what makes no object of its own.
+/// Builds the `Success` status for a write that creates no object.
 pub(crate) fn created() -> Arc<Value> {
     Arc::new(json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 }))
 }
 
-/// Refuses an object that says it is of another kind or version.
+/// Rejects an object with another kind or version than the request.
 pub(crate) fn check_kind(kind: &Kind, object: &Value) -> Result<(), Status> {
     let resource = &kind.resource;
     let version = json::text(object, &["apiVersion"]).filter(|version| !version.is_empty());

@@ -1,4 +1,4 @@
-//! Where a paged list goes on, as clients hand it back. Pure.
+//! Continue tokens of paged lists. Pure.
 //!
 //! # Upstream
 //! `apiserver/pkg/storage/continue.go`
@@ -13,19 +13,19 @@ use crate::status::Status;
 const VERSION: &str = "meta.k8s.io/v1";
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The last object of a page, and the version that the next one shows.
+/// A continue token: the last object of a page, and the resource version of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// The version of all pages; `None` goes on with whatever is there now.
+    /// The resource version of all pages; `None` continues with the current state (inconsistent continuation).
     pub(crate) version: Option<u64>,
     pub(crate) after: ObjectKey,
 }
 
 impl Token {
-    /// Reads a token of a list of one namespace, of objects in all, or of objects that have none.
+    /// Decodes a token for a list in one namespace, in all namespaces, or of cluster-scoped objects.
     ///
     /// # Errors
-    /// 400 for what is no such token.
+    /// 400 for an invalid token.
     pub(crate) fn parse(text: &str, namespace: Option<&str>, namespaced: bool) -> Result<Self, Status> {
         let invalid =
             |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid{why}"));
@@ -56,7 +56,7 @@ impl Token {
         Ok(Self { version, after })
     }
 
-    /// The token as text, for a list of one namespace or of all.
+    /// Encodes the token for a list in one namespace or all.
     pub(crate) fn text(&self, in_namespace: bool) -> String {
         let key = if in_namespace { format!("/{}", self.after.name()) } else { self.after.to_string() };
         let version = self.version.map_or(-1, |version| i64::try_from(version).unwrap_or(i64::MAX));
@@ -76,7 +76,7 @@ fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Reads base64 for URLs, without padding; an error is the place of what is none.
+/// Decodes unpadded URL-safe base64; the error is the offset of the invalid byte.
 fn decode_text(text: &str) -> Result<Vec<u8>, usize> {
     let mut bytes = Vec::new();
     for (chunk, quad) in text.as_bytes().chunks(4).enumerate() {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_as_it_was_written() {
+    fn a_token_survives_a_round_trip() {
         for (after, namespace, namespaced) in [
             (ObjectKey::namespaced("default", "a1"), Some("default"), true),
             (ObjectKey::namespaced("default", "a"), None, true),
@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn upstream_would_read_our_tokens() {
+    fn tokens_have_upstreams_format() {
         let token = Token { version: Some(628), after: ObjectKey::namespaced("default", "a1") };
         let given = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NjI4LCJzdGFydCI6Ii9hMVx1MDAwMCJ9";
         assert_eq!(Token::parse(given, Some("default"), true), Ok(token));
     }
 
     #[test]
-    fn what_is_no_token_is_refused() {
+    fn an_invalid_token_is_rejected() {
         for (text, why) in [
             ("abc", ": invalid character 'i' looking for beginning of value"),
             ("e30", ": server does not recognize this encoded version "),

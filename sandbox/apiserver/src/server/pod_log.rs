@@ -1,4 +1,4 @@
-//! What stands for the log of a container that is only simulated: when it started and ended. Pure.
+//! The log of a simulated container: its start and end. Pure.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use crate::status::Status;
 
 const STATUSES: [&str; 3] = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
-/// The log of a container, of the only one where none is named; `previous` asks for the run before.
+/// Returns the log of a container, or of the only one if none is named; `previous` selects the previous run.
 ///
 /// # Errors
-/// 400 for a container that is not there, not named though there are several, or did not run yet.
+/// 400 for a container that does not exist, is not named among several, or has not started.
 ///
 /// # Upstream
 /// `LogLocation` of `pkg/registry/core/pod/strategy.go`, for the errors

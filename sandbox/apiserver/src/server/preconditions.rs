@@ -10,7 +10,7 @@ use crate::status::Status;
 pub(crate) const OTHER_NAMESPACE: &str =
     "the namespace of the provided object does not match the namespace sent on the request";
 
-/// Refuses an object that is not the one of the path.
+/// Rejects an object whose name or namespace differs from the path.
 pub(crate) fn check_identity(target: &Target, object: &Value) -> Result<(), Status> {
     let namespace = json::text(object, &["metadata", "namespace"]).filter(|namespace| !namespace.is_empty());
     if namespace.is_some_and(|namespace| target.namespace.as_deref().is_some_and(|path| path != namespace)) {
@@ -30,7 +30,7 @@ pub(crate) fn check_identity(target: &Target, object: &Value) -> Result<(), Stat
     Ok(())
 }
 
-/// A write that asks for another object than the stored one.
+/// The error for a failed uid or resource version precondition.
 pub(crate) fn precondition_failed(
     resource: &Resource,
     name: &str,

@@ -1,7 +1,7 @@
 //! Get and list. Pure.
 //!
 //! # Upstream
-//! `apiserver/pkg/storage`: how versions, limits and continue tokens go together
+//! `apiserver/pkg/storage`: the combinations of versions, limits and continue tokens
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Server {
             .map_err(|status| event_view::refusal(&target.resource, status))
     }
 
-    /// Reads the object of a target, whatever part of it that is about.
+    /// Gets the object of a target, ignoring its subresource.
     pub(crate) fn get_object(&self, target: &Target) -> Result<&Arc<Stored>, Status> {
         let kind = self.stored_kind(&target.resource)?;
         let name = target.name.as_deref().unwrap_or_default();
@@ -51,12 +51,12 @@ impl Server {
         self.store.get(&kind.resource, &key).ok_or_else(|| Status::not_found(&kind.resource, name))
     }
 
-    /// Lists a collection; `stale` is the version that lists which allow an old state are served from.
+    /// Lists a collection; `stale` is the version from which lists that allow an old state are served.
     pub(crate) fn list(&self, target: &Target, options: &ListOptions, stale: Option<u64>) -> Result<Listed, Status> {
         Ok(self.collection(target, options, stale)?.select())
     }
 
-    /// The collection that a list selects from, so that this can be done while others read and write.
+    /// Returns the collection of a list, so that selection happens outside of the lock.
     pub(crate) fn collection(
         &self,
         target: &Target,
@@ -87,7 +87,7 @@ impl Server {
                 },
             })?
         };
-        // A list of any version comes from memory, whole.
+        // A list at any version ignores the limit, as from the watch cache.
         let any = options.version == Some(0) && options.version_match != Some(VersionMatch::Exact);
         let limit = options.limit.filter(|_| !any || token.is_some());
         Ok(Collection { version, all, after: token.map(|token| token.after), limit, selection })
@@ -95,36 +95,36 @@ impl Server {
 
     fn version_to_list(&self, options: &ListOptions, stale: Option<u64>) -> Result<u64, Status> {
         let current = self.store.version();
-        let asked = options.version.unwrap_or(0);
-        if asked > current {
-            return Err(Status::version_too_large(asked, current));
+        let requested = options.version.unwrap_or(0);
+        if requested > current {
+            return Err(Status::version_too_large(requested, current));
         }
         let exact = match options.version_match {
             Some(VersionMatch::Exact) => true,
             Some(VersionMatch::NotOlderThan) => false,
-            None => asked > 0 && options.limit.is_some(),
+            None => requested > 0 && options.limit.is_some(),
         };
         if exact {
-            return Ok(asked);
+            return Ok(requested);
         }
         Ok(self.stale_version(options, stale))
     }
 
-    /// The version of a list or of initial events that need not be the newest.
+    /// Returns the version of a list or of initial events that need not be the latest.
     pub(crate) fn stale_version(&self, options: &ListOptions, stale: Option<u64>) -> u64 {
         let current = self.store.version();
         match (options.version, stale) {
-            (Some(asked), Some(stale)) if stale >= asked => stale,
+            (Some(requested), Some(stale)) if stale >= requested => stale,
             _ => current,
         }
     }
 }
 
-/// The objects of a namespace or of all, at one version, and what of them is wanted.
+/// The objects of one namespace or all at one version, and the selection.
 pub(crate) struct Collection {
     version: u64,
     all: Vec<(ObjectKey, Arc<Stored>)>,
-    /// The last object of the page before.
+    /// The last object of the previous page.
     after: Option<ObjectKey>,
     limit: Option<usize>,
     selection: Selection,
@@ -150,7 +150,7 @@ fn page(version: u64, matching: Vec<(ObjectKey, Arc<Stored>)>, limit: Option<usi
     Listed { version, items, continue_token, remaining }
 }
 
-/// So much of a list is written at a time.
+/// Size of a chunk of a written list, in bytes.
 const PIECE: usize = 64 * 1024;
 
 impl Listed {
@@ -159,8 +159,7 @@ impl Listed {
         stored::parse(&text)
     }
 
-    /// The list in a form, in pieces that are written when they are asked for; `now` is the time that ages are printed
-    /// for.
+    /// Encodes the list lazily in chunks; `now` is the reference for ages.
     pub(crate) fn into_pieces(self, kind: &Kind, form: Form, now: Timestamp) -> impl Iterator<Item = String> + use<> {
         let metadata = self.metadata();
         let (head, items, tail) = match form {
@@ -190,7 +189,7 @@ impl Listed {
                 if metadata_only {
                     piece.push_str(&item.metadata_only());
                 } else if built_in {
-                    // Items of built-in lists do not say what they are: the list does.
+                    // Items of built-in lists have no `kind` and `apiVersion`; the list has.
                     piece.push('{');
                     piece.push_str(item.text_without_type());
                 } else {
@@ -218,7 +217,7 @@ impl Listed {
     }
 }
 
-/// A list up to its first item.
+/// The start of a list, up to its first item.
 fn head(kind: &str, api_version: &str, metadata: &Value) -> String {
     format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":[")
 }

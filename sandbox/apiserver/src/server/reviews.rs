@@ -1,6 +1,6 @@
-//! Questions about who somebody is and what they may do. Pure; they are answered, never stored.
+//! Token, self-subject and access reviews. Pure; they are never stored.
 //!
-//! Everybody who has the token is an administrator, so everything is allowed.
+//! The bearer of the token is an administrator, so everything is allowed.
 //!
 //! # Upstream
 //! `pkg/registry/{authentication,authorization}`
@@ -12,13 +12,13 @@ use crate::kinds::Kind;
 use crate::request::Now;
 use crate::status::{FieldError, Status};
 
-/// Who everybody is.
+/// The user of every request.
 const USER: &str = "sandbox-admin";
 const GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
 
 /// Answers a review.
-pub(crate) fn answer(kind: &Kind, namespace: Option<&str>, asked: &Value, now: Now) -> Result<Value, Status> {
-    let spec = at(asked, &["spec"]).cloned().unwrap_or_else(|| json!({}));
+pub(crate) fn answer(kind: &Kind, namespace: Option<&str>, review: &Value, now: Now) -> Result<Value, Status> {
+    let spec = at(review, &["spec"]).cloned().unwrap_or_else(|| json!({}));
     let (metadata, spec, status) = match &*kind.resource.kind {
         "SelfSubjectReview" => {
             let status = json!({ "userInfo": { "username": USER, "groups": GROUPS } });
@@ -28,7 +28,7 @@ pub(crate) fn answer(kind: &Kind, namespace: Option<&str>, asked: &Value, now: N
             if text(&spec, &["token"]).unwrap_or_default().is_empty() {
                 return Err(Status::bad_request("token is required for TokenReview in authentication"));
             }
-            // Whoever asks has a token that is checked before; others are not known.
+            // The request's own token is checked before; other tokens are unknown.
             (json!({}), Some(spec), json!({ "user": {}, "error": "invalid bearer token" }))
         }
         "SelfSubjectRulesReview" => {
@@ -38,7 +38,7 @@ pub(crate) fn answer(kind: &Kind, namespace: Option<&str>, asked: &Value, now: N
             (json!({}), Some(json!({})), rules())
         }
         name => {
-            let errors = check_access(name, namespace, asked, &spec);
+            let errors = check_access(name, namespace, review, &spec);
             if !errors.is_empty() {
                 return Err(Status::invalid(&kind.resource.group, "", "", &errors));
             }
@@ -62,14 +62,14 @@ fn rules() -> Value {
     })
 }
 
-fn check_access(review: &str, namespace: Option<&str>, asked: &Value, spec: &Value) -> Vec<FieldError> {
+fn check_access(kind: &str, namespace: Option<&str>, review: &Value, spec: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (of_resource, of_path) = (at(spec, &["resourceAttributes"]), at(spec, &["nonResourceAttributes"]));
     let path = |attributes: &Value| {
         let field = |field: &str| text(attributes, &[field]).unwrap_or_default().to_owned();
         json!({ "Path": field("path"), "Verb": field("verb") })
     };
-    if let (true, Some(attributes)) = (review.starts_with("Local"), of_path) {
+    if let (true, Some(attributes)) = (kind.starts_with("Local"), of_path) {
         let detail = "disallowed on this kind of request";
         errors.push(FieldError::invalid("spec.nonResourceAttributes", path(attributes), detail));
         return errors;
@@ -86,10 +86,10 @@ fn check_access(review: &str, namespace: Option<&str>, asked: &Value, spec: &Val
         (Some(_), None) | (None, Some(_)) => {}
     }
     let user = text(spec, &["user"]).unwrap_or_default();
-    if !review.starts_with("Self") && user.is_empty() && list(spec, &["groups"]).is_empty() {
+    if !kind.starts_with("Self") && user.is_empty() && list(spec, &["groups"]).is_empty() {
         errors.push(FieldError::invalid("spec.user", "", "at least one of user or group must be specified"));
     }
-    let mut metadata = at(asked, &["metadata"]).cloned().unwrap_or_else(|| json!({}));
+    let mut metadata = at(review, &["metadata"]).cloned().unwrap_or_else(|| json!({}));
     for field in ["namespace", "managedFields", "creationTimestamp"] {
         json::set(&mut metadata, &[field], None);
     }
@@ -97,7 +97,7 @@ fn check_access(review: &str, namespace: Option<&str>, asked: &Value, spec: &Val
         errors.push(FieldError::invalid("metadata", metadata, "must be empty"));
     }
     let wanted = of_resource.and_then(|attributes| text(attributes, &["namespace"])).unwrap_or_default();
-    if review.starts_with("Local") && Some(wanted) != namespace {
+    if kind.starts_with("Local") && Some(wanted) != namespace {
         let detail = "must match metadata.namespace";
         errors.push(FieldError::invalid("spec.resourceAttributes.namespace", wanted, detail));
     }

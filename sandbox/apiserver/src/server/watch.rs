@@ -1,7 +1,7 @@
-//! A watch as a cursor into the window of past events. Pure: what wakes it and who reads it is `stream`.
+//! A watch as a cursor into the window of past events. Pure; `stream` drives it.
 //!
-//! A watch holds no events of its own beyond a small batch. One that reads too slowly falls out of the window
-//! and is cut off; nobody waits for it.
+//! A watch holds no events of its own beyond a small batch. A client that reads too slowly falls behind the window
+//! and its watch is closed; it never blocks writes.
 //!
 //! # Upstream
 //! `apiserver/pkg/storage/cacher`, `apiserver/pkg/endpoints/handlers/watch.go`
@@ -26,10 +26,10 @@ use crate::store::storage::{Event, EventKind, Store, TooOld};
 use crate::store::stored::Stored;
 use crate::table::Table;
 
-/// How many events are taken from the window at a time.
+/// Number of events that are read from the window at a time.
 const BATCH: usize = 64;
 
-/// What a client of a watch reads.
+/// An event of a watch stream.
 #[derive(Debug, Clone)]
 pub(crate) enum WatchEvent {
     Added(Arc<Stored>),
@@ -39,19 +39,19 @@ pub(crate) enum WatchEvent {
     Error(Box<Status>),
 }
 
-/// One client's way through the events of one resource.
+/// The watch of one client on one resource.
 #[derive(Debug)]
 pub(crate) struct Watch {
     kind: Arc<Kind>,
     selection: Selection,
     form: Form,
-    /// A table was sent: the next ones need not say what their columns are.
+    /// A table with column definitions was sent; later ones omit them.
     columns_defined: bool,
-    /// Everything up to this version has been looked at.
+    /// All events up to this version are processed.
     cursor: u64,
     pub(crate) bookmarks: bool,
     initial: VecDeque<Arc<Stored>>,
-    /// Sent after the initial events, where they end with a bookmark.
+    /// The bookmark after the initial events, if requested.
     initial_end: Option<u64>,
     ready: VecDeque<(Duration, WatchEvent)>,
     refused: Option<Status>,
@@ -60,7 +60,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// Opens a watch.
     ///
-    /// A version that has left the window is answered as upstream does: with a stream of one error.
+    /// A version older than the window yields a stream of one error, as upstream.
     pub(crate) fn open(
         server: &Server,
         target: &Target,
@@ -89,8 +89,8 @@ impl Watch {
         };
         match (options.initial_events, options.version) {
             (Some(true), version) if version.is_some_and(|version| version > current) => {
-                let asked = version.unwrap_or_default();
-                watch.refused = Some(Status::version_too_large(asked, current));
+                let requested = version.unwrap_or_default();
+                watch.refused = Some(Status::version_too_large(requested, current));
             }
             (Some(true), _) => {
                 watch.start_with_state(server, options, stale)?;
@@ -123,17 +123,17 @@ impl Watch {
         Ok(())
     }
 
-    /// The resource that its events are stored as.
+    /// Returns the resource under which its events are stored.
     pub(crate) fn resource(&self) -> &Resource {
         event_view::stored_as(&self.kind.resource)
     }
 
-    /// The error that the stream consists of, where it does.
+    /// Returns the error, if the stream consists of one.
     pub(crate) fn take_refusal(&mut self) -> Option<Status> {
         self.refused.take()
     }
 
-    /// The next event of the initial state, then the bookmark that ends it.
+    /// Returns the next initial event, then the bookmark that ends them.
     pub(crate) fn next_initial(&mut self) -> Option<WatchEvent> {
         if let Some(object) = self.initial.pop_front() {
             return Some(WatchEvent::Added(object));
@@ -142,15 +142,15 @@ impl Watch {
         Some(WatchEvent::Bookmark { version, ends_initial_events: true })
     }
 
-    /// Takes the next events from the window, where none are ready.
+    /// Reads the next events from the window if the batch is empty.
     ///
-    /// Events that `hidden` names by version are passed over.
+    /// Skips the events whose versions are in `hidden`.
     pub(crate) fn pull(&mut self, store: &Store, hidden: impl Fn(u64) -> bool) -> Result<(), TooOld> {
-        // A watch may start at a version that is yet to come.
+        // A watch may start at a future version.
         if !self.ready.is_empty() || self.cursor >= store.version() {
             return Ok(());
         }
-        // Where nothing happens to its resource a watch may sleep for longer than the window lasts.
+        // A watch of an unchanged resource may sleep for longer than the window lasts.
         for event in store.events_of(event_view::stored_as(&self.kind.resource), self.cursor)? {
             self.cursor = event.version;
             if !hidden(event.version) {
@@ -164,7 +164,7 @@ impl Watch {
         Ok(())
     }
 
-    /// When the next event happened.
+    /// Returns the time of the next event.
     pub(crate) fn next_at(&self) -> Option<Duration> {
         self.ready.front().map(|(at, _)| *at)
     }
@@ -173,12 +173,12 @@ impl Watch {
         self.ready.pop_front().map(|(_, event)| event)
     }
 
-    /// A bookmark for a watch that has read everything.
+    /// Returns a bookmark for a watch that has processed all events.
     pub(crate) fn bookmark(&self) -> WatchEvent {
         WatchEvent::Bookmark { version: self.cursor, ends_initial_events: false }
     }
 
-    /// An event as this selection sees it: entering it is an addition, leaving it a deletion.
+    /// Converts an event for the selection: an object that enters it is added, one that leaves it is deleted.
     fn seen(&self, event: &Event) -> Option<WatchEvent> {
         let matches = |object: &Arc<Stored>| self.selection.matches(&event.key, object);
         let before = event.previous.as_ref().filter(|previous| matches(previous));
@@ -189,7 +189,7 @@ impl Watch {
             (None, true) => Some(WatchEvent::Added(event.object.clone())),
             (Some(_), true) => Some(WatchEvent::Modified(event.object.clone())),
             (Some(previous), false) => {
-                // The old content under the version of the change, as upstream has it.
+                // The old content with the version of the change, as upstream.
                 let last = Arc::new(previous.under_version(event.version));
                 Some(WatchEvent::Deleted(Arc::new(Stored::new(&last))))
             }
@@ -197,9 +197,9 @@ impl Watch {
         }
     }
 
-    /// An event as one line of the stream.
+    /// Encodes an event as one line of the stream.
     ///
-    /// `now` is the time that ages are printed for.
+    /// `now` is the reference for ages.
     pub(crate) fn encode(&mut self, event: &WatchEvent, now: Timestamp) -> Vec<u8> {
         let (name, object) = match event {
             WatchEvent::Added(object) => ("ADDED", self.formed(object, now)),
@@ -248,7 +248,7 @@ impl Watch {
     }
 }
 
-/// What an empty typed object looks like in JSON: fields that look required are null.
+/// The JSON of an empty typed object: required fields are null.
 fn zero_value(kind: &Kind) -> Value {
     let template = json!({ "metadata": {}, "spec": { "containers": null } });
     match kind.behaviour {
@@ -281,7 +281,7 @@ mod tests {
     use crate::request::Now;
     use crate::request::Verb;
 
-    /// What a client knows: versions by key.
+    /// The cache of a client: versions by key.
     type Known = BTreeMap<(String, String), String>;
 
     fn key_of(object: &Value) -> (String, String) {
@@ -332,10 +332,10 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever lists at a version and follows a watch from there knows what a later list says, whatever
-        /// they select; from before the window there is no watch.
+        /// A list and the watch from its version yield the state of a later list, with any selector; a version older
+        /// than the window is an error.
         #[test]
-        fn a_list_and_the_watch_behind_it_lead_to_the_state(
+        fn a_list_and_the_watch_from_its_version_lead_to_the_state(
             writes in prop::collection::vec(writes(), 0..40),
             window in 1..20_usize,
             namespace in prop::option::of(0..2_u8),
@@ -397,7 +397,7 @@ mod tests {
         }
         assert_eq!(store.events_after(store.oldest()).expect("in the window").count(), 3);
         let too_old = store.events_after(store.oldest() - 1).map(Iterator::count);
-        assert_eq!(too_old, Err(TooOld { asked: store.oldest() - 1, oldest: store.oldest() }));
+        assert_eq!(too_old, Err(TooOld { requested: store.oldest() - 1, oldest: store.oldest() }));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Create, put and patch. Pure.
+//! Create, update and patch. Pure.
 //!
 //! # Upstream
 //! `apiserver/pkg/registry/{rest,generic/registry}` and the strategies of `pkg/registry`
@@ -26,7 +26,7 @@ use crate::status::{FieldError, Status};
 use crate::validate;
 
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
-/// How often a generated name is tried again when it is taken.
+/// Number of retries for a generated name that exists.
 const NAME_ATTEMPTS: u32 = 8;
 
 impl Server {
@@ -85,7 +85,7 @@ impl Server {
         Ok(self.commit(&kind, key, object, write))
     }
 
-    /// Puts an object; the answer is a code and what is stored.
+    /// Updates an object; returns the HTTP code and the stored object.
     pub(crate) fn update(&mut self, write: Write<'_>, mut new: Value) -> Result<(u16, Arc<Value>), Status> {
         let kind = self.stored_kind(&write.target.resource)?.clone();
         let (resource, target) = (&kind.resource, write.target);
@@ -128,7 +128,7 @@ impl Server {
         })
     }
 
-    /// Replaces the stored object by what `make` makes of it.
+    /// Updates the stored object to the result of `make`.
     pub(crate) fn change(
         &mut self,
         write: Write<'_>,
@@ -150,7 +150,7 @@ impl Server {
         finish(&kind, &mut new);
         let owners = self.owners(write, &kind, &old, given, &new);
         defaults::carry_over(&kind, subresource, &old, &mut new);
-        // A scale is written into the object; what it reaches is no part of its own.
+        // A scale writes to the spec of its object, so the rules of the main path apply.
         let part = subresource.filter(|subresource| *subresource != "scale");
         keep::unreached(&kind, part, &old, &mut new, write.now);
         carry_metadata(&old, &mut new);
@@ -190,7 +190,7 @@ impl Server {
         Ok(self.commit(&kind, key, new, write))
     }
 
-    /// Stores an object, or only says how it would be stored.
+    /// Stores an object; a dry run only returns the result.
     pub(crate) fn commit(&mut self, kind: &Kind, key: ObjectKey, object: Value, write: Write<'_>) -> Arc<Value> {
         if write.dry_run {
             return Arc::new(object);
@@ -204,7 +204,7 @@ impl Server {
         stored
     }
 
-    /// Does what follows the removal of an object.
+    /// Performs the follow-ups of a removal.
     pub(crate) fn removed(&mut self, kind: &Kind, key: &ObjectKey, write: Write<'_>) {
         if kind.resource == EVENTS {
             self.expiry.removed(key);
@@ -213,7 +213,7 @@ impl Server {
         }
     }
 
-    /// Generates a name where one is wanted; says whether it did.
+    /// Generates a name from `generateName`, and reports whether it did.
     fn choose_name(
         &mut self,
         resource: &Resource,
@@ -238,7 +238,7 @@ impl Server {
         Ok(true)
     }
 
-    /// Nothing is made where there is no namespace, or one that goes away.
+    /// Rejects creates in a namespace that does not exist or is terminating.
     ///
     /// # Upstream
     /// `apiserver/pkg/admission/plugin/namespace/lifecycle`
@@ -266,7 +266,7 @@ fn refuse_invalid(kind: &Kind, object: &Value, errors: &[FieldError]) -> Result<
     Err(Status::invalid(&kind.resource.group, &kind.resource.kind, json::name(object), errors))
 }
 
-/// Writes what every stored object carries.
+/// Sets the metadata of a new object.
 pub(crate) fn finish(kind: &Kind, object: &mut Value) {
     json::set(object, &["kind"], Some(kind.resource.kind.as_ref().into()));
     json::set(object, &["apiVersion"], Some(kind.resource.api_version().into()));
@@ -295,7 +295,7 @@ fn claim_namespace(resource: &Resource, namespace: Option<&str>, object: &mut Va
     }
 }
 
-/// The optimistic lock; afterwards the new object carries the version of the old one.
+/// Checks the optimistic lock and copies the resource version of the old object.
 fn check_version(kind: &Kind, old: &Value, new: &mut Value) -> Result<(), Status> {
     let given = json::version(new).to_owned();
     let name = json::name(old);
@@ -314,7 +314,7 @@ fn check_version(kind: &Kind, old: &Value, new: &mut Value) -> Result<(), Status
     Ok(())
 }
 
-/// Takes from the old object what no client changes.
+/// Copies the metadata that clients cannot change from the old object.
 fn carry_metadata(old: &Value, new: &mut Value) {
     carry_over(old, new, &["metadata", "creationTimestamp"]);
     json::set(new, &["metadata", "selfLink"], None);
@@ -328,7 +328,7 @@ fn carry_metadata(old: &Value, new: &mut Value) {
     }
 }
 
-/// Whether this write takes the last finalizer from an object that waited for it.
+/// Reports whether this write removes the last finalizer of a terminating object.
 fn is_finished(kind: &Kind, old: &Value, new: &Value) -> bool {
     let grace = json::at(old, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
     json::is_terminating(old)

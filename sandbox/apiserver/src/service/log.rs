@@ -1,4 +1,4 @@
-//! What was asked, and what was answered.
+//! The request log.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use http::HeaderMap;
 
 use crate::request::Target;
 
-/// A request as it came over the service.
+/// A logged request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// When it came, since the sandbox was made.
+    /// Arrival time, since the start of the sandbox.
     pub at: Duration,
     /// HTTP method.
     pub method: String,
     /// Path of the URL.
     pub path: String,
-    /// Query of the URL as sent, empty where there is none.
+    /// Query of the URL as sent, or empty.
     pub query: String,
     /// Headers as sent.
     pub headers: HeaderMap,
     /// Body as sent.
     pub body: String,
-    /// What it asked for, where that is a resource.
+    /// The target, if it is a resource request.
     pub target: Option<Target>,
-    /// Code of the answer; absent while there is none, and where the connection was dropped.
+    /// HTTP code of the response; absent until it is sent, and if the connection was dropped.
     pub status: Option<u16>,
 }
 
@@ -32,7 +32,7 @@ pub struct Request {
 pub(crate) struct Log {
     requests: VecDeque<Request>,
     forgotten: u64,
-    /// How many requests are remembered; older ones are forgotten.
+    /// Maximum number of logged requests; older ones are dropped.
     limit: usize,
 }
 
@@ -41,7 +41,7 @@ impl Log {
         Self { requests: VecDeque::new(), forgotten: 0, limit }
     }
 
-    /// Notes a request and returns its number.
+    /// Logs a request and returns its number.
     pub(crate) fn begin(&mut self, request: impl FnOnce() -> Request) -> u64 {
         if self.limit == 0 {
             return 0;

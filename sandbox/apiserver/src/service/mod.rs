@@ -37,19 +37,19 @@ const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const NO_IMPERSONATION: &str =
     "the sandbox knows one user, who may do everything: there is no impersonation (see `sandbox --differences`)";
-/// The largest body that is read.
+/// Maximum size of a request body.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
-/// How long a request waits for a version that is yet to come.
+/// Maximum wait for a future resource version.
 const VERSION_PATIENCE: Duration = Duration::from_secs(3);
-/// Watches without a time-out last this long, and up to twice that.
+/// Minimum duration of watches without a timeout; the maximum is twice that.
 const WATCH_SECONDS: u64 = 1800;
 
-/// The connection to the API server broke: before the request took effect, or after, the client cannot know.
+/// The connection broke, before or after the request took effect; the client cannot know which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("connection lost")]
 pub struct ConnectionLost;
 
-/// The body of an answer.
+/// The body of a response.
 pub type ResponseBody = UnsyncBoxBody<Bytes, ConnectionLost>;
 
 /// The API as a tower service over requests with any body; cloning is cheap.
@@ -95,7 +95,7 @@ where
     B::Error: Into<tower::BoxError>,
 {
     let (parts, body) = request.into_parts();
-    // Who announces too much is answered before any of it is read.
+    // A too large Content-Length is rejected before the body is read.
     if body.size_hint().lower() > BODY_LIMIT as u64 {
         return Ok(status_response(&Status::too_large(BODY_LIMIT)));
     }
@@ -104,7 +104,7 @@ where
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
             return Ok(status_response(&Status::too_large(BODY_LIMIT)));
         }
-        // A client that breaks off its request is not there for an answer.
+        // A client that aborts its request reads no response.
         Err(_) => return Err(ConnectionLost),
     };
     let (number, route, verdict) = receive(&shared, &parts, &body);
@@ -117,10 +117,10 @@ where
 
 type Routed = Result<Route, Status>;
 
-/// Notes a request and finds out what it is and what befalls it.
+/// Logs a request, routes it, and determines its faults.
 fn receive(shared: &Shared, parts: &http::request::Parts, body: &Bytes) -> (u64, Routed, Verdict) {
     let at = shared.now().elapsed;
-    // It may be large, and nobody is to wait for it.
+    // Parsed before the lock is taken: the body may be large.
     let object: Option<Value> = (parts.method == Method::POST).then(|| serde_json::from_slice(body).ok()).flatten();
     let mut state = shared.lock();
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
@@ -200,7 +200,7 @@ fn write(
     let now = shared.now();
     let mut warnings = Vec::new();
     let sent = Sent { content_type, user_agent, body };
-    // Deleting the last object of a kind may end the kind.
+    // Deleting the last object of a kind may remove the kind.
     let kind = shared.lock().server.kind(&target.resource)?.clone();
     let written = shared.change(|state| state.server.write(target, query, sent, now, &mut warnings));
     let mut response = match written {
@@ -227,11 +227,11 @@ async fn read(
     let form = accepted_form(headers, query, target)?;
     shared.expire();
     if target.verb == Verb::Get {
-        let asked = query.version().map_err(|why| Status::new(500, "", why))?.unwrap_or(0);
-        wait_for_version(shared, asked).await;
+        let requested = query.version().map_err(|why| Status::new(500, "", why))?.unwrap_or(0);
+        wait_for_version(shared, requested).await;
         let current = shared.lock().server.store.version();
-        if asked > current {
-            return Err(Status::version_too_large(asked, current));
+        if requested > current {
+            return Err(Status::version_too_large(requested, current));
         }
         let object = shared.lock().server.get(target)?;
         let kind = shared.lock().server.kind(&target.resource)?.clone();
@@ -260,20 +260,20 @@ async fn read(
     Ok(answer(200, JSON, StreamBody::new(futures::stream::iter(frames)).boxed_unsync()))
 }
 
-/// Waits until a version has come, for as long as upstream does.
+/// Waits until a resource version is reached, for as long as upstream.
 async fn wait_for_version(shared: &Shared, version: u64) {
     let mut notifier = shared.subscribe();
     let arrival = async { while shared.lock().server.store.version() < version && notifier.changed().await.is_ok() {} };
-    // A time-out is answered by whoever looks at the version next.
+    // The version check of the caller handles a timeout.
     drop(tokio::time::timeout(VERSION_PATIENCE, arrival).await);
 }
 
 fn other(shared: &Shared, parts: &http::request::Parts, path: &[String]) -> Result<Response<ResponseBody>, Status> {
-    // What is served is looked at by itself: descriptions take a while to render.
+    // Cloned, so that rendering happens outside of the lock.
     let kinds = shared.lock().server.kinds.clone();
     let header = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    let asked = discovery::DiscoveryRequest {
+    let requested = discovery::DiscoveryRequest {
         method: &parts.method,
         path: &path,
         query: &Query::parse(parts.uri.query().unwrap_or_default()),
@@ -281,13 +281,13 @@ fn other(shared: &Shared, parts: &http::request::Parts, path: &[String]) -> Resu
         if_none_match: header(header::IF_NONE_MATCH),
         host: parts.uri.authority().map_or_else(|| header(header::HOST), http::uri::Authority::as_str),
     };
-    let discovery::Answer { code, content_type, headers, body } = discovery::answer(&kinds, &asked)?;
+    let discovery::Answer { code, content_type, headers, body } = discovery::answer(&kinds, &requested)?;
     let mut response = answer(code, content_type, full(body));
     response.headers_mut().extend(headers);
     Ok(response)
 }
 
-/// What an object is printed by, where a table is asked for.
+/// The context for printing an object as a table.
 struct Printing<'a> {
     kind: Arc<Kind>,
     target: &'a Target,
@@ -308,7 +308,7 @@ fn object_answer(code: u16, object: &Stored, form: Form, printing: &Printing<'_>
     json_answer(code, text.into_bytes())
 }
 
-/// The response that carries a [`Status`].
+/// Builds the response for a [`Status`].
 pub fn status_response(status: &Status) -> Response<ResponseBody> {
     let mut response = json_answer(status.code, status.to_json().to_string().into_bytes());
     let retry_after = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);

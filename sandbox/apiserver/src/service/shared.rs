@@ -1,4 +1,4 @@
-//! The state that handles, requests and streams share: behind one lock, with notifiers and the clock.
+//! The shared state of handles, requests and streams: one lock, the notifiers and the clock.
 
 use std::collections::BTreeMap;
 
@@ -19,21 +19,21 @@ pub(crate) struct State {
     pub(crate) server: Server,
     pub(crate) faults: Faults,
     pub(crate) log: Log,
-    /// One for each resource that was ever watched; the streams of its watches subscribe to it.
+    /// One notifier per watched resource; the streams of its watches subscribe to it.
     notifiers: BTreeMap<Resource, watch::Sender<()>>,
 }
 
 /// The streams that a change notifies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notified {
-    /// Those of the resources that were written.
+    /// The streams of the written resources.
     Concerned,
     AllStreams,
 }
 
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// Notifies of every change those that wait for a version or follow all changes.
+    /// Notifies subscribers of all changes, and requests that wait for a version.
     notifier: watch::Sender<()>,
     started: Instant,
     start: Timestamp,
@@ -57,7 +57,7 @@ impl Shared {
         Now { elapsed, time }
     }
 
-    /// The moment that lies `at` after the start.
+    /// Returns the instant `at` after the start.
     pub(crate) fn instant(&self, at: std::time::Duration) -> Instant {
         self.started + at
     }
@@ -66,12 +66,12 @@ impl Shared {
         self.state.lock()
     }
 
-    /// Changes objects and notified the streams of their resources.
+    /// Changes objects and notifies the streams of their resources.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         self.change_and_notify(Notified::Concerned, change)
     }
 
-    /// Changes the rules of streams, and notifies them all.
+    /// Changes kinds or faults, and notifies all streams.
     pub(crate) fn change_rules<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         self.change_and_notify(Notified::AllStreams, change)
     }
@@ -97,19 +97,19 @@ impl Shared {
         }
     }
 
-    /// A receiver of all changes.
+    /// Returns a receiver of all changes.
     pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
         self.notifier.subscribe()
     }
 }
 
 impl State {
-    /// A receiver of the changes of a resource, and of changes of the rules of streams.
+    /// Returns a receiver of the changes of a resource, and of kinds and faults.
     pub(crate) fn subscribe(&mut self, resource: &Resource) -> watch::Receiver<()> {
         self.notifiers.entry(resource.clone()).or_default().subscribe()
     }
 
-    /// How many streams of a resource are open.
+    /// Returns the number of open streams of a resource.
     pub(crate) fn subscribers(&self, resource: &Resource) -> usize {
         self.notifiers.get(resource).map_or(0, watch::Sender::receiver_count)
     }
@@ -118,13 +118,13 @@ impl State {
         let Self { server, faults, notifiers, .. } = self;
         let oldest = server.store.oldest();
         if before < oldest {
-            // Some of the writes have left the window already: a watch that missed them is closed.
+            // Some of the writes are already older than the window: watches that missed them close.
             notified = Notified::AllStreams;
         }
         for event in server.store.events_after(before.max(oldest)).into_iter().flatten() {
             faults.wrote(&event.resource, event.version, oldest);
             if event.resource == CUSTOM_RESOURCE_DEFINITIONS {
-                // Streams end with their kind, objects or none.
+                // Streams end with their kind, even without objects.
                 notified = Notified::AllStreams;
             }
             if let Some(notifier) = notifiers.get(&event.resource) {

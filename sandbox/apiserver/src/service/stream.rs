@@ -1,4 +1,4 @@
-//! A watch as the body of an answer: the thin shell around [`Watch`].
+//! A watch as a response body: the thin shell around [`Watch`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::server::watch::{Watch, WatchEvent};
 use crate::service::ConnectionLost;
 use crate::service::shared::{Shared, State};
 
-/// How often a watch that says nothing sends a bookmark.
+/// Interval of bookmarks on an idle watch.
 ///
 /// # Upstream
 /// `defaultBookmarkFrequency` of the cacher
@@ -25,12 +25,12 @@ pub(crate) struct WatchStream {
     shared: Arc<Shared>,
     watch: Watch,
     notifier: watch::Receiver<()>,
-    /// Age among the orders of the faults.
+    /// Sequence number at opening, compared with those of faults.
     since: u64,
     deadline: Instant,
     next_bookmark: Instant,
     bookmarked: u64,
-    /// Ends after so many more events.
+    /// Number of further events before the stream ends.
     cut_after: Option<(usize, Cut)>,
     broken: bool,
 }
@@ -61,7 +61,7 @@ impl WatchStream {
         }
     }
 
-    /// The frames of the body; the stream ends where the watch does.
+    /// Returns the frames of the body; the stream ends with the watch.
     pub(crate) fn frames(self) -> impl Stream<Item = Result<Frame<Bytes>, ConnectionLost>> + Send {
         stream::unfold(self, |mut watch| async move {
             if watch.broken {
@@ -85,7 +85,7 @@ impl WatchStream {
             let shared = self.shared.clone();
             let step = self.step(&mut shared.lock(), Instant::now());
             let until = match step {
-                // Written without the lock: a table takes a while.
+                // Encoded outside of the lock: a table takes a while.
                 Step::Send(event) => return Ok(self.watch.encode(&event, self.shared.now().time)),
                 Step::End(how) => return Err(how),
                 Step::Wait(until) => until,
@@ -96,7 +96,7 @@ impl WatchStream {
                     None => std::future::pending().await,
                 }
             };
-            // The notifier outlives the stream, which holds the state; only its ringing matters.
+            // The stream holds the state and with it the notifier, so the channel cannot close.
             tokio::select! {
                 _ = self.notifier.changed() => {}
                 () = time_up => {}
@@ -125,7 +125,7 @@ impl WatchStream {
             return Step::Wait(Some(self.deadline));
         }
         if let Some(refusal) = self.watch.take_refusal() {
-            // The error is all there is: the stream ends behind it.
+            // The stream consists of the error and ends.
             self.cut_after = Some((1, Cut::Clean));
             return self.send(WatchEvent::Error(Box::new(refusal)));
         }

@@ -1,4 +1,4 @@
-//! Objects, their versions and the window of past events. No clock, no lock.
+//! The store: objects, resource versions and the window of past events. No clock, no lock.
 
 pub(crate) mod storage;
 pub(crate) mod stored;

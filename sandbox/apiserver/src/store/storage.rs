@@ -1,4 +1,5 @@
-//! Objects, their versions, and the window of past events. Pure: no clock, no lock, no knowledge of kinds.
+//! The storage: objects, resource versions, and the window of past events. Pure: no clock, no lock, no knowledge of
+//! kinds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,18 +11,18 @@ use serde_json::Value;
 use crate::json;
 use crate::store::stored::Stored;
 
-/// What a write did to an object.
+/// The type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// It was created.
+    /// Created.
     Added,
-    /// It was changed.
+    /// Updated.
     Modified,
-    /// It was deleted.
+    /// Deleted.
     Deleted,
 }
 
-/// One write.
+/// A write event.
 #[derive(Debug)]
 pub struct Event {
     /// Resource of the object.
@@ -30,36 +31,36 @@ pub struct Event {
     pub key: ObjectKey,
     /// Resource version of the write.
     pub version: u64,
-    /// What it did.
+    /// Event type.
     pub kind: EventKind,
-    /// The object after the write; for a deletion its last state under the version of the deletion.
+    /// The object after the write; for a deletion its last state with the version of the deletion.
     pub object: Arc<Stored>,
     /// The object before the write.
     pub previous: Option<Arc<Stored>>,
-    /// When it was written, since the start.
+    /// Time of the write, since the start.
     pub at: Duration,
 }
 
-/// The version asked for has left the window.
+/// The requested resource version is older than the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("too old resource version: {asked} ({oldest})")]
+#[error("too old resource version: {requested} ({oldest})")]
 pub struct TooOld {
-    /// The version.
-    pub asked: u64,
-    /// The oldest version that the window reaches back to.
+    /// The requested version.
+    pub requested: u64,
+    /// The oldest version in the window.
     pub oldest: u64,
 }
 
 type Objects = BTreeMap<ObjectKey, Arc<Stored>>;
 
-/// Whoever is told of a write looks into the object at once: the values of so many are at hand.
+/// Number of written objects whose parsed values are cached: subscribers read an object right after its write.
 const RECENT: usize = 256;
 
-/// How many bytes of objects the window keeps at most, however few events that are: large objects that are written
-/// again and again would fill the memory long before they fill the window.
+/// Maximum bytes of objects in the window: repeatedly written large objects would otherwise fill the memory before
+/// the window is full.
 const WINDOW_BYTES: usize = 256 << 20;
 
-/// All objects at one version, and the way there as far back as the window reaches.
+/// All objects at the current resource version, and the window of events that led to it.
 ///
 /// Memory is bounded by the text of the objects and of `window` events, and the values of 256 objects.
 #[derive(Debug)]
@@ -68,18 +69,18 @@ pub(crate) struct Store {
     objects: BTreeMap<Resource, Objects>,
     events: VecDeque<Arc<Event>>,
     window: usize,
-    /// Bytes of the objects of all events.
+    /// Bytes of the objects of all events in the window.
     bytes: usize,
     /// The oldest version that a watch may start from.
     oldest: u64,
-    /// The last version of each resource that has left the window.
+    /// The latest version of each resource that is older than the window.
     left: BTreeMap<Resource, u64>,
     recent: VecDeque<Arc<Value>>,
 }
 
 impl Store {
     pub(crate) fn new(window: usize) -> Self {
-        // A real server has written before anybody asks it, and version 0 means "any" to it.
+        // A real API server has written before the first request, and version 0 means "any".
         Self {
             version: 1,
             objects: BTreeMap::new(),
@@ -96,7 +97,7 @@ impl Store {
         self.version
     }
 
-    /// The oldest version that a watch may start from.
+    /// Returns the oldest version that a watch may start from.
     pub(crate) fn oldest(&self) -> u64 {
         self.oldest
     }
@@ -105,12 +106,12 @@ impl Store {
         self.objects.get(resource)?.get(key)
     }
 
-    /// An object for whoever looks into it.
+    /// Returns the parsed object.
     pub(crate) fn value(&self, resource: &Resource, key: &ObjectKey) -> Option<Arc<Value>> {
         self.get(resource, key).map(|object| object.value())
     }
 
-    /// Objects of a resource ordered by namespace and name, of one namespace where one is given.
+    /// Returns the objects of a resource sorted by namespace and name, in one namespace if given.
     pub(crate) fn list<'a>(
         &'a self,
         resource: &Resource,
@@ -119,7 +120,7 @@ impl Store {
         in_namespace(self.objects.get(resource), namespace)
     }
 
-    /// Objects of a resource as they were at `version`.
+    /// Returns the objects of a resource at `version`.
     pub(crate) fn list_at(
         &self,
         resource: &Resource,
@@ -140,7 +141,7 @@ impl Store {
         Ok(objects.into_iter().collect())
     }
 
-    /// Writes an object under the next version and returns it as stored.
+    /// Writes an object with the next version and returns the stored object.
     pub(crate) fn put(&mut self, resource: &Resource, key: ObjectKey, mut object: Value, at: Duration) -> Arc<Value> {
         self.version += 1;
         json::set(&mut object, &["metadata", "resourceVersion"], Some(self.version.to_string().into()));
@@ -152,7 +153,7 @@ impl Store {
         value
     }
 
-    /// Removes an object and returns its last state under the version of the removal.
+    /// Removes an object and returns its last state with the version of the removal.
     pub(crate) fn remove(&mut self, resource: &Resource, key: &ObjectKey, at: Duration) -> Option<Arc<Value>> {
         let previous = self.objects.get_mut(resource)?.remove(key)?;
         self.version += 1;
@@ -169,40 +170,40 @@ impl Store {
         Some(value)
     }
 
-    /// Removes a resource with all its objects, without events: it is not served any more.
+    /// Removes a resource with all its objects, without events.
     pub(crate) fn forget(&mut self, resource: &Resource) {
         self.objects.remove(resource);
     }
 
-    /// Events newer than `version`, oldest first.
+    /// Returns events newer than `version`, oldest first.
     pub(crate) fn events_after(&self, version: u64) -> Result<impl Iterator<Item = &Arc<Event>>, TooOld> {
         if version < self.oldest {
-            return Err(TooOld { asked: version, oldest: self.oldest });
+            return Err(TooOld { requested: version, oldest: self.oldest });
         }
         let from = self.events.partition_point(|event| event.version <= version);
         Ok(self.events.range(from..))
     }
 
-    /// Events of a resource newer than `version`, oldest first, as long as none of them has left the window.
+    /// Returns events of a resource newer than `version`, oldest first; an error if one of them has left the window.
     pub(crate) fn events_of<'a>(
         &'a self,
         resource: &'a Resource,
         version: u64,
     ) -> Result<impl Iterator<Item = &'a Arc<Event>>, TooOld> {
         if self.left.get(resource).is_some_and(|left| *left > version) {
-            return Err(TooOld { asked: version, oldest: self.oldest });
+            return Err(TooOld { requested: version, oldest: self.oldest });
         }
         let from = self.events.partition_point(|event| event.version <= version);
         Ok(self.events.range(from..).filter(|event| event.resource == *resource))
     }
 
-    /// Drops all past events: no watch starts from before now.
+    /// Drops all past events: a watch can only start from the current version.
     pub(crate) fn compact(&mut self) {
         self.drop_events(0);
         self.oldest = self.version;
     }
 
-    /// Makes of an object what is stored, and holds its values for a while.
+    /// Encodes an object for storage, and caches its parsed value for a while.
     fn keep(&mut self, object: Value) -> (Arc<Value>, Arc<Stored>) {
         let value = Arc::new(object);
         if self.recent.len() == RECENT {
@@ -243,7 +244,7 @@ fn in_namespace<'a>(
 ) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<Stored>)> {
     let from = match namespace {
         Some(namespace) => ObjectKey::namespaced(namespace, ""),
-        // Sorts before all others: no namespace, no name.
+        // The smallest key: no namespace, no name.
         None => ObjectKey::cluster_scoped(""),
     };
     objects

@@ -1,7 +1,7 @@
-//! An object as it is kept: its text, written once for all who list and watch it. Pure.
+//! [`Stored`]: a stored object as JSON, encoded once for all lists and watches. Pure.
 //!
-//! A pod is 4 kB of text, and ten times that as a tree of values. So only the text stays; the tree is made for whoever
-//! looks into the object, and lives as long as somebody holds it.
+//! A pod takes 4 kB as JSON, and ten times that as a parsed value. So only the JSON is kept; the value is parsed on
+//! demand and shared while it is referenced.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,12 +14,12 @@ use serde_json::value::RawValue;
 
 use crate::json;
 
-/// An immutable object as it is stored: its JSON text, parsed on demand.
+/// An immutable stored object: JSON, parsed on demand.
 #[derive(Debug)]
 pub struct Stored {
     /// `kind` and `apiVersion` come first.
     text: Box<str>,
-    /// Where the fields behind these two begin.
+    /// Offset of the fields after these two.
     rest: usize,
     metadata: Range<usize>,
     parsed: Mutex<Weak<Value>>,
@@ -48,23 +48,23 @@ impl Stored {
         Self { text, rest, metadata, parsed: Mutex::new(Arc::downgrade(object)) }
     }
 
-    /// The object as JSON.
+    /// Returns the object as JSON.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The object as JSON without its kind and version, but for the brace that begins it.
+    /// Returns the object as JSON without `kind`, `apiVersion` and the opening brace.
     pub(crate) fn text_without_type(&self) -> &str {
         self.text[self.rest..].trim_start_matches(',')
     }
 
-    /// The object's metadata as JSON, as the API answers `as=PartialObjectMetadata`.
+    /// Returns the object's metadata as JSON, as `PartialObjectMetadata` contains it.
     pub(crate) fn metadata_only(&self) -> String {
         let metadata = Some(&self.text[self.metadata.clone()]).filter(|text| !text.is_empty()).unwrap_or("null");
         format!("{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata}}}")
     }
 
-    /// The object as values; whoever asks while somebody holds them is given the same ones.
+    /// Returns the parsed object; concurrent holders share one value.
     #[must_use]
     pub fn value(&self) -> Arc<Value> {
         let mut parsed = self.parsed.lock();
@@ -75,7 +75,7 @@ impl Stored {
         })
     }
 
-    /// The value at `path`, found without making values of the rest; null counts as absent.
+    /// Returns the value at `path` without parsing the rest; null counts as absent.
     #[must_use]
     pub fn at(&self, path: &[&str]) -> Option<Value> {
         if let Some(value) = self.parsed.lock().upgrade() {
@@ -89,20 +89,20 @@ impl Stored {
             return None;
         }
         for field in path {
-            // What is no map has no fields.
+            // Only a map has fields.
             let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
             text = fields.get(*field)?.get();
         }
         Some(parse(text)).filter(|value| !value.is_null())
     }
 
-    /// The text at `path`, empty where there is none.
+    /// Returns the string at `path`, or an empty one.
     #[must_use]
     pub fn text_at(&self, path: &[&str]) -> String {
         if let Some(Value::String(text)) = self.at(path) { text } else { String::new() }
     }
 
-    /// The object under another version.
+    /// Returns the object with another resource version.
     pub(crate) fn under_version(&self, version: u64) -> Value {
         let mut object = Value::clone(&self.value());
         json::set(&mut object, &["metadata", "resourceVersion"], Some(version.to_string().into()));
@@ -110,7 +110,7 @@ impl Stored {
     }
 }
 
-/// Appends a field to a map that is being written; says where its value is.
+/// Appends a field to the JSON map; returns the offset of its value.
 fn write_field(text: &mut Vec<u8>, name: &str, value: &Value) -> Range<usize> {
     if text.len() > 1 {
         text.push(b',');
@@ -123,7 +123,7 @@ fn write_field(text: &mut Vec<u8>, name: &str, value: &Value) -> Range<usize> {
     from..text.len()
 }
 
-/// Reads what was written as JSON, however deep it is: whoever let it in has limited that.
+/// Parses stored JSON without a depth limit: the decoder of requests has limited it.
 pub(crate) fn parse(text: &str) -> Value {
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_the_same_after_it_was_kept() {
+    fn an_object_survives_a_round_trip() {
         let mut deep = json!(1);
         for _ in 0..250 {
             deep = json!({ "x": deep });
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_found_in_the_text_as_in_the_values() {
+    fn fields_are_found_in_the_json_as_in_the_value() {
         let object = Arc::new(json!({
             "kind": "Pod", "metadata": { "name": "a", "labels": { "x": "1", "é\"": "2" } },
             "spec": { "nodeName": "n", "list": [1], "none": null },
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn values_live_while_somebody_holds_them() {
+    fn a_parsed_value_is_shared_while_it_is_referenced() {
         let object = stored(json!({ "a": 1 }));
         let value = object.value();
         assert!(Arc::ptr_eq(&value, &object.value()));

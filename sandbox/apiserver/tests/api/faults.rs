@@ -182,8 +182,8 @@ async fn frozen_lists_are_old_only_where_that_is_allowed() {
 #[tokio::test(start_paused = true)]
 async fn admission_refuses_what_a_hook_refuses() {
     let sandbox = Sandbox::default();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counter = asked.clone();
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let counter = attempts.clone();
     sandbox.admit(move |attempt| {
         if attempt.verb != Verb::Create || *attempt.resource != PODS {
             return Ok(());
@@ -202,7 +202,7 @@ async fn admission_refuses_what_a_hook_refuses() {
     call(&sandbox, &post(PODS_PATH, &with(pod("c"), &json!({ "spec": { "containers": [] } }))))
         .await
         .expect("answers come");
-    assert_eq!(asked.load(Ordering::Relaxed), 2, "an invalid object does not get as far");
+    assert_eq!(attempts.load(Ordering::Relaxed), 2, "an invalid object does not get as far");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,8 @@
-//! What the name of an image says about its containers.
+//! Container behaviour from image tags.
 
 use super::{Behaviour, End, Pull, Range, Ready, Stop};
 
-/// The behaviour that a tag asks for, alone (`web:crash`) or at its end (`web:2.1-crash`).
+/// Returns the behaviour of a tag, alone (`web:crash`) or at its end (`web:2.1-crash`).
 ///
 /// Images below `invalid/`, and of hosts that end in `.invalid`, cannot be pulled.
 pub(crate) fn behaviour(image: &str) -> Behaviour {
@@ -39,7 +39,7 @@ fn tag(image: &str) -> &str {
     last.split_once(':').map_or("", |(_, tag)| tag)
 }
 
-/// Whether a text cannot name an image.
+/// Reports whether a string is no valid image name.
 ///
 /// # Upstream
 /// `distribution/reference`: repositories are in lower case
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_read_alone_or_at_its_end() {
+    fn a_tag_counts_alone_or_at_its_end() {
         for (image, expected) in [
             ("web:missing", Some(Pull::Fails)),
             ("web:bad", Some(Pull::Fails)),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_registry_takes_are_malformed() {
+    fn invalid_image_names_are_malformed() {
         for (image, expected) in
             [("web", false), ("host:5000/a/web:V1", false), ("Web:1", true), ("a b", true), (":1", true)]
         {

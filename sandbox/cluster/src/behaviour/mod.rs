@@ -1,4 +1,4 @@
-//! What containers do, as people say it: `crash after=5s times=3`. Pure.
+//! Container behaviour, as written in phrases such as `crash after=5s times=3`. Pure.
 
 mod image;
 mod phrase;
@@ -12,7 +12,7 @@ pub use phrase::PhraseError;
 pub(crate) use rules::Subject;
 pub use rules::{PodRules, RulesError};
 
-/// From so long to so long.
+/// A range of durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) min: Duration,
@@ -25,44 +25,44 @@ impl Range {
     }
 }
 
-/// What becomes of the image.
+/// The result of the image pull.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pull {
     Takes(Range),
     Fails,
 }
 
-/// When a running container is ready.
+/// When a running container becomes ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ready {
     After(Range),
     Never,
 }
 
-/// How a running container ends.
+/// How a running container terminates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It does not.
+    /// It does not terminate.
     Never,
     Exits {
         code: i32,
         after: Range,
-        /// How often; afterwards it runs on.
+        /// Number of runs that terminate; later ones keep running.
         times: Option<u32>,
     },
 }
 
-/// How a container answers to being stopped.
+/// How a container responds to SIGTERM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     After(Range),
-    /// It runs until its grace period is over, and is killed then.
+    /// It ignores SIGTERM and is killed at the end of its grace period.
     Never,
-    /// Nothing ends it.
+    /// It cannot be killed.
     Stuck,
 }
 
-/// What a container does, as far as something was said about it.
+/// The specified behaviour of a container; unspecified fields are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Behaviour {
     pub(crate) start: Option<Range>,
@@ -73,7 +73,7 @@ pub(crate) struct Behaviour {
 }
 
 impl Behaviour {
-    /// This, and what `other` says of what this says nothing about.
+    /// Returns this behaviour, with unspecified fields taken from `other`.
     #[must_use]
     pub(crate) fn or(self, other: Self) -> Self {
         Self {

@@ -1,14 +1,14 @@
-//! Phrases of behaviour, as annotations and scenario files hold them.
+//! Parser of behaviour phrases in annotations and scenario files.
 
 use std::time::Duration;
 
 use super::{Behaviour, End, Pull, Range, Ready, Stop};
 
-/// A phrase that says nothing that can be understood.
+/// A phrase that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct PhraseError {
-    /// Where the word begins, in bytes from the start of the phrase.
+    /// Byte offset of the invalid word.
     pub(crate) at: usize,
     problem: String,
 }
@@ -22,7 +22,7 @@ impl PhraseError {
 const WORDS: &str = "start, pull, ready, run, crash, finish, exit, after, times, stop";
 const DEFAULT_AFTER: Range = Range::millis(1_000, 1_000);
 
-/// The ways to end, before they are put together.
+/// The parsed words about termination.
 #[derive(Default)]
 struct Ending {
     said: Option<(usize, Option<i32>)>,
@@ -33,7 +33,7 @@ struct Ending {
 impl std::str::FromStr for Behaviour {
     type Err = PhraseError;
 
-    /// Reads words separated by spaces or commas.
+    /// Parses words separated by spaces or commas.
     fn from_str(text: &str) -> Result<Self, PhraseError> {
         let mut behaviour = Self::default();
         let mut ending = Ending::default();
@@ -102,7 +102,7 @@ fn once<T>(place: &mut Option<T>, value: T, at: usize, name: &str) -> Result<(),
     Ok(())
 }
 
-/// The words of a phrase and where they begin.
+/// Splits a phrase into words with their byte offsets.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let separator = |character: char| character.is_whitespace() || character == ',';
     text.split(separator)
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_say_what_they_say() {
+    fn phrases_parse_to_behaviour() {
         let nothing = Behaviour::default();
         let exits = |code, after, times| Some(End::Exits { code, after, times });
         let second = Range::millis(1_000, 1_000);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_pointed_at() {
+    fn errors_have_the_offset_of_the_invalid_word() {
         for (text, at, problem) in [
             ("crahs", 0, "unknown word \"crahs\", known are"),
             ("run crash", 4, "crash contradicts an earlier word"),

@@ -1,4 +1,4 @@
-//! Scenario files: which pods behave how.
+//! Scenario files: rules for the behaviour of pods.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_saphyr::Spanned;
 
 use super::{Behaviour, PhraseError};
 
-/// What pods do, by namespace, labels, image and container.
+/// Rules for the behaviour of pods, by namespace, labels, image and container.
 ///
 /// The default has no rules. The language is described in `docs/sandbox-pods.md`.
 ///
@@ -31,28 +31,28 @@ pub struct PodRules {
     rules: Vec<Rule>,
 }
 
-/// A scenario file that is not understood.
+/// Error parsing a scenario file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesError {
-    /// The text is not YAML, or has fields that are not known.
+    /// The file is not YAML, or has unknown fields.
     #[error("line {line}, column {column}: {problem}")]
     Malformed {
         /// Counted from 1.
         line: u64,
         /// Counted from 1.
         column: u64,
-        /// What is wrong.
+        /// The error message.
         problem: String,
     },
-    /// A phrase says something that is not understood.
+    /// A phrase cannot be parsed.
     #[error("line {line}, column {column}: {source}")]
     Phrase {
         /// Counted from 1.
         line: u64,
         /// Counted from 1.
         column: u64,
-        /// What is wrong with the phrase.
+        /// The parse error of the phrase.
         source: PhraseError,
     },
 }
@@ -83,7 +83,7 @@ struct RuleText {
     r#do: Spanned<String>,
 }
 
-/// A container, as far as rules look at it.
+/// The properties of a container that rules match.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) namespace: &'a str,
@@ -93,10 +93,10 @@ pub(crate) struct Subject<'a> {
 }
 
 impl PodRules {
-    /// Reads a scenario file.
+    /// Parses a scenario file.
     ///
     /// # Errors
-    /// Says where the text is not understood.
+    /// The line and column that cannot be parsed.
     pub fn parse(text: &str) -> Result<Self, RulesError> {
         if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
             return Ok(Self::default());
@@ -104,14 +104,14 @@ impl PodRules {
         let file: FileText = serde_saphyr::from_str(text).map_err(|error| {
             let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
             let problem = error.without_snippet().to_string();
-            // The position stands in front already.
+            // The message already starts with the position.
             let problem = problem.split(" at line ").next().unwrap_or_default().to_owned();
             RulesError::Malformed { line, column, problem }
         })?;
         file.pods.into_iter().map(|rule| rule.parse(text)).collect::<Result<_, _>>().map(|rules| Self { rules })
     }
 
-    /// What the rules say about a container; of several rules the first that says something counts.
+    /// Returns the behaviour of a container; for each field the first matching rule that specifies it counts.
     pub(crate) fn behaviour(&self, subject: Subject<'_>) -> Behaviour {
         let matching = self.rules.iter().filter(|rule| rule.matches(subject));
         matching.fold(Behaviour::default(), |said, rule| said.or(rule.behaviour))
@@ -123,7 +123,7 @@ impl RuleText {
         let at = self.r#do.referenced;
         let behaviour = self.r#do.value.parse().map_err(|source: PhraseError| {
             let line = text.lines().nth(usize::try_from(at.line()).unwrap_or(1).saturating_sub(1)).unwrap_or_default();
-            // A plain or quoted phrase stands on its line as it is; of others the start is all that is known.
+            // The offset in the file is exact for plain and quoted scalars; for others only their start is known.
             let start = usize::try_from(at.column()).unwrap_or(1).saturating_sub(1);
             let skipped = line.get(start..).and_then(|rest| rest.find(self.r#do.value.as_str()));
             let offset = skipped.map_or(0, |skipped| skipped + source.at) as u64;
@@ -149,7 +149,7 @@ impl Rule {
     }
 }
 
-/// Whether a text fits a pattern in which `*` stands for anything.
+/// Reports whether a string matches a pattern with `*` wildcards.
 fn glob(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(first) else { return false };
@@ -170,7 +170,7 @@ mod tests {
     use crate::behaviour::{Pull, Range, Ready};
 
     #[test]
-    fn patterns_stand_for_the_whole_text() {
+    fn patterns_match_the_whole_string() {
         for (pattern, text, expected) in [
             ("web", "web", true),
             ("web", "web2", false),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn of_matching_rules_the_first_that_says_something_counts() {
+    fn the_first_matching_rule_that_specifies_a_field_counts() {
         let rules = PodRules::parse(
             "pods:\n- labels: {app: web}\n  do: start=1s\n- namespace: shop\n  container: main\n  do: 'start=2s ready=never'\n- image: '*:2'\n  do: pull=fails\n",
         )
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn errors_have_line_and_column() {
         for (text, line, column, problem) in [
             ("pods:\n- do: crash aftr=5s\n", 2, 13, "unknown word \"aftr\""),
             ("pods:\n- do: \"run crash\"\n", 2, 12, "crash contradicts"),

@@ -1,4 +1,4 @@
-//! Kubelets: they run the pods of their nodes, each through its [`lifecycle`], and report.
+//! Kubelets: they run the pods of their nodes through their [`lifecycle`], and write their statuses.
 
 mod lifecycle;
 mod plan;
@@ -29,17 +29,17 @@ use kcm_sandbox_apiserver::json;
 struct Pod {
     uid: String,
     node: Arc<str>,
-    /// Absent until the kubelet has seen the pod.
+    /// Absent until the kubelet has observed the pod.
     run: Option<PodRun>,
-    /// The last part of its address.
+    /// The last octet of its IP.
     address: Option<u8>,
-    /// The version that the kubelet wrote last: no news.
+    /// The resource version of the last write of the kubelet, whose event is ignored.
     written: Option<String>,
-    /// The pod has changed since the kubelet looked.
+    /// The pod has changed since the kubelet observed it.
     changed: bool,
 }
 
-/// What a node has beside its pods.
+/// Per-node state besides pods.
 #[derive(Debug, Default)]
 struct Local {
     images: BTreeSet<Box<str>>,
@@ -100,7 +100,7 @@ impl Kubelets {
         }
     }
 
-    /// Looks at all pods of a node: its kubelet was started.
+    /// Enqueues all pods of a node after its kubelet was started.
     pub(crate) fn wake(&mut self, nodes: &Nodes, node: &str, now: Duration) {
         for key in nodes.pods_of(node) {
             self.timers.set_earlier(key, now);
@@ -121,7 +121,7 @@ impl Kubelets {
         }
     }
 
-    /// Does for a pod what is due, and writes what became of it.
+    /// Performs due steps of a pod, and writes its status.
     fn sync(
         &mut self,
         api: &DirectClient,
@@ -131,7 +131,7 @@ impl Kubelets {
         now: Duration,
     ) {
         let Some(pod) = self.pods.get_mut(key) else { return };
-        // The pods of a kubelet that is not there freeze; it looks at them when it comes.
+        // Pods of a stopped kubelet do not advance; it processes them when it starts.
         let Some(node) = nodes.get(&pod.node).filter(|node| node.running) else { return };
         let Some(object) = api.get(&PODS, key).filter(|object| json::uid(object) == pod.uid) else { return };
         if pod.run.is_none() && is_over(&object) {
@@ -176,14 +176,14 @@ impl Kubelets {
         }
         if stopped {
             let options = DeleteOptions { grace: Some(0), uid: Some(pod.uid.clone()), ..DeleteOptions::default() };
-            // Whoever deleted it was faster.
+            // Not found is success.
             drop(api.delete(&PODS, key, &options));
         }
     }
 }
 
 impl Pod {
-    /// Takes in a pod that is new or has changed; returns what in it is not understood.
+    /// Observes a new or changed pod; returns the annotations that cannot be parsed.
     fn observe(
         &mut self,
         object: &Value,
@@ -207,7 +207,7 @@ impl Pod {
         complaints
     }
 
-    /// The address of a pod once it has a sandbox, and its network is its own.
+    /// Returns the IP of a pod after its sandbox is created, unless it uses the host network.
     fn take_address(&mut self, object: &Value, local: &mut Local) -> Option<u8> {
         let has_sandbox = self.run.as_ref().is_some_and(PodRun::has_sandbox);
         if self.address.is_none()
@@ -217,7 +217,7 @@ impl Pod {
             let after = local.last_address;
             let free = (1..=253_u8).map(|step| (u16::from(after) + u16::from(step)) % 254).filter(|last| *last > 1);
             let free = free.filter_map(|last| u8::try_from(last).ok()).find(|last| !local.addresses.contains(last));
-            // More pods than addresses share one, as nothing is ever sent there.
+            // Pods beyond the range share addresses; no traffic is sent to them.
             let last = free.unwrap_or(254);
             local.last_address = last;
             local.addresses.insert(last);
@@ -227,7 +227,7 @@ impl Pod {
     }
 }
 
-/// Whether a pod had ended before this kubelet saw it first.
+/// Reports whether a pod was already terminated when this kubelet first observed it.
 fn is_over(pod: &Value) -> bool {
     matches!(json::text(pod, &["status", "phase"]), Some("Succeeded" | "Failed"))
 }

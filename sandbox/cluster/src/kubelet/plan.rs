@@ -1,4 +1,4 @@
-//! What a pod is to do, read from its object and what was said about it. Pure.
+//! The plan of a pod: its containers and their behaviour, from its spec, annotations and rules. Pure.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use crate::behaviour::{self, Behaviour, End, PodRules, Pull, Range, Ready, Stop,
 use kcm_sandbox_apiserver::json;
 use kcm_sandbox_apiserver::json::labels_of;
 
-/// The annotation that says what the containers of a pod do.
+/// Annotation with the behaviour of all containers of a pod.
 const POD: &str = "sandbox/pod";
-/// The annotations that say what one container does end in its name.
+/// Prefix of annotations with the behaviour of one container; its name follows.
 const CONTAINER: &str = "sandbox/container.";
 
 const START: Range = Range::millis(500, 1_500);
 const PULL: Range = Range::millis(500, 2_500);
 const STOP: Range = Range::millis(300, 1_500);
-/// Init containers end by themselves.
+/// Default behaviour of init containers.
 const INIT: End = End::Exits { code: 0, after: Range::millis(500, 1_500), times: None };
-/// So do the containers of jobs.
+/// Default behaviour of containers of jobs.
 const JOB: End = End::Exits { code: 0, after: Range::millis(3_000, 6_000), times: None };
 
-/// Which part a container has.
+/// The role of a container in its pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Init,
-    /// An init container that goes on running.
+    /// A restartable init container.
     Sidecar,
     Main,
-    /// Is added to a pod that runs, for debugging; it never runs again.
+    /// An ephemeral container, added to a running pod; it never restarts.
     Ephemeral,
 }
 
@@ -59,7 +59,7 @@ impl Restart {
     }
 }
 
-/// One container.
+/// The plan of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ContainerPlan {
     pub(crate) name: Box<str>,
@@ -70,17 +70,17 @@ pub(crate) struct ContainerPlan {
     pub(crate) restart: Restart,
     pub(crate) start: Range,
     pub(crate) pull: Pull,
-    /// From running until its startup probe has succeeded.
+    /// Time from running to the success of the startup probe.
     pub(crate) startup: Duration,
-    /// From running until its readiness probe has succeeded.
+    /// Time from running to the success of the readiness probe.
     pub(crate) probe: Duration,
-    /// What was said about it instead.
+    /// The specified behaviour.
     pub(crate) ready: Option<Ready>,
     pub(crate) end: End,
     pub(crate) stop: Stop,
 }
 
-/// A pod; init containers and sidecars come first, ephemeral containers last.
+/// The plan of a pod; init containers and sidecars come first, ephemeral containers last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PodPlan {
     pub(crate) uid: Box<str>,
@@ -88,7 +88,7 @@ pub(crate) struct PodPlan {
     pub(crate) deadline: Option<Duration>,
 }
 
-/// Reads what a pod is to do, and what in its annotations is not understood.
+/// Reads the plan of a pod, and the errors in its annotations.
 pub(crate) fn read(pod: &Value, rules: &PodRules) -> (PodPlan, Vec<String>) {
     let mut complaints = Vec::new();
     let restart = json::text(pod, &["spec", "restartPolicy"]).and_then(Restart::parse).unwrap_or(Restart::Always);
@@ -135,7 +135,7 @@ impl Reading<'_> {
         let said = said.or(self.rules.behaviour(subject)).or(behaviour::of_image(image));
         let restart = match role {
             Role::Sidecar => Restart::Always,
-            // Init containers that have succeeded are not run again.
+            // Init containers that have succeeded do not run again.
             Role::Init if self.restart == Restart::Always => Restart::OnFailure,
             Role::Init => self.restart,
             Role::Ephemeral => Restart::Never,
@@ -172,12 +172,12 @@ impl Reading<'_> {
     }
 }
 
-/// How long a container runs until a probe that always succeeds has said so often enough.
+/// Returns the time until a probe that always succeeds reaches its success threshold.
 fn probe_delay(container: &Value, probe: &str) -> Option<Duration> {
     let probe = json::at(container, &[probe])?;
     let number = |field: &str, default| json::at(probe, &[field]).and_then(Value::as_u64).unwrap_or(default);
     let rounds = number("successThreshold", 1).saturating_sub(1);
-    // The first round comes a moment after the container has started.
+    // The first probe runs shortly after the start.
     let seconds = number("initialDelaySeconds", 0).saturating_add(rounds.saturating_mul(number("periodSeconds", 10)));
     Some(Duration::from_secs(seconds.min(86_400)) + Duration::from_millis(500))
 }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_come_before_rules_and_rules_before_tags() {
+    fn annotations_precede_rules_and_rules_precede_tags() {
         let pod = json!({
             "metadata": { "annotations": { "sandbox/pod": "start=1s", "sandbox/container.b": "start=2s" } },
             "spec": { "containers": [
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_restart_as_their_part_asks() {
+    fn the_role_of_a_container_decides_its_restarts() {
         let pod = |policy: &str| {
             json!({ "spec": {
                 "restartPolicy": policy,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_that_are_not_understood_are_named() {
+    fn invalid_annotations_are_reported() {
         let pod = json!({
             "metadata": { "annotations": { "sandbox/pod": "crahs" } },
             "spec": { "containers": [{ "name": "m", "image": "a" }, { "name": "n", "image": "a" }] },

@@ -13,15 +13,15 @@ use crate::dice::Dice;
 use kcm_sandbox_apiserver::direct::Now;
 use kcm_sandbox_apiserver::json;
 
-/// What the node lends a pod.
+/// The addresses of a pod and its node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) host: &'a str,
-    /// Absent until the pod has its sandbox.
+    /// Absent until the pod sandbox exists.
     pub(crate) address: Option<&'a str>,
 }
 
-/// The pod with the status that its state asks for; `None` where it has it.
+/// Returns the pod with its current status; `None` if it is unchanged.
 pub(crate) fn written(pod: &Value, run: &PodRun, place: Place<'_>, now: Now) -> Option<Value> {
     let mut status = json::at(pod, &["status"]).cloned().unwrap_or_else(|| json!({}));
     let phase = run.phase();
@@ -61,7 +61,7 @@ pub(crate) fn written(pod: &Value, run: &PodRun, place: Place<'_>, now: Now) -> 
     })
 }
 
-/// The wall time of a moment.
+/// Converts an elapsed time to wall-clock time.
 fn stamp(now: Now, at: Duration) -> String {
     let past = now.elapsed.saturating_sub(at);
     let time = now.time.checked_sub(past).unwrap_or(now.time);
@@ -75,7 +75,7 @@ struct Writer<'a> {
     phase: &'static str,
 }
 
-/// Whether a condition holds, and if not, why.
+/// A condition status with its reason.
 type Verdict = Result<Option<&'static str>, (&'static str, String)>;
 
 impl Writer<'_> {
@@ -134,7 +134,7 @@ impl Writer<'_> {
         };
         match &container.phase {
             Phase::Waiting | Phase::Pulling { .. } | Phase::Creating { .. } => {
-                // Kubelets say of all containers of a pod with init containers that it is being initialized.
+                // Kubelets report `PodInitializing` for all containers of a pod with init containers.
                 let alone =
                     self.run.plan.containers.iter().all(|plan| matches!(plan.role, Role::Main | Role::Ephemeral));
                 waiting(if alone { "ContainerCreating" } else { "PodInitializing" }, None)
@@ -269,13 +269,13 @@ impl Writer<'_> {
     }
 }
 
-/// `name_namespace(uid)`, as kubelets name pods.
+/// Formats `name_namespace(uid)`, the pod format of kubelet logs.
 pub(crate) fn pod_name(pod: &Value) -> String {
     let namespace = json::text(pod, &["metadata", "namespace"]).unwrap_or_default();
     format!("{}_{namespace}({})", json::name(pod), json::uid(pod))
 }
 
-/// `10s`, `1m20s`: as Go writes whole seconds.
+/// Formats whole seconds like Go: `10s`, `1m20s`.
 fn go_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 { format!("{seconds}s") } else { format!("{}m{}s", seconds / 60, seconds % 60) }

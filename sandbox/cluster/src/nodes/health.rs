@@ -1,4 +1,4 @@
-//! What follows from a kubelet that is not heard of: the stand-in of the node lifecycle controller. Pure.
+//! Reactions to missing kubelet heartbeats: the substitute for the node lifecycle controller. Pure.
 //!
 //! # Upstream
 //! `pkg/controller/{nodelifecycle,tainteviction}`
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::object::{Condition, set_condition};
 use kcm_sandbox_apiserver::json;
 
-/// How long a node may be silent.
+/// Grace period for heartbeats.
 pub(crate) const GRACE: Duration = Duration::from_secs(40);
 pub(crate) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 pub(crate) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
@@ -18,7 +18,7 @@ pub(crate) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 const NO_SCHEDULE: &str = "NoSchedule";
 const NO_EXECUTE: &str = "NoExecute";
 
-/// The status of a node that has been silent for too long.
+/// Returns the status of a node whose heartbeats are missing.
 pub(crate) fn lost_status(node: &Value, stamp: &str) -> Value {
     let mut status = json::at(node, &["status"]).cloned().unwrap_or_else(|| json!({}));
     for kind in ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"] {
@@ -34,7 +34,7 @@ pub(crate) fn lost_status(node: &Value, stamp: &str) -> Value {
     status
 }
 
-/// The node with the taints that its state asks for; `None` where it has them.
+/// Returns the node with the taints of its state; `None` if they are unchanged.
 pub(crate) fn tainted(node: &Value, reachable: bool, stamp: &str) -> Option<Value> {
     let cordoned = json::at(node, &["spec", "unschedulable"]).and_then(Value::as_bool).unwrap_or(false);
     let mut taints = json::list(node, &["spec", "taints"]).to_vec();
@@ -62,13 +62,13 @@ pub(crate) fn tainted(node: &Value, reachable: bool, stamp: &str) -> Option<Valu
     })
 }
 
-/// The taints of a node that pods may have to leave it for.
+/// Returns the `NoExecute` taints of a node.
 pub(crate) fn evicting_taints(node: &Value) -> Vec<Value> {
     let taints = json::list(node, &["spec", "taints"]).iter();
     taints.filter(|taint| json::text(taint, &["effect"]) == Some(NO_EXECUTE)).cloned().collect()
 }
 
-/// How long a pod stays on a node with these taints; `None` for ever.
+/// Returns how long a pod tolerates these taints; `None` means without limit.
 pub(crate) fn patience(pod: &Value, taints: &[Value]) -> Option<Duration> {
     let tolerations = json::list(pod, &["spec", "tolerations"]);
     let mut shortest: Option<Duration> = None;

@@ -1,4 +1,4 @@
-//! Machines behind the nodes: they register, they are heard of, they fall silent and come back.
+//! Nodes: registration, heartbeats, failure and recovery, and taint-based eviction.
 
 pub(crate) mod health;
 pub(crate) mod object;
@@ -31,27 +31,27 @@ enum Task {
     Report(Arc<str>),
     /// The kubelet renews its lease.
     Renew(Arc<str>),
-    /// The node has been silent for too long.
+    /// The heartbeats of the node are missing.
     Lose(Arc<str>),
-    /// Taints are brought in line with the state of the node.
+    /// The taints of the node are updated to its state.
     Taint(Arc<str>),
-    /// It is to be seen how long a pod tolerates the taints of its node.
+    /// The eviction time of a pod on a tainted node is computed.
     Judge(ObjectKey),
-    /// A pod has tolerated a taint for as long as it does.
+    /// The toleration of a pod has expired.
     Evict(ObjectKey),
-    /// A pod's node is no more.
+    /// The node of a pod is deleted.
     Vanish(ObjectKey),
 }
 
-/// A node and the machine behind it.
+/// A node and its simulated machine.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) machine: Machine,
     /// Whether the kubelet runs.
     pub(crate) running: bool,
-    /// When the kubelet was last heard of.
-    heard: Duration,
-    /// Whether the node was found silent.
+    /// Time of the last heartbeat.
+    last_heartbeat: Duration,
+    /// Whether the node is marked as lost.
     lost: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Nodes {
     numbered: usize,
     timers: Timers<Task>,
     dice: Dice,
-    /// Stands in for the controllers that watch over nodes.
+    /// Substitutes for the node lifecycle, taint eviction and pod garbage collector controllers.
     lifecycle: bool,
 }
 
@@ -81,12 +81,12 @@ impl Nodes {
         self.known.keys()
     }
 
-    /// The pods that are bound to a node.
+    /// Returns the pods that are bound to a node.
     pub(crate) fn pods_of(&self, name: &str) -> impl Iterator<Item = &ObjectKey> {
         self.pods.get(name).into_iter().flatten()
     }
 
-    /// Creates so many nodes more, under the next free names.
+    /// Creates further nodes with the next free names.
     pub(crate) fn add(api: &DirectClient, count: usize) -> Vec<String> {
         let names = (1..).map(|number| format!("node-{number}"));
         let free = names.filter(|name| api.get(&NODES, &ObjectKey::cluster_scoped(name.as_str())).is_none());
@@ -106,12 +106,12 @@ impl Nodes {
             self.timers.set(&Task::Renew(name.clone()), None);
             self.timers.set(&Task::Report(name.clone()), None);
             if self.lifecycle {
-                self.timers.set(&Task::Lose(name.clone()), Some(node.heard + health::GRACE));
+                self.timers.set(&Task::Lose(name.clone()), Some(node.last_heartbeat + health::GRACE));
             }
         }
     }
 
-    /// Starts the kubelet of a node again.
+    /// Restarts the kubelet of a node.
     pub(crate) fn start(&mut self, name: &Arc<str>, now: Duration) {
         if let Some(node) = self.known.get_mut(name) {
             node.running = true;
@@ -148,7 +148,7 @@ impl Nodes {
         if !self.known.contains_key(&name) {
             self.numbered += 1;
             let machine = Machine { number: self.numbered };
-            self.known.insert(name.clone(), Node { machine, running: true, heard: now, lost: false });
+            self.known.insert(name.clone(), Node { machine, running: true, last_heartbeat: now, lost: false });
             self.timers.set(&Task::Report(name.clone()), Some(now));
             self.timers.set(&Task::Renew(name.clone()), Some(now));
         }
@@ -209,7 +209,7 @@ impl Nodes {
                 Task::Taint(name) => self.taint(api, &name),
                 Task::Judge(pod) => self.judge(api, &pod, now),
                 Task::Evict(pod) => evict(api, recorder, &pod),
-                // Whoever deleted it was faster.
+                // Not found is success.
                 Task::Vanish(pod) => drop(api.delete(&PODS, &pod, &force())),
             }
         }
@@ -217,11 +217,11 @@ impl Nodes {
 
     fn report(&mut self, api: &DirectClient, name: &Arc<str>, now: Duration) {
         let Some(node) = self.known.get_mut(name) else { return };
-        node.heard = now;
+        node.last_heartbeat = now;
         let key = ObjectKey::cluster_scoped(&**name);
         let stamp = api.now().stamp(0);
         let machine = &node.machine;
-        // A node that was deleted meanwhile is forgotten with its event.
+        // A node that was deleted meanwhile is removed when its event is observed.
         drop(api.edit(&NODES, &key, None, |old| object::registered(old, machine)));
         drop(api.edit(&NODES, &key, Some("status"), |old| {
             let mut new = old.clone();
@@ -233,22 +233,22 @@ impl Nodes {
 
     fn renew(&mut self, api: &DirectClient, name: &Arc<str>, now: Duration) {
         let Some(node) = self.known.get_mut(name) else { return };
-        node.heard = now;
+        node.last_heartbeat = now;
         let key = ObjectKey::namespaced("kube-node-lease", &**name);
         let renewed = format_micros(api.now().time);
         let renewal = json!({ "spec": { "renewTime": renewed } });
         let first = api.merge(&LEASES, &key, None, &renewal).is_err();
         if first && let Some(node) = api.get(&NODES, &ObjectKey::cluster_scoped(&**name)) {
-            // Fails only where the namespace of leases is gone; the next renewal tries again.
+            // Fails only if the lease namespace is deleted; the next renewal retries.
             drop(api.create(&LEASES, object::lease(&node, &renewed)));
         }
-        // Kubelets do not all speak at once.
+        // Jitter, so that kubelets do not report all at once.
         let spread =
             if first { self.dice.between(Duration::ZERO, LEASE_PERIOD, &["lease", name]) } else { LEASE_PERIOD };
         self.timers.set(&Task::Renew(name.clone()), Some(now + spread));
     }
 
-    /// Marks a node that is not heard of any more, and its pods.
+    /// Sets a node without heartbeats to `Unknown`, and its pods to not ready.
     fn lose(&mut self, api: &DirectClient, recorder: &mut EventRecorder, name: &Arc<str>) {
         let Some(node) = self.known.get_mut(name) else { return };
         node.lost = true;
@@ -276,13 +276,13 @@ impl Nodes {
     fn taint(&mut self, api: &DirectClient, name: &Arc<str>) {
         let Some(node) = self.known.get(name) else { return };
         let stamp = api.now().stamp(0);
-        // A node that was deleted meanwhile is forgotten with its event.
+        // A node that was deleted meanwhile is removed when its event is observed.
         drop(
             api.edit(&NODES, &ObjectKey::cluster_scoped(&**name), None, |old| health::tainted(old, !node.lost, &stamp)),
         );
     }
 
-    /// Sets the time at which a pod has to leave its node, where it has to.
+    /// Schedules the eviction of a pod, if it does not tolerate the taints of its node.
     fn judge(&mut self, api: &DirectClient, pod: &ObjectKey, now: Duration) {
         let Some((taints, patience)) = api.get(&PODS, pod).and_then(|pod| patience(api, &pod)) else { return };
         let added = taints.iter().filter_map(|taint| json::text(taint, &["timeAdded"])?.parse().ok()).max();
@@ -292,7 +292,7 @@ impl Nodes {
     }
 }
 
-/// The taints of its node that a pod has to leave it for, and how long it need not.
+/// Returns the taints that evict a pod, and how long it tolerates them.
 fn patience(api: &DirectClient, pod: &Value) -> Option<(Vec<Value>, Duration)> {
     let name = json::text(pod, &["spec", "nodeName"])?;
     let node = api.get(&NODES, &ObjectKey::cluster_scoped(name))?;
@@ -301,7 +301,7 @@ fn patience(api: &DirectClient, pod: &Value) -> Option<(Vec<Value>, Duration)> {
     Some((taints, patience))
 }
 
-/// Deletes a pod that has tolerated the taints of its node for long enough.
+/// Deletes a pod whose toleration has expired.
 fn evict(api: &DirectClient, recorder: &mut EventRecorder, key: &ObjectKey) {
     let Some(pod) = api.get(&PODS, key) else { return };
     if json::is_terminating(&pod) || patience(api, &pod).is_none() {
@@ -310,7 +310,7 @@ fn evict(api: &DirectClient, recorder: &mut EventRecorder, key: &ObjectKey) {
     let note = Note::normal("TaintManagerEviction", format!("Marking for deletion Pod {key}"));
     recorder.record(api, Reporter::TaintEviction, &pod, note);
     let uid = Some(json::uid(&pod).to_owned());
-    // Whoever deleted it was faster.
+    // Not found is success.
     drop(api.delete(&PODS, key, &DeleteOptions { uid, ..DeleteOptions::default() }));
 }
 
@@ -318,7 +318,7 @@ fn force() -> DeleteOptions {
     DeleteOptions { grace: Some(0), ..DeleteOptions::default() }
 }
 
-/// A pod that is not ready, as nobody can tell that it is; `None` where it is not ready anyway.
+/// Returns the pod with `Ready` set to false, since its node does not report; `None` if it is not ready already.
 fn unready(pod: &Value, stamp: &str) -> Option<Value> {
     let mut pod = pod.clone();
     let conditions = pod.pointer_mut("/status/conditions")?.as_array_mut()?;

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use kcm_sandbox_apiserver::json;
 
-/// What the machine behind a node is.
+/// The simulated machine of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Machine {
-    /// Counts from 1; addresses follow from it.
+    /// Counts from 1; the addresses are derived from it.
     pub(crate) number: usize,
 }
 
@@ -18,23 +18,23 @@ const PODS: &str = "110";
 const KUBELET: &str = "v1.36.3";
 
 impl Machine {
-    /// The machine's own address.
+    /// Returns the IP of the node.
     pub(crate) fn address(&self) -> String {
         format!("172.18.{}.{}", self.number / 250 % 256, self.number % 250 + 2)
     }
 
-    /// The addresses of its pods, without the last part.
+    /// Returns the pod IP prefix of the node, without the last octet.
     pub(crate) fn pod_network(&self) -> String {
         format!("10.{}.{}", 128 + self.number / 256 % 128, self.number % 256)
     }
 }
 
-/// A new node, as its kubelet registers it.
+/// Builds a new node, as its kubelet registers it.
 pub(crate) fn node(name: &str) -> Value {
     json!({ "metadata": { "name": name }, "spec": {} })
 }
 
-/// What a kubelet adds to the labels and the spec of its node; `None` where nothing is missing.
+/// Returns the node with the labels and spec fields that its kubelet adds; `None` if nothing is missing.
 pub(crate) fn registered(old: &Value, machine: &Machine) -> Option<Value> {
     let mut node = old.clone();
     let name = json::name(old).to_owned();
@@ -53,7 +53,7 @@ pub(crate) fn registered(old: &Value, machine: &Machine) -> Option<Value> {
     (node != *old).then_some(node)
 }
 
-/// The status that a running kubelet reports; amounts that are there already stay.
+/// Returns the status that a running kubelet reports; an existing capacity is preserved.
 pub(crate) fn status(old: &Value, machine: &Machine, stamp: &str) -> Value {
     let mut status = json::at(old, &["status"]).cloned().unwrap_or_else(|| json!({}));
     for (resource, amount) in [("cpu", CPU), ("memory", MEMORY), ("ephemeral-storage", STORAGE), ("pods", PODS)] {
@@ -98,11 +98,11 @@ pub(crate) struct Condition<'a> {
     pub(crate) is: &'a str,
     pub(crate) reason: &'a str,
     pub(crate) message: &'a str,
-    /// When the kubelet was last heard of; unchanged where it is not the kubelet that speaks.
+    /// The heartbeat time; `None` keeps it, for conditions that the kubelet does not set.
     pub(crate) heartbeat: Option<&'a str>,
 }
 
-/// Writes a condition; the time of transition changes with the status alone.
+/// Sets a condition; `lastTransitionTime` changes only with the status.
 pub(crate) fn set_condition(status: &mut Value, condition: &Condition<'_>, stamp: &str) {
     let mut conditions = json::list(status, &["conditions"]).to_vec();
     let known = conditions.iter().position(|known| json::text(known, &["type"]) == Some(condition.kind));
@@ -121,7 +121,7 @@ pub(crate) fn set_condition(status: &mut Value, condition: &Condition<'_>, stamp
     json::set(status, &["conditions"], Some(conditions.into()));
 }
 
-/// The status of a condition of a node.
+/// Returns the status of a condition.
 pub(crate) fn condition<'a>(node: &'a Value, kind: &str) -> Option<&'a str> {
     json::list(node, &["status", "conditions"])
         .iter()
@@ -129,7 +129,7 @@ pub(crate) fn condition<'a>(node: &'a Value, kind: &str) -> Option<&'a str> {
         .and_then(|condition| json::text(condition, &["status"]))
 }
 
-/// The lease that a kubelet renews.
+/// Builds the lease of a kubelet.
 pub(crate) fn lease(node: &Value, renewed: &str) -> Value {
     let name = json::name(node);
     json!({
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_have_addresses_of_their_own() {
+    fn node_addresses_are_unique() {
         let mut addresses: Vec<_> =
             (1..=3000).map(|number| (Machine { number }.address(), Machine { number }.pod_network())).collect();
         addresses.sort();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_keeps_its_time_while_its_status_stays() {
+    fn a_condition_keeps_its_transition_time_while_its_status_is_unchanged() {
         let mut status = json!({});
         let at = |is, heartbeat| Condition { kind: "Ready", is, reason: "R", message: "m", heartbeat };
         set_condition(&mut status, &at("True", Some("1")), "1");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_says_of_itself_stays() {
+    fn existing_capacity_is_preserved() {
         let node = json!({
             "metadata": { "name": "big", "labels": { "kubernetes.io/arch": "arm64" } },
             "status": { "capacity": { "cpu": "64" } },

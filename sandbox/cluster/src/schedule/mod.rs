@@ -1,4 +1,4 @@
-//! The scheduler: pods without a node get one, or are told why not.
+//! The scheduler: binds pods to nodes, or sets their `PodScheduled` condition.
 
 mod fit;
 mod placed;
@@ -26,20 +26,20 @@ use kcm_sandbox_apiserver::{NODES, PODS};
 const NAME: &str = "default-scheduler";
 const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
-/// What there is to say about a pod that has no node.
+/// The reason why a pod has no node.
 #[derive(Debug)]
 enum Verdict {
     Unschedulable(Arc<str>),
     Gated,
 }
 
-/// Places pods on nodes, the longest waiting of the highest priority first.
+/// Binds pods to nodes, by priority, then by age.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     nodes: BTreeMap<Arc<str>, Node>,
     placed: Placed,
     queue: Queue,
-    to_tell: VecDeque<(ObjectKey, Verdict)>,
+    to_report: VecDeque<(ObjectKey, Verdict)>,
     dice: Dice,
 }
 
@@ -49,7 +49,7 @@ impl Scheduler {
             nodes: BTreeMap::new(),
             placed: Placed::default(),
             queue: Queue::default(),
-            to_tell: VecDeque::new(),
+            to_report: VecDeque::new(),
             dice,
         }
     }
@@ -64,7 +64,7 @@ impl Scheduler {
 
     fn observe_node(&mut self, change: &Change) {
         let name: Arc<str> = change.key.name().into();
-        // A node that has not said yet what it has is none.
+        // A node without a reported capacity is ignored.
         let Some(new) = change.new.filter(|new| json::at(new, &["status", "allocatable"]).is_some()) else {
             self.nodes.remove(&name);
             return;
@@ -123,7 +123,7 @@ impl Scheduler {
         if !json::list(pod, &["spec", "schedulingGates"]).is_empty() {
             self.queue.remove(key);
             if !same {
-                self.to_tell.push_back((key.clone(), Verdict::Gated));
+                self.to_report.push_back((key.clone(), Verdict::Gated));
             }
             return;
         }
@@ -156,18 +156,18 @@ impl Scheduler {
     }
 
     fn block(&mut self, shape: u64, why: &Arc<str>) {
-        let told = self.queue.block(shape, why);
-        self.to_tell.extend(told.into_iter().map(|pod| (pod, Verdict::Unschedulable(why.clone()))));
+        let unreported = self.queue.block(shape, why);
+        self.to_report.extend(unreported.into_iter().map(|pod| (pod, Verdict::Unschedulable(why.clone()))));
     }
 
     pub(crate) fn next(&self) -> Option<Duration> {
-        (!self.to_tell.is_empty() || !self.queue.is_idle()).then_some(Duration::ZERO)
+        (!self.to_report.is_empty() || !self.queue.is_idle()).then_some(Duration::ZERO)
     }
 
     pub(crate) fn act(&mut self, api: &DirectClient, recorder: &mut EventRecorder, budget: usize) {
         for _ in 0..budget {
-            if let Some((pod, verdict)) = self.to_tell.pop_front() {
-                tell(api, recorder, &pod, &verdict);
+            if let Some((pod, verdict)) = self.to_report.pop_front() {
+                report(api, recorder, &pod, &verdict);
             } else if let Some(pod) = self.queue.next() {
                 self.try_one(api, recorder, &pod);
             } else {
@@ -200,20 +200,20 @@ impl Scheduler {
     }
 }
 
-/// Writes down why a pod has no node.
-fn tell(api: &DirectClient, recorder: &mut EventRecorder, key: &ObjectKey, verdict: &Verdict) {
+/// Writes the `PodScheduled` condition and an event.
+fn report(api: &DirectClient, recorder: &mut EventRecorder, key: &ObjectKey, verdict: &Verdict) {
     let (reason, message) = match verdict {
         Verdict::Unschedulable(why) => ("Unschedulable", &**why),
         Verdict::Gated => ("SchedulingGated", GATED),
     };
     let stamp = api.now().stamp(0);
-    let told = api.edit(&PODS, key, Some("status"), |pod| unscheduled(pod, reason, message, &stamp));
-    if let (Ok(Some(pod)), Verdict::Unschedulable(why)) = (told, verdict) {
+    let edited = api.edit(&PODS, key, Some("status"), |pod| unscheduled(pod, reason, message, &stamp));
+    if let (Ok(Some(pod)), Verdict::Unschedulable(why)) = (edited, verdict) {
         recorder.record(api, Reporter::Scheduler, &pod, Note::warning("FailedScheduling", &**why));
     }
 }
 
-/// The pod with the condition that it has no node; `None` where it says so, or has one.
+/// Returns the pod with `PodScheduled=False`; `None` if it is unchanged or the pod is bound.
 fn unscheduled(pod: &Value, reason: &str, message: &str, stamp: &str) -> Option<Value> {
     const KIND: &str = "PodScheduled";
     if json::text(pod, &["spec", "nodeName"]).is_some_and(|node| !node.is_empty()) {

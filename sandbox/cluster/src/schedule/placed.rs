@@ -1,4 +1,4 @@
-//! Pods that have their node, counted as the pods to come will ask. Pure.
+//! Index of bound pods for inter-pod constraints. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use kcm_api::{ObjectKey, Selector};
 
 use super::wants::{Group, PodTerm, Wants};
 
-/// How many groups are counted at once; beyond that all are forgotten and counted anew when asked for.
+/// Maximum number of cached groups; beyond it the cache is cleared.
 const GROUPS: usize = 1_000;
 
 #[derive(Debug)]
@@ -16,12 +16,12 @@ struct Counted {
     by_node: BTreeMap<Arc<str>, i64>,
 }
 
-/// Pods on nodes. Placing one costs the number of groups that were asked for, not the number of pods.
+/// The bound pods. Adding one costs time proportional to the number of cached groups, not of pods.
 #[derive(Debug, Default)]
 pub(crate) struct Placed {
     pods: BTreeMap<ObjectKey, (Arc<str>, Arc<Wants>)>,
     groups: BTreeMap<Group, Counted>,
-    /// What placed pods do not want near them, and the nodes of those pods.
+    /// Anti-affinity terms of bound pods, with the nodes of those pods.
     refusals: BTreeMap<PodTerm, Counted>,
 }
 
@@ -30,7 +30,7 @@ impl Placed {
         self.pods.get(pod)
     }
 
-    /// All pods of a node.
+    /// Returns all pods of a node.
     pub(crate) fn of_node<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a Arc<Wants>> {
         self.pods.values().filter(move |(of, _)| **of == *node).map(|(_, wants)| wants)
     }
@@ -61,7 +61,7 @@ impl Placed {
         }
     }
 
-    /// How many pods of a group there are on each node.
+    /// Returns the number of pods of a group by node.
     pub(crate) fn counts(&mut self, group: &Group) -> &BTreeMap<Arc<str>, i64> {
         if self.groups.len() >= GROUPS && !self.groups.contains_key(group) {
             self.groups.clear();
@@ -79,7 +79,7 @@ impl Placed {
         &counted.by_node
     }
 
-    /// The terms by which placed pods refuse a new one, and where those pods are.
+    /// Returns the anti-affinity terms of bound pods that match a new one, with their nodes.
     pub(crate) fn refusing(&self, wants: &Wants) -> Vec<(PodTerm, BTreeMap<Arc<str>, i64>)> {
         let refusing = self.refusals.iter().filter(|(term, counted)| term.group.includes(wants, &counted.selector));
         refusing.map(|(term, counted)| (term.clone(), counted.by_node.clone())).collect()

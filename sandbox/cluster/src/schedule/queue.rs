@@ -1,7 +1,7 @@
-//! Pods that wait for a node: by priority, then by age. Pure.
+//! The scheduling queue: by priority, then by age. Pure.
 //!
-//! Pods of one shape fit on the same nodes, so that one of them is tried for all: what is waiting costs nothing until
-//! something changes, and then one try for each shape.
+//! Pods of one shape fit on the same nodes, so one of them is tried for all: waiting pods cost nothing until something
+//! changes, and then one attempt per shape.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,14 +11,14 @@ use kcm_api::ObjectKey;
 
 use super::wants::Wants;
 
-/// Highest priority first, then in the order of arrival.
+/// Sort key: highest priority first, then arrival.
 type Order = (Reverse<i64>, u64);
 
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) wants: Arc<Wants>,
     order: Order,
-    /// What was said of it last.
+    /// The last reported reason.
     pub(crate) said: Option<Arc<str>>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Waiting {
 pub(crate) struct Queue {
     pods: BTreeMap<ObjectKey, Waiting>,
     shapes: BTreeMap<u64, BTreeSet<(Order, ObjectKey)>>,
-    /// Shapes that did not fit when they were tried last, and why.
+    /// Unschedulable shapes, with the reason of the last attempt.
     blocked: BTreeMap<u64, Arc<str>>,
     arrived: u64,
 }
@@ -36,7 +36,7 @@ impl Queue {
         self.pods.get(pod)
     }
 
-    /// Adds a pod, or takes over what it wants now; its place is that of its first arrival.
+    /// Adds or updates a pod; it keeps the position of its first arrival.
     pub(crate) fn insert(&mut self, pod: &ObjectKey, priority: i64, wants: Wants) {
         let old = self.remove(pod);
         let unchanged = old.as_ref().is_some_and(|old| old.wants.shape == wants.shape);
@@ -66,38 +66,38 @@ impl Queue {
         Some(waiting)
     }
 
-    /// The next pod that is worth a try.
+    /// Returns the next pod to try.
     pub(crate) fn next(&self) -> Option<ObjectKey> {
         let open = self.shapes.iter().filter(|(shape, _)| !self.blocked.contains_key(shape));
         open.filter_map(|(_, pods)| pods.first()).min().map(|(_, pod)| pod.clone())
     }
 
-    /// Notes that a shape fits nowhere; returns the pods that have to be told.
+    /// Marks a shape as unschedulable; returns the pods whose condition has to be written.
     ///
-    /// Among very many waiting pods only those are told that know nothing yet, and the first.
+    /// With very many waiting pods these are only the first one and those without a condition.
     pub(crate) fn block(&mut self, shape: u64, why: &Arc<str>) -> Vec<ObjectKey> {
         const FEW: usize = 100;
         self.blocked.insert(shape, why.clone());
         let Some(pods) = self.shapes.get(&shape) else { return Vec::new() };
         let few = pods.len() <= FEW;
-        let mut told = Vec::new();
+        let mut unreported = Vec::new();
         for (at, (_, pod)) in pods.iter().enumerate() {
             let Some(waiting) = self.pods.get_mut(pod) else { continue };
             let news = waiting.said.as_ref().is_none_or(|said| (few || at == 0) && said != why);
             if news {
                 waiting.said = Some(why.clone());
-                told.push(pod.clone());
+                unreported.push(pod.clone());
             }
         }
-        told
+        unreported
     }
 
-    /// Everything is worth a try again.
+    /// Makes all shapes schedulable again.
     pub(crate) fn unblock(&mut self) {
         self.blocked.clear();
     }
 
-    /// What follows other pods is worth a try again: one was placed.
+    /// Makes shapes with inter-pod constraints schedulable again after a pod was bound.
     pub(crate) fn unblock_followers(&mut self) {
         let Self { pods, shapes, blocked, .. } = self;
         blocked.retain(|shape, _| {
@@ -107,12 +107,12 @@ impl Queue {
         });
     }
 
-    /// Whether nothing is worth a try.
+    /// Reports whether there is no pod to try.
     pub(crate) fn is_idle(&self) -> bool {
         self.shapes.keys().all(|shape| self.blocked.contains_key(shape))
     }
 
-    /// Why a shape does not fit, where it was tried.
+    /// Returns the reason why a shape is unschedulable, if it was tried.
     pub(crate) fn reason(&self, shape: u64) -> Option<&Arc<str>> {
         self.blocked.get(&shape)
     }

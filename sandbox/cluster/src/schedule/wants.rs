@@ -1,4 +1,4 @@
-//! What a pod asks of its node. Pure.
+//! The scheduling requirements of a pod. Pure.
 
 use kcm_api::{LabelSelector, Labels, Selector};
 use serde::Deserialize;
@@ -9,31 +9,31 @@ use crate::resource_list::ResourceList;
 use kcm_sandbox_apiserver::json;
 use kcm_sandbox_apiserver::json::labels_of;
 
-/// What a pod without requests is counted as when nodes are compared.
+/// Default requests for scoring.
 const LEAST_CPU: i64 = 100;
 const LEAST_MEMORY: i64 = 200 * 1024 * 1024 * 1000;
 
-/// All that decides where a pod fits.
+/// The scheduling requirements of a pod.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Wants {
     pub(crate) namespace: Box<str>,
     pub(crate) labels: Labels,
     pub(crate) requests: ResourceList,
-    /// CPU and memory as nodes are compared by.
+    /// CPU and memory for scoring.
     pub(crate) weight: (i64, i64),
     pub(crate) node_selector: Vec<(Box<str>, Box<str>)>,
-    /// Terms of the required node affinity, one of which must hold; `None` where there is none.
+    /// Terms of the required node affinity, one of which must match; `None` if there are none.
     pub(crate) node_terms: Option<Vec<NodeTerm>>,
     pub(crate) tolerations: Vec<Value>,
     pub(crate) host_ports: Vec<HostPort>,
     pub(crate) affinity: Vec<PodTerm>,
     pub(crate) anti_affinity: Vec<PodTerm>,
     pub(crate) spread: Vec<Spread>,
-    /// Equal for pods that fit on the same nodes.
+    /// Hash that is equal for pods that fit on the same nodes.
     pub(crate) shape: u64,
 }
 
-/// One term of a node affinity: all of its expressions must hold.
+/// A node affinity term: all of its expressions must match.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NodeTerm {
     pub(crate) labels: Vec<Expression>,
@@ -48,23 +48,23 @@ pub(crate) struct Expression {
     pub(crate) values: Vec<String>,
 }
 
-/// Pods that a term of affinity, or a spread constraint, counts.
+/// The pods that an affinity term or a spread constraint selects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Group {
-    /// Empty for all.
+    /// Empty selects all namespaces.
     pub(crate) namespaces: Vec<String>,
-    /// The label selector as JSON: equal selectors are equal texts.
+    /// The label selector as JSON: equal selectors have equal JSON.
     pub(crate) selector: String,
 }
 
-/// A required term of (anti-)affinity to pods.
+/// A required pod (anti-)affinity term.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PodTerm {
     pub(crate) group: Group,
     pub(crate) topology: String,
 }
 
-/// A spread constraint that must hold.
+/// A `DoNotSchedule` topology spread constraint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spread {
     pub(crate) group: Group,
@@ -92,7 +92,7 @@ impl HostPort {
 }
 
 impl Group {
-    /// The parsed selector.
+    /// Returns the parsed selector.
     pub(crate) fn selector(&self) -> Selector {
         let parsed = serde_json::from_str::<LabelSelector>(&self.selector).ok();
         parsed.and_then(|parsed| Selector::try_from(&parsed).ok()).unwrap_or_else(Selector::nothing)
@@ -142,14 +142,14 @@ fn requests(pod: &Value) -> ResourceList {
     let mut sidecars = ResourceList::default();
     let mut peak = ResourceList::default();
     for container in json::list(pod, &["spec", "initContainers"]) {
-        let asked = ResourceList::of_container(container);
+        let requests = ResourceList::of_container(container);
         if json::text(container, &["restartPolicy"]) == Some("Always") {
-            sum.add(&asked);
-            sidecars.add(&asked);
+            sum.add(&requests);
+            sidecars.add(&requests);
             peak.raise_to(&sidecars);
         } else {
             let mut together = sidecars.clone();
-            together.add(&asked);
+            together.add(&requests);
             peak.raise_to(&together);
         }
     }
@@ -206,7 +206,7 @@ fn pod_term(term: &Value, namespace: &str, labels: &Labels) -> Option<PodTerm> {
     Some(PodTerm { group: Group { namespaces, selector: selector(term, labels)? }, topology })
 }
 
-/// The selector of a term, with the labels of the pod itself that it names.
+/// Returns the selector of a term, including its `matchLabelKeys` and `mismatchLabelKeys`.
 fn selector(term: &Value, labels: &Labels) -> Option<String> {
     let mut selector = json::at(term, &["labelSelector"])?.clone();
     for (list, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
@@ -241,13 +241,13 @@ fn shape(wants: &Wants) -> u64 {
     let mut wants = wants.clone();
     let alone = wants.affinity.is_empty() && wants.anti_affinity.is_empty() && wants.spread.is_empty();
     if alone {
-        // Labels still decide whether the pods that are there want it near them; those are few, and asked each time.
+        // Labels still matter for the anti-affinity of bound pods; those terms are few and checked each time.
         wants.labels = wants.labels.iter().filter(|(key, _)| *key != kcm_api::POD_TEMPLATE_HASH).collect();
     }
     Dice::new(0).number(&[&format!("{wants:?}")])
 }
 
-/// Whether a toleration is one of a taint.
+/// Reports whether a toleration tolerates a taint.
 pub(crate) fn tolerates(toleration: &Value, taint: &Value) -> bool {
     let text = |object: &Value, field: &str| json::text(object, &[field]).unwrap_or_default().to_owned();
     let (effect, key) = (text(toleration, "effect"), text(toleration, "key"));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn init_containers_ask_for_what_is_used_at_one_time() {
+    fn init_container_requests_count_as_the_maximum() {
         let sidecar = |cpu: &str| {
             let mut sidecar = container(cpu);
             sidecar["restartPolicy"] = json!("Always");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_the_pod_stand_for_those_of_its_containers() {
+    fn pod_level_requests_override_those_of_containers() {
         let pod = json!({ "spec": {
             "containers": [container("1")], "resources": { "requests": { "cpu": "3" } },
         } });
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerations_fit_taints_as_the_api_says() {
+    fn tolerations_match_taints_as_upstream() {
         let taint = json!({ "key": "a", "value": "1", "effect": "NoSchedule" });
         for (toleration, expected) in [
             (json!({ "key": "a", "value": "1" }), true),

@@ -1,4 +1,4 @@
-//! Deletion: grace, finalizers, collections. Pure.
+//! Deletion: grace periods, finalizers, collections. Pure.
 //!
 //! # Upstream
 //! `apiserver/pkg/registry/rest/delete.go`, `Delete` of the generic registry, `pkg/registry/core/{pod,namespace}`
@@ -25,28 +25,28 @@ use crate::status::Status;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// Namespaces that live as long as the cluster.
+/// Namespaces that cannot be deleted.
 ///
 /// # Upstream
 /// `apiserver/pkg/admission/plugin/namespace/lifecycle`
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
-/// What became of the object.
+/// The outcome of a deletion.
 #[derive(Debug)]
 pub(crate) enum Deleted {
-    /// It was removed; this was its last state.
+    /// The object is removed; this is its last state.
     Gone(Arc<Value>),
-    /// It waits for its grace period or its finalizers.
+    /// The object waits for its grace period or its finalizers.
     Terminating(Arc<Value>),
 }
 
-/// How a deletion begins.
+/// The first step of a deletion.
 enum Start {
-    /// The object is already as far as this deletion would bring it.
+    /// The object is already terminating, and this deletion changes nothing.
     Pending,
-    /// A grace period is written to the object; 0 means that it can go at once.
+    /// A grace period is written to the object; 0 means immediate removal.
     Graceful(i64),
-    /// Kinds without grace.
+    /// The kind has no grace period.
     Plain,
 }
 
@@ -127,7 +127,7 @@ impl Server {
         Ok(Arc::new(listed.into_json(self.kind(&write.target.resource)?)))
     }
 
-    /// The first deletion ends the namespace's life, the last waits until its content is gone.
+    /// The first deletion sets the namespace to `Terminating`; removal waits until its finalizers are empty.
     fn delete_namespace(
         &mut self,
         write: Write<'_>,
@@ -164,16 +164,16 @@ impl Server {
     }
 }
 
-/// Writes the grace period of a pod into it.
-fn start_gracefully(pod: &mut Value, asked: Option<i64>, now: Now) -> Start {
-    let asked = asked.map(|period| if period < 0 { 1 } else { period });
+/// Sets the grace period of a pod.
+fn start_gracefully(pod: &mut Value, requested: Option<i64>, now: Now) -> Start {
+    let requested = requested.map(|period| if period < 0 { 1 } else { period });
     if json::is_terminating(pod) {
         let current = json::at(pod, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
         let current = current.unwrap_or(0);
         if current == 0 {
             return Start::Plain;
         }
-        return match asked {
+        return match requested {
             Some(period) if period < current => {
                 let period = shorten(pod, current, period, now);
                 Start::Graceful(period)
@@ -184,7 +184,7 @@ fn start_gracefully(pod: &mut Value, asked: Option<i64>, now: Now) -> Start {
     let configured = json::at(pod, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
     let unbound = json::text(pod, &["spec", "nodeName"]).unwrap_or_default().is_empty();
     let finished = matches!(json::text(pod, &["status", "phase"]), Some("Failed" | "Succeeded"));
-    let period = if unbound || finished { 0 } else { asked.or(configured).unwrap_or(0) };
+    let period = if unbound || finished { 0 } else { requested.or(configured).unwrap_or(0) };
     let period = if period < 0 { 1 } else { period };
     json::set(pod, &["metadata", "deletionTimestamp"], Some(now.stamp(period).into()));
     json::set(pod, &["metadata", "deletionGracePeriodSeconds"], Some(period.into()));
@@ -192,12 +192,12 @@ fn start_gracefully(pod: &mut Value, asked: Option<i64>, now: Now) -> Start {
     Start::Graceful(period)
 }
 
-/// Brings the end of a pod forward; it is never set to a time that is over.
-fn shorten(pod: &mut Value, current: i64, asked: i64, now: Now) -> i64 {
+/// Shortens the grace period of a terminating pod; the new end is never in the past.
+fn shorten(pod: &mut Value, current: i64, requested: i64, now: Now) -> i64 {
     let end = json::text(pod, &["metadata", "deletionTimestamp"]).and_then(|text| text.parse().ok());
-    let end = end.map_or(now.time.as_second(), jiff::Timestamp::as_second) - current + asked;
+    let end = end.map_or(now.time.as_second(), jiff::Timestamp::as_second) - current + requested;
     let left = end - now.time.as_second();
-    let period = if left < 0 && asked != 0 { 1 } else { asked };
+    let period = if left < 0 && requested != 0 { 1 } else { requested };
     json::set(pod, &["metadata", "deletionTimestamp"], Some(now.stamp(left.max(0)).into()));
     json::set(pod, &["metadata", "deletionGracePeriodSeconds"], Some(period.into()));
     period
@@ -221,7 +221,7 @@ fn count_generation(object: &mut Value) {
     }
 }
 
-/// Sets the finalizers that leave the dependents to the garbage collector.
+/// Sets the `orphan` and `foregroundDeletion` finalizers, which the garbage collector handles.
 fn set_collector_finalizers(kind: &Kind, object: &mut Value, options: &DeleteOptions) {
     if kind.resource == EVENTS {
         return;
@@ -239,7 +239,7 @@ fn set_collector_finalizers(kind: &Kind, object: &mut Value, options: &DeleteOpt
     };
     let mut kept: Vec<&str> = finalizers.iter().copied().filter(|name| !own(name)).collect();
     kept.extend(wanted);
-    // The same set in another order is no change.
+    // The order of finalizers is insignificant.
     let known: BTreeSet<&str> = finalizers.iter().copied().collect();
     if kept.len() == finalizers.len() && kept.iter().all(|name| known.contains(name)) {
         return;

@@ -1,4 +1,4 @@
-//! What a deletion asks for.
+//! `DeleteOptions`: parsing and validation.
 //!
 //! # Upstream
 //! `DeleteOptions` of `apimachinery/pkg/apis/meta/v1`, its validation, and `apiserver/pkg/endpoints/handlers/delete.go`
@@ -17,19 +17,19 @@ use crate::status::{FieldError, Status};
 pub struct DeleteOptions {
     /// `gracePeriodSeconds`.
     pub grace: Option<i64>,
-    /// The precondition on the uid.
+    /// `preconditions.uid`.
     pub uid: Option<String>,
-    /// The precondition on the resource version.
+    /// `preconditions.resourceVersion`.
     pub version: Option<String>,
     /// `propagationPolicy`.
     pub propagation: Option<Propagation>,
-    /// `orphanDependents: false`, the deprecated form: an object that stays is answered with 202.
+    /// `orphanDependents: false`, the deprecated form: the response for an object that remains is 202.
     pub cascades: bool,
-    /// Nothing is written.
+    /// `dryRun`.
     pub dry_run: bool,
 }
 
-/// What happens to the dependents of a deleted object.
+/// The propagation policy for dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
     /// They lose the owner reference.
@@ -41,7 +41,7 @@ pub enum Propagation {
 }
 
 impl DeleteOptions {
-    /// Reads the body, or the query where there is none.
+    /// Reads the options from the body, or from the query if there is none.
     pub(crate) fn parse(query: &Query, content_type: &str, body: &[u8]) -> Result<Self, Status> {
         if !body.is_empty() {
             return Self::of(&read(content_type, body)?);
@@ -53,7 +53,7 @@ impl DeleteOptions {
         Self::of(&given)
     }
 
-    /// Reads the options from their JSON.
+    /// Parses the options from JSON.
     pub(crate) fn of(given: &Value) -> Result<Self, Status> {
         let grace = typed(given, "gracePeriodSeconds", "int64", Value::as_i64)?;
         let orphans = typed(given, "orphanDependents", "bool", Value::as_bool)?;
@@ -95,7 +95,7 @@ impl DeleteOptions {
         })
     }
 
-    /// Refuses to delete another object than the one that is meant.
+    /// Checks the preconditions.
     pub(crate) fn check(&self, kind: &Kind, old: &Value) -> Result<(), Status> {
         // Upstream names the kind here, not the resource.
         let mut named = kind.resource.clone();

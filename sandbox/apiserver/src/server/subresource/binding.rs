@@ -1,4 +1,4 @@
-//! Assigning a pod to a node. Pure.
+//! The `binding` subresource of pods. Pure.
 //!
 //! # Upstream
 //! `BindingREST` of `pkg/registry/core/pod/storage`
@@ -79,9 +79,9 @@ impl Server {
     }
 }
 
-/// The node that a binding names.
+/// Returns the node of a binding.
 fn check(binding: &Value) -> Result<&str, Status> {
-    // Upstream gives these errors no code of their own.
+    // Upstream returns these errors without a specific code.
     let refused = |why: String| Status::new(500, "", why);
     let kind = text(binding, &["target", "kind"]).unwrap_or_default();
     let mut problems = Vec::new();

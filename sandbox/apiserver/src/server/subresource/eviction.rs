@@ -1,4 +1,4 @@
-//! Deleting a pod unless its disruption budget forbids it. Pure.
+//! The `eviction` subresource of pods: deletion unless a disruption budget forbids it. Pure.
 //!
 //! # Upstream
 //! `EvictionREST` of `pkg/registry/core/pod/storage`
@@ -19,7 +19,7 @@ use crate::status::Status;
 
 const BUDGETS: Resource = Resource::namespaced("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");
 
-/// How many evicted pods a budget remembers until its controller has seen them go.
+/// Maximum number of entries in `disruptedPods`.
 const MOST_DISRUPTED: usize = 2000;
 
 impl Server {
@@ -33,20 +33,20 @@ impl Server {
         write.dry_run |= options.dry_run;
         let pod = self.get_object(write.target)?.value();
         if !is_free(&pod) {
-            self.ask_budget(write, &pod)?;
+            self.consume_disruption(write, &pod)?;
         }
         options.check(&kind, &pod)?;
         if !write.dry_run {
             let evicted = self.mark(write, &kind, &pod);
-            // The mark is ours: whoever asked for a version has seen the one before.
+            // The condition update above changed the version; a precondition refers to the version before it.
             options.version = options.version.map(|_| json::version(&evicted).to_owned());
         }
         self.delete(write, &options)?;
         Ok(created())
     }
 
-    /// Takes one disruption from the budget of a pod, where it has one.
-    fn ask_budget(&mut self, write: Write<'_>, pod: &Value) -> Result<(), Status> {
+    /// Consumes one disruption of the budget of a pod, if it has one.
+    fn consume_disruption(&mut self, write: Write<'_>, pod: &Value) -> Result<(), Status> {
         let namespace = write.target.namespace.as_deref();
         let budgets: Vec<(ObjectKey, Arc<Value>)> = self
             .store
@@ -75,7 +75,7 @@ impl Server {
         Ok(())
     }
 
-    /// Tells in the pod's conditions why it goes.
+    /// Sets the `DisruptionTarget` condition of the pod.
     fn mark(&mut self, write: Write<'_>, kind: &Kind, pod: &Arc<Value>) -> Arc<Value> {
         let is_target = |condition: &&Value| text(condition, &["type"]) == Some("DisruptionTarget");
         let conditions = list(pod, &["status", "conditions"]);
@@ -110,7 +110,7 @@ fn delete_options(eviction: &Value, dry_run: bool) -> Result<DeleteOptions, Stat
     DeleteOptions::of(&given)
 }
 
-/// Pods that nobody misses: no budget is asked.
+/// Reports whether a pod is evicted without checking budgets.
 fn is_free(pod: &Value) -> bool {
     matches!(text(pod, &["status", "phase"]), Some("Succeeded" | "Failed" | "Pending")) || json::is_terminating(pod)
 }
@@ -131,13 +131,13 @@ fn count(budget: &Value, field: &str) -> i64 {
     at(budget, &["status", field]).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Whether a pod that is not ready may go without counting.
+/// Reports whether an unready pod is evicted without consuming the budget.
 fn spares_unready(budget: &Value) -> bool {
     let (healthy, wanted) = (count(budget, "currentHealthy"), count(budget, "desiredHealthy"));
     text(budget, &["spec", "unhealthyPodEvictionPolicy"]) == Some("AlwaysAllow") || (healthy >= wanted && wanted > 0)
 }
 
-/// Takes one of the disruptions that a budget allows.
+/// Consumes one of the allowed disruptions of a budget.
 fn take(budget: &mut Value, pod: &str, now: Now) -> Result<(), Status> {
     let name = json::name(budget).to_owned();
     let generation = at(budget, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
@@ -192,7 +192,7 @@ fn why_none(budget: &Value, name: &str) -> String {
     }
 }
 
-/// Says in the conditions that no disruption is left.
+/// Sets the `DisruptionAllowed` condition to false.
 fn forbid_more(budget: &mut Value, now: Now) {
     let observed = at(budget, &["status", "observedGeneration"]).cloned();
     let mut conditions = list(budget, &["status", "conditions"]).to_vec();

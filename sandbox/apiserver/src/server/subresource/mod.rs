@@ -1,4 +1,4 @@
-//! Parts of objects with paths of their own: what writes through them keep, and those that are objects themselves.
+//! Subresources: the fields that their writes preserve, and those with their own kinds.
 
 mod binding;
 mod eviction;

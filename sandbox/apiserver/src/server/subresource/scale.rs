@@ -1,4 +1,4 @@
-//! How many replicas an object has and wants, as `autoscaling/v1` shows it. Pure.
+//! The `scale` subresource, as `autoscaling/v1`. Pure.
 //!
 //! # Upstream
 //! `ScaleREST` of the storages in `pkg/registry` and of custom resources
@@ -21,7 +21,7 @@ fn fields(path: &str) -> Vec<&str> {
     path.split('.').filter(|field| !field.is_empty()).collect()
 }
 
-/// The scale of an object.
+/// Returns the scale of an object.
 fn scale_of(kind: &Kind, object: &Value) -> Result<Value, Status> {
     let number = |path: &str| at(object, &fields(path)).and_then(Value::as_i64);
     let mut metadata = json!({});
@@ -56,7 +56,7 @@ fn selector_of(kind: &Kind, object: &Value) -> Result<Option<String>, Status> {
         return Ok(json::text(object, &fields(path)).map(str::to_owned));
     }
     let Some(selector) = at(object, &["spec", "selector"]) else { return Ok(None) };
-    // Those of replication controllers are nothing but labels.
+    // The selector of a replication controller is a label map.
     let selector = if kind.resource.plural == "replicationcontrollers" {
         json!({ "matchLabels": selector })
     } else {
@@ -74,7 +74,7 @@ impl Server {
         Ok(Arc::new(scale_of(kind, &self.get_object(target)?.value())?))
     }
 
-    /// Changes the scale of an object by what `make` makes of it.
+    /// Updates the scale of an object to the result of `make`.
     pub(crate) fn change_scale(
         &mut self,
         write: Write<'_>,

@@ -1,4 +1,4 @@
-//! One container: where it is in its life, and its steps.
+//! The state machine of a container.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::kubelet::plan::{ContainerPlan, Role};
 
 const FIRST_BACKOFF: Duration = Duration::from_secs(10);
 const LAST_BACKOFF: Duration = Duration::from_mins(5);
-/// How long an exit is seen before something is done about it, and a failed pull before it is backed off from.
+/// Delay between an exit and the reaction to it, and between a failed pull and its back-off.
 pub(super) const NOTICE: Duration = Duration::from_secs(1);
 
-/// Where a container is in its life.
+/// The state of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It is not its turn yet.
+    /// Waits for the containers before it.
     Waiting,
     Pulling {
         until: Duration,
@@ -28,7 +28,7 @@ pub(crate) enum Phase {
         failed_at: Duration,
         backing_off: bool,
     },
-    /// Its image cannot be named.
+    /// The image name is invalid.
     Malformed,
     Running {
         since: Duration,
@@ -38,7 +38,7 @@ pub(crate) enum Phase {
     },
     Exited {
         exit: Exit,
-        /// When it is dealt with; `None` where it stays so.
+        /// Time of the reaction; `None` if the state is final.
         until: Option<Duration>,
     },
     BackOff {
@@ -47,26 +47,26 @@ pub(crate) enum Phase {
     },
 }
 
-/// The end of a container.
+/// The termination of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exit {
     pub(crate) code: i32,
     pub(crate) since: Duration,
     pub(crate) at: Duration,
-    /// The how-manieth run this was, counted from 1.
+    /// Number of the run, counted from 1.
     pub(crate) run: u32,
 }
 
-/// A container and its past.
+/// A container and its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Container {
     pub(crate) phase: Phase,
-    /// How often it has been started.
+    /// Number of starts.
     pub(crate) runs: u32,
     pub(crate) last: Option<Exit>,
     pub(crate) started: bool,
     pub(crate) ready: bool,
-    /// The last back-off and when it was imposed.
+    /// The latest back-off and its start.
     pub(super) backoff: Option<(Duration, Duration)>,
     pub(super) pull_backoff: Duration,
 }
@@ -145,11 +145,11 @@ impl Container {
         self.phase = Phase::Waiting;
     }
 
-    /// How long the next start has to be away from the last exit.
+    /// Returns the back-off between the last exit and the next start.
     ///
     /// # Upstream
-    /// `client-go/util/flowcontrol/backoff.go`: the first restart is free, and a calm time of twice the longest
-    /// back-off forgets all.
+    /// `client-go/util/flowcontrol/backoff.go`: the first restart has no delay, and a run of twice the maximum
+    /// back-off resets it.
     pub(super) fn back_off(&mut self, now: Duration) -> Duration {
         let known = self.backoff.filter(|(_, imposed)| now.saturating_sub(*imposed) <= 2 * LAST_BACKOFF);
         let delay = known.map_or(Duration::ZERO, |(delay, _)| delay);
@@ -184,7 +184,7 @@ pub(super) fn already_present(plan: &ContainerPlan) -> Note {
     )
 }
 
-/// What a registry answers that does not have an image.
+/// The error of a registry for a missing image.
 pub(crate) fn pull_error(image: &str) -> String {
     let reference = match image.split_once('/') {
         Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => image.to_owned(),
@@ -227,13 +227,13 @@ pub(super) fn readiness(
     }
 }
 
-/// After how long a run ends, and how.
+/// Returns when and how a run terminates.
 pub(super) fn ending(uid: &str, plan: &ContainerPlan, run: u32, dice: Dice) -> Option<(Duration, i32)> {
     let End::Exits { code, after, times } = plan.end else { return None };
     let after = dice.between(after.min, after.max, &[uid, &plan.name, "end", &run.to_string()]);
     if times.is_none_or(|times| run <= times) {
         return Some((after, code));
     }
-    // An init container that has failed often enough succeeds; others run on.
+    // After `times` failures an init container succeeds; others keep running.
     (plan.role == Role::Init).then_some((after, 0))
 }

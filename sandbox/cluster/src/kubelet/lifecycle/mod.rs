@@ -1,4 +1,4 @@
-//! The life of a pod on its node, step by step. Pure: time and chance come from outside.
+//! The lifecycle of a pod on its node, as a state machine. Pure: time and randomness are inputs.
 //!
 //! ```text
 //! Waiting ─▶ Pulling ─▶ Creating ─▶ Running ─▶ Exited ─▶ BackOff ─▶ Running …
@@ -21,30 +21,30 @@ use crate::event_recorder::Note;
 pub(crate) use container::{Container, Exit, Phase, pull_error};
 use container::{NOTICE, about, already_present, creation, ending, image_size, pull_time, readiness};
 
-/// What a container that is killed answers.
+/// Exit code of a killed container.
 const KILLED: i32 = 137;
 
-/// Time, chance, and what the node has.
+/// Inputs of a step: time, randomness, and the images of the node.
 pub(crate) struct Environment<'a> {
     pub(crate) now: Duration,
     pub(crate) dice: Dice,
     pub(crate) has_image: &'a dyn Fn(&str) -> bool,
-    /// `name_namespace(uid)`, as kubelets name pods.
+    /// `name_namespace(uid)`, the pod format of kubelet logs.
     pub(crate) pod: &'a str,
 }
 
-/// What happened beside the changes of state.
+/// Side effects of a step.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effects {
     pub(crate) notes: Vec<Note>,
-    /// Images that the node now has.
+    /// Images that were pulled.
     pub(crate) pulled: Vec<Box<str>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stopping {
     No,
-    /// Containers end then, by themselves or killed; never where one is stuck.
+    /// The containers end at `at`, by themselves or killed; `None` if one cannot be killed.
     Until {
         at: Option<Duration>,
         killed: bool,
@@ -52,7 +52,7 @@ enum Stopping {
     Done,
 }
 
-/// A pod on its node.
+/// A pod on its node, with the state of its containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PodRun {
     pub(crate) plan: PodPlan,
@@ -69,19 +69,19 @@ impl PodRun {
         Self { plan, containers, since: now, failed: None, stopping: Stopping::No }
     }
 
-    /// Whether the pod was stopped and all its containers have ended.
+    /// Reports whether the pod was stopped and all its containers have terminated.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopping == Stopping::Done
     }
 
-    /// Whether the pod has a network of its own by now.
+    /// Reports whether the pod sandbox with its network exists.
     pub(crate) fn has_sandbox(&self) -> bool {
         self.containers
             .iter()
             .any(|container| container.runs > 0 || matches!(container.phase, Phase::PullFailed { .. }))
     }
 
-    /// Does what is due.
+    /// Performs due steps.
     pub(crate) fn step(&mut self, environment: &Environment<'_>) -> Effects {
         let mut effects = Effects::default();
         let now = environment.now;
@@ -114,7 +114,7 @@ impl PodRun {
         effects
     }
 
-    /// When something is due next.
+    /// Returns the time of the next step.
     pub(crate) fn next(&self) -> Option<Duration> {
         match self.stopping {
             Stopping::Done => return None,
@@ -126,7 +126,7 @@ impl PodRun {
         self.containers.iter().filter_map(Container::next).chain(deadline).min()
     }
 
-    /// Begins to stop the pod, or stops it sooner.
+    /// Stops the pod, or shortens its grace period.
     pub(crate) fn stop(&mut self, grace: Duration, environment: &Environment<'_>) -> Effects {
         let mut effects = Effects::default();
         if self.stopping == Stopping::Done {
@@ -162,11 +162,11 @@ impl PodRun {
         effects
     }
 
-    /// Follows a changed plan: other images restart their containers, other behaviour takes hold where it still can.
+    /// Applies a changed plan: a new image restarts its container, new behaviour applies to the steps that are left.
     pub(crate) fn replan(&mut self, plan: PodPlan, environment: &Environment<'_>) -> Effects {
         let mut effects = Effects::default();
         let old = std::mem::replace(&mut self.plan, plan);
-        // Ephemeral containers come to those that are there.
+        // Ephemeral containers are appended.
         self.containers.resize(self.plan.containers.len(), Container::new());
         if self.stopping != Stopping::No {
             return effects;
@@ -211,7 +211,7 @@ impl PodRun {
         effects
     }
 
-    /// Whether nothing more will happen, unless the pod is deleted.
+    /// Reports whether the pod is in a final state until it is deleted.
     pub(crate) fn is_finished(&self) -> bool {
         if self.failed.is_some() {
             return true;
@@ -228,14 +228,14 @@ impl PodRun {
         mains
     }
 
-    /// Whether the init containers have done their work, which cannot be undone.
+    /// Reports whether the init containers have succeeded; this never reverts.
     pub(crate) fn is_initialized(&self) -> bool {
         let mut parts = self.plan.containers.iter().zip(&self.containers);
         parts.clone().any(|(plan, container)| plan.role == Role::Main && container.runs > 0)
             || parts.all(|(plan, container)| container.is_initialized(plan.role))
     }
 
-    /// The phase of the pod.
+    /// Returns the phase of the pod.
     pub(crate) fn phase(&self) -> &'static str {
         if self.failed.is_some() {
             return "Failed";
@@ -270,7 +270,7 @@ impl PodRun {
         earlier.filter(|(plan, _)| plan.role != Role::Main).all(|(plan, container)| container.is_initialized(plan.role))
     }
 
-    /// Brings one container one step further, where it is time.
+    /// Advances a container by one step if that is due.
     fn advance(&mut self, at: usize, environment: &Environment<'_>, effects: &mut Effects) -> bool {
         let now = environment.now;
         if self.containers[at].phase == Phase::Waiting && !self.may_start(at) {
@@ -375,7 +375,7 @@ impl PodRun {
         }
     }
 
-    /// Ends what runs, and what would run again.
+    /// Terminates running containers, and those that would restart.
     fn end_all(&mut self, now: Duration, code: i32) {
         for container in &mut self.containers {
             match &mut container.phase {

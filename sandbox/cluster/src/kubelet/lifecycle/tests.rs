@@ -7,7 +7,7 @@ use super::*;
 use crate::behaviour::PodRules;
 use crate::kubelet::plan;
 
-/// Plays a pod for so many seconds, and notes what changes and when: `3.5 Running main=running,ready`.
+/// Runs a pod for a number of seconds, and records each change with its time: `3.5 Running main=running,ready`.
 struct Play {
     run: PodRun,
     images: RefCell<BTreeSet<Box<str>>>,
@@ -47,7 +47,7 @@ impl Play {
         self.images.borrow_mut().extend(effects.pulled);
     }
 
-    /// Lets time pass until there is nothing to do, or so many seconds have passed.
+    /// Advances time until nothing is due, or for a number of seconds.
     fn pass(&mut self, seconds: u64) -> &mut Self {
         let end = self.now + Duration::from_secs(seconds);
         loop {
@@ -98,7 +98,7 @@ fn with(mut pod: Value, field: &str, value: Value) -> Value {
 }
 
 #[test]
-fn lives_go_as_they_are_told() {
+fn lifecycles_follow_the_specified_behaviour() {
     let started = ["Pending m=pulling", "Pending m=creating"];
     let never = |phrase: &str| with(pod(phrase), "restartPolicy", json!("Never"));
     for (name, pod, rest) in [
@@ -134,7 +134,7 @@ fn lives_go_as_they_are_told() {
 }
 
 #[test]
-fn back_off_doubles_to_five_minutes_and_is_forgotten_after_a_calm_time() {
+fn back_off_doubles_to_five_minutes_and_resets_after_a_long_run() {
     let mut play = Play::new(&pod("crash"));
     play.pass(3_600);
     let delays = |play: &Play| -> Vec<String> {
@@ -149,7 +149,7 @@ fn back_off_doubles_to_five_minutes_and_is_forgotten_after_a_calm_time() {
 }
 
 #[test]
-fn a_failed_pull_is_tried_again_for_ever() {
+fn a_failed_pull_is_retried_without_limit() {
     let mut play = Play::new(&pod("pull=fails"));
     play.pass(3_600);
     assert_eq!(play.seen[..3], ["Pending m=pulling", "Pending m=failed", "Pending m=backoff"]);
@@ -162,7 +162,7 @@ fn a_failed_pull_is_tried_again_for_ever() {
 }
 
 #[test]
-fn init_containers_go_first_one_by_one() {
+fn init_containers_run_first_one_by_one() {
     let init = json!([{ "name": "i", "image": "a:1" }, { "name": "s", "image": "a:1", "restartPolicy": "Always" }]);
     let mut play = Play::new(&with(pod(""), "initContainers", init));
     play.pass(60);
@@ -200,7 +200,7 @@ fn sidecars_end_with_the_containers() {
 }
 
 #[test]
-fn stopping_takes_what_behaviour_says_within_the_grace() {
+fn stopping_takes_the_specified_time_within_the_grace_period() {
     let grace = 30;
     for (phrase, before, after) in [
         ("stop=5s", 4, Some((2, "Succeeded m=exited(0)"))),

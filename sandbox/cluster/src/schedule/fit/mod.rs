@@ -1,8 +1,8 @@
-//! Which node a pod goes to. Pure.
+//! Node selection for a pod: filters and scoring. Pure.
 //!
 //! # Upstream
-//! The filters of `pkg/scheduler/framework/plugins`, in the order in which they are asked; of several reasons against
-//! a node the first filter's count.
+//! The filters of `pkg/scheduler/framework/plugins`, in their order; of several reasons against a node those
+//! of the first filter count.
 
 mod neighbours;
 
@@ -23,7 +23,7 @@ use kcm_sandbox_apiserver::json::labels_of;
 const PODS: &str = "pods";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// A node and what is taken of it.
+/// A node and its allocated resources.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) labels: Labels,
@@ -31,7 +31,7 @@ pub(crate) struct Node {
     unschedulable: bool,
     allocatable: ResourceList,
     used: ResourceList,
-    /// CPU and memory taken, as nodes are compared by.
+    /// Allocated CPU and memory for scoring.
     weight: (i64, i64),
     pods: i64,
     ports: Vec<HostPort>,
@@ -41,7 +41,7 @@ pub(crate) struct Node {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refusal {
     reasons: Vec<String>,
-    /// Whether it would stay so if other pods left.
+    /// Whether preemption cannot help.
     for_good: bool,
 }
 
@@ -56,7 +56,7 @@ impl Refusal {
 }
 
 impl Node {
-    /// A node that nothing has been placed on yet.
+    /// Creates a node without pods.
     pub(crate) fn new(node: &Value) -> Self {
         Self {
             labels: labels_of(node),
@@ -70,7 +70,7 @@ impl Node {
         }
     }
 
-    /// Takes over what a changed object says of the node; says whether that could let pods in.
+    /// Updates the node from its object; returns whether waiting pods might fit now.
     pub(crate) fn update(&mut self, node: &Value) -> bool {
         let new = Self::new(node);
         let helps = new.labels != self.labels
@@ -133,7 +133,7 @@ impl Node {
     }
 
     fn fits_term(&self, name: &str, term: &NodeTerm) -> bool {
-        // A term without expressions fits nothing.
+        // A term without expressions matches no node.
         !(term.labels.is_empty() && term.fields.is_empty())
             && term.labels.iter().all(|expression| holds(expression, self.labels.get(&expression.key)))
             && term.fields.iter().all(|field| field.key == "metadata.name" && holds(field, Some(name)))
@@ -145,17 +145,17 @@ impl Node {
         if (self.pods + 1) * 1000 > self.allocatable.get(PODS) {
             reasons.push("Too many pods".to_owned());
         }
-        for (resource, asked) in wants.requests.iter().filter(|(_, asked)| *asked > 0) {
+        for (resource, requested) in wants.requests.iter().filter(|(_, requested)| *requested > 0) {
             let there = self.allocatable.get(resource);
-            if asked > there - self.used.get(resource) {
+            if requested > there - self.used.get(resource) {
                 reasons.push(format!("Insufficient {resource}"));
-                for_good |= asked > there;
+                for_good |= requested > there;
             }
         }
         if reasons.is_empty() { Ok(()) } else { Err(Refusal { reasons, for_good }) }
     }
 
-    /// Higher for a node of which less is taken.
+    /// Returns the least-allocated score.
     fn score(&self, wants: &Wants) -> i64 {
         let share = |there: i64, taken: i64| {
             if there <= 0 {
@@ -188,7 +188,7 @@ fn holds(expression: &Expression, value: Option<&str>) -> bool {
     }
 }
 
-/// Chooses a node for a pod, or says as upstream does why there is none.
+/// Selects a node for a pod, or returns upstream's message why none fits.
 pub(crate) fn choose(
     nodes: &BTreeMap<Arc<str>, Node>,
     placed: &mut Placed,

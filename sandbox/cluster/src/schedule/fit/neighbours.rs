@@ -1,4 +1,4 @@
-//! What other pods mean for a place: affinity, anti-affinity, spread.
+//! Inter-pod constraints: affinity, anti-affinity, topology spread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use super::{Node, Refusal};
 use crate::schedule::placed::Placed;
 use crate::schedule::wants::{Group, PodTerm, Spread, Wants};
 
-/// What the pods that are placed mean for a new one.
+/// The inter-pod constraints of a new pod, computed from the placed pods.
 pub(super) struct Neighbours {
-    /// Values of a topology in which there is a pod of the group, for each term of affinity.
+    /// For each affinity term the topology values with a matching pod.
     near: Vec<(PodTerm, BTreeSet<String>)>,
-    /// Whether there is no pod of any such group, and the pod itself is of all: it is the first.
+    /// Whether no pod matches any affinity term and the pod itself matches all: it is the first of its group.
     first: bool,
     far: Vec<(PodTerm, BTreeSet<String>)>,
-    /// Topologies and their values that pods which are there keep to themselves.
+    /// Topology keys and values that the anti-affinity of placed pods excludes.
     kept: BTreeSet<(String, String)>,
     spread: Vec<Domains>,
 }
@@ -23,7 +23,7 @@ struct Domains {
     constraint: Spread,
     counts: BTreeMap<String, i64>,
     least: i64,
-    /// Whether the pod itself is counted.
+    /// Whether the pod matches the constraint itself.
     own: bool,
 }
 
@@ -97,7 +97,7 @@ impl Domains {
     }
 }
 
-/// Whether a pod is one of those that a group counts.
+/// Reports whether a pod matches a group.
 fn is_member(wants: &Wants, group: &Group) -> bool {
     group.includes(wants, &group.selector())
 }

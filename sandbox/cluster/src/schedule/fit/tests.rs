@@ -3,7 +3,7 @@ use kcm_api::ObjectKey;
 use super::super::wants;
 use super::*;
 
-/// A node with 4 CPUs and room for 10 pods.
+/// A node with 4 CPUs and capacity for 10 pods.
 fn node(name: &str, zone: &str) -> Value {
     json!({
         "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name, "zone": zone } },
@@ -19,7 +19,7 @@ fn requests(resource: &str, amount: &str) -> Value {
     pod(&json!({ "containers": [{ "resources": { "requests": { resource: amount } } }] }))
 }
 
-/// Nodes, pods that are on them, and a pod that looks for a place.
+/// Nodes, the pods on them, and a pod to schedule.
 struct Case {
     nodes: Vec<Value>,
     placed: Vec<(&'static str, Value)>,
@@ -48,14 +48,14 @@ impl Case {
     }
 }
 
-/// The reasons in an answer, without the outlook on preemption.
+/// The reasons in a message, without the preemption part.
 fn reasons(answer: &str) -> &str {
     let rest = answer.split_once(": ").map_or(answer, |(_, rest)| rest);
     rest.split_once(". preemption").map_or(rest, |(reasons, _)| reasons)
 }
 
 #[test]
-fn amounts_that_are_taken_are_not_given_again() {
+fn allocated_resources_are_not_allocated_twice() {
     let case = || Case::new(vec![node("a", "x")]);
     for (name, case, pod, expected) in [
         ("fits exactly", case(), requests("cpu", "4"), Ok("a")),
@@ -92,24 +92,24 @@ fn the_node_with_least_allocated_is_chosen() {
 }
 
 #[test]
-fn host_ports_are_given_once() {
+fn host_ports_are_exclusive() {
     let port = |address: &str, port: i64| {
         pod(&json!({ "containers": [{ "ports": [{ "hostPort": port, "hostIP": address }] }] }))
     };
     let case = || Case::new(vec![node("a", "x")]).with("a", port("10.0.0.1", 80));
-    for (asked, expected) in [
+    for (wanted, expected) in [
         (port("", 80), Err("1 node(s) didn't have free ports for the requested pod ports")),
         (port("10.0.0.1", 80), Err("1 node(s) didn't have free ports for the requested pod ports")),
         (port("10.0.0.2", 80), Ok("a")),
         (port("", 81), Ok("a")),
     ] {
-        let answer = case().choose(&asked);
-        assert_eq!(answer.as_deref().map_err(|answer| reasons(answer)), expected, "{asked}");
+        let answer = case().choose(&wanted);
+        assert_eq!(answer.as_deref().map_err(|answer| reasons(answer)), expected, "{wanted}");
     }
 }
 
 #[test]
-fn expressions_hold_as_the_api_says() {
+fn node_affinity_expressions_match_as_upstream() {
     for (operator, values, value, expected) in [
         ("In", vec!["a"], Some("a"), true),
         ("In", vec!["a"], None, false),
@@ -164,7 +164,7 @@ fn zones_are_kept_apart_by_both_sides() {
 }
 
 #[test]
-fn the_first_of_a_group_may_be_near_itself() {
+fn the_first_pod_of_a_group_satisfies_its_own_affinity() {
     let near = pod(&json!({
         "containers": [],
         "affinity": { "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [{
