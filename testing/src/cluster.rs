@@ -1,4 +1,4 @@
-//! A manager that runs on an API server in the process.
+//! [`TestCluster`]: an in-process API server with a manager.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::TestEnvironment;
 use crate::error_log::ErrorLog;
 use crate::manager_client::{self, Writes};
 
-/// An API server and a manager on it. Dropped, both end, and errors that the manager logged fail the test.
+/// An API server and a manager on it. Dropping it stops both, and fails the test if the manager logged errors.
 pub struct TestCluster {
     sandbox: Sandbox,
     writes: Arc<Writes>,
@@ -26,7 +26,7 @@ pub struct TestCluster {
     errors: ErrorLog,
 }
 
-/// The manager of the moment: one is killed and replaced while the test goes on.
+/// The current manager; a killed one is replaced during the test.
 #[derive(Default)]
 struct Running {
     kill: Notify,
@@ -34,10 +34,10 @@ struct Running {
     started: Mutex<u64>,
 }
 
-/// Longer than any back-off that a controller may wait for.
+/// Longer than the maximum back-off of a controller.
 const PATIENCE: Duration = Duration::from_mins(20);
 
-/// The time between two looks at a condition.
+/// Polling interval of conditions.
 const TICK: Duration = Duration::from_millis(5);
 
 impl TestEnvironment {
@@ -74,19 +74,19 @@ impl TestCluster {
         Self { sandbox, writes, running, stop, manager, errors }
     }
 
-    /// The API server: objects, requests and faults.
+    /// Returns the API server: objects, requests and faults.
     #[must_use]
     pub const fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
 
-    /// The metrics of the running manager in the text format; empty before it starts.
+    /// Returns the metrics of the running manager in the text format; empty before it starts.
     #[must_use]
     pub fn metrics(&self) -> String {
         self.running.metrics.lock().as_ref().map(|metrics| metrics.encode()).unwrap_or_default()
     }
 
-    /// Waits until `holds`, as Gomega's `Eventually`.
+    /// Waits until `holds` returns true, as Gomega's `Eventually`.
     ///
     /// # Panics
     /// If it does not hold within 20 minutes of the test's time; the message lists the requests of the manager.
@@ -109,7 +109,7 @@ impl TestCluster {
         }
     }
 
-    /// Makes sure that something holds for a while, as Gomega's `Consistently`.
+    /// Asserts that a condition holds for a duration, as Gomega's `Consistently`.
     ///
     /// # Panics
     /// As soon as it does not hold.
@@ -133,12 +133,12 @@ impl TestCluster {
         self.eventually(&what, |sandbox| resources.iter().all(|resource| sandbox.open_watches(resource) > 0)).await;
     }
 
-    /// Lets time pass. With paused time this takes no real time: every timer on the way fires in order.
+    /// Advances the time. With paused time this takes no real time, and all timers fire in order.
     pub async fn advance(&self, duration: Duration) {
         sleep(duration).await;
     }
 
-    /// Lets everything happen that happens without a long wait: half a second passes.
+    /// Advances the time by half a second, so that pending work without a long delay completes.
     pub async fn settle(&self) {
         self.advance(Duration::from_millis(500)).await;
     }
@@ -160,16 +160,16 @@ impl TestCluster {
         self.running.kill.notify_one();
     }
 
-    /// How many managers have been started: one, and one more for each kill.
+    /// Returns the number of started managers: one, plus one per kill.
     #[must_use]
     pub fn managers_started(&self) -> u64 {
         *self.running.started.lock()
     }
 
-    /// Asks the manager to stop, and waits until it has drained.
+    /// Stops the manager, and waits until it has drained.
     ///
     /// # Errors
-    /// What [`Manager::run`] returned.
+    /// The error of [`Manager::run`].
     ///
     /// # Panics
     /// If the manager panicked.
@@ -181,7 +181,7 @@ impl TestCluster {
     /// Waits for the manager to end by itself.
     ///
     /// # Errors
-    /// What [`Manager::run`] returned.
+    /// The error of [`Manager::run`].
     ///
     /// # Panics
     /// If the manager panicked, or has ended before.
@@ -190,8 +190,7 @@ impl TestCluster {
         ended.unwrap_or_else(|error| panic!("the manager panicked: {error}"))
     }
 
-    /// The errors that the manager has logged and the test has not announced, a line each; they do not fail the test any
-    /// more.
+    /// Takes the logged errors that are not allowed, one line each; they no longer fail the test.
     #[must_use]
     pub fn take_errors(&self) -> Vec<String> {
         self.errors.take()
@@ -202,7 +201,7 @@ impl TestCluster {
     }
 }
 
-/// Runs managers, one after the other, until one ends by itself.
+/// Runs managers, one after the other, until one ends without being killed.
 async fn run(
     sandbox: Sandbox,
     builder: ManagerBuilder,
@@ -217,7 +216,7 @@ async fn run(
             *started += 1;
             *started
         };
-        // Each process draws its own seed and counts from zero.
+        // Like a new process: its own seed, and counters at zero.
         let metrics = Metrics::new();
         *running.metrics.lock() = Some(Arc::clone(&metrics));
         let client = manager_client::connect(&sandbox, Arc::clone(&writes));

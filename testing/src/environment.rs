@@ -1,4 +1,4 @@
-//! What a test starts with.
+//! [`TestEnvironment`]: the builder of a test cluster.
 
 use std::path::PathBuf;
 
@@ -22,20 +22,20 @@ pub struct TestEnvironment {
     pub(crate) allowed_errors: Vec<String>,
 }
 
-/// Changes the API server before the manager starts.
+/// A preparation of the API server before the manager starts.
 type Preparation = Box<dyn FnOnce(&Sandbox)>;
 
-/// The flag with which a host names the configuration file.
+/// The flag for the configuration file.
 const CONFIG: Row = Row::new("config", "Misc", Initial::String("")).help("The configuration file.");
 
-/// The configuration file of a test; nothing of that name is on disk.
+/// Name of the configuration file of a test; it does not exist on disk.
 const FILE: &str = "config.yaml";
 
-/// The wall time at which a test begins.
+/// Wall-clock time at the start of a test.
 const START: &str = "2026-01-02T12:00:00Z";
 
 impl TestEnvironment {
-    /// An environment with these controllers, all with their default settings.
+    /// Creates an environment with these controllers and default settings.
     pub fn new(controllers: impl IntoIterator<Item = ControllerDescriptor>) -> Self {
         let start: Timestamp = START.parse().expect("the constant is a time");
         Self {
@@ -51,24 +51,24 @@ impl TestEnvironment {
         }
     }
 
-    /// Runs what this list enables, read as `--controllers`. The default is `*`.
+    /// Sets `--controllers`. The default is `*`.
     pub fn select(self, items: &[&str]) -> Self {
         Self { selection: items.iter().map(ToString::to_string).collect(), ..self }
     }
 
-    /// Adds arguments of the command line, for the settings of the controllers.
+    /// Adds command-line arguments for the settings of the controllers.
     pub fn arguments(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(ToString::to_string));
         self
     }
 
-    /// Sets an environment variable, for the settings of the controllers.
+    /// Sets an environment variable for the settings of the controllers.
     pub fn variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Gives the text of a configuration file.
+    /// Sets the content of the configuration file.
     pub fn configuration(self, text: &str) -> Self {
         Self { file: Some(text.to_owned()), ..self }
     }
@@ -83,7 +83,7 @@ impl TestEnvironment {
         self.prepare(move |sandbox| drop(sandbox.create(&resource, object).expect("the object must be accepted")))
     }
 
-    /// Prepares the API server before the manager starts: resources, objects, faults. In the order of the calls.
+    /// Prepares the API server before the manager starts: resources, objects, faults. Preparations run in call order.
     pub fn prepare(mut self, preparation: impl FnOnce(&Sandbox) + 'static) -> Self {
         self.preparations.push(Box::new(preparation));
         self
@@ -94,12 +94,12 @@ impl TestEnvironment {
         Self { options, ..self }
     }
 
-    /// Hands these values to the controllers that look for them.
+    /// Passes extension values to the controllers.
     pub fn extensions(self, extensions: Extensions) -> Self {
         Self { extensions, ..self }
     }
 
-    /// Announces that the manager logs errors whose line contains `text`: they do not fail the test.
+    /// Allows logged errors whose line contains `text`: they do not fail the test.
     pub fn allow_error(mut self, text: &str) -> Self {
         self.allowed_errors.push(text.to_owned());
         self

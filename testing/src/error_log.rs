@@ -1,4 +1,4 @@
-//! The errors that a manager logs while a test runs.
+//! Capture of errors that a manager logs during a test.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::Registry;
 
-/// Captures what is logged as an error on this thread. Dropped, it panics with what was not allowed.
+/// Captures errors that are logged on this thread. Dropping it panics if one is not allowed.
 pub(crate) struct ErrorLog {
     lines: Arc<Mutex<Vec<String>>>,
     allowed: Vec<String>,
@@ -18,14 +18,14 @@ pub(crate) struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// Captures errors from now on; lines that contain one of `allowed` are left out.
+    /// Captures errors from now on; lines that contain one of `allowed` are ignored.
     pub(crate) fn capture(allowed: Vec<String>) -> Self {
         let lines = Arc::<Mutex<Vec<String>>>::default();
         let subscriber = Registry::default().with(Capture(Arc::clone(&lines)));
         Self { lines, allowed, _guard: tracing::subscriber::set_default(subscriber) }
     }
 
-    /// Takes the lines that are not allowed.
+    /// Takes the captured lines that are not allowed.
     pub(crate) fn take(&self) -> Vec<String> {
         let lines = std::mem::take(&mut *self.lines.lock());
         lines.into_iter().filter(|line| !self.allowed.iter().any(|allowed| line.contains(allowed))).collect()
@@ -57,7 +57,7 @@ impl<S: Subscriber> Layer<S> for Capture {
     }
 }
 
-/// An event as one line: the message, and the fields as `name=value`.
+/// Formats an event as one line: the message, and the fields as `name=value`.
 struct Line(String);
 
 impl Visit for Line {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_that_is_not_announced_fails_the_test() {
+    fn an_error_that_is_not_allowed_fails_the_test() {
         let log = ErrorLog::capture(vec!["expected".to_owned()]);
         tracing::error!(key = "a/b", "Reconcile panicked");
         tracing::error!("an expected failure");
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_that_the_test_takes_do_not_fail_it() {
+    fn taken_errors_do_not_fail_the_test() {
         let log = ErrorLog::capture(Vec::new());
         tracing::error!("Reconcile panicked");
         assert_eq!(log.take(), ["Reconcile panicked"]);

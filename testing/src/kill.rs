@@ -1,12 +1,12 @@
-//! A scenario with the manager killed after each single write.
+//! [`kill_after_each_write`]: a scenario with the manager killed after each write.
 
 use crate::{TestCluster, TestEnvironment};
 
-/// Plays a scenario once as it is, and then once for each write of the manager, with the manager killed when that write
-/// has taken effect and before its answer arrives. Returns how many writes there were.
+/// Runs a scenario once without kills, and then once per write of the manager, with the manager killed after that write
+/// has taken effect and before its response arrives. Returns the number of writes.
 ///
-/// A new manager starts at once, as under a kubelet. The scenario drives the cluster and asserts its end, as in any
-/// test; it sees no difference but the time that a restart takes. Events are not counted as writes: losing one is
+/// A new manager starts immediately, as under a kubelet. The scenario drives the cluster and asserts the final state, as
+/// in any test; the only visible difference is the duration of a restart. Events are not counted as writes: losing one is
 /// allowed.
 ///
 /// # Panics
@@ -32,7 +32,7 @@ pub async fn kill_after_each_write(
     writes
 }
 
-/// Names the write if the scenario panics.
+/// Prints the killed write if the scenario panics.
 struct OnPanic {
     number: usize,
     writes: usize,

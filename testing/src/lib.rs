@@ -1,10 +1,9 @@
 //! A test environment for controllers: an API server in the process, a manager with chosen controllers on it, and time
-//! that the test moves.
+//! that the test advances.
 //!
-//! For those who know controller-runtime: what envtest does with binaries of kube-apiserver and etcd, this crate does in
-//! the test's own process, in milliseconds and without anything installed; and it does what envtest cannot, because
-//! clock, connection and process lie in its hands: an hour passes at once, an answer gets lost on request, and a manager
-//! dies after each single write.
+//! It corresponds to controller-runtime's envtest, but runs in the process of the test, in milliseconds and without
+//! binaries of kube-apiserver and etcd. Unlike envtest it controls clock, connections and processes: an hour passes
+//! immediately, a response is dropped on request, and a manager is killed after each write.
 //!
 //! ```text
 //! TestEnvironment ──start──▶ TestCluster ──▶ Manager (the chosen controllers) ──▶ API server
@@ -16,16 +15,16 @@
 //!
 //! - With `#[tokio::test(start_paused = true)]` no test waits: time advances when every task waits for it. The same seed
 //!   gives the same run.
-//! - The API server behaves as kube-apiserver does; a table of requests and answers holds on both.
+//! - The API server behaves as kube-apiserver does; the same table of requests and responses holds on both.
 //! - **The log is read.** A caught panic, a loop that fails, a forbidden request: everything that the manager logs as an
-//!   error fails the test when the [`TestCluster`] is dropped, unless the test announces it with
+//!   error fails the test when the [`TestCluster`] is dropped, unless the test allows it with
 //!   [`TestEnvironment::allow_error`].
-//! - When the [`TestCluster`] is dropped, manager and API server are gone.
+//! - Dropping the [`TestCluster`] stops manager and API server.
 //!
 //! # A first test
 //!
 //! The controller under test labels every namespace. A test creates objects through [`TestCluster::sandbox`], waits with
-//! [`eventually`](TestCluster::eventually) and makes sure with [`consistently`](TestCluster::consistently):
+//! [`eventually`](TestCluster::eventually) and asserts with [`consistently`](TestCluster::consistently):
 //!
 //! ```
 //! # mod greeter { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/greeter/mod.rs")); }
@@ -50,16 +49,16 @@
 //!
 //! # Faults
 //!
-//! `cluster.sandbox().faults()` refuses, delays and loses requests, and holds or cuts watches; see
+//! `cluster.sandbox().faults()` rejects, delays and drops requests, and holds or ends watches; see
 //! [`sandbox::Fault`] and [`sandbox::FaultControls`]. Faults that must be there from the start are injected in
 //! [`TestEnvironment::prepare`].
 //!
 //! # A kill after each write
 //!
 //! A manager can die between any two writes, and its successor knows only what the API server knows. A scenario that
-//! holds under [`kill_after_each_write`] holds wherever the manager dies: the scenario is played once to count the
-//! writes, and then once for each of them, with the manager killed when that write has taken effect and before its
-//! answer arrives.
+//! holds under [`kill_after_each_write`] holds wherever the manager dies: the scenario runs once to count the
+//! writes, and then once for each of them, with the manager killed after that write has taken effect and before its
+//! response arrives.
 //!
 //! ```
 //! # mod greeter { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/greeter/mod.rs")); }
@@ -83,7 +82,7 @@
 //!
 //! # What it does not do
 //!
-//! Nothing moves but the chosen controllers: no scheduler, no kubelet, no garbage collector. A test writes what these
+//! Only the chosen controllers run: no scheduler, no kubelet, no garbage collector. A test writes what these
 //! would write, or starts the cluster of `kcm-sandbox-cluster` on the same API server.
 
 mod cluster;

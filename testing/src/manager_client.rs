@@ -1,4 +1,4 @@
-//! The connection of the manager under test: it counts writes, and can end with one of them.
+//! The client of the manager under test: it counts writes, and can kill the manager at one of them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower::ServiceExt as _;
 
-/// The accepted writes of the manager, events left out.
+/// The accepted writes of the manager, without events.
 #[derive(Default)]
 pub(crate) struct Writes {
     state: Mutex<State>,
@@ -23,17 +23,17 @@ struct State {
 }
 
 impl Writes {
-    /// How many writes the API server has accepted.
+    /// Returns the number of accepted writes.
     pub(crate) fn accepted(&self) -> usize {
         self.state.lock().accepted
     }
 
-    /// Withholds the answer of the write with this number, counted from 1, and has the manager killed then.
+    /// Withholds the response of the write with this number, counted from 1, and kills the manager then.
     pub(crate) fn kill_after(&self, number: usize) {
         self.state.lock().kill_after = Some(number);
     }
 
-    /// Waits until the manager is to be killed.
+    /// Waits until the manager has to be killed.
     pub(crate) async fn killed(&self) {
         self.kill.notified().await;
     }
@@ -50,7 +50,7 @@ impl Writes {
     }
 }
 
-/// A client of the API server whose writes are counted.
+/// Returns a client of the API server that counts writes.
 pub(crate) fn connect(sandbox: &Sandbox, writes: Arc<Writes>) -> kube::Client {
     let service = sandbox.service();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -59,7 +59,7 @@ pub(crate) fn connect(sandbox: &Sandbox, writes: Arc<Writes>) -> kube::Client {
             let is_write = *request.method() != Method::GET && !request.uri().path().contains("/events");
             let response = service.oneshot(request).await?;
             if is_write && response.status().is_success() && writes.count() {
-                // The write has taken effect, and its answer never arrives.
+                // The write has taken effect, and its response never arrives.
                 std::future::pending::<()>().await;
             }
             Ok::<_, kcm_sandbox_apiserver::ConnectionLost>(response)

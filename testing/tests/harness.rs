@@ -1,4 +1,4 @@
-//! What the test harness promises to tests, one test a claim.
+//! The guarantees of the test harness, one test each.
 
 mod greeter;
 
@@ -32,7 +32,7 @@ async fn objects_of_the_environment_are_there_before_the_manager_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hours_pass_at_once() {
+async fn hours_pass_immediately() {
     let cluster = TestEnvironment::new([GREETER]).start().await;
     let started = cluster.sandbox().now();
     cluster.advance(Duration::from_hours(2)).await;
@@ -48,7 +48,7 @@ async fn a_caught_panic_fails_the_test() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_announced_panic_does_not() {
+async fn an_allowed_panic_does_not() {
     let environment = TestEnvironment::new([GREETER]).namespace("evil").allow_error("Reconcile panicked");
     let cluster = environment.start().await;
     cluster.eventually("the others are greeted", |sandbox| is_greeted(sandbox, "default")).await;
@@ -78,7 +78,7 @@ async fn a_killed_manager_is_replaced_by_one_that_knows_only_what_the_api_server
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scenario_is_played_once_for_each_write_with_the_manager_killed_after_it() {
+async fn a_scenario_runs_once_per_write_with_the_manager_killed_after_it() {
     let runs = std::cell::Cell::new(0);
     let writes = kill_after_each_write(
         || TestEnvironment::new([GREETER]),
@@ -86,7 +86,7 @@ async fn a_scenario_is_played_once_for_each_write_with_the_manager_killed_after_
             runs.set(runs.get() + 1);
             all_are_greeted(cluster).await;
             let requests = cluster.requests_of("greeter");
-            // The write whose answer was withheld took effect: its successor does not repeat it.
+            // The write whose response was withheld took effect: its successor does not repeat it.
             assert_eq!(requests.iter().filter(|request| request.method == "PATCH").count(), 4);
         },
     )

@@ -13,7 +13,7 @@ async fn deletions() {
     let held_set = with(replica_set("web"), &json!({ "metadata": { "finalizers": ["example.com/hold"] } }));
     for row in [
         row(
-            "an unbound pod goes at once, after one last change",
+            "an unbound pod is removed at once, after one last change",
             vec![post(PODS, &pod("web"))],
             delete(WEB),
             200,
@@ -59,7 +59,7 @@ async fn deletions() {
         )
         .sees(PODS, vec!["MODIFIED web"]),
         row(
-            "a finished pod goes at once",
+            "a finished pod is removed at once",
             vec![post(PODS, &bound), merge(&format!("{WEB}/status"), &json!({ "status": { "phase": "Failed" } }))],
             delete(WEB),
             200,
@@ -83,7 +83,7 @@ async fn deletions() {
         )
         .sees(PODS, vec!["DELETED web"]),
         row(
-            "no finalizer is added to what goes away",
+            "no finalizer is added to a terminating object",
             vec![post(SETS, &held_set), delete(SET)],
             merge(SET, &json!({ "metadata": { "finalizers": ["example.com/hold", "example.com/more"] } })),
             422,
@@ -157,7 +157,7 @@ async fn deletions() {
         ),
         row("an absent object", vec![], delete(WEB), 404, reason("NotFound", "pods \"web\" not found")),
         row(
-            "a collection goes by its selector",
+            "a collection is deleted by selector",
             vec![
                 post(MAPS, &json!({ "metadata": { "name": "a", "labels": { "x": "1" } } })),
                 post(MAPS, &json!({ "metadata": { "name": "b" } })),
@@ -176,7 +176,7 @@ async fn deletions() {
         )
         .sees("/api/v1/namespaces", vec!["MODIFIED a"]),
         row(
-            "a finalized namespace goes",
+            "a finalized namespace is removed",
             vec![post("/api/v1/namespaces", &json!({ "metadata": { "name": "a" } })), delete("/api/v1/namespaces/a")],
             put("/api/v1/namespaces/a/finalize", &json!({ "metadata": { "name": "a" }, "spec": { "finalizers": [] } })),
             200,

@@ -1,4 +1,4 @@
-//! What the sandbox tells of itself, and of bodies that do not fit.
+//! Discovery, OpenAPI, health, and field validation.
 
 use kcm_sandbox_apiserver::{Sandbox, SandboxOptions};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ async fn the_older_description_is_empty_in_both_forms() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn health_and_version_are_told() {
+async fn health_and_version_are_served() {
     let sandbox = Sandbox::default();
     for (path, expected) in [
         ("/readyz", "ok"),

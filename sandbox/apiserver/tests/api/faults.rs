@@ -79,7 +79,7 @@ async fn a_delayed_request_takes_effect_late_and_a_stalled_one_never() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn held_watches_say_everything_once_released() {
+async fn held_watches_send_all_events_after_release() {
     let sandbox = Sandbox::default();
     let mut held = watching_pods(&sandbox).await;
     sandbox.faults().hold_watches(&PODS);
@@ -107,7 +107,7 @@ async fn delayed_events_come_late_and_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_events_are_seen_by_nobody() {
+async fn dropped_events_reach_no_watch() {
     let sandbox = Sandbox::default();
     let mut watching = watching_pods(&sandbox).await;
     let from = sandbox.version();
@@ -150,7 +150,7 @@ async fn the_next_watch_breaks_after_so_many_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silenced_watch_neither_speaks_nor_ends() {
+async fn a_silenced_watch_neither_sends_nor_ends() {
     let sandbox = Sandbox::default();
     let mut old = watch(&sandbox, &format!("{PODS_PATH}?watch=1&timeoutSeconds=60")).await;
     sandbox.faults().silence_watches(&PODS);
@@ -206,7 +206,7 @@ async fn admission_refuses_what_a_hook_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_noted_with_what_was_sent_and_answered() {
+async fn requests_are_logged_with_body_and_response_code() {
     let sandbox = Sandbox::default();
     done(&sandbox, &post(PODS_PATH, &pod("web")).header("user-agent", "someone")).await;
     done(&sandbox, &merge(&format!("{WEB}?fieldManager=me"), &json!({ "metadata": { "labels": { "a": "b" } } }))).await;

@@ -105,7 +105,7 @@ async fn a_change_and_back_within_a_request_is_no_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_puts_an_object_without_managed_fields_keeps_those_of_others() {
+async fn an_update_without_managed_fields_keeps_those_of_others() {
     let sandbox = Sandbox::default();
     let mut object = done(&sandbox, &post(&format!("{MAPS}?fieldManager=a"), &map(&json!({ "x": "1" })))).await.json;
     object["metadata"].as_object_mut().expect("metadata is a map").remove("managedFields");
@@ -115,7 +115,7 @@ async fn who_puts_an_object_without_managed_fields_keeps_those_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_puts_fewer_managed_fields_takes_ownership_away() {
+async fn an_update_with_fewer_managed_fields_removes_ownership() {
     let sandbox = Sandbox::default();
     done(&sandbox, &apply(&format!("{MAP}?fieldManager=a"), &map(&json!({ "x": "1" })))).await;
     let mut object = done(&sandbox, &apply(&format!("{MAP}?fieldManager=b"), &map(&json!({ "y": "1" })))).await.json;
@@ -157,7 +157,7 @@ async fn the_order_of_entries_is_by_operation_and_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_holds_the_sandbox_is_a_manager_too() {
+async fn direct_writes_have_a_field_manager() {
     let sandbox = Sandbox::default();
     let stored = sandbox.create(&PODS, pod("web")).expect("the pod is valid");
     assert_eq!(managers(&stored), ["sandbox"]);

@@ -1,4 +1,4 @@
-//! What would need programs that run.
+//! Requests that need running containers, and warnings for kinds without controllers.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::support::{call, get, pod, post};
 use kcm_sandbox_apiserver::{PODS as PODS_RESOURCE, Sandbox};
 
 #[tokio::test(start_paused = true)]
-async fn whoever_wants_to_reach_a_program_is_told_that_there_is_none() {
+async fn connections_to_containers_are_not_implemented() {
     let made = || vec![post(PODS, &pod("web"))];
     let programs =
         "the sandbox runs no programs: pods have no exec, attach or port-forward (see `sandbox --differences`)";
@@ -32,7 +32,7 @@ async fn whoever_wants_to_reach_a_program_is_told_that_there_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_makes_what_nobody_attends_to_is_warned() {
+async fn creating_an_unreconciled_kind_returns_a_warning() {
     let sandbox = Sandbox::default();
     sandbox.mark_unreconciled([kcm_sandbox_apiserver::CONFIG_MAPS]);
     let maps = "/api/v1/namespaces/default/configmaps";
@@ -47,7 +47,7 @@ async fn whoever_makes_what_nobody_attends_to_is_warned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_acts_as_somebody_else_is_refused() {
+async fn impersonation_is_not_implemented() {
     let sandbox = Sandbox::default();
     for header in ["impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-scopes"] {
         let answer = call(&sandbox, &get(PODS).header(header, "nobody")).await.expect("no fault is at work");
@@ -57,7 +57,7 @@ async fn whoever_acts_as_somebody_else_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_log_tells_what_the_simulation_did() {
+async fn a_log_contains_start_and_end_of_the_container() {
     let sandbox = Sandbox::default();
     let log = format!("{WEB}/log");
     let created = call(&sandbox, &post(PODS, &pod("web"))).await.expect("no fault is at work");

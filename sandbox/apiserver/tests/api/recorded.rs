@@ -1,7 +1,7 @@
 //! What the API stores and refuses, as a kube-apiserver 1.36.3 answered it: a line is a request and its answer.
 //!
 //! `given` is created before; `how` and `sub` say what `body` is then: a patch, or an object to put. In answers `<some>`
-//! stands for what the server chooses, and texts end where upstream goes on with a difference of its internal types.
+//! stands for what the server chooses, and messages end where upstream continues with a difference of its internal types.
 
 use kcm_sandbox_apiserver::Sandbox;
 use serde_json::{Map, Value, json};
@@ -133,7 +133,7 @@ fn without_repetitions(causes: &Value) -> Value {
     json!(kept)
 }
 
-/// Texts with uids and generated names replaced.
+/// Strings with uids and generated names replaced.
 fn without_chosen(text: &str) -> String {
     let mut text = text.to_owned();
     while let Some(at) = text.find("-4").and_then(|_| find_uid(&text)) {

@@ -33,7 +33,7 @@ async fn reviews() {
             vec![("/status/allowed", json!(true))],
         ),
         row(
-            "nobody is asked about",
+            "no user and no group",
             vec![],
             may("subjectaccessreviews", json!({ "resourceAttributes": pods() })),
             422,
@@ -45,7 +45,7 @@ async fn reviews() {
             )],
         ),
         row(
-            "nothing is asked about",
+            "no attributes",
             vec![],
             may("selfsubjectaccessreviews", json!({})),
             422,
@@ -59,7 +59,7 @@ async fn reviews() {
             vec![("/details/causes/0/message", json!("Invalid value: \"x\": must match metadata.namespace"))],
         ),
         row(
-            "the rules are that everything goes",
+            "the rules allow everything",
             vec![],
             may("selfsubjectrulesreviews", json!({ "namespace": "default" })),
             201,

@@ -1,4 +1,4 @@
-//! Watches: where they start, what they see, how they end.
+//! Watches: start, events, end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,7 +106,7 @@ async fn a_watch_from_before_the_window_is_one_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_falls_out_of_the_window_is_cut_off() {
+async fn a_watch_that_falls_behind_the_window_is_closed() {
     let sandbox = Sandbox::new(SandboxOptions { watch_window: 10, ..SandboxOptions::default() });
     let mut slow = watch(&sandbox, &format!("{MAPS}?watch=1&resourceVersion={}", sandbox.version())).await;
     for number in 0..11 {
@@ -126,7 +126,7 @@ impl Wake for Wakes {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_sleeps_through_what_happens_to_other_resources_for_longer_than_the_window() {
+async fn a_watch_stays_open_while_other_resources_fill_the_window() {
     let sandbox = Sandbox::new(SandboxOptions { watch_window: 10, ..SandboxOptions::default() });
     let mut watching = watch(&sandbox, &format!("{PODS_PATH}?watch=1&resourceVersion={}", sandbox.version())).await;
     let wakes = Arc::new(Wakes::default());
@@ -181,7 +181,7 @@ async fn pods_of_a_node_are_seen_from_their_binding_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_alone_is_watched_as_such() {
+async fn a_watch_of_metadata_sends_partial_objects() {
     let sandbox = with_pods(&["a"]).await;
     let ask = get(&format!("{PODS_PATH}?{INITIAL}&timeoutSeconds=1"))
         .header("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");

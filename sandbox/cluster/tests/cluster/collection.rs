@@ -1,4 +1,4 @@
-//! What goes when its owners and its namespace go.
+//! Garbage collection, and deletion of namespaces.
 
 use kcm_api::ObjectKey;
 use kcm_sandbox_apiserver::{CONFIG_MAPS, NAMESPACES, PODS, Status};
@@ -53,7 +53,7 @@ async fn dependents_follow_their_owner_as_the_deletion_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_waits_goes_after_its_dependents() {
+async fn foreground_deletion_removes_an_owner_after_its_dependents() {
     let lab = lab(0);
     let owner = own(&lab, "owner", None);
     let mut child = own(&lab, "child", Some(&owner));
@@ -69,7 +69,7 @@ async fn an_owner_that_waits_goes_after_its_dependents() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_refers_to_an_owner_that_never_was_is_collected() {
+async fn an_object_with_a_missing_owner_is_collected() {
     let lab = lab(0);
     let ghost = json!({ "metadata": { "name": "ghost", "uid": "11111111-2222-3333-4444-555555555555" } });
     own(&lab, "child", Some(&ghost));
@@ -78,7 +78,7 @@ async fn what_refers_to_an_owner_that_never_was_is_collected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_goes_when_all_in_it_is_gone() {
+async fn a_namespace_is_removed_after_its_content() {
     let lab = lab(1);
     lab.sandbox.create_namespace("shop").expect("the name is free");
     let mut web = pod("web", "web:1");

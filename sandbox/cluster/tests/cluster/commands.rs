@@ -1,4 +1,4 @@
-//! What is answered on the terminal.
+//! Responses to commands.
 
 use crate::support::{lab, pass, pod};
 
@@ -25,7 +25,7 @@ async fn commands_answer_in_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_understood_is_answered_with_what_is_near() {
+async fn unknown_words_are_answered_with_the_nearest_known_one() {
     let lab = lab(1);
     pass(1_000).await;
     for (text, expected) in [

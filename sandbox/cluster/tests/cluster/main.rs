@@ -1,4 +1,4 @@
-//! What moves by itself in a sandbox, seen through the API, on a paused clock.
+//! The simulated cluster, observed through the API, on a paused clock.
 
 mod collection;
 mod commands;

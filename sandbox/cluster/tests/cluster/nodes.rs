@@ -1,4 +1,4 @@
-//! Nodes that come, fall silent, return and go.
+//! Nodes: registration, lost heartbeats, recovery, drain, deletion.
 
 use kcm_api::{ObjectKey, Resource};
 use kcm_sandbox_apiserver::{LEASES, NODES, PODS};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{condition, lab, node_key, pass, pod, text, with};
 
 #[tokio::test(start_paused = true)]
-async fn nodes_register_and_are_heard_of() {
+async fn nodes_register_and_send_heartbeats() {
     let lab = lab(2);
     pass(1_000).await;
     let node = lab.node("node-2");
@@ -32,14 +32,14 @@ async fn nodes_register_and_are_heard_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_node_is_found_out_and_loses_its_pods_until_it_returns() {
+async fn a_node_without_heartbeats_is_tainted_and_its_pods_evicted_until_it_returns() {
     let lab = lab(2);
     lab.create(pod("web", "web:1"));
     lab.until_ready("web").await;
     let name = text(&lab.pod("web"), "/spec/nodeName");
     assert_eq!(lab.command(&format!("stop {name}")), format!("{name} stopped"));
     pass(25_000).await;
-    assert_eq!(condition(&lab.node(&name), "Ready"), "True", "nobody knows yet");
+    assert_eq!(condition(&lab.node(&name), "Ready"), "True", "within the grace period");
     pass(16_000).await;
     assert_eq!(condition(&lab.node(&name), "Ready"), "Unknown");
     assert_eq!(condition(&lab.pod("web"), "Ready"), "False");
@@ -53,7 +53,7 @@ async fn a_silent_node_is_found_out_and_loses_its_pods_until_it_returns() {
     pass(20_000).await;
     assert_ne!(lab.pod("web")["metadata"]["deletionTimestamp"], Value::Null);
     pass(600_000).await;
-    assert_ne!(lab.pod("web"), Value::Null, "nobody is there to stop it");
+    assert_ne!(lab.pod("web"), Value::Null, "its kubelet is stopped");
 
     lab.command(&format!("start {name}"));
     pass(3_000).await;
@@ -89,7 +89,7 @@ async fn a_lost_node_takes_its_pods_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_node_that_somebody_deletes_go_too() {
+async fn pods_of_a_deleted_node_are_deleted() {
     let lab = lab(1);
     lab.create(pod("web", "web:1"));
     lab.until_ready("web").await;
@@ -98,7 +98,7 @@ async fn pods_of_a_node_that_somebody_deletes_go_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_makes_a_node_gets_a_machine() {
+async fn a_node_created_by_a_client_gets_a_machine() {
     let lab = lab(0);
     lab.sandbox.create(&NODES, json!({ "metadata": { "name": "mine", "labels": { "gpu": "yes" } } })).expect("valid");
     lab.create(with(pod("web", "web:1"), &[("/spec/nodeSelector", json!({ "gpu": "yes" }))]));
@@ -154,7 +154,7 @@ async fn a_drain_waits_for_budgets() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_taint_drives_out_what_does_not_tolerate_it() {
+async fn a_no_execute_taint_evicts_pods_that_do_not_tolerate_it() {
     let lab = lab(1);
     let toleration = json!([{ "key": "sick", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30 }]);
     lab.create(pod("web", "web:1"));

@@ -1,4 +1,4 @@
-//! Lives of pods, as people see them.
+//! Lifecycles of pods, as clients observe them.
 
 use kcm_sandbox_apiserver::PODS;
 use serde_json::{Value, json};
@@ -163,7 +163,7 @@ async fn init_containers_run_in_order_and_sidecars_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_pod_stops_within_its_grace_and_goes() {
+async fn a_deleted_pod_stops_within_its_grace_period_and_is_removed() {
     let lab = lab(1);
     lab.create(pod("web", "web:1"));
     lab.until_ready("web").await;

@@ -1,4 +1,4 @@
-//! Where pods go, and what they are told where they cannot.
+//! Scheduling: node selection, and the condition of unschedulable pods.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ async fn pods_spread_over_the_nodes_with_least_allocated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fits_nowhere_is_told_why_and_placed_when_there_is_room() {
+async fn an_unschedulable_pod_has_a_reason_and_is_bound_when_capacity_is_free() {
     let lab = lab(3);
     pass(1_000).await;
     for at in 0..3 {
@@ -128,7 +128,7 @@ async fn gated_pods_wait_for_their_gates() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_stay_apart_and_together_as_they_ask() {
+async fn pod_affinity_and_anti_affinity_are_respected() {
     let lab = lab(3);
     let term =
         json!([{ "topologyKey": "kubernetes.io/hostname", "labelSelector": { "matchLabels": { "app": "web" } } }]);
@@ -157,7 +157,7 @@ async fn pods_stay_apart_and_together_as_they_ask() {
     let label = ("/metadata/labels", json!({ "app": "cache" }));
     lab.create(with(pod("cache", "web:1"), &[label, (&together, near)]));
     pass(1_000).await;
-    assert_eq!(node_of(&lab, "cache"), "", "there is nobody to be near to");
+    assert_eq!(node_of(&lab, "cache"), "", "no pod matches its affinity");
     lab.create(with(pod("db", "web:1"), &[("/metadata/labels", json!({ "app": "db" }))]));
     placed(&lab, &["db", "cache"]).await;
     assert_eq!(node_of(&lab, "cache"), node_of(&lab, "db"));

@@ -1,4 +1,4 @@
-//! A cluster in a sandbox, and what there is to see of it.
+//! A test cluster in a sandbox, and its observers.
 
 use std::time::Duration;
 
