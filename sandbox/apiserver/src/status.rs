@@ -215,10 +215,11 @@ impl Status {
     #[must_use]
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let mut told = BTreeSet::new();
-        let texts = errors.iter().take(MOST_CAUSES).map(ToString::to_string);
-        let texts: Vec<String> = texts.filter(|text| told.insert(text.clone())).collect();
-        let all = if let [single] = texts.as_slice() { single.clone() } else { format!("[{}]", texts.join(", ")) };
+        let mut seen = BTreeSet::new();
+        let messages = errors.iter().take(MOST_CAUSES).map(ToString::to_string);
+        let messages: Vec<String> = messages.filter(|message| seen.insert(message.clone())).collect();
+        let all =
+            if let [single] = messages.as_slice() { single.clone() } else { format!("[{}]", messages.join(", ")) };
         let mut status = Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {all}"));
         status.details = Some(Box::new(Details {
             name: name.to_owned(),

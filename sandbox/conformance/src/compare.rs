@@ -1,17 +1,17 @@
-//! What an answer must hold against what it holds.
+//! Comparison of a response with the expectation of a row.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// One place where an answer is not as the row expects it.
+/// A mismatch between a response and the expectation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mismatch {
     /// Where: a JSON pointer into the answer, or the part of it that is compared.
     pub path: String,
-    /// What the row expects there.
+    /// The expected value.
     pub expected: Value,
-    /// What is there; `None` is nothing.
+    /// The actual value, if any.
     pub got: Option<Value>,
 }
 

@@ -1,10 +1,10 @@
-//! Where the sandbox knowingly is not as the real API server.
+//! Known differences between the sandbox and kube-apiserver.
 
 use serde::{Deserialize, Serialize};
 
 use crate::rows;
 
-/// One known difference.
+/// A known difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// What it is about: a feature, or the row that shows it.

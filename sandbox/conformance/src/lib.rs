@@ -28,7 +28,7 @@
 //! | `answer` | the body is JSON and holds at least this |
 //! | `plain` | the body is this text |
 //! | `answered` | the headers have these values |
-//! | `warnings` | the texts of the `Warning` headers, in order; without it there is none |
+//! | `warnings` | the messages of the `Warning` headers, in order; without it there is none |
 //!
 //! A refusal in JSON must be a `Status` of that code, whatever is expected of it.
 //!

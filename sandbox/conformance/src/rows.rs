@@ -1,4 +1,4 @@
-//! Rows as they are written down.
+//! Rows and their parser.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ const FIXTURES: &str = include_str!("../scenarios/fixtures.yaml");
 pub struct Scenario {
     /// Its file and its claim, as in `writes: a taken name is refused`.
     pub name: String,
-    /// The sandbox is not there yet: the row must fail on it, or lose its mark.
+    /// The sandbox does not implement it yet: the row must fail on it.
     pub pending: bool,
     pub(crate) steps: Vec<Step>,
 }
@@ -39,7 +39,7 @@ pub struct Scenario {
 pub(crate) struct Step {
     pub(crate) action: Action,
     pub(crate) save: BTreeMap<String, String>,
-    /// Whether it is repeated until it goes as expected.
+    /// Whether it is repeated until it meets the expectation.
     pub(crate) eventually: bool,
     pub(crate) expected: Expected,
     pub(crate) differs: Option<Differs>,

@@ -1,4 +1,4 @@
-//! Playing a row over a client.
+//! Runner of rows over a client.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,14 +15,14 @@ use crate::compare::{Mismatch, compare};
 use crate::rows::{self, Action, Expected, Scenario, Step};
 use crate::values::Values;
 
-/// The longest that an answer or an event may take.
+/// Timeout of a response or an event.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often what happens eventually is asked for.
+/// Maximum attempts of an `eventually` step.
 const POLL: Duration = Duration::from_millis(100);
-/// Who asks; the API server takes the name of a field manager from it.
+/// User agent of the requests; the API server derives the field manager from it.
 const USER_AGENT: &str = "scenarios/1";
 
-/// Whose answers are compared.
+/// The API server under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The real API server.
@@ -296,7 +296,7 @@ async fn whole(response: Response<Body>) -> Result<Answer, Mismatch> {
     Ok(Answer { code: parts.status.as_u16(), headers: parts.headers, text })
 }
 
-/// The texts of the `Warning` headers, as `299 - "text"` carries them.
+/// Returns the messages of the `Warning` headers, as `299 - "text"` carries them.
 fn given_warnings(headers: &HeaderMap) -> Value {
     let text = |value: &http::HeaderValue| {
         let value = value.to_str().unwrap_or_default();

@@ -39,7 +39,7 @@ impl Values {
         Ok(filled)
     }
 
-    /// `value` with every `{{name}}` in its texts and keys replaced.
+    /// `value` with every `{{name}}` in its strings and keys replaced.
     pub(crate) fn fill(&self, value: &Value) -> Result<Value, String> {
         Ok(match value {
             Value::String(text) => Value::String(self.fill_text(text)?),
@@ -60,7 +60,7 @@ mod tests {
     use super::Values;
 
     #[test]
-    fn names_are_replaced_in_texts_and_keys() {
+    fn names_are_replaced_in_strings_and_keys() {
         let mut values = Values::of_namespace("mine");
         values.save("uid", "7".to_owned());
         let filled = values.fill(&json!({ "{{ns}}": ["{{core}}/pods/{{uid}}", 1] }));

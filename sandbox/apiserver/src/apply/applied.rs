@@ -1,4 +1,4 @@
-//! Server-side apply: the merge, the conflicts, and what goes away. Pure.
+//! Server-side apply: merge, conflicts, and pruning. Pure.
 //!
 //! # Upstream
 //! `Apply` and `prune` of `structured-merge-diff/merge/update.go`
@@ -12,26 +12,25 @@ use super::managers::{Entry, Manager, Managers};
 use super::merge::{merge, without};
 use super::shape::Shape;
 
-/// An object to apply, and how.
+/// An applied configuration and its parameters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Application<'a> {
     pub(crate) shape: Shape,
-    /// The version of the API in which it is written.
+    /// The API version of the configuration.
     pub(crate) version: &'a str,
-    /// What this path does not write.
+    /// Fields that this path does not write.
     pub(crate) ignored: &'a FieldSet,
     pub(crate) object: &'a Value,
     pub(crate) by: &'a Manager,
     pub(crate) force: bool,
 }
 
-/// Fields that others own and that would change.
+/// Fields that other managers own and that the apply would change.
 pub(crate) type Conflicts = Vec<(Manager, FieldSet)>;
 
 impl Application<'_> {
-    /// Merges into the live object, and takes out what the manager applied before, applies no more, and nobody else
-    /// owns. Returns the object as it is to be, `None` where nothing changes, and its owners, whose times are those of
-    /// before.
+    /// Merges into the live object, and prunes the fields that the manager applied before, no longer applies, and no
+    /// other manager owns. Returns the new object, or `None` if nothing changes, and its managers with unchanged times.
     pub(crate) fn to(&self, live: &Value, mut managers: Managers) -> Result<(Option<Value>, Managers), Conflicts> {
         let mut fields = fields_of(self.shape, self.object);
         fields.subtract_trees(self.ignored);
@@ -55,14 +54,14 @@ impl Application<'_> {
         Ok(((object != *live).then_some(object), managers))
     }
 
-    /// Takes out of the merged object the fields of `last` that nobody owns any more.
+    /// Prunes the fields of `last` that no manager owns any more.
     fn prune(&self, merged: &Value, last: &FieldSet, managers: &Managers) -> Value {
         let declared = |set: &FieldSet| with_declared_parents(self.shape, set);
         let all = |object: &Value| declared(&fields_of(self.shape, object));
         let last = declared(last);
         let (merged_fields, bare) = (all(merged), without(self.shape, merged, &last));
 
-        // What is below a field of another owner went with its parent, and comes back.
+        // Fields of other managers below a pruned parent are restored.
         let mut owned = FieldSet::default();
         managers.0.values().for_each(|entry| owned.union(&entry.fields));
         let mut dropped = merged_fields.clone();
@@ -70,7 +69,7 @@ impl Application<'_> {
         dropped.subtract(&declared(&owned));
         let pruned = without(self.shape, merged, &dropped);
 
-        // Only what was applied goes: fields without an owner stay.
+        // Only applied fields are pruned: fields without an owner stay.
         let mut dropped = merged_fields;
         dropped.subtract(&all(&pruned));
         without(self.shape, merged, &dropped.intersection(&last))

@@ -1,4 +1,4 @@
-//! What keeps an object from being applied: fields, types and items that its type does not know. Pure.
+//! Validation of applied configurations against their type: unknown fields, wrong types, invalid items. Pure.
 //!
 //! # Upstream
 //! `structured-merge-diff/typed/validate.go`
@@ -11,7 +11,7 @@ use super::element;
 use super::shape::Shape;
 use crate::schema::{ListKind, Struct, Type, types};
 
-/// Everything that is wrong, as upstream words it; nothing is known of custom resources but their metadata.
+/// Returns all errors with upstream's messages; of custom resources only the metadata is checked.
 pub(crate) fn complaints(shape: Shape, object: &Value) -> Option<String> {
     let mut complaints = Vec::new();
     match shape {
@@ -39,7 +39,7 @@ fn check_struct(of: &'static Struct, value: &Value, path: &str, complaints: &mut
     for (name, value) in map {
         let path = format!("{path}.{name}");
         let Some(field) = of.field(name) else {
-            // Upstream looks no further into this object.
+            // Upstream stops descending here.
             return complain(complaints, &path, "field not declared in schema");
         };
         match (&field.of, &field.list) {
@@ -146,7 +146,7 @@ fn map_of<'a>(
     value.as_object()
 }
 
-/// A value as Go prints the box that upstream keeps it in, with `%v`.
+/// Formats a value like Go's `%v` of upstream's wrapper type.
 fn shown(value: &Value) -> String {
     format!("&{{{}}}", plain(value))
 }
@@ -164,7 +164,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// The same with `%#v`, which upstream uses for what should be text.
+/// Formats a value like `%#v`, which upstream uses where a string is expected.
 fn shown_as_source(value: &Value) -> String {
     format!("&value.valueUnstructured{{Value:{}}}", source(value))
 }

@@ -1,4 +1,4 @@
-//! The fields that an applied object mentions. Pure.
+//! The field set of an applied configuration. Pure.
 //!
 //! # Upstream
 //! `structured-merge-diff/typed/tofieldset.go`, `fieldpath.Set.EnsureNamedFieldsAreMembers`
@@ -11,7 +11,7 @@ use super::element;
 use super::fieldset::{FieldSet, Node};
 use super::shape::{Form, Shape};
 
-/// Every leaf and every item of an object. Declared fields that only lead to others are not among them.
+/// Returns every leaf and every list item of an object, without declared fields that are only parents.
 pub(crate) fn fields_of(shape: Shape, object: &Value) -> FieldSet {
     node_of(shape, object).below
 }
@@ -33,7 +33,7 @@ fn node_of(shape: Shape, value: &Value) -> Node {
             let (mut below, mut seen) = (FieldSet::default(), BTreeSet::new());
             for item in value.as_array().into_iter().flatten() {
                 let Some(element) = shape.element(item) else { continue };
-                // Items that share a name are owned together, as a whole.
+                // Items with duplicate keys are owned together, as a whole.
                 let node = if seen.insert(element.clone()) { node_of(shape.item(), item) } else { Node::leaf() };
                 below.put(element, Node { member: true, ..node });
             }
@@ -42,7 +42,7 @@ fn node_of(shape: Shape, value: &Value) -> Node {
     }
 }
 
-/// The set with all declared fields that lead to its fields.
+/// Returns the set with all declared parents of its fields.
 pub(crate) fn with_declared_parents(shape: Shape, set: &FieldSet) -> FieldSet {
     let mut whole = FieldSet::default();
     for (element, node) in set.nodes() {

@@ -1,4 +1,4 @@
-//! What changed between two states of an object, field by field. Pure.
+//! Comparison of two states of an object, field by field. Pure.
 //!
 //! # Upstream
 //! `structured-merge-diff/typed/compare.go`
@@ -11,13 +11,12 @@ use super::element;
 use super::fieldset::{FieldSet, NEVER_OWNED, Node};
 use super::shape::{Form, Shape};
 
-/// The fields in which two states differ. What has an owner has it down to the leaves; fields on the way there are
-/// listed only where they appear or disappear.
+/// The fields in which two states differ: leaves, and parents only if they are added or removed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Are new, or have another value.
+    /// Added or modified fields.
     pub(crate) set: FieldSet,
-    /// Are gone.
+    /// Removed fields.
     pub(crate) removed: FieldSet,
 }
 
@@ -26,8 +25,7 @@ impl Changes {
         self.set.is_empty() && self.removed.is_empty()
     }
 
-    /// Finds the fields in which two states differ, except those of `ignored` and what is below them, and those that
-    /// nobody owns.
+    /// Compares two states, except the subtrees of `ignored` and the fields that no manager owns.
     pub(crate) fn between(shape: Shape, old: &Value, new: &Value, ignored: &FieldSet) -> Self {
         let Walk { set, removed } = Walk::of(shape, Some(old), Some(new), Some(ignored));
         let (mut set, mut removed) = (set.below, removed.below);
@@ -37,7 +35,7 @@ impl Changes {
     }
 }
 
-/// What is found in one value, and below it.
+/// The changes in one value and below it.
 #[derive(Default)]
 struct Walk {
     set: Node,
@@ -47,7 +45,7 @@ struct Walk {
 impl Walk {
     fn of(shape: Shape, old: Option<&Value>, new: Option<&Value>, ignored: Option<&FieldSet>) -> Self {
         let mut walk = Self::default();
-        // Equal values cannot differ anywhere below, and most of an object is equal.
+        // Equal values are skipped; most of an object is equal.
         if old == new {
             return walk;
         }
@@ -116,7 +114,7 @@ impl Walk {
                 ([] | [_], [] | [_]) => {
                     self.step(element.clone(), shape.item(), old.first().copied(), new.first().copied(), None);
                 }
-                // Items that share a name are owned together, as a whole.
+                // Items with duplicate keys are owned together, as a whole.
                 ([_, _, ..], [_, _, ..]) if old == new => {}
                 ([_, _, ..], [_, _, ..]) => self.mark(element, true),
                 ([_, _, ..], _) => {
@@ -151,7 +149,7 @@ fn lookup<'a>(
     map.and_then(|map| map.get(name).or_else(|| implied.get(name).copied()))
 }
 
-/// The items of a list by their elements; those without keys have no owners.
+/// Returns the items of a list by path element; items without keys have no owners.
 fn items(shape: Shape, list: Option<&Value>) -> BTreeMap<String, Vec<&Value>> {
     let mut items: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
     for item in list.and_then(Value::as_array).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! The answer to an apply that would take fields from others.
+//! The conflict error of an apply.
 //!
 //! # Upstream
 //! `apimachinery/pkg/util/managedfields/internal/conflict.go`
@@ -9,7 +9,7 @@ use super::applied::Conflicts;
 use super::element;
 use crate::status::Status;
 
-/// How many bytes of paths are told: all share what leads to them, so that together they may be any size.
+/// Maximum bytes of paths in the message: paths share prefixes, so their total size is otherwise unbounded.
 const MOST_BYTES: usize = 1024 * 1024;
 
 pub(crate) fn refuse(conflicts: &Conflicts) -> Status {

@@ -1,4 +1,4 @@
-//! The steps of a path through an object, in the form in which `managedFields` serializes them: `f:name` a field,
+//! Path elements in the serialized form of `managedFields`: `f:name` a field,
 //! `k:{…}` an item by its keys, `v:…` an item of a set, `i:0` an item by its place. Pure.
 //!
 //! # Upstream
@@ -13,7 +13,7 @@ pub(crate) fn field(name: &str) -> String {
     format!("f:{name}")
 }
 
-/// The name of a named field.
+/// Returns the name of a named field.
 pub(crate) fn name_of(element: &str) -> Option<&str> {
     element.strip_prefix("f:")
 }
@@ -41,7 +41,7 @@ fn text_of(value: &Value) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// The element as this module writes it: `None` where it cannot be read, `Some(None)` where its kind is not known.
+/// Normalizes an element: `None` if it is malformed, `Some(None)` if its kind is unknown.
 #[expect(clippy::option_option, reason = "wrong and unknown are different answers, and a third name would not help")]
 pub(crate) fn canonical(element: &str) -> Option<Option<String>> {
     let (kind, rest) = element.split_once(':').filter(|(kind, _)| kind.len() == 1)?;
@@ -54,7 +54,7 @@ pub(crate) fn canonical(element: &str) -> Option<Option<String>> {
     })
 }
 
-/// Upstream's order: fields, keys, values, places; numbers by size.
+/// Compares in upstream's order: fields, keys, values, indices; numbers by value.
 pub(crate) fn order(a: &str, b: &str) -> Ordering {
     let rank = |element: &str| "fkvi".find(element.get(..1).unwrap_or_default());
     rank(a).cmp(&rank(b)).then_with(|| match (parsed(a), parsed(b)) {
@@ -91,12 +91,12 @@ fn order_of_values(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// A path as errors show it: `.spec.containers[name="web"].image`.
+/// Formats a path for error messages: `.spec.containers[name="web"].image`.
 pub(crate) fn display<S: AsRef<str>>(path: &[S]) -> String {
     path.iter().map(|element| display_one(element.as_ref())).collect()
 }
 
-/// One step of a path as errors show it.
+/// Formats a path element for error messages.
 pub(crate) fn display_one(element: &str) -> String {
     if let Some(name) = name_of(element) {
         return format!(".{name}");
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_read_as_in_upstreams_errors() {
+    fn paths_are_formatted_as_in_upstreams_errors() {
         let cases = [
             (vec!["f:spec", "f:containers", "k:{\"name\":\"web\"}", "f:image"], ".spec.containers[name=\"web\"].image"),
             (
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_safe_within_html() {
+    fn json_is_html_escaped() {
         assert_eq!(value(&"a<b>&c".into()), "v:\"a\\u003cb\\u003e\\u0026c\"");
         assert_eq!(canonical("v:\"<\""), Some(Some("v:\"\\u003c\"".to_owned())));
     }

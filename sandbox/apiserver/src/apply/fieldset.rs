@@ -1,4 +1,4 @@
-//! Sets of fields, as `managedFields` lists them. Pure.
+//! [`FieldSet`]: sets of fields, as in `managedFields`. Pure.
 //!
 //! # Upstream
 //! `structured-merge-diff/fieldpath`
@@ -9,19 +9,18 @@ use serde_json::{Map, Value};
 
 use super::element;
 
-/// Stands in `FieldsV1` for the field itself, next to what is below it.
+/// The `FieldsV1` key for the field itself, next to its children.
 const SELF: &str = ".";
 
 /// A set of fields: a tree whose edges are path elements in their serialized form ([`element`]).
 ///
-/// A field may be in the set without what is below it, and the other way around. Branches without fields are not
-/// kept, so equal sets are equal trees.
+/// A field and its children are independent members. Empty branches are removed, so equal sets are equal trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
     nodes: BTreeMap<String, Node>,
 }
 
-/// What a set says of one field.
+/// A node of the set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Node {
     /// The field is in the set.
@@ -31,7 +30,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A field without what is below it.
+    /// A field without its children.
     pub(crate) fn leaf() -> Self {
         Self { member: true, below: FieldSet::default() }
     }
@@ -42,8 +41,8 @@ impl Node {
 }
 
 impl FieldSet {
-    /// Reads `FieldsV1`. Elements of kinds that are not known are left out, as upstream does; `None` where the text
-    /// of a known kind cannot be read.
+    /// Reads `FieldsV1`. Elements of unknown kinds are skipped, as upstream; `None` if an element of a
+    /// known kind is malformed.
     pub(crate) fn from_json(fields: &Value) -> Option<Self> {
         let mut set = Self::default();
         for (text, below) in fields.as_object()? {
@@ -99,7 +98,7 @@ impl FieldSet {
         }
     }
 
-    /// Adds a field, and not those that lead to it.
+    /// Adds a field without its parents.
     pub(crate) fn insert(&mut self, path: &[String]) {
         match path {
             [] => {}
@@ -108,7 +107,7 @@ impl FieldSet {
         }
     }
 
-    /// Says everything about one field; nothing is kept of an empty node.
+    /// Sets the node of a field; an empty node removes it.
     pub(crate) fn put(&mut self, element: String, node: Node) {
         if !node.is_empty() {
             self.nodes.insert(element, node);
@@ -132,7 +131,7 @@ impl FieldSet {
         }
     }
 
-    /// The fields that are in both sets.
+    /// Returns the intersection.
     pub(crate) fn intersection(&self, other: &Self) -> Self {
         let mut both = Self::default();
         for (element, ours) in &self.nodes {
@@ -144,7 +143,7 @@ impl FieldSet {
         both
     }
 
-    /// Takes the fields of another set out, each by itself: what is below it stays.
+    /// Subtracts the fields of another set; their children stay.
     pub(crate) fn subtract(&mut self, other: &Self) {
         if other.is_empty() {
             return;
@@ -158,7 +157,7 @@ impl FieldSet {
         });
     }
 
-    /// Takes the fields of another set out, each with all that is below it.
+    /// Subtracts the fields of another set with their subtrees.
     pub(crate) fn subtract_trees(&mut self, other: &Self) {
         self.nodes.retain(|element, ours| {
             match other.nodes.get(element) {
@@ -170,7 +169,7 @@ impl FieldSet {
         });
     }
 
-    /// The paths of all fields: first the fields of a level, then what is below them, each in upstream's order.
+    /// Returns the paths of all fields: first the fields of a level, then their children, each in upstream's order.
     pub(crate) fn paths(&self) -> Vec<Vec<&str>> {
         let mut paths = Vec::new();
         self.collect_paths(&mut Vec::new(), &mut paths);
@@ -191,7 +190,7 @@ impl FieldSet {
     }
 }
 
-/// Identity and book-keeping are nobody's.
+/// Removes the metadata fields that no manager owns.
 ///
 /// # Upstream
 /// `managedfields/internal/stripmeta.go`
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_and_what_is_below_it_are_told_apart() {
+    fn a_field_and_its_children_are_distinct_members() {
         let fields = json!({ "f:spec": { "f:a": {}, "f:b": { ".": {}, "f:c": {} } } });
         let read = set(&fields);
         assert!(!read.contains(&["f:spec"]));

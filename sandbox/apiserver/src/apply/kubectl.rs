@@ -1,5 +1,5 @@
-//! What is done for objects that kubectl applied before it left that to the API server: its own record of what it
-//! applied, an annotation, counts as ownership, and is kept up to date. Pure.
+//! Migration from client-side apply of kubectl: its last-applied annotation counts as ownership, and is kept up to
+//! date. Pure.
 //!
 //! # Upstream
 //! `lastapplied{manager,updater}.go` of `apimachinery/pkg/util/managedfields/internal`
@@ -13,12 +13,12 @@ use super::fieldset::FieldSet;
 use super::shape::Shape;
 use crate::json;
 
-/// The name under which kubectl applies.
+/// The field manager of `kubectl apply --server-side`.
 pub(crate) const MANAGER: &str = "kubectl";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const PATH: [&str; 3] = ["metadata", "annotations", LAST_APPLIED];
 
-/// The conflicts that are left once kubectl counts as the owner of what it applied last and nobody changed since.
+/// Returns the conflicts that remain if kubectl owns the fields that it applied last and that are unchanged since.
 pub(crate) fn conflicts_left(shape: Shape, version: &str, live: &Value, conflicts: Conflicts) -> Conflicts {
     let Some(own) = own_fields(shape, version, live) else { return conflicts };
     let left = conflicts.into_iter().map(|(manager, mut fields)| {
@@ -40,7 +40,7 @@ fn own_fields(shape: Shape, version: &str, live: &Value) -> Option<FieldSet> {
     Some(own)
 }
 
-/// Writes what is applied now into the record, where there is one.
+/// Updates the last-applied annotation, if there is one.
 pub(crate) fn renew_record(object: &mut Value, applied: &Value) {
     if json::text(object, &PATH).is_none_or(str::is_empty) {
         return;

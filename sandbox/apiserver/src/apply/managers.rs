@@ -1,4 +1,4 @@
-//! Who owns which fields of an object. Pure.
+//! [`Managers`]: the field managers of an object and the fields that they own. Pure.
 //!
 //! # Upstream
 //! `structured-merge-diff/merge/update.go`, `apimachinery/pkg/util/managedfields/internal`
@@ -11,20 +11,20 @@ use super::compare::Changes;
 use super::fieldset::FieldSet;
 use crate::json;
 
-/// More writers without apply than this, and the oldest are taken together.
+/// Maximum number of update entries; the oldest ones beyond it are merged.
 const MOST_UPDATERS: usize = 10;
-/// Owns what the oldest of too many writers wrote.
+/// The manager of merged update entries.
 const ANCIENT: &str = "ancient-changes";
 
-/// Owns what was there before anything was applied to an object without owners.
+/// The manager of fields that existed before the first apply to an object without managed fields.
 pub(crate) const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// How a manager came to own its fields.
+/// The operation of a manager entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
-    /// By server-side apply.
+    /// Server-side apply.
     Apply,
-    /// By any other write.
+    /// Any other write.
     Update,
 }
 
@@ -41,12 +41,12 @@ impl Operation {
     }
 }
 
-/// Tells managers apart. The order is that of upstream's identifiers in error messages.
+/// The identity of a manager. The order is that of upstream's identifiers in error messages.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Manager {
     pub(crate) name: String,
     pub(crate) operation: Operation,
-    /// Only of updates: who applies is the same in every version.
+    /// Only for updates: appliers are identical in every version.
     version: String,
     pub(crate) subresource: String,
 }
@@ -77,11 +77,11 @@ impl std::fmt::Display for Manager {
     }
 }
 
-/// What one manager owns.
+/// The fields of one manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) fields: FieldSet,
-    /// The version of the API in which the fields are named.
+    /// The API version of the field names.
     pub(crate) version: String,
     pub(crate) time: Option<String>,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Entry {
 pub(crate) struct Managers(pub(crate) BTreeMap<Manager, Entry>);
 
 impl Managers {
-    /// Reads `metadata.managedFields`; `None` where an entry is malformed.
+    /// Parses `metadata.managedFields`; `None` if an entry is malformed.
     pub(crate) fn from_json(entries: &[Value]) -> Option<Self> {
         let mut managers = BTreeMap::new();
         for entry in entries {
@@ -112,10 +112,10 @@ impl Managers {
         Some(Self(managers))
     }
 
-    /// Writes `metadata.managedFields`: who applied first, then by time.
+    /// Encodes `metadata.managedFields`: appliers first, then by time.
     pub(crate) fn into_json(self) -> Value {
         let mut entries: Vec<(Manager, Entry)> = self.0.into_iter().collect();
-        // Times are written alike, so their texts are in their order.
+        // Times have one format, so their strings sort by time.
         entries.sort_by_cached_key(|(manager, entry)| {
             let Manager { name, operation, subresource, .. } = manager.clone();
             (operation, entry.time.clone(), name, entry.version.clone(), subresource)
@@ -143,7 +143,7 @@ impl Managers {
         self.0.is_empty()
     }
 
-    /// Hands the fields that changed over to the one who changed them.
+    /// Moves the ownership of changed fields to the writer.
     pub(crate) fn update(&mut self, changes: &Changes, by: Manager, version: &str, now: Option<String>) {
         self.yield_to(changes, version, None);
         if changes.set.is_empty() {
@@ -156,12 +156,12 @@ impl Managers {
         self.cap_updaters();
     }
 
-    /// Everybody loses the fields that changed and those that are gone; whoever has none left is forgotten. The one
-    /// who made the changes by applying has said for itself what it owns.
+    /// Removes changed and removed fields from all other managers, and managers without fields. An applier owns the
+    /// fields of its configuration.
     pub(crate) fn yield_to(&mut self, changes: &Changes, version: &str, applied_by: Option<&Manager>) {
         self.0.retain(|manager, entry| {
             if Some(manager) != applied_by {
-                // Fields named in a version that is not served cannot be followed.
+                // Fields in a version that is not served cannot be compared.
                 if entry.version != version {
                     return false;
                 }
@@ -172,7 +172,7 @@ impl Managers {
         });
     }
 
-    /// Fields of others among those that changed: what an apply may not take without force.
+    /// Returns the changed fields that other managers own: the conflicts of an apply without force.
     pub(crate) fn conflicts(&self, changes: &Changes, version: &str, applied_by: &Manager) -> Vec<(Manager, FieldSet)> {
         let others = self.0.iter().filter(|(manager, entry)| *manager != applied_by && entry.version == version);
         others
@@ -181,7 +181,7 @@ impl Managers {
             .collect()
     }
 
-    /// Takes the oldest updaters of a version together until there are few enough.
+    /// Merges the oldest update entries of a version until the limit holds.
     fn cap_updaters(&mut self) {
         let updaters = self.0.iter().filter(|(manager, _)| manager.operation == Operation::Update);
         let mut updaters: Vec<(Option<String>, Manager)> =

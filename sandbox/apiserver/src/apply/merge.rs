@@ -1,4 +1,4 @@
-//! Merging an applied object into the live one, and taking fields out. Pure.
+//! Merge of an applied configuration into the live object, and removal of fields. Pure.
 //!
 //! # Upstream
 //! `structured-merge-diff/typed/{merge,remove}.go`
@@ -11,9 +11,9 @@ use super::element;
 use super::fieldset::FieldSet;
 use super::shape::{Form, Shape};
 
-/// The live object with all fields of the applied one; nothing goes away.
+/// Returns the live object with all fields of the applied one; no field is removed.
 ///
-/// Lists keep the order of the live object, unless the applied one orders the items that they share in another way.
+/// Lists keep the order of the live object, unless the applied one orders their common items differently.
 pub(crate) fn merge(shape: Shape, live: &Value, applied: &Value) -> Value {
     merged(shape, Some(live), Some(applied)).unwrap_or(Value::Null)
 }
@@ -51,7 +51,7 @@ fn merged_items(shape: Shape, live: &[Value], applied: &[Value]) -> Vec<Value> {
     let named =
         |items: &[Value]| -> Vec<String> { items.iter().map(|item| shape.element(item).unwrap_or_default()).collect() };
     let (live_names, applied_names) = (named(live), named(applied));
-    // Of live items that share a name there is none to merge with.
+    // Duplicate live items are not merged.
     let mut live_by_name: BTreeMap<&str, Option<&Value>> = BTreeMap::new();
     for (name, item) in live_names.iter().zip(live) {
         live_by_name.entry(name).and_modify(|item| *item = None).or_insert(Some(item));
@@ -67,7 +67,7 @@ fn merged_items(shape: Shape, live: &[Value], applied: &[Value]) -> Vec<Value> {
         if let (Some(name), Some(wanted)) = (live_names.get(at_live), applied_names.get(at_applied)) {
             let is_shared = applied_by_name.contains_key(name.as_str());
             if name != wanted && is_shared && next_shared.is_some_and(|next| next != name) {
-                // Its turn comes when the applied order comes to it.
+                // Merged at its position in the applied order.
                 at_live += 1;
                 continue;
             }
@@ -95,7 +95,7 @@ fn merged_items(shape: Shape, live: &[Value], applied: &[Value]) -> Vec<Value> {
     list
 }
 
-/// The object without the fields of the set; what is owned as a whole goes as a whole.
+/// Returns the object without the fields of the set; atomic values are removed as a whole.
 pub(crate) fn without(shape: Shape, value: &Value, fields: &FieldSet) -> Value {
     if fields.is_empty() {
         return value.clone();

@@ -1,16 +1,16 @@
-//! Who owns which field of an object: `metadata.managedFields`, and server-side apply.
+//! Field ownership (`metadata.managedFields`) and server-side apply.
 //!
 //! ```text
 //! update, patch ─▶ compare old and new ─▶ changed fields go to the writer ─┐
 //!                                                                          ├─▶ managers ─▶ metadata.managedFields
-//! apply ─▶ check ─▶ merge into live ─▶ prune ─▶ conflicts? ─▶ what it says ┘
+//! apply ─▶ check ─▶ merge into live ─▶ prune ─▶ conflicts? ─▶ its fields ──┘
 //! ```
 //!
 //! Objects are walked by their [`shape::Shape`], which comes from the schema; sets of fields are trees
 //! ([`fieldset::FieldSet`]) over path elements in the form in which they are serialized ([`element`]).
 //!
 //! # Guarantees
-//! - A write that changes no field moves no ownership; a write that changes nothing but times is none.
+//! - A write that changes no field changes no ownership; a write that changes only times is a no-op.
 //! - Only fields that differ are walked below the first level in which they differ.
 //!
 //! # Upstream
@@ -47,7 +47,7 @@ use crate::request::Write;
 
 const MANAGED_FIELDS: &[&str] = &["metadata", "managedFields"];
 
-/// The managed fields after a write that is no apply.
+/// Computes the managed fields after a write other than apply.
 pub(crate) fn owners_after(
     write: Write<'_>,
     kind: &Kind,
@@ -64,7 +64,7 @@ pub(crate) fn owners_after(
         return stored.cloned();
     }
     let mut managers = managers_before(stored, given, subresource);
-    // Who owns what of an object without owners is not told before something is applied to it.
+    // An object without managed fields gets none before the first apply.
     if old.is_none() || !managers.is_empty() {
         let version = kind.resource.api_version();
         let by = Manager::new(write.field_manager.name, Operation::Update, &version, subresource);
@@ -75,7 +75,7 @@ pub(crate) fn owners_after(
     (!managers.is_empty()).then(|| managers.into_json())
 }
 
-/// Writes the managed fields into an object; where nothing differs from `old` but their times, those of `old`.
+/// Sets the managed fields of an object; if only their times differ from `old`, those of `old`.
 ///
 /// # Upstream
 /// `apiserver/pkg/endpoints/handlers/fieldmanager/equality.go`
@@ -95,7 +95,7 @@ fn differ_in_times_only(old: &Value, new: &Value) -> bool {
         && equal_but_for("metadata", old, new)
 }
 
-/// Whether two maps are equal once a field is left out.
+/// Reports whether two maps are equal without a field.
 fn equal_but_for(field: &str, a: &Value, b: &Value) -> bool {
     match (a.as_object(), b.as_object()) {
         (Some(a), Some(b)) => {
@@ -105,25 +105,25 @@ fn equal_but_for(field: &str, a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Takes what a request says of managed fields out of its object.
+/// Removes the managed fields of a request from its object.
 pub(crate) fn take_managed_fields(object: &mut Value) -> Option<Value> {
     object.get_mut("metadata")?.as_object_mut()?.remove("managedFields").filter(|given| !given.is_null())
 }
 
-/// The managers before a write: those of the request where it names any that can be read, else those stored.
+/// Returns the managers before a write: those of the request if it has valid ones, otherwise those stored.
 fn managers_before(stored: Option<&Value>, given: Option<&Value>, subresource: Option<&str>) -> Managers {
     let read = |entries: &Value| Managers::from_json(entries.as_array()?);
     let stored = || stored.and_then(read).unwrap_or_default();
     match given {
         None => stored(),
-        // Subresources cannot be used to hand ownership over.
+        // Subresource writes cannot change ownership explicitly.
         Some(_) if subresource.is_some() => stored(),
         Some(given) if is_reset(given) => Managers::default(),
         Some(given) => read(given).filter(|managers| !managers.is_empty()).unwrap_or_else(stored),
     }
 }
 
-/// Whether a request asks to forget all owners: with an empty list, or with one empty entry.
+/// Reports whether a request resets all managed fields: an empty list, or one empty entry.
 fn is_reset(given: &Value) -> bool {
     match given.as_array().map(Vec::as_slice) {
         Some([]) => true,

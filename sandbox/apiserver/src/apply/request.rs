@@ -1,4 +1,4 @@
-//! A server-side apply: the applied configuration is checked, and merged into the live object.
+//! A server-side apply request: validation of the configuration, and merge into the live object.
 
 use kcm_api::Resource;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::kinds::Kind;
 use crate::request::Write;
 use crate::status::Status;
 
-/// Whether the object is of the kind of its path, says nothing of owners, and is of its type.
+/// Validates that the object has the kind of its path, no managed fields, and fits its type.
 pub(crate) fn check(group: &str, version: &str, kind: &str, applied: &Value) -> Result<(), Status> {
     let text = |field: &str| json::text(applied, &[field]).unwrap_or_default();
     let own_version = text("apiVersion");
@@ -34,7 +34,7 @@ pub(crate) fn check(group: &str, version: &str, kind: &str, applied: &Value) -> 
     Err(Status::new(500, "", format!("failed to create typed patch object ({namespace}/{name}; {own}): {complaints}")))
 }
 
-/// The answer to an object that cannot be read as its type once it is merged.
+/// The error for a merged object that does not fit its type.
 pub(crate) fn unfit(kind: &Kind, applied: &Value, why: &str) -> Status {
     let Resource { group, version, kind, .. } = &kind.resource;
     let namespace = json::text(applied, &["metadata", "namespace"]).unwrap_or_default();
@@ -45,7 +45,7 @@ pub(crate) fn unfit(kind: &Kind, applied: &Value, why: &str) -> Status {
     Status::new(500, "", message)
 }
 
-/// The live object with what is applied, and with its owners.
+/// Returns the live object with the applied configuration and its managed fields.
 pub(crate) fn merge(
     write: Write<'_>,
     kind: &Kind,
@@ -89,7 +89,7 @@ pub(crate) fn merge(
     Ok(object)
 }
 
-/// Merges an applied scale into the scale of an object, whose managed fields stay those of the object.
+/// Merges an applied scale into the scale of an object; the managed fields are those of the object.
 pub(crate) fn merge_scale(
     write: Write<'_>,
     kind: &Kind,

@@ -1,4 +1,4 @@
-//! What a path does not write, and so nobody owns through it. Pure.
+//! Reset fields: fields that a path does not write, and that no manager owns through it. Pure.
 //!
 //! # Upstream
 //! `GetResetFields` of the strategies in `pkg/registry`, `pkg/registry/core/pod/strategy.go` for the rest of the pod's
@@ -24,8 +24,7 @@ static OF_REQUEST_STATUS: LazyLock<FieldSet> =
 static OF_REQUEST_APPROVAL: LazyLock<FieldSet> =
     LazyLock::new(|| FieldSet::of_paths(&[&["spec"], &["status", "certificate"]]));
 
-/// The fields, with all that is below them, that a write to a subresource, or to the resource itself, leaves as they
-/// are.
+/// Returns the subtrees that a write to a subresource, or to the resource itself, does not change.
 pub(crate) fn reset_fields(kind: &Kind, subresource: Option<&str>) -> &'static FieldSet {
     let resource = &kind.resource;
     match (&*resource.group, &*resource.plural, subresource) {

@@ -1,4 +1,4 @@
-//! Applying the scale of an object: of all that managers own, only the number of replicas is seen. Pure.
+//! Server-side apply to the scale of an object: managed fields contain only the replica count. Pure.
 //!
 //! # Upstream
 //! `apimachinery/pkg/util/managedfields/scalehandler.go`
@@ -14,13 +14,13 @@ use crate::kinds::Kind;
 
 const VERSION: &str = "autoscaling/v1";
 
-/// Where the object has its number of replicas.
+/// The path of the replica count in the object.
 pub(crate) fn path_of(kind: &Kind) -> Vec<String> {
     let path = kind.scale.as_ref().map_or(".spec.replicas", |paths| paths.wanted.as_str());
     path.split('.').filter(|name| !name.is_empty()).map(element::field).collect()
 }
 
-/// Applies to a scale. Returns the scale as it is to be, and the owners of the object whose scale it is.
+/// Applies to a scale. Returns the new scale, and the managers of its object.
 pub(crate) fn apply(
     live: &Value,
     managers: &Managers,
@@ -58,7 +58,7 @@ pub(crate) fn apply(
     for manager in seen.0.iter().filter(|(_, entry)| !entry.fields.intersection(&replicas).is_empty()).map(|(it, _)| it)
     {
         let manager = Manager::new(&manager.name, manager.operation, &version, Some(&manager.subresource));
-        // Upstream gives the entry no time.
+        // Upstream sets no time in this entry.
         let entry = Entry { fields: own.clone(), version: version.clone(), time: None };
         managers.0.entry(manager).or_insert(entry);
     }

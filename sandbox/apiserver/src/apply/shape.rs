@@ -1,4 +1,4 @@
-//! What the schema says of a value, as far as ownership of fields is concerned. Pure.
+//! [`Shape`]: the schema of a value for field ownership. Pure.
 //!
 //! # Upstream
 //! `structured-merge-diff/schema`, and `kube-openapi/pkg/schemaconv`, which makes it from OpenAPI
@@ -15,7 +15,7 @@ static NULL: Value = Value::Null;
 static ZERO: LazyLock<Value> = LazyLock::new(|| 0.into());
 static NOTHING: LazyLock<Value> = LazyLock::new(|| "0".into());
 
-/// How the fields within a value are owned.
+/// The ownership granularity within a value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
     /// As a whole: scalars, atomic maps, lists and structs.
@@ -24,9 +24,9 @@ pub(crate) enum Shape {
     Struct(&'static Struct),
     /// Entry by entry, all of one type.
     Map(&'static Type),
-    /// Item by item, each its own name.
+    /// Item by item, keyed by value (set).
     Set,
-    /// Item by item, told apart by keys.
+    /// Item by item, by their keys (map list).
     ByKey(&'static [&'static str], &'static Type),
     /// No type is known: maps entry by entry, lists and scalars as a whole.
     Deduced,
@@ -98,7 +98,7 @@ impl Shape {
         }
     }
 
-    /// What is to be made of a value of this shape.
+    /// Returns how a value of this shape is walked.
     pub(crate) fn form(self, value: &Value) -> Form {
         match self {
             Self::Struct(_) | Self::Map(_) | Self::Custom => Form::Map,
@@ -149,7 +149,7 @@ pub(crate) enum Form {
     List,
 }
 
-/// What the API server writes for a field that is not given, where it writes one.
+/// Returns the value that the API server writes for an absent field, if any.
 fn implied(field: &'static Field) -> Option<&'static Value> {
     match field.empty {
         Empty::Default => field.default.as_ref(),

@@ -1,4 +1,4 @@
-//! Tables: what changes, what is merged, who owns what afterwards.
+//! Tables: comparison, merge, and resulting ownership.
 
 #![expect(clippy::needless_pass_by_value, reason = "objects are written where they are used")]
 
@@ -51,7 +51,7 @@ fn changes_are_found_down_to_the_field() {
             json!({ "f:metadata": { "f:labels": { "f:b": {} } } }),
         ),
         (
-            "what nobody owns",
+            "fields without an owner",
             POD,
             metadata(json!({ "resourceVersion": "1" })),
             metadata(json!({ "resourceVersion": "2", "generation": 3, "name": "x" })),
@@ -238,7 +238,7 @@ fn data(data: Value) -> Value {
 }
 
 #[test]
-fn what_is_applied_no_more_goes_away() {
+fn fields_that_are_no_longer_applied_are_pruned() {
     let mut history = History::of(CONFIG_MAP);
     history.apply("a", data(json!({ "x": "1", "y": "1" })));
     history.apply("a", data(json!({ "x": "1" })));
@@ -247,7 +247,7 @@ fn what_is_applied_no_more_goes_away() {
 }
 
 #[test]
-fn what_another_applies_or_wrote_stays() {
+fn fields_of_other_managers_stay() {
     let mut history = History::of(CONFIG_MAP);
     history.apply("a", data(json!({ "x": "1", "y": "1", "z": "1" })));
     history.apply("b", data(json!({ "x": "1" })));
@@ -259,7 +259,7 @@ fn what_another_applies_or_wrote_stays() {
 }
 
 #[test]
-fn an_item_goes_with_all_its_fields_unless_somebody_owns_one_of_them() {
+fn an_item_is_pruned_unless_another_manager_owns_one_of_its_fields() {
     let with = |containers: Value| spec(json!({ "containers": containers }));
     let both = json!([{ "name": "a", "image": "i" }, { "name": "b", "image": "i" }]);
     let mut history = History::of(POD);

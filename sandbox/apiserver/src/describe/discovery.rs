@@ -1,4 +1,4 @@
-//! What is served, told to clients: groups and resources, descriptions, version and health. Pure.
+//! Non-resource endpoints: discovery, OpenAPI, version and health. Pure.
 //!
 //! # Upstream
 //! `apiserver/pkg/endpoints/discovery`, `k8s.io/api/apidiscovery/v2`, `apiserver/pkg/server/{healthz,routes}`. The
@@ -19,19 +19,19 @@ const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// A request for something that is no resource.
+/// A non-resource request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DiscoveryRequest<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a [&'a str],
     pub(crate) query: &'a Query,
-    /// The headers of these names, empty where they are not there.
+    /// The headers of these names, or empty.
     pub(crate) accept: &'a str,
     pub(crate) if_none_match: &'a str,
     pub(crate) host: &'a str,
 }
 
-/// An answer that is no object of the API.
+/// A response that is no API object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
@@ -58,7 +58,7 @@ impl Answer {
         self
     }
 
-    /// The same answer with a tag, or 304 to a client that has it already.
+    /// Returns the response with an `ETag`, or 304 if the client has it.
     fn tagged(self, tag: &str, request: &DiscoveryRequest<'_>) -> Self {
         let tag = format!("\"{tag}\"");
         let is_known = request.if_none_match.split(',').any(|known| known.trim() == tag);
@@ -67,12 +67,12 @@ impl Answer {
     }
 }
 
-/// Answers what is not a resource.
+/// Serves non-resource requests.
 ///
 /// # Errors
 ///
-/// What is answered as an object of the API: versions that a known group does not have, methods that are not allowed.
-/// Any other path that is not known is answered with a page.
+/// A `Status` for unknown versions of a known group, and for methods that are not allowed. Any other unknown path gets
+/// a plain 404 page.
 pub(crate) fn answer(kinds: &Kinds, request: &DiscoveryRequest<'_>) -> Result<Answer, Status> {
     let is_aggregated = request.accept.contains("as=APIGroupDiscoveryList") && request.accept.contains("v=v2");
     let answered = match request.path {
@@ -114,12 +114,12 @@ fn page_not_found() -> Answer {
     Answer::new(404, TEXT, "404 page not found\n")
 }
 
-/// An answer to those who only read.
+/// Returns the response for GET and HEAD; 405 otherwise.
 fn reading(request: &DiscoveryRequest<'_>, answer: Answer) -> Result<Answer, Status> {
     if [Method::GET, Method::HEAD].contains(request.method) { Ok(answer) } else { Err(Status::method_not_allowed()) }
 }
 
-/// All paths at which there is something to read.
+/// Returns all served paths.
 fn paths(kinds: &Kinds) -> Vec<String> {
     let mut paths: Vec<String> =
         ["/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned).to_vec();
@@ -138,7 +138,7 @@ fn paths(kinds: &Kinds) -> Vec<String> {
     paths
 }
 
-/// What is looked at: whether requests are answered, and whether objects can be stored.
+/// The health checks: requests are served, and objects can be stored.
 const CHECKS: [&str; 2] = ["ping", "storage"];
 
 fn health(request: &DiscoveryRequest<'_>) -> Option<Answer> {
@@ -184,9 +184,9 @@ fn core_versions(host: &str) -> Value {
     json!({ "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses })
 }
 
-/// A document of OpenAPI v2 in which nothing is described.
+/// Returns an empty OpenAPI v2 document.
 ///
-/// kubectl reads it before it checks the items of a `List`, and passes over those that are not described.
+/// kubectl reads it before it checks the items of a `List`, and skips those that are not described.
 fn described_in_short(request: &DiscoveryRequest<'_>) -> Answer {
     // Clients request it with `@` before the version, which no media type may contain; the response has a dot.
     const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
@@ -198,7 +198,7 @@ fn described_in_short(request: &DiscoveryRequest<'_>) -> Answer {
     Answer::json(&json!({ "swagger": "2.0", "info": info, "paths": {} }))
 }
 
-/// The index of descriptions, or one of them.
+/// Returns the index of OpenAPI v3 documents, or one document.
 ///
 /// # Upstream
 /// `kube-openapi/pkg/handler3`
@@ -284,7 +284,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
             resources.push(listed);
         }
     }
-    // As old clients expect it, the list of the core group does not say what version it is in.
+    // The list of the core group has no `apiVersion`, for old clients.
     if group.is_empty() {
         return Some(json!({ "kind": "APIResourceList", "groupVersion": version, "resources": resources }));
     }
@@ -294,7 +294,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     }))
 }
 
-/// The names beside plural and singular that a kind has.
+/// Returns the short names of a kind.
 fn list_names(kind: &Kind, listed: &mut Value) {
     for (field, names) in [("shortNames", &kind.short_names), ("categories", &kind.categories)] {
         if !names.is_empty() {

@@ -1,4 +1,4 @@
-//! What is served, told to clients: discovery and OpenAPI. Pure.
+//! Discovery and OpenAPI. Pure.
 
 pub(crate) mod discovery;
 pub(crate) mod openapi;

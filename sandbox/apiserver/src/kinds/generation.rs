@@ -1,4 +1,4 @@
-//! What counts as a change of the desired state. Pure.
+//! `metadata.generation`: which changes increment it. Pure.
 //!
 //! # Upstream
 //! `PrepareForCreate` and `PrepareForUpdate` of the strategies in `pkg/registry`
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::json::{self, at};
 use crate::kinds::Kind;
 
-/// Built-in resources that count changes to the desired state in `metadata.generation`.
+/// Built-in resources that increment `metadata.generation`.
 const COUNTED: [(&str, &str); 28] = [
     ("", "pods"),
     ("", "podtemplates"),
@@ -47,7 +47,7 @@ pub(crate) fn is_counted(group: &str, plural: &str) -> bool {
     COUNTED.contains(&(group, plural))
 }
 
-/// Sets the generation of a new object; kinds that do not count keep what the client says.
+/// Sets the generation of a new object; other kinds keep the value of the client.
 pub(crate) fn begin(kind: &Kind, object: &mut Value) {
     // The first change of a CSI driver makes its first generation.
     if kind.generation && kind.resource.plural != "csidrivers" {

@@ -1,4 +1,4 @@
-//! What is served, and how the kinds differ.
+//! The served kinds and their properties.
 //!
 //! The built-in kinds are rows of `data/resources.tsv`, which `cargo xtask sandbox-tables` writes from upstream's
 //! discovery documents.
@@ -47,7 +47,7 @@ pub fn not_served() -> impl Iterator<Item = &'static str> {
 
 const TABLE: &str = include_str!("../../data/resources.tsv");
 
-/// Resources of the table that are not served: nothing is behind them.
+/// Resources of the table that are not served.
 const LEFT_OUT: [(&str, &str); 2] = [("", "bindings"), ("", "componentstatuses")];
 
 /// Subresources that reach into running containers or issue tokens, and why there are none.
@@ -67,33 +67,33 @@ const SUBRESOURCES_LEFT_OUT: [(&str, &str); 5] = [
 const NO_PROGRAMS: &str =
     "the sandbox runs no programs: pods have no exec, attach or port-forward (see `sandbox --differences`)";
 
-/// The behaviour that only one kind has.
+/// Special behaviour of single kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behaviour {
     Pod,
     ReplicaSet,
     Deployment,
     Namespace,
-    /// Nothing beyond what all built-in kinds do.
+    /// No special behaviour.
     Plain,
-    /// Is answered and never stored: the reviews of authentication and authorization.
+    /// Never stored: the reviews of authentication and authorization.
     Review,
-    /// A custom resource: no strategic merge, no put without a version, items of lists carry their kind.
+    /// A custom resource: no strategic merge patch, no update without a resource version, list items have their kind.
     Custom,
 }
 
-/// Part of an object with a path of its own.
+/// A subresource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subresource {
     pub(crate) name: Cow<'static, str>,
-    /// Group, version and kind of what it is read and written as.
+    /// Group, version and kind of its representation.
     pub(crate) group: Cow<'static, str>,
     pub(crate) version: Cow<'static, str>,
     pub(crate) kind: Cow<'static, str>,
     pub(crate) verbs: Vec<&'static str>,
 }
 
-/// One served resource.
+/// A served resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) resource: Resource,
@@ -184,7 +184,7 @@ impl Kind {
         self.resource == CUSTOM_RESOURCE_DEFINITIONS
     }
 
-    /// Why a subresource that real API servers have is not here.
+    /// Returns the reason why a subresource of real API servers is not served.
     pub(crate) fn left_out(&self, subresource: &str) -> Option<&'static str> {
         let concerned = self.resource.group.is_empty()
             && match subresource {
@@ -222,7 +222,7 @@ impl Subresource {
         }
     }
 
-    /// A word of the table: `name=group/version/Kind:verb,verb`.
+    /// Parses a word of the table: `name=group/version/Kind:verb,verb`.
     fn of_word(word: &'static str) -> Self {
         let parsed = word.split_once('=').and_then(|(name, rest)| {
             let (kind, verbs) = rest.split_once(':')?;

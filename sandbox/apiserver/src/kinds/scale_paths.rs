@@ -1,13 +1,13 @@
-//! Where custom resources keep their scale.
+//! [`ScalePaths`]: the scale subresource of custom resources.
 
-/// Where a custom resource keeps what its scale shows: paths like `.spec.replicas`.
+/// JSON paths of the scale of a custom resource, as `.spec.replicas`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScalePaths {
-    /// How many replicas are wanted.
+    /// Path of the desired replicas.
     pub wanted: String,
-    /// How many there are.
+    /// Path of the current replicas.
     pub present: String,
-    /// Their label selector as text, where the object tells it.
+    /// Path of the label selector as a string, if the object has one.
     pub selector: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What the registries of upstream decide kind by kind. Pure.
+//! Per-kind strategies of the upstream registries. Pure.
 //!
 //! # Upstream
 //! The strategies and storages in `pkg/registry`, `kube-aggregator` and `apiextensions-apiserver`
@@ -7,7 +7,7 @@ use kcm_api::{ObjectKey, Resource};
 
 use crate::kinds::Kind;
 
-/// Whether a put makes an object that is not there: `AllowCreateOnUpdate`.
+/// Reports whether an update creates an absent object: `AllowCreateOnUpdate`.
 pub(crate) fn put_creates(kind: &Kind) -> bool {
     let resource = &kind.resource;
     matches!(
@@ -19,7 +19,7 @@ pub(crate) fn put_creates(kind: &Kind) -> bool {
     )
 }
 
-/// Whether a put must name the version that it replaces: not `AllowUnconditionalUpdate`.
+/// Reports whether an update requires a resource version: not `AllowUnconditionalUpdate`.
 pub(crate) fn put_needs_version(kind: &Kind) -> bool {
     let resource = &kind.resource;
     kind.is_custom()
@@ -38,7 +38,7 @@ pub(crate) fn put_needs_version(kind: &Kind) -> bool {
         )
 }
 
-/// Whether a deletion answers with the object that is gone: `ReturnDeletedObject`.
+/// Reports whether a deletion returns the deleted object: `ReturnDeletedObject`.
 pub(crate) fn delete_answers_with_object(kind: &Kind) -> bool {
     let resource = &kind.resource;
     matches!(
@@ -61,12 +61,12 @@ pub(crate) fn delete_answers_with_object(kind: &Kind) -> bool {
     )
 }
 
-/// Whether dependents stay unless a deletion says otherwise: `DefaultGarbageCollectionPolicy`.
+/// Reports whether dependents are orphaned by default: `DefaultGarbageCollectionPolicy`.
 pub(crate) fn orphans_by_default(resource: &Resource) -> bool {
     matches!((&*resource.group, &*resource.plural), ("", "replicationcontrollers") | ("batch", "jobs"))
 }
 
-/// The key in etcd, which some errors name.
+/// Returns the etcd key, which some errors contain.
 pub(crate) fn storage_key(kind: &Kind, key: &ObjectKey) -> String {
     let resource = &kind.resource;
     let prefix = match (&*resource.group, &*resource.plural) {

@@ -11,21 +11,21 @@ use crate::media_type::{APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PA
 use crate::schema::Struct;
 use crate::status::Status;
 
-/// What a patch is applied to.
+/// The kind of object that is patched.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Patched {
     /// An object of a built-in kind, with its type where that is known.
     BuiltIn(Option<&'static Struct>),
-    /// A custom resource: nothing is known of its lists.
+    /// A custom resource: its lists have no merge keys.
     Custom,
 }
 
-/// Whether a body of this content type is applied, not patched with.
+/// Reports whether this content type is server-side apply.
 pub(crate) fn is_apply(content_type: &str) -> bool {
     content_type.split(';').next().unwrap_or_default().trim() == APPLY_PATCH
 }
 
-/// Refuses content types that are no patches of this kind of object.
+/// Rejects patch types that this kind of object does not support.
 pub(crate) fn check_type(content_type: &str, patched: Patched) -> Result<(), Status> {
     match (content_type.split(';').next().unwrap_or_default(), patched) {
         (JSON_PATCH | MERGE_PATCH, _) | (STRATEGIC_MERGE_PATCH, Patched::BuiltIn(_)) => Ok(()),
@@ -79,7 +79,7 @@ pub(crate) fn not_decoded(before: &str, value: &Value, wanted: &str) -> Status {
     Status::bad_request(format!("{before}json: cannot unmarshal {given} into Go value of type {wanted}"))
 }
 
-/// What Go's decoder calls a value that it did not expect.
+/// Returns the name of a JSON type in Go's decoding errors.
 pub(crate) const fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

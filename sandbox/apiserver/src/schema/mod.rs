@@ -1,4 +1,4 @@
-//! How the objects of the API are shaped: types, lists by key, merge keys. Pure.
+//! The schema of the API: types, list keys, merge keys. Pure.
 //!
 //! The types are those of `data/schema.txt`, which `cargo xtask sandbox-tables` writes from upstream's OpenAPI
 //! documents; its first lines explain the notation. Patches, server-side apply, validation of field names, defaults
@@ -48,15 +48,15 @@ pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) of: Type,
     pub(crate) required: bool,
-    /// What OpenAPI states as the default. `{}` tells that the field is never absent in what the API server writes; of
-    /// keys of lists, the value that an absent key means.
+    /// What OpenAPI states as the default. `{}` means that the API server always writes the field; for
+    /// list keys, the value of an absent key.
     pub(crate) default: Option<Value>,
     pub(crate) list: ListKind,
     /// A map, or a struct in this place, that is owned and replaced as a whole.
     pub(crate) atomic: bool,
     pub(crate) patch: Patch,
     pub(crate) empty: Empty,
-    /// What Go calls the type, where the type does not tell.
+    /// Name of the Go type, if it differs from the type.
     pub(crate) go: Option<&'static str>,
     /// The embedded structs of Go that the field is in: Go names them in the path of a field.
     pub(crate) via: Option<&'static str>,
@@ -98,7 +98,7 @@ pub(crate) enum ListKind {
     Atomic,
     /// Scalars, each owned by itself.
     Set,
-    /// Objects, told apart by the values of these fields.
+    /// Objects, keyed by these fields.
     Map(Vec<&'static str>),
 }
 

@@ -1,4 +1,4 @@
-//! Which objects a list or watch is about: namespace, labels and fields.
+//! The selection of a list or watch: namespace, label selector and field selector.
 
 mod selector_error;
 
@@ -16,7 +16,7 @@ use crate::store::stored::Stored;
 /// So many fields are looked for in the text of an object.
 const FEW: usize = 3;
 
-/// Everything that an object must be to be listed or watched.
+/// The requirements for an object to be listed or watched.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     pub(crate) namespace: Option<String>,
@@ -32,7 +32,7 @@ struct FieldRequirement {
 }
 
 impl Selection {
-    /// Reads the selectors of a request.
+    /// Parses the selectors of a request.
     pub(crate) fn parse(
         kind: &Kind,
         namespace: Option<&str>,
@@ -46,7 +46,7 @@ impl Selection {
         })
     }
 
-    /// Whether only the namespace limits what is selected.
+    /// Reports whether only the namespace is selected by.
     pub(crate) fn has_selectors(&self) -> bool {
         self.labels.is_some() || !self.fields.is_empty()
     }
@@ -79,7 +79,7 @@ fn all_match(requirements: &[FieldRequirement], key: &ObjectKey, object: &Stored
     requirements.iter().all(|requirement| (found == requirement.value) == requirement.equal)
 }
 
-/// The text of a field as it is selected by; of absent fields that of their zero value.
+/// Returns the string form of a field for field selectors; absent fields have their zero value.
 fn field_text(object: &Stored, path: &[&str]) -> String {
     match path {
         ["source"] => {
@@ -254,7 +254,7 @@ fn check_field<'a>(kind: &Kind, path: &'a str) -> Result<&'a str, Status> {
         return Ok(path);
     }
     Err(Status::bad_request(match &*resource.plural {
-        // What the field was called once.
+        // The former name of the field.
         "pods" if path == "spec.host" => return Ok("spec.nodeName"),
         "jobs" => format!("field label {path:?} not supported for Job"),
         "resourceslices" => {

@@ -1,9 +1,9 @@
-//! What upstream says of a label selector that cannot be read. Pure; selectors that can be are read elsewhere.
+//! Upstream's error messages for invalid label selectors. Pure; valid selectors are parsed elsewhere.
 //!
 //! # Upstream
 //! `apimachinery/pkg/labels/selector.go`
 
-/// Why a selector is refused; `None` where its grammar is right.
+/// Returns the syntax error of a selector; `None` if it is valid.
 pub(crate) fn why(text: &str) -> Option<String> {
     let mut parser = Parser { tokens: tokens(text), at: 0 };
     parser.selector().err()
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn upstream_s_words_are_used() {
+    fn messages_equal_upstream() {
         for (text, expected) in [
             ("a=b,c!=d,e in (f,g),!h,i,j>1", None),
             ("tier in front", Some("unable to parse requirement: found 'front' expected: '('")),

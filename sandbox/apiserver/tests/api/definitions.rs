@@ -101,7 +101,7 @@ async fn kinds_are_served_as_they_are_defined() {
             vec![("/metadata/generation", json!(2))],
         ),
         row(
-            "discovery tells of the kind",
+            "discovery lists the kind",
             vec![defined()],
             get("/apis/example.com/v1"),
             200,
@@ -244,7 +244,7 @@ async fn built_in_kinds_stay_what_they_are() {
             ),
         ),
         row(
-            "an approved definition is told of as such",
+            "an approved definition has the condition",
             vec![post(DEFINITIONS, &approved)],
             get(&path),
             200,

@@ -7,7 +7,7 @@ use crate::rows::{MAP, MAPS};
 use crate::support::{Answer, TestRequest, call, done, get, merge, patch, pod, post, put};
 
 /// Requests one after the other, and what kube-apiserver 1.36.3 answered: a code, the message of a failure, else the
-/// generation and the managed fields, which tell only whether they have a time.
+/// generation and the managed fields, which contain only whether they have a time.
 const RECORDED: &str = include_str!("owners.jsonl");
 
 fn apply(path: &str, body: &Value) -> TestRequest {
@@ -34,15 +34,15 @@ fn ask_of(row: &Value) -> TestRequest {
 }
 
 /// What is recorded of an answer.
-fn told(answer: &Answer) -> Value {
-    let mut told = json!({ "code": answer.code });
+fn summary(answer: &Answer) -> Value {
+    let mut summary = json!({ "code": answer.code });
     if answer.json["kind"] == "Status" {
-        told["message"] = answer.json["message"].clone();
-        return told;
+        summary["message"] = answer.json["message"].clone();
+        return summary;
     }
     let metadata = &answer.json["metadata"];
     if let Some(generation) = metadata.get("generation") {
-        told["generation"] = generation.clone();
+        summary["generation"] = generation.clone();
     }
     let mut owners = metadata["managedFields"].as_array().cloned().unwrap_or_default();
     for entry in &mut owners {
@@ -53,8 +53,8 @@ fn told(answer: &Answer) -> Value {
     owners.sort_by_key(|entry| {
         ["operation", "manager", "subresource", "apiVersion"].map(|field| entry[field].as_str().map(str::to_owned))
     });
-    told["owners"] = owners.into();
-    told
+    summary["owners"] = owners.into();
+    summary
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,7 +67,7 @@ async fn fields_have_the_owners_that_the_real_server_gives_them() {
         row.as_object_mut()
             .expect("a row is a map")
             .retain(|field, _| !["name", "send", "as", "body"].contains(&&**field));
-        assert_eq!(told(&answer), row, "{name}: {}", answer.text);
+        assert_eq!(summary(&answer), row, "{name}: {}", answer.text);
     }
 }
 

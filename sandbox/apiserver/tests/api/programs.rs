@@ -42,15 +42,15 @@ async fn creating_an_unreconciled_kind_returns_a_warning() {
         warned.headers["warning"],
         "299 - \"no controller for configmaps runs in this sandbox: it is stored and nothing else happens\""
     );
-    let attended = call(&sandbox, &post(PODS, &pod("web"))).await.expect("no fault is at work");
-    assert!(!attended.headers.contains_key("warning"));
+    let reconciled = call(&sandbox, &post(PODS, &pod("web"))).await.expect("no fault is at work");
+    assert!(!reconciled.headers.contains_key("warning"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn impersonation_is_not_implemented() {
     let sandbox = Sandbox::default();
     for header in ["impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-scopes"] {
-        let answer = call(&sandbox, &get(PODS).header(header, "nobody")).await.expect("no fault is at work");
+        let answer = call(&sandbox, &get(PODS).header(header, "someone-else")).await.expect("no fault is at work");
         assert_eq!((answer.code, answer.text_at("/reason")), (501, "NotImplemented"), "{header}: {}", answer.text);
         assert!(answer.text_at("/message").contains("impersonation"), "{}", answer.text);
     }

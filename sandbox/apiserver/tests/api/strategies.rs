@@ -123,7 +123,7 @@ async fn puts() {
 async fn deletions() {
     for row in [
         row(
-            "a job leaves its pods unless it is told otherwise",
+            "a job orphans its pods by default",
             vec![post(JOBS, &job())],
             delete(JOB),
             200,
@@ -131,7 +131,7 @@ async fn deletions() {
         )
         .sees(JOBS, vec!["MODIFIED web"]),
         row(
-            "a job goes with its pods when told so",
+            "a job is deleted with its pods on request",
             vec![post(JOBS, &job())],
             delete(&format!("{JOB}?propagationPolicy=Background")),
             200,

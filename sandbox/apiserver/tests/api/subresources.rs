@@ -224,7 +224,7 @@ async fn evictions() {
             reason("BadRequest", "name in URL does not match name in Eviction object"),
         ),
         row(
-            "a budget that nobody has counted yet",
+            "a budget without an observed generation",
             vec![post(PODS, &placed), run("True"), guard("web", "IfHealthyBudget")],
             post(EVICTION, &eviction()),
             429,
@@ -259,7 +259,7 @@ async fn evictions() {
         )
         .sees(PODS, done()),
         row(
-            "a budget is told of the pod that goes",
+            "an evicted pod is recorded in the budget",
             vec![
                 post(PODS, &placed),
                 run("True"),
@@ -277,7 +277,7 @@ async fn evictions() {
             ],
         ),
         row(
-            "a budget is asked, not changed, by a dry run",
+            "a dry run checks the budget and does not change it",
             vec![
                 post(PODS, &placed),
                 run("True"),

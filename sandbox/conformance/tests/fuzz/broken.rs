@@ -10,7 +10,7 @@ use crate::{corpus, mutate, protobuf};
 const MOST_STEPS: usize = 12;
 
 #[test]
-fn a_broken_request_is_answered_and_hurts_nobody() {
+fn a_broken_request_gets_a_response_and_the_store_stays_consistent() {
     corpus::rows();
     hold(100, 200, |mut choices| async move {
         let row = choices.one(corpus::rows());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// The longest that a case may take of real time: one that goes round in circles takes longer.
+/// Maximum real time of a case, to detect endless loops.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A list of numbers that decides everything. Where it ends, each choice is the first: the plainest there is.

@@ -1,4 +1,4 @@
-//! A cluster that is told odd things: no panic, and no round in circles.
+//! A cluster with odd objects and commands: no panic and no endless loop.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ fn odd_rules_are_understood_or_refused() {
                 3 => choices
                     .one(&["{app: web}", "*", "'*:*'", "|\n   crash", ">-\n   crahs", "&a x", "*a", "[]", "!!int 1"])
                     .to_owned(),
-                _ => choices.one(odd::TEXTS).to_owned(),
+                _ => choices.one(odd::STRINGS).to_owned(),
             };
             text.extend(["- ", key, ": ", &value, "\n  do: ", phrase(&mut choices).trim(), "\n"]);
         }
@@ -104,7 +104,7 @@ fn a_cluster_outlives_odd_pods_nodes_and_commands() {
     });
 }
 
-/// Lets time pass; what goes round in circles writes more than there is to write.
+/// Advances time; an endless loop exceeds the write limit.
 async fn pass(sandbox: &Sandbox, seconds: u64) {
     let version = sandbox.version();
     tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -118,7 +118,7 @@ fn command(choices: &mut Choices, cluster: &Cluster) {
     let arguments =
         ["node-1", "node-2", "node-3", "2", "0", "-1", "1001", "99999999999999999999", "default", "nod", "ü", ""];
     let text = match choices.below(4) {
-        0 => choices.one(odd::TEXTS).to_owned(),
+        0 => choices.one(odd::STRINGS).to_owned(),
         1 => choices.one(&words).to_owned(),
         _ => format!("{} {}", choices.one(&words), choices.one(&arguments)),
     };

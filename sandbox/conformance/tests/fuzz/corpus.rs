@@ -44,7 +44,7 @@ pub(crate) fn rows() -> &'static [Vec<RawRequest>] {
             let mut rows = Vec::new();
             for scenario in scenarios::all() {
                 let sandbox = Sandbox::default();
-                // Whether it holds is asked elsewhere.
+                // The expectation is checked by the scenario tests.
                 drop(scenarios::run(&scenario, &sandbox.client(), "row", Side::Sandbox).await);
                 rows.push(sandbox.requests().into_iter().map(from_log).collect());
             }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 pub(crate) fn problem(object: &Value) -> Option<String> {
     let managers = object["metadata"].get("managedFields")?;
     let Some(managers) = managers.as_array() else { return Some(format!("managedFields is no list: {managers}")) };
-    // Upstream does not say which fields these reset, so that whoever sends them owns them.
+    // Upstream declares no reset fields for these, so the sender owns them.
     let resets = |manager: &&Value| matches!(manager["subresource"].as_str(), None | Some("status"));
     // The fields of another version have other names.
     let resets = |manager: &&Value| resets(manager) && manager["apiVersion"] == object["apiVersion"];

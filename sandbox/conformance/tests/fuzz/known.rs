@@ -30,7 +30,7 @@ const OF_500: &[&str] = &[
     "[target.kind: Unsupported value: ",
 ];
 
-/// Texts that kube-apiserver answers instead of a `Status`, with their codes and the paths below which it does.
+/// Plain bodies that kube-apiserver returns instead of a `Status`, with their codes and the paths below which it does.
 const PLAIN: &[(u16, &str, &str)] = &[(404, "", "404 page not found\n"), (404, "/openapi/v3/", "")];
 
 pub(crate) fn is_upstreams_500(message: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Whatever is asked, in whatever order: the sandbox answers in the API's form, in time, and hurts nobody.
+//! Fuzz tests: for any requests in any order the sandbox responds in the API's form, in time, and stays consistent.
 //!
 //! Each property makes its requests from a list of numbers, so that a failure shrinks to few of them. The cases are the
 //! same each time; `FUZZ_CASES=5000 cargo test -p kcm-sandbox-conformance --test fuzz` looks at more of them.

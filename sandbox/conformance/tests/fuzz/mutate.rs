@@ -355,7 +355,7 @@ fn headers(choices: &mut Choices, ask: &mut RawRequest) {
         _ => {
             let name =
                 choices.one(&["if-none-match", "host", "accept-encoding", "x-forwarded-for", "impersonate-user"]);
-            ask.set_header(name, choices.one(odd::TEXTS).as_bytes());
+            ask.set_header(name, choices.one(odd::STRINGS).as_bytes());
         }
     }
 }

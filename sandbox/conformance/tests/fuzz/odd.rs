@@ -1,10 +1,10 @@
-//! Values, words and texts that programs stumble over.
+//! Odd values, words and strings.
 
 use serde_json::{Value, json};
 
 use crate::choices::Choices;
 
-pub(crate) const TEXTS: &[&str] = &[
+pub(crate) const STRINGS: &[&str] = &[
     "",
     "a",
     " ",
@@ -209,7 +209,7 @@ pub(crate) fn value(choices: &mut Choices) -> Value {
         0 => Value::Null,
         1 => json!(choices.once_in(2)),
         2 | 3 => number(choices),
-        4..=7 => json!(choices.one(TEXTS)),
+        4..=7 => json!(choices.one(STRINGS)),
         8 => json!(choices.one(&["x", "ü", "a.", "A-"]).repeat(choices.one(&[63, 64, 253, 254, 300, 5000]))),
         9 => (0..choices.below(4)).map(|_| value(choices)).collect(),
         10 => {

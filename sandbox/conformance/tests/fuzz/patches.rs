@@ -10,7 +10,7 @@ use crate::odd;
 use crate::probe::Probe;
 
 #[test]
-fn an_odd_patch_is_answered_and_hurts_nobody() {
+fn an_odd_patch_gets_a_response_and_the_store_stays_consistent() {
     hold(150, 300, |mut choices| async move {
         let mut probe = Probe::new(SandboxOptions::default()).await;
         let paths = create_some(&mut choices, &mut probe).await;
@@ -81,7 +81,7 @@ fn operation(choices: &mut Choices, object: &Value) -> Value {
         match choices.below(8) {
             0 => pointer
                 .push_str(choices.one(&["/-", "/-1", "/0", "/1000000", "/a", "/", "//", "/~2", "/~", "/~0", "/ü"])),
-            1 => choices.one(odd::TEXTS).clone_into(&mut pointer),
+            1 => choices.one(odd::STRINGS).clone_into(&mut pointer),
             _ => {}
         }
         pointer

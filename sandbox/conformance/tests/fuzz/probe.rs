@@ -188,7 +188,7 @@ fn check_form(path: &str, answer: &Answer) -> Result<(), String> {
     let message = json["message"].as_str().unwrap_or_default();
     let is_known = match code {
         500 => known::is_upstreams_500(message),
-        // A difference that is told: `sandbox --differences`.
+        // A documented difference: `sandbox --differences`.
         501 => message.contains("there is no impersonation"),
         504 => message.contains("Too large resource version"),
         _ => *code < 500,

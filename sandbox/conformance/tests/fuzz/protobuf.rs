@@ -6,7 +6,7 @@ use crate::odd;
 /// An object of a kind as Go programs send it.
 pub(crate) fn envelope(choices: &mut Choices, api_version: &str, kind: &str) -> Vec<u8> {
     let identity = [part(1, api_version.as_bytes()), part(2, kind.as_bytes())].concat();
-    let metadata = [part(1, choices.one(odd::TEXTS).as_bytes()), message(choices, 2)].concat();
+    let metadata = [part(1, choices.one(odd::STRINGS).as_bytes()), message(choices, 2)].concat();
     let content = [part(1, &metadata), part(2, &message(choices, 6)), message(choices, 2)].concat();
     let mut body = [b"k8s\0".to_vec(), part(1, &identity), part(2, &content)].concat();
     if choices.once_in(4) {
@@ -30,7 +30,7 @@ fn message(choices: &mut Choices, depth: usize) -> Vec<u8> {
                 message.extend(varint(number << 3 | 1));
                 message.extend(f64::NAN.to_le_bytes());
             }
-            2 => message.extend(part(number, choices.one(odd::TEXTS).as_bytes())),
+            2 => message.extend(part(number, choices.one(odd::STRINGS).as_bytes())),
             3 => message.extend(part(number, &choices.bytes(8))),
             _ if depth == 0 => {}
             _ => {

@@ -1,4 +1,4 @@
-//! Writes in any order: what a list and a watch tell is the same.
+//! Writes in any order: a list and a watch yield the same state.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Short descriptions, in our words, of what newcomers ask about first.
+//! Short descriptions of common types and fields, for `kubectl explain`.
 //!
 //! A type begins a line of `data/descriptions.txt`, its fields are indented: name, colon, text.
 
@@ -7,23 +7,23 @@ use std::sync::LazyLock;
 
 pub(super) const TABLE: &str = include_str!("../../../data/descriptions.txt");
 
-/// Texts by type, and by field within it; that of the type itself is by the empty name.
-static TEXTS: LazyLock<BTreeMap<&'static str, BTreeMap<&'static str, &'static str>>> = LazyLock::new(|| {
-    let mut texts: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+/// Descriptions by type and field; the empty field name is the type itself.
+static DESCRIPTIONS: LazyLock<BTreeMap<&'static str, BTreeMap<&'static str, &'static str>>> = LazyLock::new(|| {
+    let mut descriptions: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
     let mut current = "";
     for line in TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (name, text) = line.split_once(':').expect("a description must be a name, a colon and a text");
         if let Some(field) = name.strip_prefix(' ') {
-            texts.entry(current).or_default().insert(field, text.trim());
+            descriptions.entry(current).or_default().insert(field, text.trim());
         } else {
             current = name;
-            let described = texts.entry(current).or_default();
+            let described = descriptions.entry(current).or_default();
             if !text.trim().is_empty() {
                 described.insert("", text.trim());
             }
         }
     }
-    texts
+    descriptions
 });
 
 pub(super) fn of_type(name: &str) -> Option<&'static str> {
@@ -31,9 +31,9 @@ pub(super) fn of_type(name: &str) -> Option<&'static str> {
 }
 
 pub(super) fn of_field(name: &str, field: &str) -> Option<&'static str> {
-    // What all kinds have alike is described once.
-    let shared = || TEXTS.get("*").and_then(|fields| fields.get(field)).filter(|_| !field.is_empty());
-    TEXTS.get(name).and_then(|fields| fields.get(field)).or_else(shared).copied()
+    // Fields that all kinds share are described once.
+    let shared = || DESCRIPTIONS.get("*").and_then(|fields| fields.get(field)).filter(|_| !field.is_empty());
+    DESCRIPTIONS.get(name).and_then(|fields| fields.get(field)).or_else(shared).copied()
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn descriptions_are_of_types_and_fields_that_there_are() {
-        for (name, fields) in TEXTS.iter().filter(|(name, _)| **name != "*") {
+        for (name, fields) in DESCRIPTIONS.iter().filter(|(name, _)| **name != "*") {
             let of = schema::types().named(name).unwrap_or_else(|| panic!("{name} must be a type"));
             for field in fields.keys().filter(|field| !field.is_empty()) {
                 assert!(of.field(field).is_some(), "{name} must have a field {field}");

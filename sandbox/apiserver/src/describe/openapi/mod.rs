@@ -1,7 +1,7 @@
-//! OpenAPI v3: what is served, described for programs. Pure.
+//! OpenAPI v3 documents. Pure.
 //!
-//! A document describes one version of one group: the types of its objects and the paths to them. It is rendered when
-//! it is asked for and not kept; the hash in its address tells whether a client may keep it.
+//! A document describes one version of one group: the types of its objects and the paths to them. It is rendered on
+//! request and not cached; the hash in its URL lets clients cache it.
 //!
 //! # Upstream
 //! `kube-openapi/pkg/handler3`, and the documents in `api/openapi-spec/v3` of Kubernetes. There are no documents of
@@ -33,14 +33,14 @@ impl<'a> GroupVersion<'a> {
         Self { group: &kind.resource.group, version: &kind.resource.version }
     }
 
-    /// As addresses name it: `api/v1`, `apis/apps/v1`.
+    /// Its form in URLs: `api/v1`, `apis/apps/v1`.
     pub(crate) fn path(self) -> String {
         let Self { group, version } = self;
         if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
     }
 }
 
-/// The addresses of all documents.
+/// Returns the URLs of all documents.
 pub(crate) fn index(kinds: &Kinds) -> Value {
     let mut paths = Map::new();
     for kind in kinds.iter() {
@@ -50,12 +50,12 @@ pub(crate) fn index(kinds: &Kinds) -> Value {
     json!({ "paths": paths })
 }
 
-/// The address of a document that a client may keep for as long as the address is this.
+/// Returns the URL of a document, which clients may cache.
 pub(crate) fn address(kinds: &Kinds, of: GroupVersion<'_>) -> String {
     format!("/openapi/v3/{}?hash={}", of.path(), version_hash(kinds, of))
 }
 
-/// Changes when the document does: it tells what is served, and from which tables.
+/// Returns a hash that changes with the document: of the served kinds and the schema tables.
 pub(crate) fn version_hash(kinds: &Kinds, of: GroupVersion<'_>) -> String {
     static TABLES: LazyLock<u64> = LazyLock::new(|| {
         Fnv1a::new().part(crate::schema::TABLE).part(descriptions::TABLE).part(env!("CARGO_PKG_VERSION")).value()
@@ -67,7 +67,7 @@ pub(crate) fn version_hash(kinds: &Kinds, of: GroupVersion<'_>) -> String {
     hex(hash.value())
 }
 
-/// A document; `None` where nothing of this version is served.
+/// Returns a document; `None` if no kind of this version is served.
 pub(crate) fn document(kinds: &Kinds, of: GroupVersion<'_>) -> Option<Value> {
     let members: Vec<&Kind> = members(kinds, of).collect();
     if members.is_empty() {

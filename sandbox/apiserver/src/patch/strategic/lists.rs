@@ -1,4 +1,4 @@
-//! How a strategic merge patch merges lists: objects by a key, plain values as sets, in the order that is wanted.
+//! How a strategic merge patch merges lists: objects by a key, plain values as sets, in the requested order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use super::{PATCH, SET_ORDER, Shape, failed, merge_map, print_list, print_map, u
 use crate::schema::Patch;
 use crate::status::Status;
 
-/// Merges `patch` into the items of a list; objects are told apart by `key`.
+/// Merges `patch` into the items of a list; objects are identified by `key`.
 ///
 /// Items of the patch come in its order; the others keep theirs, and their place as far as both were known.
 pub(super) fn merge(
@@ -133,7 +133,7 @@ struct Placed {
     item: Value,
 }
 
-/// What an item is told apart by.
+/// Returns the identity of an item.
 fn id<'a>(item: &'a Value, key: Option<&str>) -> &'a Value {
     static ABSENT: Value = Value::Null;
     key.map_or(item, |key| item.get(key).unwrap_or(&ABSENT))

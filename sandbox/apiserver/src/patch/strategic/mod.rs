@@ -1,4 +1,4 @@
-//! Strategic merge patch: maps field by field, lists as the types of their objects say. Pure.
+//! Strategic merge patch: maps field by field, lists by their schema. Pure.
 //!
 //! ```text
 //! patch ──▶ directives of this map ──▶ lists whose order is given ──▶ all other fields ──▶ merged
@@ -24,7 +24,7 @@ const DELETE_VALUES: &str = "$deleteFromPrimitiveList";
 
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// What is known of a value's shape.
+/// The patch schema of a value.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Struct(&'static Struct),
@@ -188,7 +188,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// A patch that upstream gives no code of its own.
+/// The error for an invalid patch, which upstream returns without a specific code.
 fn failed(message: impl Into<String>) -> Status {
     Status::new(500, "", message)
 }
@@ -205,7 +205,7 @@ fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> Status {
     failed(format!("unknown patch type: {directive} in map: {}", print_map(map)))
 }
 
-/// A value as upstream's error texts show it.
+/// Formats a value as in upstream's error messages.
 fn as_upstream_prints(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
