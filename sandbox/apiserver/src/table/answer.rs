@@ -7,8 +7,9 @@ use kcm_api::Resource;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
-use super::column::Row;
-use super::{Columns, columns_of, defined, pods};
+use super::columns::Column;
+use super::row::Row;
+use super::{columns, defined, pods};
 use crate::event_view;
 use crate::json;
 use crate::kinds::{Behaviour, Kind};
@@ -17,7 +18,7 @@ use crate::store::stored::Stored;
 
 /// Objects as a table; rows are made one after the other while it is written.
 pub(crate) struct Table<'a> {
-    columns: Columns,
+    columns: &'static [Column],
     /// Those that a definition names, behind the name and instead of all others.
     defined: Vec<Value>,
     /// The definitions are left out of all but the first table of a watch.
@@ -41,7 +42,7 @@ impl<'a> Table<'a> {
         now: Timestamp,
     ) -> Self {
         Self {
-            columns: columns_of(kind, None),
+            columns: columns::of(kind, None),
             defined: defined::columns(kind),
             defines_columns: true,
             pods: kind.behaviour == Behaviour::Pod,
@@ -63,12 +64,12 @@ impl<'a> Table<'a> {
     ) -> Self {
         let version = object.at(&["metadata", "resourceVersion"]).filter(|version| version != "");
         let metadata = version.map_or(json!({}), |version| json!({ "resourceVersion": version }));
-        let columns = columns_of(kind, subresource);
+        let columns = columns::of(kind, subresource);
         let defined = if subresource == Some("scale") { Vec::new() } else { defined::columns(kind) };
         Self { columns, defined, ..Self::of_list(kind, metadata, std::iter::once(object), include, now) }
     }
 
-    fn columns(&self) -> Columns {
+    fn columns(&self) -> &'static [Column] {
         if self.defined.is_empty() { self.columns } else { &self.columns[..1] }
     }
 

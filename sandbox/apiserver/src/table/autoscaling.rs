@@ -2,30 +2,14 @@
 
 use serde_json::Value;
 
-use super::Columns;
-use super::column::{AGE, NAME, Row, text};
-use super::phrase::{self, NONE, UNSET, text_of};
-
-pub(super) const HORIZONTAL_POD_AUTOSCALERS: Columns = &[
-    NAME,
-    text("Reference", "What is scaled.", |row| {
-        let target = |field: &str| row.at("/spec/scaleTargetRef").map_or("", |target| text_of(target, field));
-        format!("{}/{}", target("kind"), target("name")).into()
-    }),
-    text("Targets", "Each metric as it is, and as it should be.", |row| metrics(row).into()),
-    text("MinPods", "The fewest pods.", |row| {
-        row.at("/spec/minReplicas").map_or_else(|| UNSET.into(), |count| count.to_string().into())
-    }),
-    text("MaxPods", "The most pods.", |row| row.number("/spec/maxReplicas")),
-    text("Replicas", "Pods there are.", |row| row.number("/status/currentReplicas")),
-    AGE,
-];
+use super::phrase::{self, NONE, text_of};
+use super::row::Row;
 
 /// How many metrics are named.
 const SHOWN: usize = 2;
 const UNKNOWN: &str = "<unknown>";
 
-fn metrics(row: &Row<'_>) -> String {
+pub(super) fn metrics(row: &Row<'_>) -> String {
     let specs = row.list("/spec/metrics");
     if specs.is_empty() {
         return NONE.to_owned();

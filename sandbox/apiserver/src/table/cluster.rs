@@ -1,127 +1,26 @@
-//! Nodes, namespaces and what else a cluster is made of.
+//! Nodes, quotas, storage, and what authorizes.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::column::{AGE, NAME, Row, text};
-use super::phrase::{self, NONE, or, text_of};
-use super::{Columns, PLAIN};
-
-pub(super) fn of(plural: &str) -> Columns {
-    match plural {
-        "nodes" => NODES,
-        "namespaces" => NAMESPACES,
-        "configmaps" => CONFIG_MAPS,
-        "secrets" => SECRETS,
-        "resourcequotas" => RESOURCE_QUOTAS,
-        "componentstatuses" => COMPONENT_STATUSES,
-        "leases" => LEASES,
-        "runtimeclasses" => RUNTIME_CLASSES,
-        "flowschemas" => FLOW_SCHEMAS,
-        "prioritylevelconfigurations" => PRIORITY_LEVELS,
-        _ => PLAIN,
-    }
-}
-
-const NODES: Columns = &[
-    NAME,
-    text("Status", "Whether the node is ready, and whether pods are placed on it.", |row| node_status(row).into()),
-    text("Roles", "What the node is for.", |row| or(&node_roles(row), NONE).into()),
-    AGE,
-    text("Version", "The version of the kubelet.", |row| row.text("/status/nodeInfo/kubeletVersion")),
-    text("Internal-IP", "The address within the cluster.", |row| node_address(row, "InternalIP")).wide(),
-    text("External-IP", "The address beyond the cluster.", |row| node_address(row, "ExternalIP")).wide(),
-    text("OS-Image", "The operating system.", |row| row.filled_or("/status/nodeInfo/osImage", UNKNOWN)).wide(),
-    text("Kernel-Version", "The kernel and the architecture.", kernel).wide(),
-    text("Container-Runtime", "What runs the containers.", |row| {
-        row.filled_or("/status/nodeInfo/containerRuntimeVersion", UNKNOWN)
-    })
-    .wide(),
-];
-
-const NAMESPACES: Columns =
-    &[NAME, text("Status", "The phase of the namespace.", |row| row.text("/status/phase")), AGE];
-
-const CONFIG_MAPS: Columns =
-    &[NAME, text("Data", "How many entries there are.", |row| (row.len("/data") + row.len("/binaryData")).into()), AGE];
-
-const SECRETS: Columns = &[
-    NAME,
-    text("Type", "What the secret is for.", |row| row.text("/type")),
-    text("Data", "How many entries there are.", |row| row.count("/data")),
-    AGE,
-];
-
-const RESOURCE_QUOTAS: Columns = &[
-    NAME,
-    text("Request", "What is used of each request and count.", |row| quota(row, false).into()),
-    text("Limit", "What is used of each limit.", |row| quota(row, true).into()),
-    AGE,
-];
-
-const COMPONENT_STATUSES: Columns = &[
-    NAME,
-    text("Status", "Whether the component is healthy.", |row| {
-        match health(row).map(|health| text_of(health, "status")) {
-            None => "Unknown".into(),
-            Some("True") => "Healthy".into(),
-            Some(_) => "Unhealthy".into(),
-        }
-    }),
-    text("Message", "What the component says.", |row| {
-        health(row).map_or("", |health| text_of(health, "message")).into()
-    }),
-    text("Error", "What went wrong.", |row| health(row).map_or("", |health| text_of(health, "error")).into()),
-];
-
-const LEASES: Columns = &[NAME, text("Holder", "Who holds the lease.", |row| row.text("/spec/holderIdentity")), AGE];
-
-const RUNTIME_CLASSES: Columns = &[NAME, text("Handler", "What runs the pods.", |row| row.text("/handler")), AGE];
-
-const FLOW_SCHEMAS: Columns = &[
-    NAME,
-    text("PriorityLevel", "The level of the requests.", |row| row.text("/spec/priorityLevelConfiguration/name")),
-    text("MatchingPrecedence", "The lowest that matches wins.", |row| row.number("/spec/matchingPrecedence")),
-    text("DistinguisherMethod", "What tells flows apart.", |row| row.text_or("/spec/distinguisherMethod/type", NONE)),
-    AGE,
-    text("MissingPL", "Whether the level is not there.", |row| {
-        row.condition("Dangling").map_or("?", |condition| text_of(condition, "status")).into()
-    }),
-];
-
-const PRIORITY_LEVELS: Columns = &[
-    NAME,
-    text("Type", "Whether requests are limited.", |row| row.text("/spec/type")),
-    text("NominalConcurrencyShares", "The share of the level.", |row| {
-        number_or_none(row, "/spec/limited/nominalConcurrencyShares")
-    }),
-    text("Queues", "How many queues there are.", |row| {
-        number_or_none(row, "/spec/limited/limitResponse/queuing/queues")
-    }),
-    text("HandSize", "How many queues a flow has.", |row| {
-        number_or_none(row, "/spec/limited/limitResponse/queuing/handSize")
-    }),
-    text("QueueLengthLimit", "How many requests a queue holds.", |row| {
-        number_or_none(row, "/spec/limited/limitResponse/queuing/queueLengthLimit")
-    }),
-    AGE,
-];
+use super::phrase::{self, or, text_of};
+use super::row::Row;
 
 const UNKNOWN: &str = "<unknown>";
 
-fn node_status(row: &Row<'_>) -> String {
+pub(super) fn node_status(row: &Row<'_>) -> String {
     let ready = match row.condition("Ready") {
         None => "Unknown",
         Some(condition) if condition["status"] == "True" => "Ready",
         Some(_) => "NotReady",
     };
-    let cordoned = if row.flag("/spec/unschedulable") { ",SchedulingDisabled" } else { "" };
+    let cordoned = if row.flag("/spec/unschedulable") == Some(true) { ",SchedulingDisabled" } else { "" };
     format!("{ready}{cordoned}")
 }
 
 /// Roles as labels name them, in either form.
-fn node_roles(row: &Row<'_>) -> String {
+pub(super) fn node_roles(row: &Row<'_>) -> String {
     let labels = row.at("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     let role = |(key, value): (&'_ String, &'_ Value)| {
         let role = match key.strip_prefix("node-role.kubernetes.io/") {
@@ -135,13 +34,8 @@ fn node_roles(row: &Row<'_>) -> String {
     roles.into_iter().collect::<Vec<_>>().join(",")
 }
 
-fn node_address(row: &Row<'_>, kind: &str) -> Value {
-    let address = row.list("/status/addresses").iter().find(|address| address["type"] == *kind);
-    address.map_or(NONE, |address| text_of(address, "address")).into()
-}
-
-fn kernel(row: &Row<'_>) -> Value {
-    let kernel = or(row.str("/status/nodeInfo/kernelVersion").unwrap_or_default(), UNKNOWN);
+pub(super) fn kernel(row: &Row<'_>) -> Value {
+    let kernel = or(row.text("/status/nodeInfo/kernelVersion"), UNKNOWN);
     match row.str("/status/nodeInfo/architecture") {
         None | Some("") => kernel.into(),
         Some(architecture) => format!("{kernel} ({architecture})").into(),
@@ -149,7 +43,7 @@ fn kernel(row: &Row<'_>) -> Value {
 }
 
 /// What is used of each resource of a quota, limits or all others.
-fn quota(row: &Row<'_>, limits: bool) -> String {
+pub(super) fn quota(row: &Row<'_>, limits: bool) -> String {
     let hard = row.at("/status/hard");
     let mut names: Vec<&String> = hard.and_then(Value::as_object).into_iter().flat_map(|hard| hard.keys()).collect();
     names.sort_unstable();
@@ -161,10 +55,49 @@ fn quota(row: &Row<'_>, limits: bool) -> String {
     pieces.collect::<Vec<_>>().join(", ")
 }
 
-fn health<'a>(row: &Row<'a>) -> Option<&'a Value> {
-    row.list("/conditions").iter().find(|condition| condition["type"] == "Healthy")
+/// The phase, or that the object is being deleted.
+pub(super) fn phase<'a>(row: &Row<'a>) -> &'a str {
+    if row.is_terminating() { "Terminating" } else { row.text("/status/phase") }
 }
 
-fn number_or_none(row: &Row<'_>, pointer: &str) -> Value {
-    row.at(pointer).cloned().unwrap_or_else(|| NONE.into())
+pub(super) fn access_modes(modes: &[Value]) -> String {
+    let short =
+        [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
+    let given = short.into_iter().filter(|(mode, _)| modes.iter().any(|given| given == mode));
+    given.map(|(_, short)| short).collect::<Vec<_>>().join(",")
+}
+
+pub(super) fn resource_claim_state(row: &Row<'_>) -> &'static str {
+    let is_reserved = !row.list("/status/reservedFor").is_empty();
+    match (row.is_terminating(), row.at("/status/allocation").is_some(), is_reserved) {
+        (false, false, _) => "pending",
+        (false, true, false) => "allocated",
+        (false, true, true) => "allocated,reserved",
+        (true, false, _) => "deleted",
+        (true, true, false) => "deleted,allocated",
+        (true, true, true) => "deleted,allocated,reserved",
+    }
+}
+
+pub(super) fn subjects(row: &Row<'_>, kind: &str) -> Value {
+    let name = |subject: &Value| match kind {
+        "ServiceAccount" => format!("{}/{}", text_of(subject, "namespace"), text_of(subject, "name")),
+        _ => text_of(subject, "name").to_owned(),
+    };
+    let subjects = row.list("/subjects").iter().filter(|subject| subject["kind"] == *kind);
+    subjects.map(name).collect::<Vec<_>>().join(", ").into()
+}
+
+/// The decision, and what came of it.
+pub(super) fn certificate_state(row: &Row<'_>) -> String {
+    let has = |kind: &str| row.condition(kind).is_some();
+    let decision = match (has("Denied"), has("Approved")) {
+        (true, _) => "Denied",
+        (false, true) => "Approved",
+        (false, false) => "Pending",
+    };
+    let failed = if has("Failed") { ",Failed" } else { "" };
+    let is_issued = row.str("/status/certificate").is_some_and(|certificate| !certificate.is_empty());
+    let issued = if is_issued { ",Issued" } else { "" };
+    format!("{decision}{failed}{issued}")
 }

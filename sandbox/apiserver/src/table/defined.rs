@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::column::Row;
+use super::row::Row;
 use crate::json::{list, text};
 use crate::kinds::Kind;
 

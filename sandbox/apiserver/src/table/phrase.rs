@@ -1,4 +1,4 @@
-//! Texts that several cells are put together from.
+//! Strings that cells are put together from.
 
 use kcm_api::{LabelSelector, Selector};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::quantity::Quantity;
 
-/// What a cell says of something that is not there.
+/// What a cell holds in place of a value that is absent.
 pub(super) const NONE: &str = "<none>";
 pub(super) const UNSET: &str = "<unset>";
 
@@ -32,25 +32,21 @@ pub(super) fn labels(labels: Option<&Value>) -> String {
     or(&pairs.join(","), NONE).to_owned()
 }
 
-/// A label selector as the query syntax writes it; one that selects all or nothing has no text.
-pub(super) fn selector(selector: Option<&Value>) -> Option<String> {
-    let parsed = selector.map(LabelSelector::deserialize).transpose().ok()?;
-    let selector = Selector::try_from(parsed.as_ref()).ok()?;
-    Some(if selector.is_nothing() { String::new() } else { selector.to_string() })
-}
-
-/// A label selector for a cell of its own.
-pub(super) fn selector_or_none(value: Option<&Value>) -> Value {
-    match selector(value) {
-        None => "<error>".into(),
-        Some(text) => or(&text, NONE).into(),
+/// A label selector as the query syntax writes it, or what stands for an invalid or an empty one.
+pub(super) fn selector(selector: Option<&Value>, invalid: &str, empty: &str) -> String {
+    let parsed = selector.map(LabelSelector::deserialize).transpose().ok();
+    let selector = parsed.and_then(|parsed| Selector::try_from(parsed.as_ref()).ok());
+    match selector {
+        None => invalid.to_owned(),
+        Some(selector) if selector.is_nothing() => empty.to_owned(),
+        Some(selector) => or(&selector.to_string(), empty).to_owned(),
     }
 }
 
-/// The first texts of many, and how many there are beyond.
-pub(super) fn first_of(texts: &[String], shown: usize) -> String {
-    let list = texts[..shown.min(texts.len())].join(",");
-    if texts.len() > shown { format!("{list} + {} more...", texts.len() - shown) } else { list }
+/// The first of many strings, and how many more there are.
+pub(super) fn first_of(items: &[String], shown: usize) -> String {
+    let list = items[..shown.min(items.len())].join(",");
+    if items.len() > shown { format!("{list} + {} more...", items.len() - shown) } else { list }
 }
 
 /// A quantity as the API writes it; what is none is left as it is.

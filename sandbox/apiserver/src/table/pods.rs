@@ -3,40 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::Columns;
-use super::column::{AGE, Column, NAME, Row, text};
-use super::phrase::{self, NONE, or, text_of};
-
-pub(super) const PODS: Columns = &[
-    NAME,
-    text("Ready", "Containers that are ready, of all.", |row| Summary::of(row).ready()),
-    text("Status", "The phase, or what keeps the pod from it.", |row| Summary::of(row).status.into()),
-    text("Restarts", "Restarts of containers, and how long ago the last was.", |row| Summary::of(row).restarts(row)),
-    AGE,
-    text("IP", "The first address of the pod.", |row| or(row.str("/status/podIPs/0/ip").unwrap_or(""), NONE).into())
-        .wide(),
-    text("Node", "The node that the pod is bound to.", |row| row.filled_or("/spec/nodeName", NONE)).wide(),
-    text("Nominated Node", "The node that is being cleared for the pod.", |row| {
-        row.filled_or("/status/nominatedNodeName", NONE)
-    })
-    .wide(),
-    text("Readiness Gates", "Further conditions of readiness that hold, of all.", readiness_gates).wide(),
-];
-
-pub(super) const POD_TEMPLATES: Columns = &[
-    NAME,
-    text("Containers", "Names of the containers.", |row| row.joined("/template/spec/containers", "name")),
-    text("Images", "Images of the containers.", |row| row.joined("/template/spec/containers", "image")),
-    text("Pod Labels", "Labels of the pods.", |row| phrase::labels(row.at("/template/metadata/labels")).into()),
-];
-
-/// Names of the containers of a pod template.
-pub(super) const CONTAINERS: Column =
-    text("Containers", "Names of the containers.", |row| row.joined("/spec/template/spec/containers", "name")).wide();
-
-/// Images of the containers of a pod template.
-pub(super) const IMAGES: Column =
-    text("Images", "Images of the containers.", |row| row.joined("/spec/template/spec/containers", "image")).wide();
+use super::phrase::{NONE, or, text_of};
+use super::row::Row;
 
 /// What a row says of a pod that has ended.
 pub(super) fn conditions(pod: &Value) -> Option<Value> {
@@ -49,7 +17,7 @@ pub(super) fn conditions(pod: &Value) -> Option<Value> {
     Some(json!([{ "type": "Completed", "status": "True", "reason": phase, "message": message }]))
 }
 
-fn readiness_gates(row: &Row<'_>) -> Value {
+pub(super) fn readiness_gates(row: &Row<'_>) -> Value {
     let gates = row.list("/spec/readinessGates");
     if gates.is_empty() {
         return NONE.into();
@@ -59,10 +27,10 @@ fn readiness_gates(row: &Row<'_>) -> Value {
 }
 
 /// What the containers of a pod amount to.
-struct Summary {
+pub(super) struct Summary {
     containers: usize,
     ready: usize,
-    status: String,
+    pub(super) status: String,
     restarts: Restarts,
 }
 
@@ -125,7 +93,7 @@ impl Initialization {
 }
 
 impl Summary {
-    fn of(row: &Row<'_>) -> Self {
+    pub(super) fn of(row: &Row<'_>) -> Self {
         let sidecars = row.list("/spec/initContainers").iter().filter(|container| is_sidecar(container)).count();
         let initialization = Initialization::of(row);
         let mut summary = Self {
@@ -184,11 +152,11 @@ impl Summary {
         }
     }
 
-    fn ready(&self) -> Value {
+    pub(super) fn ready(&self) -> Value {
         format!("{}/{}", self.ready, self.containers).into()
     }
 
-    fn restarts(&self, row: &Row<'_>) -> Value {
+    pub(super) fn restarts(&self, row: &Row<'_>) -> Value {
         let count = self.restarts.count;
         match self.restarts.last {
             Some(last) if count != 0 => format!("{count} ({} ago)", row.since_time(Some(last))).into(),
@@ -203,8 +171,7 @@ fn status_of_pod(row: &Row<'_>) -> String {
     if row.list("/status/conditions").iter().any(is_gated) {
         return "SchedulingGated".to_owned();
     }
-    let phase = row.str("/status/phase").unwrap_or_default();
-    or(row.str("/status/reason").unwrap_or_default(), phase).to_owned()
+    or(row.text("/status/reason"), row.text("/status/phase")).to_owned()
 }
 
 fn is_sidecar(container: &Value) -> bool {

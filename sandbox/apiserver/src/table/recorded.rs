@@ -85,7 +85,7 @@ fn prints_what_upstream_printed() {
 }
 
 #[test]
-fn has_a_text_for_everything_that_an_empty_object_lacks() {
+fn has_a_string_for_everything_that_an_empty_object_lacks() {
     let empty = json!({});
     for kind in kinds().iter() {
         let printed = print(kind, std::iter::once(&empty), Timestamp::UNIX_EPOCH);
