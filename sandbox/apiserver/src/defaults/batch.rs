@@ -2,36 +2,20 @@
 
 use serde_json::Value;
 
-use super::{default_text, items, pod};
 use crate::json::{at, set, set_default, text};
 
 pub(super) fn job(job: &mut Value) {
     if at(job, &["spec", "completions"]).is_none() && at(job, &["spec", "parallelism"]).is_none() {
         set_default(job, &["spec", "completions"], 1);
     }
-    set_default(job, &["spec", "parallelism"], 1);
     // Where each index has a limit of its own, the job has none.
-    let limit = if at(job, &["spec", "backoffLimitPerIndex"]).is_some() { i32::MAX } else { 6 };
-    set_default(job, &["spec", "backoffLimit"], limit);
-    set_default(job, &["spec", "completionMode"], "NonIndexed");
-    set_default(job, &["spec", "suspend"], false);
-    set_default(job, &["spec", "manualSelector"], false);
-    let has_policy = at(job, &["spec", "podFailurePolicy"]).is_some();
-    for rule in items(job, &["spec", "podFailurePolicy", "rules"]) {
-        for pattern in items(rule, &["onPodConditions"]) {
-            default_text(pattern, &["status"], "True");
-        }
+    if at(job, &["spec", "backoffLimitPerIndex"]).is_some() {
+        set_default(job, &["spec", "backoffLimit"], i32::MAX);
     }
-    set_default(job, &["spec", "podReplacementPolicy"], if has_policy { "Failed" } else { "TerminatingOrFailed" });
-    pod::template(job.get_mut("spec").and_then(|spec| spec.get_mut("template")));
-}
-
-pub(super) fn cron_job(job: &mut Value) {
-    default_text(job, &["spec", "concurrencyPolicy"], "Allow");
-    set_default(job, &["spec", "suspend"], false);
-    set_default(job, &["spec", "successfulJobsHistoryLimit"], 3);
-    set_default(job, &["spec", "failedJobsHistoryLimit"], 1);
-    pod::template(job.pointer_mut("/spec/jobTemplate/spec/template"));
+    if at(job, &["spec", "podFailurePolicy"]).is_some() {
+        set_default(job, &["spec", "podReplacementPolicy"], "Failed");
+    }
+    default_labels(job);
 }
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
@@ -59,7 +43,7 @@ pub(super) fn generate_selector(job: &mut Value) {
 }
 
 /// The labels of a new job are those of its template where it has none.
-pub(super) fn default_labels(job: &mut Value) {
+fn default_labels(job: &mut Value) {
     let has_labels = at(job, &["metadata", "labels"]).and_then(Value::as_object).is_some_and(|map| !map.is_empty());
     if !has_labels && let Some(labels) = at(job, &["spec", "template", "metadata", "labels"]).cloned() {
         set(job, &["metadata", "labels"], Some(labels));

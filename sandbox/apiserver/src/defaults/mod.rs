@@ -1,5 +1,7 @@
 //! What the API server fills in. Pure.
 //!
+//! Constant defaults are rows of `data/defaults.txt`; what depends on other fields or objects is computed here.
+//!
 //! ```text
 //! body ─▶ of_cluster ─▶ initial_state ─▶ apply: defaults, encoding ─▶ validation ─▶ allocate ─▶ stored
 //!         (new objects) (new objects)    (carry_over: updates)                     (services)
@@ -12,15 +14,13 @@
 mod batch;
 mod cluster;
 mod encoding;
-mod hooks;
 mod network;
 mod pod;
-mod scaling;
+mod rows;
 mod start;
-mod storage;
 mod workloads;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(crate) use cluster::{allocate, of_cluster};
 pub(crate) use start::{carry_over, initial_state};
@@ -35,68 +35,68 @@ pub(crate) fn apply(kind: &Kind, object: &mut Value) {
         return;
     }
     let resource = &kind.resource;
-    match (&*resource.group, &*resource.plural) {
-        ("", "pods") => {
-            pod::whole(object);
-            first_of_several(object, ["status", "podIP"], ["status", "podIPs"], |ip| json!({ "ip": ip }));
-        }
-        ("", "podtemplates") => pod::template(object.get_mut("template")),
-        ("", "replicationcontrollers") => workloads::replication_controller(object),
-        ("apps", "replicasets") => workloads::replica_set(object),
-        ("apps", "deployments") => workloads::deployment(object),
-        ("apps", "statefulsets") => workloads::stateful_set(object),
-        ("apps", "daemonsets") => workloads::daemon_set(object),
-        ("batch", "jobs") => {
-            batch::job(object);
-            batch::default_labels(object);
-        }
-        ("batch", "cronjobs") => batch::cron_job(object),
-        ("", "services") => network::service(object),
-        ("", "endpoints") => network::endpoints(object),
-        ("discovery.k8s.io", "endpointslices") => network::endpoint_slice(object),
-        ("networking.k8s.io", "networkpolicies") => network::policy(object),
-        ("networking.k8s.io", "ingressclasses") => network::ingress_class(object),
-        ("coordination.k8s.io", "leases") => {
-            // These belong to a feature that is off.
-            for field in ["strategy", "preferredHolder"] {
-                json::set(object, &["spec", field], None);
-            }
-        }
-        ("", "nodes") => {
-            first_of_several(object, ["spec", "podCIDR"], ["spec", "podCIDRs"], Value::clone);
-            if let Some(capacity) = json::at(object, &["status", "capacity"]).cloned() {
-                json::set_default(object, &["status", "allocatable"], capacity);
-            }
-        }
-        ("", "namespaces") => {
-            let name = json::name(object).to_owned();
-            json::set(object, &["metadata", "labels", "kubernetes.io/metadata.name"], Some(name.into()));
-        }
-        ("", "secrets") => secret(object),
-        ("", "limitranges") => limit_range(object),
-        ("", "persistentvolumeclaims") => storage::claim(object),
-        ("", "persistentvolumes") => storage::volume(object),
-        ("storage.k8s.io", "storageclasses") => storage::class(object),
-        ("storage.k8s.io", "csidrivers") => storage::csi_driver(object),
-        ("autoscaling", "horizontalpodautoscalers") => scaling::autoscaler(object),
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => binding(object),
-        ("scheduling.k8s.io", "priorityclasses") => {
-            json::set_default(object, &["preemptionPolicy"], "PreemptLowerPriority");
-        }
-        ("certificates.k8s.io", "certificatesigningrequests") => {
-            json::set_default(object, &["spec", "usages"], vec!["digital signature", "key encipherment"]);
-        }
-        ("admissionregistration.k8s.io", "validatingwebhookconfigurations" | "mutatingwebhookconfigurations") => {
-            hooks::webhooks(object, &*resource.plural == "mutatingwebhookconfigurations");
-        }
-        ("admissionregistration.k8s.io", plural) => hooks::admission_policy(object, plural),
-        _ => {}
-    }
+    rows::apply(&resource.to_string(), object);
     let types = schema::types();
     if kind.behaviour != Behaviour::Review
         && let Some(of) = types.of_kind(&resource.group, &resource.version, &resource.kind)
     {
         encoding::write(types, of, object);
+    }
+}
+
+/// Defaults of an object, or of a part of one, that depend on its other fields; they come before constant ones.
+fn computed(block: &str) -> Option<fn(&mut Value)> {
+    Some(match block {
+        "pods" => pod::whole,
+        "pod-spec" => pod::spec,
+        "container" => pod::container,
+        "pod-volume" => pod::volume,
+        "replicationcontrollers" => workloads::replication_controller,
+        "jobs.batch" => batch::job,
+        "services" => network::service,
+        "networkpolicies.networking.k8s.io" => network::policy,
+        "leases.coordination.k8s.io" => lease,
+        "nodes" => node,
+        "namespaces" => namespace,
+        "secrets" => secret,
+        "limitranges" => limit_range,
+        "claim-spec" => claim_spec,
+        _ => return None,
+    })
+}
+
+/// Removes the fields of a feature that is off.
+fn lease(lease: &mut Value) {
+    for field in ["strategy", "preferredHolder"] {
+        json::set(lease, &["spec", field], None);
+    }
+}
+
+fn node(node: &mut Value) {
+    first_of_several(node, ["spec", "podCIDR"], ["spec", "podCIDRs"], Value::clone);
+    if let Some(capacity) = json::at(node, &["status", "capacity"]).cloned() {
+        json::set_default(node, &["status", "allocatable"], capacity);
+    }
+}
+
+fn namespace(namespace: &mut Value) {
+    let name = json::name(namespace).to_owned();
+    json::set(namespace, &["metadata", "labels", "kubernetes.io/metadata.name"], Some(name.into()));
+}
+
+/// The spec of a persistent volume claim.
+fn claim_spec(spec: &mut Value) {
+    // The older field and the newer one say the same; what one of them says is copied.
+    let (from, to) = if json::at(spec, &["dataSource"]).is_some() {
+        ("dataSource", "dataSourceRef")
+    } else {
+        ("dataSourceRef", "dataSource")
+    };
+    let is_local = |source: &Value| source.get("namespace").is_none();
+    if json::at(spec, &[to]).is_none()
+        && let Some(source) = json::at(spec, &[from]).filter(|source| is_local(source)).cloned()
+    {
+        json::set(spec, &[to], Some(source));
     }
 }
 
@@ -118,7 +118,6 @@ fn first_of_several(object: &mut Value, one: [&str; 2], several: [&str; 2], whol
 
 /// `stringData` is only ever written.
 fn secret(secret: &mut Value) {
-    json::set_default(secret, &["type"], "Opaque");
     let Some(text) = secret.as_object_mut().and_then(|secret| secret.remove("stringData")) else { return };
     for (key, value) in text.as_object().into_iter().flatten() {
         let encoded = base64(value.as_str().unwrap_or_default().as_bytes());
@@ -159,33 +158,16 @@ fn limit_range(range: &mut Value) {
     }
 }
 
-fn binding(binding: &mut Value) {
-    const GROUP: &str = "rbac.authorization.k8s.io";
-    default_text(binding, &["roleRef", "apiGroup"], GROUP);
-    for subject in items(binding, &["subjects"]) {
-        if matches!(json::text(subject, &["kind"]), Some("User" | "Group")) {
-            default_text(subject, &["apiGroup"], GROUP);
-        }
-    }
-}
-
 /// The items of a list at `path`.
 fn items<'a>(object: &'a mut Value, path: &[&str]) -> impl Iterator<Item = &'a mut Value> {
     let list = path.iter().try_fold(object, |value, field| value.get_mut(*field));
     list.and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// Sets a text where it is absent or empty, which the typed API does not tell apart.
+/// Sets a string where it is absent or empty, which the typed API does not distinguish.
 fn default_text(object: &mut Value, path: &[&str], text: &str) {
     if json::text(object, path).is_none_or(str::is_empty) && json::at(object, path).is_none_or(Value::is_string) {
         json::set(object, path, Some(text.into()));
-    }
-}
-
-/// Sets a number where it is absent or 0.
-fn default_number(object: &mut Value, path: &[&str], number: i64) {
-    if json::at(object, path).is_none_or(|given| given == 0) {
-        json::set(object, path, Some(number.into()));
     }
 }
 

@@ -1,35 +1,20 @@
-//! Services, endpoints and policies of the network.
+//! Services and network policies.
 
 use serde_json::{Value, json};
 
-use super::{default_text, items};
+use super::items;
 use crate::json::{at, list, set, set_default, text};
 
 pub(super) fn service(service: &mut Value) {
     let Some(spec) = service.get_mut("spec").filter(|spec| spec.is_object()) else { return };
-    default_text(spec, &["type"], "ClusterIP");
-    default_text(spec, &["sessionAffinity"], "None");
-    match text(spec, &["sessionAffinity"]) {
-        Some("None") => set(spec, &["sessionAffinityConfig"], None),
-        Some("ClientIP") => set_default(spec, &["sessionAffinityConfig", "clientIP", "timeoutSeconds"], 10_800),
-        _ => {}
+    if matches!(text(spec, &["sessionAffinity"]), None | Some("" | "None")) {
+        set(spec, &["sessionAffinityConfig"], None);
     }
     for port in items(spec, &["ports"]) {
-        default_text(port, &["protocol"], "TCP");
         if at(port, &["targetPort"]).is_none_or(|target| *target == 0 || *target == "") {
             let number = at(port, &["port"]).cloned().unwrap_or_else(|| 0.into());
             set(port, &["targetPort"], Some(number));
         }
-    }
-    let kind = text(spec, &["type"]).unwrap_or_default().to_owned();
-    if matches!(&*kind, "NodePort" | "LoadBalancer") {
-        default_text(spec, &["externalTrafficPolicy"], "Cluster");
-    }
-    if matches!(&*kind, "ClusterIP" | "NodePort" | "LoadBalancer") {
-        set_default(spec, &["internalTrafficPolicy"], "Cluster");
-    }
-    if kind == "LoadBalancer" {
-        set_default(spec, &["allocateLoadBalancerNodePorts"], true);
     }
 }
 
@@ -60,41 +45,9 @@ pub(super) fn families(service: &mut Value) {
     }
 }
 
-pub(super) fn endpoints(endpoints: &mut Value) {
-    for subset in items(endpoints, &["subsets"]) {
-        for port in items(subset, &["ports"]) {
-            default_text(port, &["protocol"], "TCP");
-        }
-    }
-}
-
-pub(super) fn endpoint_slice(slice: &mut Value) {
-    for port in items(slice, &["ports"]) {
-        set_default(port, &["name"], "");
-        set_default(port, &["protocol"], "TCP");
-    }
-}
-
 pub(super) fn policy(policy: &mut Value) {
-    for (rules, protocol) in [("ingress", "TCP"), ("egress", "TCP")] {
-        for rule in items(policy, &["spec", rules]) {
-            for port in items(rule, &["ports"]) {
-                set_default(port, &["protocol"], protocol);
-            }
-        }
-    }
-    if list(policy, &["spec", "policyTypes"]).is_empty() {
-        let has_egress = !list(policy, &["spec", "egress"]).is_empty();
-        set(
-            policy,
-            &["spec", "policyTypes"],
-            Some(if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) }),
-        );
-    }
-}
-
-pub(super) fn ingress_class(class: &mut Value) {
-    if at(class, &["spec", "parameters"]).is_some() {
-        set_default(class, &["spec", "parameters", "scope"], "Cluster");
+    let has_egress = !list(policy, &["spec", "egress"]).is_empty();
+    if has_egress && list(policy, &["spec", "policyTypes"]).is_empty() {
+        set(policy, &["spec", "policyTypes"], Some(json!(["Ingress", "Egress"])));
     }
 }

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{default_number, default_text, items};
-use crate::json::{at, map_of, set, set_default, text};
+use super::{default_text, first_of_several, items};
+use crate::json::{at, map_of, set, text};
 
 /// # Upstream
 /// `SetDefaults_Pod` beside those of templates
 pub(super) fn whole(pod: &mut Value) {
+    first_of_several(pod, ["status", "podIP"], ["status", "podIPs"], |ip| json!({ "ip": ip }));
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     for list in ["containers", "initContainers"] {
         for container in items(spec, &[list]) {
@@ -17,8 +18,6 @@ pub(super) fn whole(pod: &mut Value) {
     if at(spec, &["resources"]).is_some() {
         requests_of_limits(spec);
     }
-    set_default(spec, &["enableServiceLinks"], true);
-    pod_spec(spec);
 }
 
 /// What is limited and not asked for is asked for up to its limit.
@@ -31,14 +30,8 @@ fn requests_of_limits(holder: &mut Value) {
     }
 }
 
-/// A pod template, wherever it is.
-pub(super) fn template(template: Option<&mut Value>) {
-    if let Some(spec) = template.and_then(|template| template.get_mut("spec")).filter(|spec| spec.is_object()) {
-        pod_spec(spec);
-    }
-}
-
-fn pod_spec(spec: &mut Value) {
+/// The spec of a pod or of a pod template.
+pub(super) fn spec(spec: &mut Value) {
     // The deprecated name of the field; the newer one wins.
     match text(spec, &["serviceAccountName"]).filter(|name| !name.is_empty()).map(str::to_owned) {
         Some(name) => set(spec, &["serviceAccount"], Some(name.into())),
@@ -48,107 +41,43 @@ fn pod_spec(spec: &mut Value) {
             }
         }
     }
-    default_text(spec, &["restartPolicy"], "Always");
-    default_text(spec, &["dnsPolicy"], "ClusterFirst");
-    default_text(spec, &["schedulerName"], "default-scheduler");
-    set_default(spec, &["terminationGracePeriodSeconds"], 30);
-    if at(spec, &["securityContext"]).is_none() {
-        set(spec, &["securityContext"], Some(json!({})));
-    }
     let host_network = at(spec, &["hostNetwork"]) == Some(&Value::Bool(true));
-    for list in ["containers", "initContainers", "ephemeralContainers"] {
-        for item in items(spec, &[list]) {
-            container(item);
-            if host_network && list != "ephemeralContainers" {
-                for port in items(item, &["ports"]) {
+    if !host_network {
+        return;
+    }
+    for list in ["containers", "initContainers"] {
+        for container in items(spec, &[list]) {
+            for port in items(container, &["ports"]) {
+                if at(port, &["hostPort"]).is_none_or(|given| *given == 0) {
                     let number = at(port, &["containerPort"]).and_then(Value::as_i64).unwrap_or(0);
-                    default_number(port, &["hostPort"], number);
+                    set(port, &["hostPort"], Some(number.into()));
                 }
             }
         }
     }
-    items(spec, &["volumes"]).for_each(volume);
 }
 
-fn container(container: &mut Value) {
-    default_text(container, &["terminationMessagePath"], "/dev/termination-log");
-    default_text(container, &["terminationMessagePolicy"], "File");
+pub(super) fn container(container: &mut Value) {
     let image = text(container, &["image"]).unwrap_or_default();
-    let policy = if is_floating(image) { "Always" } else { "IfNotPresent" };
+    let policy = pull_policy(image);
     default_text(container, &["imagePullPolicy"], policy);
-    for port in items(container, &["ports"]) {
-        default_text(port, &["protocol"], "TCP");
-    }
-    for variable in items(container, &["env"]) {
-        if let Some(source) = variable.get_mut("valueFrom") {
-            field_of(source);
-        }
-    }
-    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let Some(probe) = container.get_mut(probe).filter(|probe| probe.is_object()) else { continue };
-        for (field, number) in
-            [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
-        {
-            default_number(probe, &[field], number);
-        }
-        http_get(probe);
-    }
-    for hook in ["postStart", "preStop"] {
-        if let Some(hook) = container.get_mut("lifecycle").and_then(|lifecycle| lifecycle.get_mut(hook)) {
-            http_get(hook);
-        }
-    }
 }
 
-/// Whether what an image name stands for may change.
+/// The pull policy of an image: whether what its name refers to may change.
 ///
 /// # Upstream
 /// `pkg/util/parsers.ParseImageName`
-fn is_floating(image: &str) -> bool {
-    !image.contains('@')
-        && image.rsplit('/').next().is_some_and(|name| !name.contains(':') || name.ends_with(":latest"))
+fn pull_policy(image: &str) -> &'static str {
+    let is_latest = |name: &str| !name.contains(':') || name.ends_with(":latest");
+    if !image.contains('@') && image.rsplit('/').next().is_some_and(is_latest) { "Always" } else { "IfNotPresent" }
 }
 
-fn http_get(handler: &mut Value) {
-    if let Some(get) = handler.get_mut("httpGet").filter(|get| get.is_object()) {
-        default_text(get, &["path"], "/");
-        default_text(get, &["scheme"], "HTTP");
-    }
-}
-
-fn field_of(source: &mut Value) {
-    if let Some(field) = source.get_mut("fieldRef").filter(|field| field.is_object()) {
-        default_text(field, &["apiVersion"], "v1");
-    }
-}
-
-/// `rw-r--r--`
-const FILE_MODE: i64 = 0o644;
-
-fn volume(volume: &mut Value) {
+pub(super) fn volume(volume: &mut Value) {
     let has_source = volume.as_object().is_some_and(|fields| fields.keys().any(|field| field != "name"));
     if !has_source {
         set(volume, &["emptyDir"], Some(json!({})));
-        return;
     }
-    for source in ["configMap", "secret", "downwardAPI", "projected"] {
-        if let Some(source) = volume.get_mut(source).filter(|source| source.is_object()) {
-            set_default(source, &["defaultMode"], FILE_MODE);
-            items(source, &["items"]).for_each(field_of);
-        }
+    if let Some(policy) = text(volume, &["image", "reference"]).map(pull_policy) {
+        default_text(volume, &["image", "pullPolicy"], policy);
     }
-    for source in items(volume, &["projected", "sources"]) {
-        items(source, &["downwardAPI", "items"]).for_each(field_of);
-        if let Some(token) = source.get_mut("serviceAccountToken").filter(|token| token.is_object()) {
-            set_default(token, &["expirationSeconds"], 3600);
-        }
-    }
-    let image_policy = text(volume, &["image", "reference"]).map(is_floating);
-    if let Some(floating) = image_policy {
-        default_text(volume, &["image", "pullPolicy"], if floating { "Always" } else { "IfNotPresent" });
-    }
-    if at(volume, &["ephemeral", "volumeClaimTemplate", "spec"]).is_some() {
-        set_default(volume, &["ephemeral", "volumeClaimTemplate", "spec", "volumeMode"], "Filesystem");
-    }
-    super::storage::source(volume);
 }
