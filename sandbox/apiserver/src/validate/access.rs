@@ -5,10 +5,10 @@
 
 use serde_json::Value;
 
-use super::field_path::{Errors, Place, immutable};
+use super::field_path::{Errors, FieldPath, immutable};
 use super::{go_format, names};
 
-pub(super) fn role(is_namespaced: bool, object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn role(is_namespaced: bool, object: &FieldPath<'_, '_>, errors: &mut Errors) {
     for rule in object.get("rules").items() {
         if rule.get("verbs").is_empty() {
             errors.push(rule.get("verbs").required("verbs must contain at least one value"));
@@ -35,7 +35,7 @@ pub(super) fn role(is_namespaced: bool, object: &Place<'_, '_>, errors: &mut Err
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(super) fn binding(is_namespaced: bool, object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn binding(is_namespaced: bool, object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let role = object.get("roleRef");
     role.get("apiGroup").one_of(&[GROUP], errors);
     role.get("kind").one_of(if is_namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] }, errors);
@@ -74,7 +74,7 @@ const ROLE_REF: [(&str, &str, &str); 3] =
 
 pub(super) fn binding_change(old: &Value, new: &Value, errors: &mut Errors) {
     if old.get("roleRef") != new.get("roleRef") {
-        let root = Place::root(new);
+        let root = FieldPath::root(new);
         let role = root.get("roleRef");
         errors.push(role.shown(go_format::go(role.value, &ROLE_REF), "cannot change roleRef"));
     }
@@ -82,7 +82,7 @@ pub(super) fn binding_change(old: &Value, new: &Value, errors: &mut Errors) {
 
 const HIGHEST_PRIORITY: i64 = 1_000_000_000;
 
-pub(super) fn priority_class(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn priority_class(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let (name, value) = (object.get("metadata.name"), object.get("value"));
     if name.text().starts_with("system-") {
         let known = ["system-node-critical", "system-cluster-critical"];
@@ -99,8 +99,8 @@ pub(super) fn priority_class(object: &Place<'_, '_>, errors: &mut Errors) {
 }
 
 pub(super) fn priority_class_change(old: &Value, new: &Value, errors: &mut Errors) {
-    let root = Place::root(new);
-    let before = Place::root(old);
+    let root = FieldPath::root(new);
+    let before = FieldPath::root(old);
     if root.get("value").number().unwrap_or(0) != before.get("value").number().unwrap_or(0) {
         errors.push(root.get("value").forbidden("may not be changed in an update."));
     }

@@ -5,24 +5,25 @@
 
 use serde_json::{Value, json};
 
-use super::field_path::{Errors, Place, immutable};
+use super::field_path::{Errors, FieldPath, immutable};
 use super::{go_format, pod, schedule, selector};
 use crate::json::{at, set};
 use crate::status::FieldError;
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 
-pub(super) fn job(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn job(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
     let uid = object.get("metadata.uid").text();
     generated_selector(object, &spec, uid, errors);
-    let place = spec.get("selector");
-    if place.is_absent() {
-        errors.push(place.required(""));
+    let field_path = spec.get("selector");
+    if field_path.is_absent() {
+        errors.push(field_path.required(""));
     } else {
-        selector::check(&place, errors);
+        selector::check(&field_path, errors);
     }
-    if selector::parse(&place).is_none_or(|parsed| !parsed.matches(&crate::json::labels_of(spec.get("template").value)))
+    if selector::parse(&field_path)
+        .is_none_or(|parsed| !parsed.matches(&crate::json::labels_of(spec.get("template").value)))
     {
         errors.push(spec.get("template.metadata.labels").invalid("`selector` does not match template `labels`"));
     }
@@ -30,26 +31,26 @@ pub(super) fn job(object: &Place<'_, '_>, errors: &mut Errors) {
 }
 
 /// Whether labels and selector are those that are generated.
-fn generated_selector(object: &Place<'_, '_>, spec: &Place<'_, '_>, uid: &str, errors: &mut Errors) {
+fn generated_selector(object: &FieldPath<'_, '_>, spec: &FieldPath<'_, '_>, uid: &str, errors: &mut Errors) {
     if spec.get("manualSelector").is_true() {
         return;
     }
     let expected = json!({ "matchLabels": { (CONTROLLER_UID): uid } });
-    let place = spec.get("selector");
+    let field_path = spec.get("selector");
     let labels = spec.get("template.metadata.labels");
     for (key, value) in [(CONTROLLER_UID, uid), ("batch.kubernetes.io/job-name", object.get("metadata.name").text())] {
         if labels.value.get(key).and_then(Value::as_str) != Some(value) {
             errors.push(labels.invalid(format!("must be '{value}'")));
         }
     }
-    if *place.value != expected {
-        errors.push(place.shown(go_format::json(place.value), "`selector` not auto-generated"));
+    if *field_path.value != expected {
+        errors.push(field_path.shown(go_format::json(field_path.value), "`selector` not auto-generated"));
     }
 }
 
 const FAILURE_ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
 
-fn common(spec: &Place<'_, '_>, errors: &mut Errors) {
+fn common(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     for field in ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"] {
         spec.get(field).not_negative(errors);
     }
@@ -87,7 +88,7 @@ fn common(spec: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn failure_rule(rule: &Place<'_, '_>, errors: &mut Errors) {
+fn failure_rule(rule: &FieldPath<'_, '_>, errors: &mut Errors) {
     let action = rule.get("action");
     if action.is_empty() {
         errors.push(action.required(&format!("valid values: {FAILURE_ACTIONS:?}")));
@@ -126,7 +127,7 @@ fn failure_rule(rule: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn cron_job(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn cron_job(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let name = object.get("metadata.name");
     if name.text().len() > 52 {
         errors.push(name.invalid("must be no more than 52 characters"));
@@ -159,7 +160,7 @@ pub(super) fn cron_job(object: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn time_zone(zone: &Place<'_, '_>, errors: &mut Errors) {
+fn time_zone(zone: &FieldPath<'_, '_>, errors: &mut Errors) {
     if zone.is_absent() {
         return;
     }
@@ -177,7 +178,7 @@ fn time_zone(zone: &Place<'_, '_>, errors: &mut Errors) {
 }
 
 pub(super) fn change(old: &Value, new: &Value, errors: &mut Errors) {
-    let root = Place::root(new);
+    let root = FieldPath::root(new);
     let spec = root.get("spec");
     completions(old, &spec, errors);
     immutable(old, new, "spec.selector", errors);
@@ -185,7 +186,7 @@ pub(super) fn change(old: &Value, new: &Value, errors: &mut Errors) {
     let fixed = |job: &Value| {
         let mut template = at(job, &["spec", "template"]).cloned().unwrap_or_default();
         if suspended {
-            // Until it starts, whoever queues the job may say where it goes.
+            // A queue may direct the pods of a job until it starts.
             for field in ["nodeSelector", "tolerations", "schedulingGates", "affinity"] {
                 set(&mut template, &["spec", field], None);
             }
@@ -211,8 +212,8 @@ pub(super) fn change(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Indexed jobs grow and shrink by both numbers at once.
-fn completions(old: &Value, spec: &Place<'_, '_>, errors: &mut Errors) {
+/// Indexed jobs scale by completions and parallelism at once.
+fn completions(old: &Value, spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let after = spec.get("completions");
     if at(old, &["spec", "completions"]) == Some(after.value)
         || (after.is_absent() && at(old, &["spec", "completions"]).is_none())

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::field_path::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 use super::{names, resources, scheduling};
 use crate::json::at;
 use crate::quantity::Quantity;
 use crate::status::FieldError;
 
-pub(super) fn node(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn node(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
     // Upstream reports taints as if they were metadata.
     let taints = object.named("metadata.taints").holding(spec.get("taints").value);
@@ -27,7 +27,7 @@ pub(super) fn node(object: &Place<'_, '_>, errors: &mut Errors) {
         }
     }
     let blocks = spec.get("podCIDRs");
-    let known = |block: &Place<'_, '_>| names::network(block.text()).is_some();
+    let known = |block: &FieldPath<'_, '_>| names::network(block.text()).is_some();
     for block in blocks.items() {
         if !known(&block) {
             block.follows(names::cidr, errors);
@@ -36,7 +36,7 @@ pub(super) fn node(object: &Place<'_, '_>, errors: &mut Errors) {
 }
 
 pub(super) fn node_change(old: &Value, new: &Value, errors: &mut Errors) {
-    let root = Place::root(new);
+    let root = FieldPath::root(new);
     let before = at(old, &["spec", "podCIDRs"]);
     if before.is_some() && before != Some(root.get("spec.podCIDRs").value) {
         let detail = "node updates may not change podCIDR except from \"\" to valid";
@@ -49,7 +49,7 @@ pub(super) fn node_change(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn lease(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn lease(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let duration = object.get("spec.leaseDurationSeconds");
     if duration.number().is_some_and(|seconds| seconds <= 0) {
         errors.push(duration.invalid("must be greater than 0"));
@@ -57,10 +57,10 @@ pub(super) fn lease(object: &Place<'_, '_>, errors: &mut Errors) {
     object.get("spec.leaseTransitions").not_negative(errors);
 }
 
-/// Kinds that are in no namespace; their events are in `default` or where they like.
+/// Kinds that are cluster-scoped; their events may be in `default` or `kube-system`.
 const CLUSTER_SCOPED: [&str; 3] = ["Node", "Namespace", "PersistentVolume"];
 
-pub(super) fn event(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn event(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let about = object.get("involvedObject.namespace");
     let here = object.get("metadata.namespace").text();
     let is_in_default = here == "default" && about.is_empty();
@@ -79,9 +79,9 @@ pub(super) fn event(object: &Place<'_, '_>, errors: &mut Errors) {
         names::qualified(controller.text()).into_iter().map(|problem| controller.refused(controller.text(), problem)),
     );
     for field in ["reportingInstance", "action", "reason"] {
-        let place = object.get(field);
-        if place.is_empty() {
-            errors.push(place.required(""));
+        let field_path = object.get(field);
+        if field_path.is_empty() {
+            errors.push(field_path.required(""));
         }
     }
 }
@@ -96,7 +96,7 @@ const PAIRS: [(&str, &str, &str, &str, bool, bool); 5] = [
     ("default", "max", "default value", "max value", false, true),
 ];
 
-pub(super) fn limit_range(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn limit_range(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut known = BTreeSet::new();
     let limits = object.get("spec.limits");
     for item in limits.items() {
@@ -126,10 +126,10 @@ pub(super) fn limit_range(object: &Place<'_, '_>, errors: &mut Errors) {
                     continue;
                 };
                 if least.compare(most).is_gt() {
-                    let place = if about_upper { high.key(resource) } else { amount };
+                    let field_path = if about_upper { high.key(resource) } else { amount };
                     let shown = if shows_upper { most } else { least };
                     let detail = format!("{lower_name} {least} is greater than {upper_name} {most}");
-                    errors.push(place.refused(shown.to_string(), detail));
+                    errors.push(field_path.refused(shown.to_string(), detail));
                 }
             }
         }
@@ -139,7 +139,7 @@ pub(super) fn limit_range(object: &Place<'_, '_>, errors: &mut Errors) {
 const SCOPES: [&str; 6] =
     ["Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"];
 
-pub(super) fn quota(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn quota(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let hard = object.get("spec.hard");
     for (resource, amount) in hard.entries() {
         errors.extend(resources::quota_name(resource).into_iter().map(|problem| amount.refused(resource, problem)));
@@ -155,7 +155,7 @@ pub(super) fn quota(object: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The phase of a namespace follows from whether it is being deleted.
+/// Checks that the phase of a namespace agrees with its deletion timestamp.
 pub(super) fn namespace_status(namespace: &Value, errors: &mut Errors) {
     let phase = crate::json::text(namespace, &["status", "phase"]).unwrap_or_default();
     let (expected, deleted) =
@@ -166,17 +166,17 @@ pub(super) fn namespace_status(namespace: &Value, errors: &mut Errors) {
     }
 }
 
-/// What every request for a certificate begins with.
+/// The base64 of the start of each PEM-encoded certificate request.
 const REQUEST_START: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0t";
 
-pub(super) fn certificate_request(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn certificate_request(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let request = object.get("spec.request");
     if !request.text().starts_with(REQUEST_START) {
         errors.push(request.invalid("PEM block type must be CERTIFICATE REQUEST"));
     }
 }
 
-pub(super) fn webhooks(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn webhooks(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     for hook in object.get("webhooks").items() {
         let name = hook.get("name");
         if name.is_empty() {

@@ -5,15 +5,15 @@
 
 use serde_json::Value;
 
-use super::field_path::{Errors, Place, immutable};
+use super::field_path::{Errors, FieldPath, immutable};
 use super::names;
 use crate::json::at;
 use crate::status::FieldError;
 
-/// All values of a map together.
+/// The most bytes that all values together may have.
 const LIMIT: usize = 1024 * 1024;
 
-pub(super) fn map(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn map(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let (data, binary) = (object.get("data"), object.get("binaryData"));
     let mut size = 0;
     for (key, value) in data.entries() {
@@ -32,12 +32,12 @@ pub(super) fn map(object: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The length of what base64 stands for.
+/// The decoded length of a base64 string.
 fn decoded_length(text: &str) -> usize {
     text.trim_end_matches('=').len() * 3 / 4
 }
 
-pub(super) fn secret(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn secret(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let data = object.get("data");
     let mut size = 0;
     for (key, value) in data.entries() {
@@ -74,7 +74,7 @@ pub(super) fn secret(object: &Place<'_, '_>, errors: &mut Errors) {
 
 const FIXED: &str = "field is immutable when `immutable` is set";
 
-/// What does not change once it is said to be immutable.
+/// Refuses changes of immutable config maps and secrets.
 pub(super) fn change(old: &Value, new: &Value, errors: &mut Errors) {
     if old.get("type").is_some() {
         immutable(old, new, "type", errors);
@@ -82,7 +82,7 @@ pub(super) fn change(old: &Value, new: &Value, errors: &mut Errors) {
     if at(old, &["immutable"]) != Some(&Value::Bool(true)) {
         return;
     }
-    let root = Place::root(new);
+    let root = FieldPath::root(new);
     if !root.get("immutable").is_true() {
         errors.push(root.get("immutable").forbidden(FIXED));
     }

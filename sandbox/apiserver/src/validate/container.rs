@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use super::field_path::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 use super::{go_format, names, resources, security_context};
 use crate::status::FieldError;
 
-/// What holds for all containers, the ones that prepare included.
-pub(super) fn check(container: &Place<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
+/// Checks what holds for all containers, init containers included.
+pub(super) fn check(container: &FieldPath<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
     let name = container.get("name");
     if name.is_empty() {
         errors.push(name.required(""));
@@ -34,7 +34,7 @@ pub(super) fn check(container: &Place<'_, '_>, volumes: &BTreeSet<&str>, errors:
     security(&container.get("securityContext"), errors);
 }
 
-fn ports(ports: &Place<'_, '_>, errors: &mut Errors) {
+fn ports(ports: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for port in ports.items() {
         let (name, number, host) = (port.get("name"), port.get("containerPort"), port.get("hostPort"));
@@ -57,8 +57,8 @@ fn ports(ports: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Ports of the node, which no two containers can have; on the node's own network they are those of the containers.
-pub(super) fn host_ports(spec: &Place<'_, '_>, errors: &mut Errors) {
+/// Checks host ports, which are unique in a pod, and equal to the container's with `hostNetwork`.
+pub(super) fn host_ports(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut taken = BTreeSet::new();
     let list = spec.get("containers");
     for container in list.items() {
@@ -103,7 +103,7 @@ const CONTAINER_RESOURCES: [&str; 6] = [
     "requests.memory",
 ];
 
-fn environment(variable: &Place<'_, '_>, errors: &mut Errors) {
+fn environment(variable: &FieldPath<'_, '_>, errors: &mut Errors) {
     let name = variable.get("name");
     if name.is_empty() {
         errors.push(name.required(""));
@@ -116,17 +116,17 @@ fn environment(variable: &Place<'_, '_>, errors: &mut Errors) {
     }
     let mut sources = 0;
     for source in ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"] {
-        let place = from.get(source);
-        if place.is_absent() {
+        let field_path = from.get(source);
+        if field_path.is_absent() {
             continue;
         }
         sources += 1;
         match source {
-            "fieldRef" => field_path(&place, &ENVIRONMENT_FIELDS, errors),
-            "resourceFieldRef" => resource_of(&place, errors),
+            "fieldRef" => field_ref(&field_path, &ENVIRONMENT_FIELDS, errors),
+            "resourceFieldRef" => resource_field_ref(&field_path, errors),
             "configMapKeyRef" | "secretKeyRef" => {
-                place.get("name").follows(names::subdomain, errors);
-                let key = place.get("key");
+                field_path.get("name").follows(names::subdomain, errors);
+                let key = field_path.get("key");
                 if key.is_empty() {
                     errors.push(key.required(""));
                 } else {
@@ -148,8 +148,8 @@ fn environment(variable: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A field of the pod that a container is told.
-pub(super) fn field_path(field: &Place<'_, '_>, known: &[&str], errors: &mut Errors) {
+/// Checks a `fieldRef`.
+pub(super) fn field_ref(field: &FieldPath<'_, '_>, known: &[&str], errors: &mut Errors) {
     if field.get("apiVersion").is_empty() {
         errors.push(field.get("apiVersion").required(""));
         return;
@@ -188,8 +188,8 @@ pub(super) fn field_path(field: &Place<'_, '_>, known: &[&str], errors: &mut Err
     }
 }
 
-/// A resource of a container that a container is told.
-pub(super) fn resource_of(field: &Place<'_, '_>, errors: &mut Errors) {
+/// Checks a `resourceFieldRef`.
+pub(super) fn resource_field_ref(field: &FieldPath<'_, '_>, errors: &mut Errors) {
     let resource = field.get("resource");
     let is_huge_pages = |name: &str| {
         name.strip_prefix("limits.")
@@ -203,17 +203,17 @@ pub(super) fn resource_of(field: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn environment_from(list: &Place<'_, '_>, source: &Place<'_, '_>, errors: &mut Errors) {
+fn environment_from(list: &FieldPath<'_, '_>, source: &FieldPath<'_, '_>, errors: &mut Errors) {
     let prefix = source.get("prefix");
     if !prefix.is_empty() {
         prefix.follows(names::variable, errors);
     }
     let mut sources = 0;
     for field in ["configMapRef", "secretRef"] {
-        let place = source.get(field);
-        if place.is_given() {
+        let field_path = source.get(field);
+        if field_path.is_given() {
             sources += 1;
-            let name = place.get("name");
+            let name = field_path.get("name");
             if name.is_empty() {
                 errors.push(name.required(""));
             } else {
@@ -228,7 +228,7 @@ fn environment_from(list: &Place<'_, '_>, source: &Place<'_, '_>, errors: &mut E
     }
 }
 
-fn mounts(mounts: &Place<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
+fn mounts(mounts: &FieldPath<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
     let mut paths = BTreeSet::new();
     for mount in mounts.items() {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
@@ -259,22 +259,22 @@ fn mounts(mounts: &Place<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Errors)
     }
 }
 
-/// A path that stays below where it starts.
-pub(super) fn descending_path(path: &Place<'_, '_>, errors: &mut Errors) {
+/// Checks that a path is relative and does not leave its directory.
+pub(super) fn descending_path(path: &FieldPath<'_, '_>, errors: &mut Errors) {
     if path.text().starts_with('/') {
         errors.push(path.invalid("must be a relative path"));
     }
     no_way_up(path, errors);
 }
 
-pub(super) fn no_way_up(path: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn no_way_up(path: &FieldPath<'_, '_>, errors: &mut Errors) {
     if path.text().split('/').any(|part| part == "..") {
         errors.push(path.invalid("must not contain '..'"));
     }
 }
 
 /// Probes and hooks.
-pub(super) fn handlers(container: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn handlers(container: &FieldPath<'_, '_>, errors: &mut Errors) {
     for hook in ["postStart", "preStop"] {
         let lifecycle = container.get("lifecycle");
         let hook = lifecycle.get(hook);
@@ -306,35 +306,35 @@ pub(super) fn handlers(container: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn handler(handler: &Place<'_, '_>, errors: &mut Errors) {
+fn handler(handler: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut handlers = 0;
     for field in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
-        let place = handler.get(field);
-        if place.is_absent() {
+        let field_path = handler.get(field);
+        if field_path.is_absent() {
             continue;
         }
         handlers += 1;
         if handlers > 1 {
-            errors.push(place.forbidden("may not specify more than 1 handler type"));
+            errors.push(field_path.forbidden("may not specify more than 1 handler type"));
             continue;
         }
         match field {
-            "exec" if place.get("command").is_empty() => errors.push(place.get("command").required("")),
+            "exec" if field_path.get("command").is_empty() => errors.push(field_path.get("command").required("")),
             "httpGet" => {
-                if place.get("path").is_empty() {
-                    errors.push(place.get("path").required(""));
+                if field_path.get("path").is_empty() {
+                    errors.push(field_path.get("path").required(""));
                 }
-                names::port(&place.get("port"), errors);
-                place.get("scheme").one_of(&["HTTP", "HTTPS"], errors);
-                for header in place.get("httpHeaders").items() {
+                names::port(&field_path.get("port"), errors);
+                field_path.get("scheme").one_of(&["HTTP", "HTTPS"], errors);
+                for header in field_path.get("httpHeaders").items() {
                     let name = header.get("name");
-                    let shown = place.get("httpHeaders");
+                    let shown = field_path.get("httpHeaders");
                     errors.extend(
                         names::http_header(name.text()).into_iter().map(|problem| shown.refused(name.text(), problem)),
                     );
                 }
             }
-            "tcpSocket" | "grpc" => names::port(&place.get("port"), errors),
+            "tcpSocket" | "grpc" => names::port(&field_path.get("port"), errors),
             _ => {}
         }
     }
@@ -359,7 +359,7 @@ const SECURITY_CONTEXT: [(&str, &str, &str); 12] = [
     ("AppArmorProfile", "appArmorProfile", "null"),
 ];
 
-fn security(context: &Place<'_, '_>, errors: &mut Errors) {
+fn security(context: &FieldPath<'_, '_>, errors: &mut Errors) {
     if context.is_absent() {
         return;
     }

@@ -1,16 +1,16 @@
-//! Events that come through `events.k8s.io`, of which more is asked than of those of the core group; paths are those
-//! of the core group, as upstream has them.
+//! Events of `events.k8s.io`, which have stricter rules than those of the core group; the paths in errors are those of
+//! the core group, as upstream.
 //!
 //! # Upstream
 //! `pkg/apis/core/validation/events.go`
 
 use serde_json::Value;
 
-use super::field_path::{Errors, IMMUTABLE, Place, immutable};
+use super::field_path::{Errors, FieldPath, IMMUTABLE, immutable};
 use crate::status::FieldError;
 
 pub(super) fn new(event: &Value) -> Errors {
-    let root = Place::root(event);
+    let root = FieldPath::root(event);
     let mut errors = Errors::new();
     series(&root, &mut errors);
     if root.get("eventTime").is_absent() {
@@ -31,7 +31,7 @@ pub(super) fn new(event: &Value) -> Errors {
 pub(super) fn change(old: &Value, new: &Value) -> Errors {
     let mut errors = Errors::new();
     if old.get("series") != new.get("series") {
-        series(&Place::root(new), &mut errors);
+        series(&FieldPath::root(new), &mut errors);
     }
     for field in [
         "involvedObject",
@@ -56,7 +56,7 @@ pub(super) fn change(old: &Value, new: &Value) -> Errors {
     errors
 }
 
-fn series(root: &Place<'_, '_>, errors: &mut Errors) {
+fn series(root: &FieldPath<'_, '_>, errors: &mut Errors) {
     if root.get("series").is_absent() {
         return;
     }

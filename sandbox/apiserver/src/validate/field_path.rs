@@ -1,4 +1,4 @@
-//! Values with the paths that they are at, which is what errors are about.
+//! Values within an object with their field paths, which errors name.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::status::FieldError;
 
-/// What is found wrong.
+/// The problems found in an object.
 pub(super) type Errors = Vec<FieldError>;
 
 static ABSENT: Value = Value::Null;
 
-/// A value within an object, there or not. Paths cost nothing until an error is made.
+/// A value within an object, present or absent, and its path. The path is formatted only for an error.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'v, 'p> {
+pub(super) struct FieldPath<'v, 'p> {
     pub(super) value: &'v Value,
     parent: Option<&'p Self>,
     step: Step<'p>,
@@ -27,7 +27,7 @@ enum Step<'a> {
     Key(&'a str),
 }
 
-impl fmt::Display for Place<'_, '_> {
+impl fmt::Display for FieldPath<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;
@@ -44,38 +44,38 @@ impl fmt::Display for Place<'_, '_> {
     }
 }
 
-impl<'v> Place<'v, '_> {
+impl<'v> FieldPath<'v, '_> {
     /// A whole object.
     pub(super) const fn root(value: &'v Value) -> Self {
         Self { value, parent: None, step: Step::Field("") }
     }
 
     /// A field, or one further down with dots between the names.
-    pub(super) fn get<'q>(&'q self, path: &'q str) -> Place<'v, 'q> {
+    pub(super) fn get<'q>(&'q self, path: &'q str) -> FieldPath<'v, 'q> {
         let value = path.split('.').try_fold(self.value, |value, field| value.get(field)).unwrap_or(&ABSENT);
-        Place { value, parent: Some(self), step: Step::Field(path) }
+        FieldPath { value, parent: Some(self), step: Step::Field(path) }
     }
 
     /// An entry of a map, as paths show them.
-    pub(super) fn key<'q>(&'q self, key: &'q str) -> Place<'v, 'q> {
-        Place { value: self.value.get(key).unwrap_or(&ABSENT), parent: Some(self), step: Step::Key(key) }
+    pub(super) fn key<'q>(&'q self, key: &'q str) -> FieldPath<'v, 'q> {
+        FieldPath { value: self.value.get(key).unwrap_or(&ABSENT), parent: Some(self), step: Step::Key(key) }
     }
 
-    /// A place of the same value under another name, for errors that upstream reports elsewhere.
-    pub(super) const fn named<'q>(&'q self, path: &'q str) -> Place<'v, 'q> {
-        Place { value: self.value, parent: Some(self), step: Step::Field(path) }
+    /// The same value under another path, for errors that upstream reports there.
+    pub(super) const fn named<'q>(&'q self, path: &'q str) -> FieldPath<'v, 'q> {
+        FieldPath { value: self.value, parent: Some(self), step: Step::Field(path) }
     }
 
-    /// The same place with another value.
+    /// The same path with another value.
     pub(super) const fn holding(self, value: &'v Value) -> Self {
         Self { value, ..self }
     }
 
-    pub(super) const fn index<'q>(&'q self, index: usize, value: &'v Value) -> Place<'v, 'q> {
-        Place { value, parent: Some(self), step: Step::Index(index) }
+    pub(super) const fn index<'q>(&'q self, index: usize, value: &'v Value) -> FieldPath<'v, 'q> {
+        FieldPath { value, parent: Some(self), step: Step::Index(index) }
     }
 
-    pub(super) fn items<'q>(&'q self) -> impl Iterator<Item = Place<'v, 'q>> {
+    pub(super) fn items<'q>(&'q self) -> impl Iterator<Item = FieldPath<'v, 'q>> {
         self.list().iter().enumerate().map(|(index, value)| self.index(index, value))
     }
 
@@ -84,7 +84,7 @@ impl<'v> Place<'v, '_> {
     }
 
     /// The entries of a map, by key.
-    pub(super) fn entries<'q>(&'q self) -> impl Iterator<Item = (&'v str, Place<'v, 'q>)>
+    pub(super) fn entries<'q>(&'q self) -> impl Iterator<Item = (&'v str, FieldPath<'v, 'q>)>
     where
         'v: 'q,
     {
@@ -92,7 +92,7 @@ impl<'v> Place<'v, '_> {
             .as_object()
             .into_iter()
             .flatten()
-            .map(|(key, value)| (key.as_str(), Place { value, parent: Some(self), step: Step::Key(key) }))
+            .map(|(key, value)| (key.as_str(), FieldPath { value, parent: Some(self), step: Step::Key(key) }))
     }
 
     pub(super) fn is_absent(&self) -> bool {
@@ -103,7 +103,7 @@ impl<'v> Place<'v, '_> {
         !self.value.is_null()
     }
 
-    /// Absent, or an empty text, list or map.
+    /// Absent, or an empty string, list or map.
     pub(super) fn is_empty(&self) -> bool {
         match self.value {
             Value::Null => true,
@@ -114,7 +114,7 @@ impl<'v> Place<'v, '_> {
         }
     }
 
-    /// The text, empty where there is none.
+    /// The string, empty where there is none.
     pub(super) fn text(&self) -> &'v str {
         self.value.as_str().unwrap_or_default()
     }
@@ -147,17 +147,17 @@ impl<'v> Place<'v, '_> {
         FieldError::not_supported(self.to_string(), self.value.clone(), supported)
     }
 
-    /// The value cannot be.
+    /// The value is invalid.
     pub(super) fn invalid(&self, detail: impl Into<String>) -> FieldError {
         FieldError::invalid(self.to_string(), self.value.clone(), detail)
     }
 
-    /// Something at this place cannot be.
+    /// `value` is invalid at this path.
     pub(super) fn refused(&self, value: impl Into<Value>, detail: impl Into<String>) -> FieldError {
         FieldError::invalid(self.to_string(), value, detail)
     }
 
-    /// The value cannot be, and is shown so.
+    /// The value is invalid, and is printed as `text`.
     pub(super) fn shown(&self, text: impl Into<String>, detail: impl Into<String>) -> FieldError {
         FieldError::invalid_shown(self.to_string(), text, detail)
     }
@@ -169,7 +169,7 @@ impl<'v> Place<'v, '_> {
         }
     }
 
-    /// Refuses texts that are not among those known; an empty text is one of them only where it is listed.
+    /// Refuses strings that are not among those known; an empty string is one of them only where it is listed.
     pub(super) fn one_of(&self, known: &[&str], errors: &mut Errors) {
         if self.is_given() && !known.contains(&self.text()) {
             errors.push(self.unsupported(known));
@@ -182,7 +182,7 @@ pub(super) const IMMUTABLE: &str = "field is immutable";
 
 /// Refuses a change of `path`.
 pub(super) fn immutable(old: &Value, new: &Value, path: &str, errors: &mut Errors) {
-    let (old, new) = (Place::root(old), Place::root(new));
+    let (old, new) = (FieldPath::root(old), FieldPath::root(new));
     let (before, after) = (old.get(path), new.get(path));
     if before.value != after.value {
         errors.push(after.shown(super::go_format::json(after.value), IMMUTABLE));

@@ -1,4 +1,4 @@
-//! Values as the API shows them in errors: fields in the order of the Go types, absent ones as null where those have no
+//! Values as the API prints them in errors: fields in the order of the Go types, absent ones as null where those have no
 //! names for JSON.
 
 use serde_json::Value;
@@ -24,9 +24,9 @@ pub(super) fn json(value: &Value) -> String {
     match value {
         Value::Object(map) => {
             let mut fields: Vec<(&String, &Value)> = map.iter().collect();
-            let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
+            let position = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
             if fields.iter().all(|(name, _)| ORDER.contains(&name.as_str())) {
-                fields.sort_by_key(|(name, _)| place(name));
+                fields.sort_by_key(|(name, _)| position(name));
             }
             let fields: Vec<String> = fields
                 .into_iter()

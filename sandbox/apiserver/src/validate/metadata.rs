@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::field_path::{Errors, Place, immutable};
+use super::field_path::{Errors, FieldPath, immutable};
 use super::go_format;
 use super::names::{self, Rule};
 use crate::json::{finalizers, is_terminating};
 use crate::kinds::Kind;
 use crate::status::FieldError;
 
-/// How objects of a kind are named.
+/// The rule that names of a kind follow.
 fn rule_of(kind: &Kind) -> Rule {
     match (&*kind.resource.group, &*kind.resource.plural) {
         ("", "namespaces" | "services") | ("apps", "statefulsets") => names::label,
@@ -23,11 +23,11 @@ fn rule_of(kind: &Kind) -> Rule {
     }
 }
 
-pub(super) fn object(kind: &Kind, metadata: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn object(kind: &Kind, metadata: &FieldPath<'_, '_>, errors: &mut Errors) {
     let rule = rule_of(kind);
     let prefix = metadata.get("generateName");
     if !prefix.is_empty() {
-        // A hyphen at its end is followed by something.
+        // The generated suffix follows a hyphen at the end.
         let whole = prefix.text().strip_suffix('-').map(|start| format!("{start}a"));
         errors
             .extend(rule(whole.as_deref().unwrap_or(prefix.text())).into_iter().map(|problem| prefix.invalid(problem)));
@@ -45,7 +45,7 @@ pub(super) fn object(kind: &Kind, metadata: &Place<'_, '_>, errors: &mut Errors)
     check_finalizers(&metadata.get("finalizers"), errors);
 }
 
-pub(super) fn labels(labels: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn labels(labels: &FieldPath<'_, '_>, errors: &mut Errors) {
     for (key, value) in labels.value.as_object().into_iter().flatten() {
         errors.extend(names::qualified(key).into_iter().map(|problem| labels.refused(key.as_str(), problem)));
         let value = value.as_str().unwrap_or_default();
@@ -55,11 +55,11 @@ pub(super) fn labels(labels: &Place<'_, '_>, errors: &mut Errors) {
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-pub(super) fn annotations(annotations: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn annotations(annotations: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in annotations.value.as_object().into_iter().flatten() {
         size += key.len() + value.as_str().unwrap_or_default().len();
-        // The prefix may be of upper case, for those who have it so.
+        // The prefix of an annotation may have upper case letters.
         if !kcm_api::name::is_label_key(key) {
             let problems = names::qualified(&key.to_lowercase());
             errors.extend(problems.into_iter().map(|problem| annotations.refused(key.as_str(), problem)));
@@ -70,12 +70,12 @@ pub(super) fn annotations(annotations: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// How many controllers are told of.
+/// The number of controllers that errors name.
 const MOST_CONTROLLERS: usize = 10;
-/// As many bytes of the owners are shown with each.
+/// The number of bytes of the owners that each error prints.
 const SHOWN_OF_OWNERS: usize = 16 * 1024;
 
-fn owners(owners: &Place<'_, '_>, errors: &mut Errors) {
+fn owners(owners: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut controller: Option<String> = None;
     let (mut controllers, mut all) = (0, None);
     for owner in owners.list() {
@@ -121,7 +121,7 @@ fn owners(owners: &Place<'_, '_>, errors: &mut Errors) {
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 const NOT_A_FINALIZER: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
-fn check_finalizers(finalizers: &Place<'_, '_>, errors: &mut Errors) {
+fn check_finalizers(finalizers: &FieldPath<'_, '_>, errors: &mut Errors) {
     for item in finalizers.items() {
         let name = item.text();
         errors.extend(names::qualified(name).into_iter().map(|problem| finalizers.refused(name, problem)));
@@ -136,7 +136,7 @@ fn check_finalizers(finalizers: &Place<'_, '_>, errors: &mut Errors) {
 }
 
 /// The finalizers of the content of a namespace.
-pub(super) fn namespace_finalizers(finalizers: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn namespace_finalizers(finalizers: &FieldPath<'_, '_>, errors: &mut Errors) {
     for item in finalizers.items() {
         let name = item.text();
         if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {

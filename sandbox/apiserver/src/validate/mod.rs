@@ -1,6 +1,6 @@
-//! What the API server refuses, and in which words. Pure.
+//! Validation of objects and of their changes. Pure.
 //!
-//! Rules read values through a [`place::Place`], which knows the path of what it holds; errors are about places.
+//! Rules read values through a [`field_path::FieldPath`], which knows the path of its value for errors.
 //!
 //! # Upstream
 //! `apimachinery/pkg/api/validation`, `pkg/apis/*/validation`
@@ -31,14 +31,14 @@ mod workloads;
 
 use serde_json::Value;
 
-use self::field_path::{Errors, Place, immutable};
+use self::field_path::{Errors, FieldPath, immutable};
 use crate::kinds::{Behaviour, Kind};
 use crate::status::FieldError;
 
 /// Problems of an object as it would be stored, whether new or changed.
 pub(crate) fn object(kind: &Kind, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::new();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     metadata::object(kind, &root.get("metadata"), &mut errors);
     if kind.is_custom() || kind.behaviour == Behaviour::Review {
         return errors;
@@ -106,7 +106,7 @@ pub(crate) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &
     metadata::change(old, new, &mut errors);
     // Upstream checks metadata for all kinds, then each kind does so again.
     errors.extend_from_within(..);
-    let root = Place::root(new);
+    let root = FieldPath::root(new);
     match (&*kind.resource.group, &*kind.resource.plural, subresource) {
         ("", "pods", None) => pod_change::check(old, new, &mut errors),
         ("", "pods", Some("status")) => pod::status(&root.get("status"), &mut errors),

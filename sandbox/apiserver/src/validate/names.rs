@@ -1,4 +1,4 @@
-//! Names and their rules, with the texts that people see.
+//! Rules of names, with upstream's messages.
 //!
 //! # Upstream
 //! `apimachinery/pkg/util/validation` and `api/validate/content`
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use kcm_api::name::{is_dns_label, is_dns_subdomain, is_label_key, is_label_value};
 
-use super::field_path::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 
 pub(super) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -17,11 +17,11 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// What is wrong with a text, in words.
+/// A rule: the problems of a string.
 pub(super) type Rule = fn(&str) -> Vec<String>;
 
-impl Place<'_, '_> {
-    /// Refuses a text that breaks the rule.
+impl FieldPath<'_, '_> {
+    /// Refuses a string that breaks the rule.
     pub(super) fn follows(&self, rule: Rule, errors: &mut Errors) {
         errors.extend(rule(self.text()).into_iter().map(|problem| self.refused(self.text(), problem)));
     }
@@ -65,7 +65,7 @@ pub(super) fn label(name: &str) -> Vec<String> {
     problems
 }
 
-/// A name that is a part of a path, of any form.
+/// A name that is a segment of a path.
 pub(super) fn path_segment(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
@@ -199,18 +199,18 @@ pub(super) fn network(block: &str) -> Option<(IpAddr, u32)> {
 
 pub(super) const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 
-/// Refuses numbers that no port has.
-pub(super) fn port_number(place: &Place<'_, '_>, errors: &mut Errors) {
-    if !place.number().is_some_and(|number| (1..=65_535).contains(&number)) {
-        errors.push(place.refused(place.number().unwrap_or(0), PORT_RANGE));
+/// Refuses numbers that are not ports.
+pub(super) fn port_number(field_path: &FieldPath<'_, '_>, errors: &mut Errors) {
+    if !field_path.number().is_some_and(|number| (1..=65_535).contains(&number)) {
+        errors.push(field_path.refused(field_path.number().unwrap_or(0), PORT_RANGE));
     }
 }
 
 /// A port by number or by name.
-pub(super) fn port(place: &Place<'_, '_>, errors: &mut Errors) {
-    if place.value.is_string() {
-        place.follows(port_name, errors);
+pub(super) fn port(field_path: &FieldPath<'_, '_>, errors: &mut Errors) {
+    if field_path.value.is_string() {
+        field_path.follows(port_name, errors);
     } else {
-        port_number(place, errors);
+        port_number(field_path, errors);
     }
 }

@@ -7,11 +7,11 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::field_path::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 use super::{names, selector};
 use crate::status::FieldError;
 
-pub(super) fn ingress(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn ingress(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
     let (rules, default) = (spec.get("rules"), spec.get("defaultBackend"));
     if rules.is_empty() && default.is_absent() {
@@ -45,16 +45,16 @@ pub(super) fn ingress(object: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn host(name: &Place<'_, '_>, errors: &mut Errors) {
+fn host(name: &FieldPath<'_, '_>, errors: &mut Errors) {
     let rule = if name.text().contains('*') { names::wildcard as names::Rule } else { names::subdomain };
     name.follows(rule, errors);
 }
 
-/// What a path that is matched by segments may not hold.
+/// Parts that a path of type `Exact` or `Prefix` must not contain.
 const BAD_PARTS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const BAD_ENDS: [&str; 2] = ["/..", "/."];
 
-fn paths(paths: &Place<'_, '_>, errors: &mut Errors) {
+fn paths(paths: &FieldPath<'_, '_>, errors: &mut Errors) {
     if paths.is_empty() {
         errors.push(paths.required(""));
     }
@@ -88,7 +88,7 @@ fn paths(paths: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn backend(backend: &Place<'_, '_>, errors: &mut Errors) {
+fn backend(backend: &FieldPath<'_, '_>, errors: &mut Errors) {
     let (service, resource) = (backend.get("service"), backend.get("resource"));
     match (service.is_given(), resource.is_given()) {
         (true, true) => {
@@ -114,7 +114,7 @@ fn backend(backend: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn policy(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn policy(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
     selector::check(&spec.get("podSelector"), errors);
     for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
@@ -137,7 +137,7 @@ pub(super) fn policy(object: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn policy_port(port: &Place<'_, '_>, errors: &mut Errors) {
+fn policy_port(port: &FieldPath<'_, '_>, errors: &mut Errors) {
     port.get("protocol").one_of(&["TCP", "UDP", "SCTP"], errors);
     let (number, end) = (port.get("port"), port.get("endPort"));
     if number.is_given() {
@@ -158,7 +158,7 @@ fn policy_port(port: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn policy_peer(peer: &Place<'_, '_>, errors: &mut Errors) {
+fn policy_peer(peer: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut peers = 0;
     for field in ["podSelector", "namespaceSelector"] {
         if peer.get(field).is_given() {
@@ -179,7 +179,7 @@ fn policy_peer(peer: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn ip_block(block: &Place<'_, '_>, errors: &mut Errors) {
+fn ip_block(block: &FieldPath<'_, '_>, errors: &mut Errors) {
     let cidr = block.get("cidr");
     if cidr.is_empty() {
         errors.push(cidr.required(""));

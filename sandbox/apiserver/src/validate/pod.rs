@@ -1,15 +1,15 @@
-//! Pods and what they are made from.
+//! Pods and pod templates.
 //!
 //! # Upstream
 //! `ValidatePodSpec` of `pkg/apis/core/validation`
 
 use std::collections::BTreeSet;
 
-use super::field_path::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 use super::{container, metadata, names, scheduling, security_context, volume};
 use crate::status::FieldError;
 
-/// Where a pod's specification stands, as far as rules differ.
+/// What a pod spec belongs to, where rules differ by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     NewPod,
@@ -17,11 +17,11 @@ pub(super) enum Of {
     Template,
 }
 
-/// A pod template: its metadata, without `metadata` in paths, and its specification.
-pub(super) fn template(template: &Place<'_, '_>, errors: &mut Errors) {
+/// Checks a pod template: its metadata, without `metadata` in paths, and its spec.
+pub(super) fn template(template: &FieldPath<'_, '_>, errors: &mut Errors) {
     let meta = template.get("metadata");
     for (field, check) in
-        [("labels", metadata::labels as fn(&Place<'_, '_>, &mut Errors)), ("annotations", metadata::annotations)]
+        [("labels", metadata::labels as fn(&FieldPath<'_, '_>, &mut Errors)), ("annotations", metadata::annotations)]
     {
         let (values, shown) = (meta.get(field), template.get(field));
         check(&shown.holding(values.value), errors);
@@ -29,7 +29,7 @@ pub(super) fn template(template: &Place<'_, '_>, errors: &mut Errors) {
     spec(&template.get("spec"), Of::Template, errors);
 }
 
-pub(super) fn spec(spec: &Place<'_, '_>, of: Of, errors: &mut Errors) {
+pub(super) fn spec(spec: &FieldPath<'_, '_>, of: Of, errors: &mut Errors) {
     let volumes = volume::all(spec, errors);
     containers(spec, &volumes, errors);
     if !spec.get("ephemeralContainers").is_empty() {
@@ -81,7 +81,7 @@ pub(super) fn spec(spec: &Place<'_, '_>, of: Of, errors: &mut Errors) {
     }
 }
 
-fn containers(spec: &Place<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
+fn containers(spec: &FieldPath<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
     let list = spec.get("containers");
     if list.is_empty() {
         errors.push(list.required(""));
@@ -120,7 +120,7 @@ fn containers(spec: &Place<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Error
     }
 }
 
-fn dns(spec: &Place<'_, '_>, errors: &mut Errors) {
+fn dns(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let policy = spec.get("dnsPolicy");
     policy.one_of(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], errors);
     let config = spec.get("dnsConfig");
@@ -137,7 +137,7 @@ fn dns(spec: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn security(spec: &Place<'_, '_>, errors: &mut Errors) {
+fn security(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let context = spec.get("securityContext");
     for id in ["fsGroup", "runAsUser", "runAsGroup"] {
         security_context::user_id(&context.get(id), errors);
@@ -146,8 +146,8 @@ fn security(spec: &Place<'_, '_>, errors: &mut Errors) {
         security_context::user_id(&group, errors);
     }
     if spec.get("shareProcessNamespace").is_true() && spec.get("hostPID").is_true() {
-        let place = context.get("shareProcessNamespace");
-        errors.push(place.refused(true, "ShareProcessNamespace and HostPID cannot both be enabled"));
+        let field_path = context.get("shareProcessNamespace");
+        errors.push(field_path.refused(true, "ShareProcessNamespace and HostPID cannot both be enabled"));
     }
     for sysctl in context.get("sysctls").items() {
         let name = sysctl.get("name");
@@ -171,8 +171,8 @@ fn is_sysctl(name: &str) -> bool {
         })
 }
 
-/// What a pod's status may not say.
-pub(super) fn status(status: &Place<'_, '_>, errors: &mut Errors) {
+/// Checks the status of a pod.
+pub(super) fn status(status: &FieldPath<'_, '_>, errors: &mut Errors) {
     let node = status.get("nominatedNodeName");
     if !node.is_empty() {
         node.follows(names::subdomain, errors);
@@ -186,8 +186,8 @@ pub(super) fn status(status: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Pods that wait have no node yet.
-pub(super) fn gated(spec: &Place<'_, '_>, is_new: bool, errors: &mut Errors) {
+/// Refuses a node for a new pod with scheduling gates.
+pub(super) fn gated(spec: &FieldPath<'_, '_>, is_new: bool, errors: &mut Errors) {
     if is_new && !spec.get("schedulingGates").is_empty() && spec.get("nodeName").is_given() {
         errors.push(spec.get("nodeName").forbidden("cannot be set until all schedulingGates have been cleared"));
     }

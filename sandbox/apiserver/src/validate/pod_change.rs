@@ -1,14 +1,14 @@
-//! What of a pod may change.
+//! Updates of pods.
 //!
 //! # Upstream
-//! `ValidatePodUpdate` of `pkg/apis/core/validation`. The text that follows there with the difference of the internal
-//! types is left out.
+//! `ValidatePodUpdate` of `pkg/apis/core/validation`. The difference of the internal types, which follows the message
+//! there, is left out.
 
 use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
-use super::field_path::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 use crate::json::{at, list, set, text};
 
 const MAY_NOT: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
@@ -17,8 +17,8 @@ pub(super) fn check(old: &Value, new: &Value, errors: &mut Errors) {
     if old.get("spec") == new.get("spec") {
         return;
     }
-    let place = Place::root(new);
-    let spec = place.get("spec");
+    let field_path = FieldPath::root(new);
+    let spec = field_path.get("spec");
     for field in ["containers", "initContainers"] {
         if list(old, &["spec", field]).len() != list(new, &["spec", field]).len() {
             errors.push(spec.get(field).forbidden("pod updates may not add or remove containers"));
@@ -51,14 +51,14 @@ pub(super) fn check(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// The specification without what may change.
+/// The spec without the fields that may change.
 fn fixed(pod: &Value, was_gated: bool) -> Value {
     let mut spec = pod.get("spec").cloned().unwrap_or_default();
     for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
         set(&mut spec, &[field], None);
     }
     if was_gated {
-        // Pods that wait may be told more precisely where to go.
+        // Constraints of gated pods may be tightened.
         set(&mut spec, &["nodeSelector"], None);
         set(&mut spec, &["affinity", "nodeAffinity"], None);
         if spec.get("affinity") == Some(&json!({})) {
@@ -73,7 +73,7 @@ fn fixed(pod: &Value, was_gated: bool) -> Value {
     spec
 }
 
-fn deadline(old: &Value, spec: &Place<'_, '_>, errors: &mut Errors) {
+fn deadline(old: &Value, spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let Some(before) = at(old, &["spec", "activeDeadlineSeconds"]).and_then(Value::as_i64) else { return };
     let after = spec.get("activeDeadlineSeconds");
     match after.number() {
@@ -83,7 +83,7 @@ fn deadline(old: &Value, spec: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn gates(old: &Value, spec: &Place<'_, '_>, errors: &mut Errors) {
+fn gates(old: &Value, spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let known: BTreeSet<Option<&str>> =
         list(old, &["spec", "schedulingGates"]).iter().map(|gate| text(gate, &["name"])).collect();
     for gate in spec.get("schedulingGates").items() {
@@ -95,8 +95,8 @@ fn gates(old: &Value, spec: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Tolerations may be added, and how long one is tolerated may change.
-fn tolerations(old: &Value, spec: &Place<'_, '_>, errors: &mut Errors) {
+/// Refuses changes of tolerations other than additions and other `tolerationSeconds`.
+fn tolerations(old: &Value, spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let without_time = |toleration: &Value| {
         let mut toleration = toleration.clone();
         set(&mut toleration, &["tolerationSeconds"], None);

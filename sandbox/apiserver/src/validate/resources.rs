@@ -1,13 +1,13 @@
-//! Amounts of resources.
+//! Resource requirements, names of resources and quantities.
 //!
 //! # Upstream
 //! `validateResourceRequirements` of `pkg/apis/core/validation`, `pkg/apis/core/helper`
 
-use super::field_path::{Errors, NOT_NEGATIVE, Place};
+use super::field_path::{Errors, FieldPath, NOT_NEGATIVE};
 use super::names;
 use crate::quantity::Quantity;
 
-/// Whether the name of a resource may stand where it stands.
+/// A rule for names of resources: the problems of a name.
 pub(super) type NameRule = fn(&str) -> Vec<String>;
 
 const CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
@@ -89,8 +89,8 @@ pub(super) fn quota_name(resource: &str) -> Vec<String> {
     problems
 }
 
-/// Refuses amounts that are negative, or parts of what comes whole.
-pub(super) fn amount(resource: &str, amount: &Place<'_, '_>, errors: &mut Errors) -> Option<Quantity> {
+/// Refuses quantities that are negative, and fractions of countable resources.
+pub(super) fn amount(resource: &str, amount: &FieldPath<'_, '_>, errors: &mut Errors) -> Option<Quantity> {
     let quantity = Quantity::of(amount.value)?;
     if quantity.is_negative() {
         errors.push(amount.refused(quantity.to_string(), NOT_NEGATIVE));
@@ -101,8 +101,8 @@ pub(super) fn amount(resource: &str, amount: &Place<'_, '_>, errors: &mut Errors
     Some(quantity)
 }
 
-/// What a container asks for and is limited to.
-pub(super) fn check(resources: &Place<'_, '_>, rule: NameRule, errors: &mut Errors) {
+/// Checks the requests and limits of a container.
+pub(super) fn check(resources: &FieldPath<'_, '_>, rule: NameRule, errors: &mut Errors) {
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));
     for list in [&limits, &requests] {
         for (resource, given) in list.entries() {

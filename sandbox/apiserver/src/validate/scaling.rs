@@ -1,9 +1,9 @@
-//! Budgets of disruptions, and autoscalers.
+//! Pod disruption budgets and horizontal pod autoscalers.
 //!
 //! # Upstream
 //! `pkg/apis/policy/validation`, `pkg/apis/autoscaling/validation`
 
-use super::field_path::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 use super::workloads::{at_most_all, number_or_percent};
 use super::{go_format, names, selector};
 use crate::quantity::Quantity;
@@ -15,7 +15,7 @@ const BUDGET: [(&str, &str, &str); 4] = [
     ("UnhealthyPodEvictionPolicy", "unhealthyPodEvictionPolicy", "null"),
 ];
 
-pub(super) fn budget(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn budget(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
     let (min, max) = (spec.get("minAvailable"), spec.get("maxUnavailable"));
     if min.is_given() && max.is_given() {
@@ -32,14 +32,14 @@ pub(super) fn budget(object: &Place<'_, '_>, errors: &mut Errors) {
     spec.get("unhealthyPodEvictionPolicy").one_of(&["AlwaysAllow", "IfHealthyBudget"], errors);
 }
 
-pub(super) fn budget_status(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn budget_status(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let status = object.get("status");
     for field in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
         status.get(field).not_negative(errors);
     }
 }
 
-pub(super) fn autoscaler(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn autoscaler(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
     let metrics = spec.get("metrics");
     let (min, max) = (spec.get("minReplicas"), spec.get("maxReplicas"));
@@ -70,17 +70,17 @@ pub(super) fn autoscaler(object: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn target(target: &Place<'_, '_>, errors: &mut Errors) {
+fn target(target: &FieldPath<'_, '_>, errors: &mut Errors) {
     for field in ["kind", "name"] {
-        let place = target.get(field);
-        if place.is_empty() {
-            errors.push(place.required(""));
+        let field_path = target.get(field);
+        if field_path.is_empty() {
+            errors.push(field_path.required(""));
         } else {
-            place.follows(names::path_segment, errors);
+            field_path.follows(names::path_segment, errors);
         }
     }
     let version = target.get("apiVersion");
-    // Only what belongs to the core has no group, and there is little of it that scales.
+    // Of the core group, which has no name, only replication controllers scale.
     if version.is_empty() && target.get("kind").text() != "ReplicationController" {
         errors.push(version.refused("", "apiVersion must specify API group"));
     }
@@ -95,14 +95,14 @@ const METRICS: [(&str, &str); 5] = [
     ("Resource", "resource"),
 ];
 
-fn check_metric(metric: &Place<'_, '_>, errors: &mut Errors) {
+fn check_metric(metric: &FieldPath<'_, '_>, errors: &mut Errors) {
     let kind = metric.get("type");
     let Some((_, field)) = METRICS.iter().find(|(name, _)| *name == kind.text()) else {
         if kind.is_empty() {
             errors.push(kind.required("must specify a metric source type"));
         } else {
             let known: Vec<&str> = METRICS.iter().map(|(name, _)| *name).collect();
-            // Upstream says so twice: of the type, and of what it would hold.
+            // Upstream reports it twice: for the type, and for the source.
             errors.push(kind.unsupported(&known));
             errors.push(kind.unsupported(&known));
         }
@@ -146,16 +146,16 @@ fn check_metric(metric: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn positive(goal: &Place<'_, '_>, errors: &mut Errors) {
+fn positive(goal: &FieldPath<'_, '_>, errors: &mut Errors) {
     for field in ["value", "averageValue"] {
-        let place = goal.get(field);
-        if Quantity::of(place.value).is_some_and(|amount| amount.is_negative() || amount.is_zero()) {
-            errors.push(place.invalid("must be positive"));
+        let field_path = goal.get(field);
+        if Quantity::of(field_path.value).is_some_and(|amount| amount.is_negative() || amount.is_zero()) {
+            errors.push(field_path.invalid("must be positive"));
         }
     }
 }
 
-fn resource_goal(goal: &Place<'_, '_>, errors: &mut Errors) {
+fn resource_goal(goal: &FieldPath<'_, '_>, errors: &mut Errors) {
     goal.get("type").one_of(&["AverageValue", "Utilization", "Value"], errors);
     positive(goal, errors);
     let (share, average) = (goal.get("averageUtilization"), goal.get("averageValue"));
@@ -175,7 +175,7 @@ fn resource_goal(goal: &Place<'_, '_>, errors: &mut Errors) {
 
 const LONGEST_WINDOW: i64 = 3600;
 
-fn rules(rules: &Place<'_, '_>, errors: &mut Errors) {
+fn rules(rules: &FieldPath<'_, '_>, errors: &mut Errors) {
     if rules.is_absent() {
         return;
     }

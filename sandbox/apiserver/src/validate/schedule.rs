@@ -1,7 +1,7 @@
 //! Schedules of cron jobs.
 //!
 //! # Upstream
-//! `robfig/cron/v3`, whose texts people see
+//! `robfig/cron/v3`, whose messages errors carry
 
 /// The bounds of a field, and the names that stand for numbers.
 struct Field {

@@ -1,18 +1,18 @@
-//! Where pods may run.
+//! Affinity, tolerations, taints, topology spread constraints and scheduling gates.
 //!
 //! # Upstream
 //! `validateAffinity`, `ValidateTolerations` and `validateTopologySpreadConstraints` of `pkg/apis/core/validation`
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::field_path::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 use super::{names, selector};
 use crate::status::FieldError;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-pub(super) fn affinity(affinity: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn affinity(affinity: &FieldPath<'_, '_>, errors: &mut Errors) {
     if affinity.is_absent() {
         return;
     }
@@ -37,14 +37,14 @@ pub(super) fn affinity(affinity: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn weight(term: &Place<'_, '_>, errors: &mut Errors) {
+fn weight(term: &FieldPath<'_, '_>, errors: &mut Errors) {
     let weight = term.get("weight").number().unwrap_or(0);
     if !(1..=100).contains(&weight) {
         errors.push(term.get("weight").refused(weight, "must be in the range 1-100"));
     }
 }
 
-pub(super) fn node_selector(node_selector: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn node_selector(node_selector: &FieldPath<'_, '_>, errors: &mut Errors) {
     let terms = node_selector.get("nodeSelectorTerms");
     if terms.is_empty() {
         errors.push(terms.required("must have at least one node selector term"));
@@ -54,7 +54,7 @@ pub(super) fn node_selector(node_selector: &Place<'_, '_>, errors: &mut Errors) 
     }
 }
 
-fn node_term(term: &Place<'_, '_>, errors: &mut Errors) {
+fn node_term(term: &FieldPath<'_, '_>, errors: &mut Errors) {
     for requirement in term.get("matchExpressions").items() {
         selector::of_nodes(&requirement, errors);
     }
@@ -82,7 +82,7 @@ fn node_term(term: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn pod_term(term: &Place<'_, '_>, errors: &mut Errors) {
+fn pod_term(term: &FieldPath<'_, '_>, errors: &mut Errors) {
     selector::check(&term.get("labelSelector"), errors);
     selector::check(&term.get("namespaceSelector"), errors);
     for namespace in term.get("namespaces").items() {
@@ -99,7 +99,7 @@ fn pod_term(term: &Place<'_, '_>, errors: &mut Errors) {
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-pub(super) fn tolerations(tolerations: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn tolerations(tolerations: &FieldPath<'_, '_>, errors: &mut Errors) {
     for toleration in tolerations.items() {
         let (key, operator, value) = (toleration.get("key"), toleration.get("operator"), toleration.get("value"));
         if !key.is_empty() {
@@ -137,7 +137,7 @@ const TAINT: [(&str, &str, &str); 4] = [
     ("TimeAdded", "timeAdded", "null"),
 ];
 
-pub(super) fn taints(taints: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn taints(taints: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut known = BTreeSet::new();
     for taint in taints.items() {
         let (key, value, effect) = (taint.get("key"), taint.get("value"), taint.get("effect"));
@@ -159,12 +159,12 @@ pub(super) fn taints(taints: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What constraints must differ in.
-fn key_and_action<'v>(constraint: &Place<'v, '_>) -> (&'v str, &'v str) {
+/// The key that constraints are unique by.
+fn key_and_action<'v>(constraint: &FieldPath<'v, '_>) -> (&'v str, &'v str) {
     (constraint.get("topologyKey").text(), constraint.get("whenUnsatisfiable").text())
 }
 
-pub(super) fn spread(constraints: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn spread(constraints: &FieldPath<'_, '_>, errors: &mut Errors) {
     let last: BTreeMap<(&str, &str), usize> =
         constraints.items().enumerate().map(|(index, constraint)| (key_and_action(&constraint), index)).collect();
     for (index, constraint) in constraints.items().enumerate() {
@@ -201,7 +201,7 @@ pub(super) fn spread(constraints: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn gates(spec: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn gates(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut known = BTreeSet::new();
     for gate in spec.get("schedulingGates").items() {
         let name = gate.get("name").text();

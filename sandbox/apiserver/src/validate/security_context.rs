@@ -1,18 +1,18 @@
-//! What security contexts of pods and of containers have in common.
+//! Fields that security contexts of pods and of containers share.
 
-use super::field_path::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 
 const IDS: &str = "must be between 0 and 2147483647, inclusive";
 
 /// The id of a user or of a group.
-pub(super) fn user_id(id: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn user_id(id: &FieldPath<'_, '_>, errors: &mut Errors) {
     if id.number().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
         errors.push(id.invalid(IDS));
     }
 }
 
 /// A `seccompProfile`.
-pub(super) fn seccomp(profile: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn seccomp(profile: &FieldPath<'_, '_>, errors: &mut Errors) {
     if profile.is_absent() {
         return;
     }

@@ -6,12 +6,12 @@
 use kcm_api::{LabelSelector, Selector};
 use serde::Deserialize;
 
-use super::field_path::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 use super::metadata;
 use super::names;
 
-/// Refuses what selects nothing by mistake; says whether the selector can be used.
-pub(super) fn check(selector: &Place<'_, '_>, errors: &mut Errors) -> bool {
+/// Checks a label selector; returns whether it is valid.
+pub(super) fn check(selector: &FieldPath<'_, '_>, errors: &mut Errors) -> bool {
     let before = errors.len();
     metadata::labels(&selector.get("matchLabels"), errors);
     for requirement in selector.get("matchExpressions").items() {
@@ -25,8 +25,8 @@ pub(super) fn check(selector: &Place<'_, '_>, errors: &mut Errors) -> bool {
     errors.len() == before
 }
 
-/// The operator of a requirement and whether it goes with the values.
-fn requirement_values(requirement: &Place<'_, '_>, errors: &mut Errors) {
+/// Checks the operator of a requirement against its values.
+fn requirement_values(requirement: &FieldPath<'_, '_>, errors: &mut Errors) {
     let (operator, values) = (requirement.get("operator"), requirement.get("values"));
     match operator.text() {
         "In" | "NotIn" if values.is_empty() => {
@@ -40,8 +40,8 @@ fn requirement_values(requirement: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A requirement on the labels of nodes, which knows two more operators.
-pub(super) fn of_nodes(requirement: &Place<'_, '_>, errors: &mut Errors) {
+/// Checks a requirement on the labels of nodes, which has two more operators.
+pub(super) fn of_nodes(requirement: &FieldPath<'_, '_>, errors: &mut Errors) {
     let values = requirement.get("values");
     if matches!(requirement.get("operator").text(), "Gt" | "Lt") {
         if values.list().len() != 1 {
@@ -53,8 +53,8 @@ pub(super) fn of_nodes(requirement: &Place<'_, '_>, errors: &mut Errors) {
     requirement.get("key").follows(names::qualified, errors);
 }
 
-/// The selector as it is used; `None` where it is wrong.
-pub(super) fn parse(selector: &Place<'_, '_>) -> Option<Selector> {
+/// The parsed selector; `None` where it is invalid.
+pub(super) fn parse(selector: &FieldPath<'_, '_>) -> Option<Selector> {
     let parsed = LabelSelector::deserialize(selector.value).ok()?;
     Selector::try_from(&parsed).ok()
 }

@@ -1,4 +1,4 @@
-//! Services and what is behind them.
+//! Services, endpoints and endpoint slices.
 //!
 //! # Upstream
 //! `ValidateService` and `ValidateEndpoints` of `pkg/apis/core/validation`, `pkg/apis/discovery/validation`, and the
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::field_path::{Errors, Place, immutable};
+use super::field_path::{Errors, FieldPath, immutable};
 use super::{go_format, metadata, names};
 use crate::json::at;
 use crate::status::FieldError;
@@ -24,7 +24,7 @@ const PORT: [(&str, &str, &str); 6] = [
 ];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
-pub(super) fn service(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn service(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
     let kind = spec.get("type");
     let is_headless = spec.get("clusterIP").text() == "None";
@@ -42,10 +42,10 @@ pub(super) fn service(object: &Place<'_, '_>, errors: &mut Errors) {
         }
         "ExternalName" => {
             for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-                let place = spec.get(field);
-                let is_set = !place.is_empty() || (field == "clusterIPs" && !spec.get("clusterIP").is_empty());
+                let field_path = spec.get(field);
+                let is_set = !field_path.is_empty() || (field == "clusterIPs" && !spec.get("clusterIP").is_empty());
                 if is_set {
-                    errors.push(place.forbidden("may not be set for ExternalName services"));
+                    errors.push(field_path.forbidden("may not be set for ExternalName services"));
                 }
             }
             let name = spec.get("externalName");
@@ -75,7 +75,7 @@ pub(super) fn service(object: &Place<'_, '_>, errors: &mut Errors) {
     exposure(&spec, errors);
 }
 
-fn ports(ports: &Place<'_, '_>, errors: &mut Errors) {
+fn ports(ports: &FieldPath<'_, '_>, errors: &mut Errors) {
     let needs_names = ports.list().len() > 1;
     let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
     for port in ports.items() {
@@ -96,26 +96,26 @@ fn ports(ports: &Place<'_, '_>, errors: &mut Errors) {
         names::port(&target, errors);
         let key = (number.number(), protocol.text());
         if !numbers.insert(key) {
-            // Upstream compares by these two and shows nothing else.
+            // Upstream compares by these two and prints no other field.
             let shown = serde_json::json!({ "protocol": protocol.text(), "port": number.value });
             errors.push(FieldError::duplicate_shown(port.to_string(), go_format::go(&shown, &PORT), ""));
         }
     }
 }
 
-fn node_ports(ports: &Place<'_, '_>, errors: &mut Errors) {
+fn node_ports(ports: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut known = BTreeSet::new();
     for port in ports.items() {
         let node_port = port.get("nodePort");
         let Some(number) = node_port.number().filter(|number| *number != 0) else { continue };
         if !known.insert((port.get("protocol").text(), number)) {
-            // The allocator is the one that finds it.
+            // Upstream finds this in the allocator.
             errors.push(node_port.invalid("provided port is already allocated"));
         }
     }
 }
 
-fn affinity(spec: &Place<'_, '_>, errors: &mut Errors) {
+fn affinity(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let affinity = spec.get("sessionAffinity");
     affinity.one_of(&["ClientIP", "None"], errors);
     let seconds = spec.get("sessionAffinityConfig.clientIP.timeoutSeconds");
@@ -128,7 +128,7 @@ fn family_of(address: &str) -> Option<&'static str> {
     address.parse::<IpAddr>().ok().map(|address| if address.is_ipv4() { "IPv4" } else { "IPv6" })
 }
 
-fn addresses(spec: &Place<'_, '_>, errors: &mut Errors) {
+fn addresses(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let families = spec.get("ipFamilies");
     let mut known = BTreeSet::new();
     let is_headless = spec.get("clusterIP").text() == "None";
@@ -162,7 +162,7 @@ fn addresses(spec: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn exposure(spec: &Place<'_, '_>, errors: &mut Errors) {
+fn exposure(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let kind = spec.get("type").text();
     let is_balanced = kind == "LoadBalancer";
     let ips = spec.get("externalIPs");
@@ -195,10 +195,10 @@ fn exposure(spec: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Refuses addresses that stand for the machine itself or for nobody.
-fn external_address(place: &Place<'_, '_>, errors: &mut Errors) {
-    let Ok(address) = place.text().parse::<IpAddr>() else {
-        place.follows(names::ip, errors);
+/// Refuses loopback, unspecified and link-local addresses.
+fn external_address(field_path: &FieldPath<'_, '_>, errors: &mut Errors) {
+    let Ok(address) = field_path.text().parse::<IpAddr>() else {
+        field_path.follows(names::ip, errors);
         return;
     };
     let problem = if address.is_unspecified() {
@@ -218,11 +218,11 @@ fn external_address(place: &Place<'_, '_>, errors: &mut Errors) {
             None
         }
     };
-    errors.extend(problem.map(|problem| place.invalid(problem)));
+    errors.extend(problem.map(|problem| field_path.invalid(problem)));
 }
 
 pub(super) fn service_change(subresource: Option<&str>, old: &Value, new: &Value, errors: &mut Errors) {
-    let root = Place::root(new);
+    let root = FieldPath::root(new);
     if subresource == Some("status") {
         let ingress = root.get("status.loadBalancer.ingress");
         if !ingress.is_empty() && root.get("spec.type").text() != "LoadBalancer" {
@@ -242,13 +242,13 @@ pub(super) fn service_change(subresource: Option<&str>, old: &Value, new: &Value
     if !was.is_empty() && was != is {
         let ips = root.get("spec.clusterIPs");
         let list = serde_json::json!([is]);
-        let place = ips.index(0, &list).holding(&list);
+        let field_path = ips.index(0, &list).holding(&list);
         errors.clear();
-        errors.push(place.invalid("may not change once set"));
+        errors.push(field_path.invalid("may not change once set"));
     }
 }
 
-pub(super) fn endpoints(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn endpoints(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     for subset in object.get("subsets").items() {
         let (ready, not_ready) = (subset.get("addresses"), subset.get("notReadyAddresses"));
         if ready.is_empty() && not_ready.is_empty() {
@@ -284,7 +284,7 @@ pub(super) fn endpoints(object: &Place<'_, '_>, errors: &mut Errors) {
 
 const LARGEST_ENDPOINT: usize = 100;
 
-pub(super) fn slice(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn slice(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let kind = object.get("addressType");
     if kind.is_empty() {
         errors.push(kind.required(""));

@@ -2,11 +2,11 @@
 //!
 //! # Upstream
 //! `ValidatePersistentVolume` and `ValidatePersistentVolumeClaim` of `pkg/apis/core/validation`,
-//! `pkg/apis/storage/validation`. The differences of internal types that follow some texts there are left out.
+//! `pkg/apis/storage/validation`. The differences of internal types that follow some messages there are left out.
 
 use serde_json::Value;
 
-use super::field_path::{Errors, IMMUTABLE, Place, immutable};
+use super::field_path::{Errors, FieldPath, IMMUTABLE, immutable};
 use super::{go_format, names, selector, volume};
 use crate::json::{at, set, text};
 use crate::quantity::Quantity;
@@ -14,7 +14,7 @@ use crate::status::FieldError;
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-fn access_modes(modes: &Place<'_, '_>, errors: &mut Errors) {
+fn access_modes(modes: &FieldPath<'_, '_>, errors: &mut Errors) {
     for mode in modes.list() {
         if !ACCESS_MODES.contains(&mode.as_str().unwrap_or_default()) {
             errors.push(FieldError::not_supported(modes.to_string(), mode.clone(), &ACCESS_MODES));
@@ -25,20 +25,20 @@ fn access_modes(modes: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn positive(amount: &Place<'_, '_>, errors: &mut Errors) {
+fn positive(amount: &FieldPath<'_, '_>, errors: &mut Errors) {
     if let Some(quantity) = Quantity::of(amount.value).filter(|it| it.is_negative() || it.is_zero()) {
         errors.push(amount.refused(quantity.to_string(), "must be greater than zero"));
     }
 }
 
-fn class_name(name: &Place<'_, '_>, errors: &mut Errors) {
+fn class_name(name: &FieldPath<'_, '_>, errors: &mut Errors) {
     if !name.is_empty() {
         name.follows(names::subdomain, errors);
     }
 }
 
-/// The specification of a claim, wherever it is.
-pub(super) fn claim(spec: &Place<'_, '_>, errors: &mut Errors) {
+/// Checks the spec of a persistent volume claim.
+pub(super) fn claim(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let modes = spec.get("accessModes");
     if modes.is_empty() {
         errors.push(modes.required("at least 1 access mode is required"));
@@ -76,7 +76,7 @@ pub(super) fn claim_change(old: &Value, new: &Value, errors: &mut Errors) {
         }
         spec
     };
-    let root = Place::root(new);
+    let root = FieldPath::root(new);
     let spec = root.get("spec");
     if fixed(old) != fixed(new) {
         errors.push(spec.forbidden(
@@ -97,7 +97,7 @@ pub(super) fn claim_change(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 fn volume_mode_change(old: &Value, new: &Value, errors: &mut Errors) {
-    let root = Place::root(new);
+    let root = FieldPath::root(new);
     let mode = root.get("spec.volumeMode");
     if at(old, &["spec", "volumeMode"]) != Some(mode.value) {
         errors.push(root.named("volumeMode").refused(mode.value.clone(), IMMUTABLE));
@@ -117,7 +117,7 @@ const NO_SOURCES: [&str; 9] = [
     "volumeMode",
 ];
 
-pub(super) fn volume(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn volume(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
     let (modes, capacity) = (spec.get("accessModes"), spec.get("capacity"));
     if modes.is_empty() {
@@ -174,7 +174,7 @@ pub(super) fn volume_change(old: &Value, new: &Value, errors: &mut Errors) {
     volume_mode_change(old, new, errors);
 }
 
-pub(super) fn class(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn class(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let provisioner = object.get("provisioner");
     if provisioner.is_empty() {
         errors.push(provisioner.required(""));
@@ -202,14 +202,14 @@ pub(super) fn class_change(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 pub(super) fn driver_change(old: &Value, new: &Value, errors: &mut Errors) {
-    let root = Place::root(new);
+    let root = FieldPath::root(new);
     // Upstream misspells the first.
     for (field, shown) in [
         ("spec.attachRequired", "spec.attachedRequired"),
         ("spec.fsGroupPolicy", "spec.fsGroupPolicy"),
         ("spec.volumeLifecycleModes", "spec.volumeLifecycleModes"),
     ] {
-        let before = Place::root(old);
+        let before = FieldPath::root(old);
         if before.get(field).value != root.get(field).value {
             let text = go_format::json(root.get(field).value);
             errors.push(FieldError::invalid_shown(shown, text, IMMUTABLE));

@@ -1,17 +1,17 @@
-//! Volumes of pods, and where volumes come from.
+//! Volumes of pods, and volume sources.
 //!
 //! # Upstream
 //! `ValidateVolumes` and `validateVolumeSource` of `pkg/apis/core/validation`
 
 use std::collections::BTreeSet;
 
-use super::container::{descending_path, field_path, no_way_up, resource_of};
-use super::field_path::{Errors, Place};
+use super::container::{descending_path, field_ref, no_way_up, resource_field_ref};
+use super::field_path::{Errors, FieldPath};
 use super::names;
 use crate::quantity::Quantity;
 
 /// Checks the volumes of a pod and returns their names.
-pub(super) fn all<'a>(spec: &Place<'a, '_>, errors: &mut Errors) -> BTreeSet<&'a str> {
+pub(super) fn all<'a>(spec: &FieldPath<'a, '_>, errors: &mut Errors) -> BTreeSet<&'a str> {
     let mut known = BTreeSet::new();
     let list = spec.get("volumes");
     for volume in list.items() {
@@ -45,71 +45,71 @@ const ORDER: [&str; 12] = [
 ];
 
 /// The sources of a volume, which has other fields too.
-pub(super) fn in_order<'v>(volume: &Place<'v, '_>, no_sources: &[&str]) -> Vec<&'v str> {
+pub(super) fn in_order<'v>(volume: &FieldPath<'v, '_>, no_sources: &[&str]) -> Vec<&'v str> {
     let fields = volume.value.as_object().into_iter().flatten();
     let mut found: Vec<&str> = fields.map(|(field, _)| field.as_str()).filter(|it| !no_sources.contains(it)).collect();
     found.sort_by_key(|field| ORDER.iter().position(|known| known == field).unwrap_or(ORDER.len()));
     found
 }
 
-/// Keys of a volume that say nothing of its source.
+/// Fields of a volume that are not its source.
 const NO_SOURCES: [&str; 1] = ["name"];
 
-fn source(volume: &Place<'_, '_>, spec: &Place<'_, '_>, errors: &mut Errors) {
+fn source(volume: &FieldPath<'_, '_>, spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut sources = 0;
     for field in in_order(volume, &NO_SOURCES) {
-        let place = volume.get(field);
+        let field_path = volume.get(field);
         sources += 1;
         if sources > 1 {
-            errors.push(place.forbidden("may not specify more than 1 volume type"));
+            errors.push(field_path.forbidden("may not specify more than 1 volume type"));
             continue;
         }
         match field {
             "persistentVolumeClaim" => {
-                let claim = place.get("claimName");
+                let claim = field_path.get("claimName");
                 if claim.is_empty() {
                     errors.push(claim.required(""));
                 }
             }
             "configMap" => {
-                let name = place.get("name");
+                let name = field_path.get("name");
                 if name.is_empty() {
                     errors.push(name.required(""));
                 }
-                mode(&place.get("defaultMode"), errors);
-                key_paths(&place.get("items"), errors);
+                mode(&field_path.get("defaultMode"), errors);
+                key_paths(&field_path.get("items"), errors);
             }
             "secret" => {
-                let name = place.get("secretName");
+                let name = field_path.get("secretName");
                 if name.is_empty() {
                     errors.push(name.required(""));
                 }
-                mode(&place.get("defaultMode"), errors);
-                key_paths(&place.get("items"), errors);
+                mode(&field_path.get("defaultMode"), errors);
+                key_paths(&field_path.get("items"), errors);
             }
             "downwardAPI" => {
-                mode(&place.get("defaultMode"), errors);
-                downward(&place, errors);
+                mode(&field_path.get("defaultMode"), errors);
+                downward(&field_path, errors);
             }
-            "projected" => projected(&place, spec, errors),
-            _ => of_any_kind(field, &place, errors),
+            "projected" => projected(&field_path, spec, errors),
+            _ => of_any_kind(field, &field_path, errors),
         }
     }
 }
 
 /// Sources that volumes of pods and of the cluster share.
-pub(super) fn of_any_kind(field: &str, place: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn of_any_kind(field: &str, field_path: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut require = |fields: &[&str]| {
         for field in fields {
-            let place = place.get(field);
-            if place.is_empty() {
-                errors.push(place.required(""));
+            let field_path = field_path.get(field);
+            if field_path.is_empty() {
+                errors.push(field_path.required(""));
             }
         }
     };
     match field {
         "hostPath" => {
-            let path = place.get("path");
+            let path = field_path.get("path");
             if path.is_empty() {
                 errors.push(path.required(""));
             } else {
@@ -117,17 +117,17 @@ pub(super) fn of_any_kind(field: &str, place: &Place<'_, '_>, errors: &mut Error
             }
             let known =
                 ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
-            place.get("type").one_of(&known, errors);
+            field_path.get("type").one_of(&known, errors);
         }
         "emptyDir" => {
-            let limit = place.get("sizeLimit");
+            let limit = field_path.get("sizeLimit");
             if Quantity::of(limit.value).is_some_and(Quantity::is_negative) {
                 errors.push(limit.forbidden("SizeLimit field must be a valid resource quantity"));
             }
         }
         "nfs" => {
             require(&["server", "path"]);
-            let path = place.get("path");
+            let path = field_path.get("path");
             if !path.text().starts_with('/') {
                 errors.push(path.refused(path.text(), "must be an absolute path"));
             }
@@ -139,13 +139,13 @@ pub(super) fn of_any_kind(field: &str, place: &Place<'_, '_>, errors: &mut Error
     }
 }
 
-fn mode(mode: &Place<'_, '_>, errors: &mut Errors) {
+fn mode(mode: &FieldPath<'_, '_>, errors: &mut Errors) {
     if mode.number().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
         errors.push(mode.invalid("must be a number between 0 and 0777 (octal), both inclusive"));
     }
 }
 
-fn key_paths(items: &Place<'_, '_>, errors: &mut Errors) {
+fn key_paths(items: &FieldPath<'_, '_>, errors: &mut Errors) {
     for item in items.items() {
         let (key, path) = (item.get("key"), item.get("path"));
         if key.is_empty() {
@@ -166,7 +166,7 @@ fn key_paths(items: &Place<'_, '_>, errors: &mut Errors) {
 const DOWNWARD_FIELDS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
-fn downward(source: &Place<'_, '_>, errors: &mut Errors) {
+fn downward(source: &FieldPath<'_, '_>, errors: &mut Errors) {
     for item in source.get("items").items() {
         // Upstream leaves out which of the items it is.
         let path = source.named("path").holding(item.get("path").value);
@@ -181,12 +181,12 @@ fn downward(source: &Place<'_, '_>, errors: &mut Errors) {
             (true, true) => {
                 errors.push(source.refused("", "fieldRef and resourceFieldRef can not be specified simultaneously"));
             }
-            (true, false) => field_path(&field, &DOWNWARD_FIELDS, errors),
+            (true, false) => field_ref(&field, &DOWNWARD_FIELDS, errors),
             (false, true) => {
                 if resource.get("containerName").is_empty() {
                     errors.push(resource.get("containerName").required(""));
                 } else {
-                    resource_of(&resource, errors);
+                    resource_field_ref(&resource, errors);
                 }
             }
             (false, false) => errors.push(source.required("one of fieldRef and resourceFieldRef is required")),
@@ -194,17 +194,17 @@ fn downward(source: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn projected(projected: &Place<'_, '_>, spec: &Place<'_, '_>, errors: &mut Errors) {
+fn projected(projected: &FieldPath<'_, '_>, spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     mode(&projected.get("defaultMode"), errors);
     let sources = projected.get("sources");
     for source in sources.items() {
         for field in ["secret", "configMap"] {
-            let place = source.get(field);
-            if place.is_given() {
-                if place.get("name").is_empty() {
-                    errors.push(place.get("name").required(""));
+            let field_path = source.get(field);
+            if field_path.is_given() {
+                if field_path.get("name").is_empty() {
+                    errors.push(field_path.get("name").required(""));
                 }
-                key_paths(&place.get("items"), errors);
+                key_paths(&field_path.get("items"), errors);
             }
         }
         let down = source.get("downwardAPI");

@@ -1,25 +1,25 @@
-//! What keeps pods running.
+//! Controllers of pods, their selectors and strategies.
 //!
 //! # Upstream
 //! `pkg/apis/apps/validation`
 
 use serde_json::Value;
 
-use super::field_path::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 use super::{go_format, names, pod, selector};
 use crate::json::at;
 use crate::json::labels_of;
 use crate::kinds::Kind;
 
-/// What of a workload differs by its kind.
+/// The rules by which kinds of workloads differ.
 struct Rules {
-    /// In the texts about the selector.
+    /// The name in messages about the selector.
     named: &'static str,
-    /// In the texts about deadlines.
+    /// The name in messages about deadlines.
     forbids_deadline_in: &'static str,
-    /// Says that the selector is required where it is absent.
+    /// Whether an absent selector is an error of its own.
     requires_selector: bool,
-    /// What is said of the selector as a whole where a part of it is wrong.
+    /// The message about the whole selector where a part of it is invalid.
     wrong_selector: Option<&'static str>,
 }
 
@@ -37,7 +37,7 @@ fn rules_of(plural: &str) -> Rules {
             requires_selector: false,
             wrong_selector: None,
         },
-        // Upstream says so of replica sets too.
+        // Upstream's messages about replica sets say deployment too.
         _ => Rules {
             named: "deployment",
             forbids_deadline_in: "ReplicaSet",
@@ -47,7 +47,7 @@ fn rules_of(plural: &str) -> Rules {
     }
 }
 
-pub(super) fn object(kind: &Kind, object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn object(kind: &Kind, object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let plural = &*kind.resource.plural;
     let rules = rules_of(plural);
     let spec = object.get("spec");
@@ -77,13 +77,13 @@ pub(super) fn object(kind: &Kind, object: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn not_negative(holder: &Place<'_, '_>, fields: &[&str], errors: &mut Errors) {
+fn not_negative(holder: &FieldPath<'_, '_>, fields: &[&str], errors: &mut Errors) {
     for field in fields {
         holder.get(field).not_negative(errors);
     }
 }
 
-fn deadline(spec: &Place<'_, '_>, errors: &mut Errors) {
+fn deadline(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let deadline = spec.get("progressDeadlineSeconds");
     deadline.not_negative(errors);
     if deadline.number().is_some_and(|seconds| seconds <= spec.get("minReadySeconds").number().unwrap_or(0)) {
@@ -91,38 +91,38 @@ fn deadline(spec: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn check_selector(spec: &Place<'_, '_>, rules: &Rules, errors: &mut Errors) {
-    let place = spec.get("selector");
-    if place.is_absent() {
+fn check_selector(spec: &FieldPath<'_, '_>, rules: &Rules, errors: &mut Errors) {
+    let field_path = spec.get("selector");
+    if field_path.is_absent() {
         if rules.requires_selector {
-            errors.push(place.required(""));
+            errors.push(field_path.required(""));
         }
         refuse_template_labels(spec, errors);
         return;
     }
-    let is_right = selector::check(&place, errors);
-    if place.get("matchLabels").is_empty() && place.get("matchExpressions").is_empty() {
+    let is_right = selector::check(&field_path, errors);
+    if field_path.get("matchLabels").is_empty() && field_path.get("matchExpressions").is_empty() {
         let detail = format!("empty selector is invalid for {}", rules.named);
-        errors.push(place.shown(go_format::json(place.value), detail));
+        errors.push(field_path.shown(go_format::json(field_path.value), detail));
         return;
     }
     if !is_right {
         if let Some(detail) = rules.wrong_selector {
-            errors.push(place.shown(go_format::json(place.value), detail));
+            errors.push(field_path.shown(go_format::json(field_path.value), detail));
         }
         return;
     }
     let template = spec.get("template");
-    if selector::parse(&place).is_some_and(|parsed| !parsed.matches(&labels_of(template.value))) {
+    if selector::parse(&field_path).is_some_and(|parsed| !parsed.matches(&labels_of(template.value))) {
         refuse_template_labels(spec, errors);
     }
 }
 
-fn refuse_template_labels(spec: &Place<'_, '_>, errors: &mut Errors) {
+fn refuse_template_labels(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     errors.push(spec.get("template.metadata.labels").invalid("`selector` does not match template `labels`"));
 }
 
-fn check_template(spec: &Place<'_, '_>, rules: &Rules, errors: &mut Errors) {
+fn check_template(spec: &FieldPath<'_, '_>, rules: &Rules, errors: &mut Errors) {
     let template = spec.get("template");
     pod::template(&template, errors);
     let policy = template.get("spec.restartPolicy");
@@ -145,27 +145,31 @@ fn percent(text: &str) -> Option<u64> {
 }
 
 /// A number that is not negative, or a share in percent.
-pub(super) fn number_or_percent(place: &Place<'_, '_>, errors: &mut Errors) {
-    if place.value.is_string() && percent(place.text()).is_none() {
-        errors.push(place.invalid(PERCENT));
+pub(super) fn number_or_percent(field_path: &FieldPath<'_, '_>, errors: &mut Errors) {
+    if field_path.value.is_string() && percent(field_path.text()).is_none() {
+        errors.push(field_path.invalid(PERCENT));
     }
-    place.not_negative(errors);
+    field_path.not_negative(errors);
 }
 
-pub(super) fn at_most_all(place: &Place<'_, '_>, errors: &mut Errors) {
-    if percent(place.text()).is_some_and(|share| share > 100) {
-        errors.push(place.invalid("must not be greater than 100%"));
+pub(super) fn at_most_all(field_path: &FieldPath<'_, '_>, errors: &mut Errors) {
+    if percent(field_path.text()).is_some_and(|share| share > 100) {
+        errors.push(field_path.invalid("must not be greater than 100%"));
     }
 }
 
-/// Whether it comes to nothing: malformed shares count as 0, as upstream.
-fn is_none(place: &Place<'_, '_>) -> bool {
-    if place.value.is_string() { percent(place.text()).unwrap_or(0) == 0 } else { place.number().unwrap_or(0) == 0 }
+/// Whether a number or percentage is 0; malformed percentages count as 0, as upstream.
+fn is_none(field_path: &FieldPath<'_, '_>) -> bool {
+    if field_path.value.is_string() {
+        percent(field_path.text()).unwrap_or(0) == 0
+    } else {
+        field_path.number().unwrap_or(0) == 0
+    }
 }
 
 const STRATEGY: [(&str, &str, &str); 2] = [("Type", "type", "\"\""), ("RollingUpdate", "rollingUpdate", "null")];
 
-fn deployment_strategy(strategy: &Place<'_, '_>, errors: &mut Errors) {
+fn deployment_strategy(strategy: &FieldPath<'_, '_>, errors: &mut Errors) {
     let rolling = strategy.get("rollingUpdate");
     match strategy.get("type").text() {
         "Recreate" => {
@@ -190,7 +194,7 @@ fn deployment_strategy(strategy: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn daemon_strategy(strategy: &Place<'_, '_>, errors: &mut Errors) {
+fn daemon_strategy(strategy: &FieldPath<'_, '_>, errors: &mut Errors) {
     let rolling = strategy.get("rollingUpdate");
     match strategy.get("type").text() {
         "OnDelete" => {}
@@ -214,7 +218,7 @@ fn daemon_strategy(strategy: &Place<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn stateful_set(spec: &Place<'_, '_>, rules: &Rules, errors: &mut Errors) {
+fn stateful_set(spec: &FieldPath<'_, '_>, rules: &Rules, errors: &mut Errors) {
     let policy = spec.get("podManagementPolicy");
     match policy.text() {
         "OrderedReady" | "Parallel" => {}
@@ -250,7 +254,7 @@ fn stateful_set(spec: &Place<'_, '_>, rules: &Rules, errors: &mut Errors) {
     check_template(spec, rules, errors);
 }
 
-pub(super) fn replication_controller(object: &Place<'_, '_>, errors: &mut Errors) {
+pub(super) fn replication_controller(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
     not_negative(&spec, &["minReadySeconds", "replicas"], errors);
     if spec.get("selector").is_empty() {
@@ -286,7 +290,7 @@ pub(super) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &
                 spec
             };
             if fixed(old) != fixed(new) {
-                let root = Place::root(new);
+                let root = FieldPath::root(new);
                 errors.push(root.get("spec").forbidden("updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"));
             }
         }
@@ -307,10 +311,10 @@ const STATEFUL_MUTABLE: [&str; 7] = [
     "minReadySeconds",
 ];
 
-/// The numbers of a status, those that must not exceed the number of replicas, and how many there are that are
-/// available and not ready.
+/// Checks the numbers of a status: none is negative, some do not exceed the number of replicas, and no more replicas are
+/// available than ready.
 fn status(plural: &str, old: &Value, new: &Value, errors: &mut Errors) {
-    let root = Place::root(new);
+    let root = FieldPath::root(new);
     let status = root.get("status");
     let (numbers, bounded): (&[&str], &[&str]) = match plural {
         "replicasets" => (
@@ -381,13 +385,13 @@ fn status(plural: &str, old: &Value, new: &Value, errors: &mut Errors) {
     if let Some(before) = collisions(old)
         && collisions(new).is_none_or(|after| after < before)
     {
-        let place = status.get("collisionCount");
-        errors.push(place.refused(collisions(new).unwrap_or(0), "cannot be decremented"));
+        let field_path = status.get("collisionCount");
+        errors.push(field_path.refused(collisions(new).unwrap_or(0), "cannot be decremented"));
     }
 }
 
-/// Stored once, never changed.
-pub(super) fn revision(object: &Place<'_, '_>, errors: &mut Errors) {
+/// A controller revision.
+pub(super) fn revision(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     if object.get("data").is_absent() {
         errors.push(object.get("data").required("data is mandatory"));
     }
