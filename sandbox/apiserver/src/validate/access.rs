@@ -10,9 +10,7 @@ use super::{go_format, names};
 
 pub(super) fn role(is_namespaced: bool, object: &FieldPath<'_, '_>, errors: &mut Errors) {
     for rule in object.get("rules").items() {
-        if rule.get("verbs").is_empty() {
-            errors.push(rule.get("verbs").required("verbs must contain at least one value"));
-        }
+        rule.get("verbs").must_be_set("verbs must contain at least one value", errors);
         let urls = rule.get("nonResourceURLs");
         if !urls.is_empty() {
             if is_namespaced {
@@ -24,12 +22,8 @@ pub(super) fn role(is_namespaced: bool, object: &FieldPath<'_, '_>, errors: &mut
             }
             continue;
         }
-        if rule.get("apiGroups").is_empty() {
-            errors.push(rule.get("apiGroups").required("resource rules must supply at least one api group"));
-        }
-        if rule.get("resources").is_empty() {
-            errors.push(rule.get("resources").required("resource rules must supply at least one resource"));
-        }
+        rule.get("apiGroups").must_be_set("resource rules must supply at least one api group", errors);
+        rule.get("resources").must_be_set("resource rules must supply at least one resource", errors);
     }
 }
 
@@ -40,21 +34,13 @@ pub(super) fn binding(is_namespaced: bool, object: &FieldPath<'_, '_>, errors: &
     role.get("apiGroup").one_of(&[GROUP], errors);
     role.get("kind").one_of(if is_namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] }, errors);
     let name = role.get("name");
-    if name.is_empty() {
-        errors.push(name.required(""));
-    } else {
-        name.follows(names::path_segment, errors);
-    }
+    name.must_follow(names::path_segment, errors);
     for subject in object.get("subjects").items() {
         let (name, kind) = (subject.get("name"), subject.get("kind"));
-        if name.is_empty() {
-            errors.push(name.required(""));
-        }
+        name.must_be_set("", errors);
         match kind.text() {
             "ServiceAccount" => {
-                if !name.is_empty() {
-                    name.follows(names::subdomain, errors);
-                }
+                name.may_follow(names::subdomain, errors);
                 let group = subject.get("apiGroup");
                 if !group.is_empty() {
                     errors.push(group.unsupported(&[""]));

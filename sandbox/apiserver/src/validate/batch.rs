@@ -51,9 +51,10 @@ fn generated_selector(object: &FieldPath<'_, '_>, spec: &FieldPath<'_, '_>, uid:
 const FAILURE_ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
 
 fn common(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
-    for field in ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"] {
-        spec.get(field).not_negative(errors);
-    }
+    spec.none_negative(
+        &["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"],
+        errors,
+    );
     let limit = spec.get("backoffLimitPerIndex");
     limit.not_negative(errors);
     let mode = spec.get("completionMode");
@@ -142,8 +143,7 @@ pub(super) fn cron_job(object: &FieldPath<'_, '_>, errors: &mut Errors) {
         errors.push(times.invalid(problem));
     }
     spec.get("startingDeadlineSeconds").not_negative(errors);
-    let policy = spec.get("concurrencyPolicy");
-    policy.one_of(&["Allow", "Forbid", "Replace"], errors);
+    spec.get("concurrencyPolicy").one_of(&["Allow", "Forbid", "Replace"], errors);
     time_zone(&spec.get("timeZone"), errors);
     spec.get("successfulJobsHistoryLimit").not_negative(errors);
     spec.get("failedJobsHistoryLimit").not_negative(errors);

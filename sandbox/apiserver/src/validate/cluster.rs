@@ -50,10 +50,7 @@ pub(super) fn node_change(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 pub(super) fn lease(object: &FieldPath<'_, '_>, errors: &mut Errors) {
-    let duration = object.get("spec.leaseDurationSeconds");
-    if duration.number().is_some_and(|seconds| seconds <= 0) {
-        errors.push(duration.invalid("must be greater than 0"));
-    }
+    object.get("spec.leaseDurationSeconds").refuse_number(|seconds| seconds <= 0, "must be greater than 0", errors);
     object.get("spec.leaseTransitions").not_negative(errors);
 }
 
@@ -72,18 +69,9 @@ pub(super) fn event(object: &FieldPath<'_, '_>, errors: &mut Errors) {
         return;
     }
     let controller = object.get("reportingComponent");
-    if controller.is_empty() {
-        errors.push(controller.required(""));
-    }
-    errors.extend(
-        names::qualified(controller.text()).into_iter().map(|problem| controller.refused(controller.text(), problem)),
-    );
-    for field in ["reportingInstance", "action", "reason"] {
-        let field_path = object.get(field);
-        if field_path.is_empty() {
-            errors.push(field_path.required(""));
-        }
-    }
+    controller.must_be_set("", errors);
+    controller.follows(names::qualified, errors);
+    object.must_have(&["reportingInstance", "action", "reason"], errors);
 }
 
 /// Lower and upper bounds: their fields and names, whether the error is about the upper one, and whether it shows the
@@ -101,10 +89,8 @@ pub(super) fn limit_range(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let limits = object.get("spec.limits");
     for item in limits.items() {
         let kind = item.get("type");
-        errors.extend(names::qualified(kind.text()).into_iter().map(|problem| kind.refused(kind.text(), problem)));
-        if !known.insert(kind.text()) {
-            errors.push(kind.duplicate());
-        }
+        kind.follows(names::qualified, errors);
+        kind.must_be_new(&mut known, errors);
         if kind.text() == "Pod" {
             for field in ["default", "defaultRequest"] {
                 if !item.get(field).is_empty() {
@@ -115,7 +101,7 @@ pub(super) fn limit_range(object: &FieldPath<'_, '_>, errors: &mut Errors) {
         let rule = if kind.text() == "Container" { resources::container_name } else { resources::name };
         for field in ["max", "min", "default", "defaultRequest"] {
             for (resource, amount) in item.get(field).entries() {
-                errors.extend(rule(resource).into_iter().map(|problem| amount.refused(resource, problem)));
+                amount.refuse(resource, rule, errors);
             }
         }
         for (lower, upper, lower_name, upper_name, about_upper, shows_upper) in PAIRS {
@@ -142,7 +128,7 @@ const SCOPES: [&str; 6] =
 pub(super) fn quota(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let hard = object.get("spec.hard");
     for (resource, amount) in hard.entries() {
-        errors.extend(resources::quota_name(resource).into_iter().map(|problem| amount.refused(resource, problem)));
+        amount.refuse(resource, resources::quota_name, errors);
         resources::amount(resource, &amount, errors);
     }
     let scopes = object.get("spec.scopes");

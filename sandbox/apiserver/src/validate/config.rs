@@ -17,14 +17,14 @@ pub(super) fn map(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let (data, binary) = (object.get("data"), object.get("binaryData"));
     let mut size = 0;
     for (key, value) in data.entries() {
-        errors.extend(names::config_key(key).into_iter().map(|problem| value.refused(key, problem)));
+        value.refuse(key, names::config_key, errors);
         if binary.key(key).is_given() {
             errors.push(value.refused(key, "duplicate of key present in binaryData"));
         }
         size += value.text().len();
     }
     for (key, value) in binary.entries() {
-        errors.extend(names::config_key(key).into_iter().map(|problem| value.refused(key, problem)));
+        value.refuse(key, names::config_key, errors);
         size += decoded_length(value.text());
     }
     if size > LIMIT {
@@ -41,7 +41,7 @@ pub(super) fn secret(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let data = object.get("data");
     let mut size = 0;
     for (key, value) in data.entries() {
-        errors.extend(names::config_key(key).into_iter().map(|problem| value.refused(key, problem)));
+        value.refuse(key, names::config_key, errors);
         size += decoded_length(value.text());
     }
     if size > LIMIT {
@@ -50,10 +50,7 @@ pub(super) fn secret(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let required: &[&str] = match object.get("type").text() {
         "kubernetes.io/service-account-token" => {
             let annotations = object.get("metadata.annotations");
-            let name = annotations.key("kubernetes.io/service-account.name");
-            if name.is_empty() {
-                errors.push(name.required(""));
-            }
+            annotations.key("kubernetes.io/service-account.name").must_be_set("", errors);
             &[]
         }
         "kubernetes.io/dockercfg" => &[".dockercfg"],

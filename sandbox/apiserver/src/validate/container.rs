@@ -11,15 +11,8 @@ use crate::status::FieldError;
 
 /// Checks what holds for all containers, init containers included.
 pub(super) fn check(container: &FieldPath<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
-    let name = container.get("name");
-    if name.is_empty() {
-        errors.push(name.required(""));
-    } else {
-        name.follows(names::label, errors);
-    }
-    if container.get("image").is_empty() {
-        errors.push(container.get("image").required(""));
-    }
+    container.get("name").must_follow(names::label, errors);
+    container.get("image").must_be_set("", errors);
     container.get("terminationMessagePolicy").one_of(&["File", "FallbackToLogsOnError"], errors);
     ports(&container.get("ports"), errors);
     for variable in container.get("env").items() {
@@ -105,11 +98,7 @@ const CONTAINER_RESOURCES: [&str; 6] = [
 
 fn environment(variable: &FieldPath<'_, '_>, errors: &mut Errors) {
     let name = variable.get("name");
-    if name.is_empty() {
-        errors.push(name.required(""));
-    } else {
-        name.follows(names::variable, errors);
-    }
+    name.must_follow(names::variable, errors);
     let from = variable.get("valueFrom");
     if from.is_absent() {
         return;
@@ -126,12 +115,7 @@ fn environment(variable: &FieldPath<'_, '_>, errors: &mut Errors) {
             "resourceFieldRef" => resource_field_ref(&field_path, errors),
             "configMapKeyRef" | "secretKeyRef" => {
                 field_path.get("name").follows(names::subdomain, errors);
-                let key = field_path.get("key");
-                if key.is_empty() {
-                    errors.push(key.required(""));
-                } else {
-                    key.follows(names::config_key, errors);
-                }
+                field_path.get("key").must_follow(names::config_key, errors);
             }
             _ => {}
         }
@@ -167,7 +151,7 @@ pub(super) fn field_ref(field: &FieldPath<'_, '_>, known: &[&str], errors: &mut 
             "metadata.annotations" => errors
                 .extend(names::qualified(&key.to_lowercase()).into_iter().map(|problem| path.refused(key, problem))),
             "metadata.labels" => {
-                errors.extend(names::qualified(key).into_iter().map(|problem| path.refused(key, problem)));
+                path.refuse(key, names::qualified, errors);
             }
             _ => errors.push(path.invalid("does not support subscript")),
         }
@@ -204,21 +188,13 @@ pub(super) fn resource_field_ref(field: &FieldPath<'_, '_>, errors: &mut Errors)
 }
 
 fn environment_from(list: &FieldPath<'_, '_>, source: &FieldPath<'_, '_>, errors: &mut Errors) {
-    let prefix = source.get("prefix");
-    if !prefix.is_empty() {
-        prefix.follows(names::variable, errors);
-    }
+    source.get("prefix").may_follow(names::variable, errors);
     let mut sources = 0;
     for field in ["configMapRef", "secretRef"] {
         let field_path = source.get(field);
         if field_path.is_given() {
             sources += 1;
-            let name = field_path.get("name");
-            if name.is_empty() {
-                errors.push(name.required(""));
-            } else {
-                name.follows(names::subdomain, errors);
-            }
+            field_path.get("name").must_follow(names::subdomain, errors);
         }
     }
     match sources {
@@ -232,15 +208,11 @@ fn mounts(mounts: &FieldPath<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut Err
     let mut paths = BTreeSet::new();
     for mount in mounts.items() {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
-        if name.is_empty() {
-            errors.push(name.required(""));
-        }
+        name.must_be_set("", errors);
         if !volumes.contains(name.text()) {
             errors.push(name.not_found());
         }
-        if path.is_empty() {
-            errors.push(path.required(""));
-        }
+        path.must_be_set("", errors);
         if !paths.insert(path.text()) {
             errors.push(path.invalid("must be unique"));
         }
@@ -288,14 +260,12 @@ pub(super) fn handlers(container: &FieldPath<'_, '_>, errors: &mut Errors) {
             continue;
         }
         handler(&probe, errors);
-        for field in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
-        {
-            probe.get(field).not_negative(errors);
-        }
+        probe.none_negative(
+            &["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"],
+            errors,
+        );
         let grace = probe.get("terminationGracePeriodSeconds");
-        if grace.number().is_some_and(|seconds| seconds <= 0) {
-            errors.push(grace.invalid("must be greater than 0"));
-        }
+        grace.refuse_number(|seconds| seconds <= 0, "must be greater than 0", errors);
         let successes = probe.get("successThreshold");
         if must_succeed_once && successes.number() != Some(1) {
             errors.push(successes.invalid("must be 1"));
@@ -321,17 +291,13 @@ fn handler(handler: &FieldPath<'_, '_>, errors: &mut Errors) {
         match field {
             "exec" if field_path.get("command").is_empty() => errors.push(field_path.get("command").required("")),
             "httpGet" => {
-                if field_path.get("path").is_empty() {
-                    errors.push(field_path.get("path").required(""));
-                }
+                field_path.get("path").must_be_set("", errors);
                 names::port(&field_path.get("port"), errors);
                 field_path.get("scheme").one_of(&["HTTP", "HTTPS"], errors);
                 for header in field_path.get("httpHeaders").items() {
                     let name = header.get("name");
                     let shown = field_path.get("httpHeaders");
-                    errors.extend(
-                        names::http_header(name.text()).into_iter().map(|problem| shown.refused(name.text(), problem)),
-                    );
+                    shown.holding(name.value).follows(names::http_header, errors);
                 }
             }
             "tcpSocket" | "grpc" => names::port(&field_path.get("port"), errors),

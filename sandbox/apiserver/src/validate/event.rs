@@ -13,9 +13,7 @@ pub(super) fn new(event: &Value) -> Errors {
     let root = FieldPath::root(event);
     let mut errors = Errors::new();
     series(&root, &mut errors);
-    if root.get("eventTime").is_absent() {
-        errors.push(root.get("eventTime").required(""));
-    }
+    root.get("eventTime").must_be_given("", &mut errors);
     let kind = root.get("type").text();
     if !matches!(kind, "Normal" | "Warning") {
         errors.push(FieldError::invalid("type", "", format!("has invalid value: {kind}")));
@@ -63,7 +61,5 @@ fn series(root: &FieldPath<'_, '_>, errors: &mut Errors) {
     if root.get("series.count").number().unwrap_or(0) < 2 {
         errors.push(FieldError::invalid("series.count", "", "should be at least 2"));
     }
-    if root.get("series.lastObservedTime").is_absent() {
-        errors.push(root.get("series.lastObservedTime").required(""));
-    }
+    root.get("series.lastObservedTime").must_be_given("", errors);
 }

@@ -1,5 +1,6 @@
 //! Values within an object with their field paths, which errors name.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -162,11 +163,59 @@ impl<'v> FieldPath<'v, '_> {
         FieldError::invalid_shown(self.to_string(), text, detail)
     }
 
+    /// Refuses an absent or empty value.
+    pub(super) fn must_be_set(&self, detail: &str, errors: &mut Errors) {
+        if self.is_empty() {
+            errors.push(self.required(detail));
+        }
+    }
+
+    /// Refuses absent or empty fields.
+    pub(super) fn must_have(&self, fields: &[&str], errors: &mut Errors) {
+        for field in fields {
+            self.get(field).must_be_set("", errors);
+        }
+    }
+
+    /// Refuses an empty string, and one that is not among those known.
+    pub(super) fn must_be_one_of(&self, known: &[&str], errors: &mut Errors) {
+        self.must_be_set("", errors);
+        if !self.is_empty() {
+            self.one_of(known, errors);
+        }
+    }
+
+    /// Refuses numbers below 0 in these fields.
+    pub(super) fn none_negative(&self, fields: &[&str], errors: &mut Errors) {
+        for field in fields {
+            self.get(field).not_negative(errors);
+        }
+    }
+
+    /// Refuses an absent value.
+    pub(super) fn must_be_given(&self, detail: &str, errors: &mut Errors) {
+        if self.is_absent() {
+            errors.push(self.required(detail));
+        }
+    }
+
+    /// Refuses a string that is among those before it, and adds it to them.
+    pub(super) fn must_be_new(&self, known: &mut BTreeSet<&'v str>, errors: &mut Errors) {
+        if !known.insert(self.text()) {
+            errors.push(self.duplicate());
+        }
+    }
+
+    /// Refuses certain numbers.
+    pub(super) fn refuse_number(&self, is_refused: impl Fn(i64) -> bool, detail: &str, errors: &mut Errors) {
+        if self.number().is_some_and(is_refused) {
+            errors.push(self.invalid(detail));
+        }
+    }
+
     /// Refuses numbers below 0.
     pub(super) fn not_negative(&self, errors: &mut Errors) {
-        if self.number().is_some_and(|number| number < 0) {
-            errors.push(self.invalid(NOT_NEGATIVE));
-        }
+        self.refuse_number(|number| number < 0, NOT_NEGATIVE, errors);
     }
 
     /// Refuses strings that are not among those known; an empty string is one of them only where it is listed.

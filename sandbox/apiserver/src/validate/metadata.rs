@@ -47,9 +47,9 @@ pub(super) fn object(kind: &Kind, metadata: &FieldPath<'_, '_>, errors: &mut Err
 
 pub(super) fn labels(labels: &FieldPath<'_, '_>, errors: &mut Errors) {
     for (key, value) in labels.value.as_object().into_iter().flatten() {
-        errors.extend(names::qualified(key).into_iter().map(|problem| labels.refused(key.as_str(), problem)));
+        labels.refuse(key, names::qualified, errors);
         let value = value.as_str().unwrap_or_default();
-        errors.extend(names::label_value(value).into_iter().map(|problem| labels.refused(value, problem)));
+        labels.refuse(value, names::label_value, errors);
     }
 }
 
@@ -124,7 +124,7 @@ const NOT_A_FINALIZER: &str = "name is neither a standard finalizer name nor is 
 fn check_finalizers(finalizers: &FieldPath<'_, '_>, errors: &mut Errors) {
     for item in finalizers.items() {
         let name = item.text();
-        errors.extend(names::qualified(name).into_iter().map(|problem| finalizers.refused(name, problem)));
+        finalizers.refuse(name, names::qualified, errors);
         if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
             errors.push(item.invalid(NOT_A_FINALIZER));
         }

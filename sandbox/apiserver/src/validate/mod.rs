@@ -116,7 +116,7 @@ pub(crate) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &
         ("batch", "jobs", None) => batch::change(old, new, &mut errors),
         ("policy", "poddisruptionbudgets", Some("status")) => scaling::budget_status(&root, &mut errors),
         ("", "services", _) => service::service_change(subresource, old, new, &mut errors),
-        ("discovery.k8s.io", "endpointslices", _) => service::slice_change(old, new, &mut errors),
+        ("discovery.k8s.io", "endpointslices", _) => immutable(old, new, "addressType", &mut errors),
         ("", "configmaps" | "secrets", _) => config::change(old, new, &mut errors),
         ("", "persistentvolumeclaims", None) => storage::claim_change(old, new, &mut errors),
         ("", "persistentvolumes", None) => storage::volume_change(old, new, &mut errors),

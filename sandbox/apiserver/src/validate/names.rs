@@ -23,7 +23,25 @@ pub(super) type Rule = fn(&str) -> Vec<String>;
 impl FieldPath<'_, '_> {
     /// Refuses a string that breaks the rule.
     pub(super) fn follows(&self, rule: Rule, errors: &mut Errors) {
-        errors.extend(rule(self.text()).into_iter().map(|problem| self.refused(self.text(), problem)));
+        self.refuse(self.text(), rule, errors);
+    }
+
+    /// Refuses an empty string, and one that breaks the rule.
+    pub(super) fn must_follow(&self, rule: Rule, errors: &mut Errors) {
+        self.must_be_set("", errors);
+        self.may_follow(rule, errors);
+    }
+
+    /// Refuses a string that is not empty and breaks the rule.
+    pub(super) fn may_follow(&self, rule: Rule, errors: &mut Errors) {
+        if !self.is_empty() {
+            self.follows(rule, errors);
+        }
+    }
+
+    /// Refuses `text` at this path where it breaks the rule.
+    pub(super) fn refuse(&self, text: &str, rule: Rule, errors: &mut Errors) {
+        errors.extend(rule(text).into_iter().map(|problem| self.refused(text, problem)));
     }
 }
 

@@ -55,9 +55,7 @@ const BAD_PARTS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const BAD_ENDS: [&str; 2] = ["/..", "/."];
 
 fn paths(paths: &FieldPath<'_, '_>, errors: &mut Errors) {
-    if paths.is_empty() {
-        errors.push(paths.required(""));
-    }
+    paths.must_be_set("", errors);
     for path in paths.items() {
         let (kind, given) = (path.get("pathType"), path.get("path"));
         match kind.text() {
@@ -98,11 +96,7 @@ fn backend(backend: &FieldPath<'_, '_>, errors: &mut Errors) {
         (false, true) => {}
         (true, false) => {
             let name = service.get("name");
-            if name.is_empty() {
-                errors.push(name.required(""));
-            } else {
-                name.follows(names::label, errors);
-            }
+            name.must_follow(names::label, errors);
             let (port_name, number) = (service.get("port.name"), service.get("port.number"));
             match (!port_name.is_empty(), number.number().unwrap_or(0) != 0) {
                 (true, true) => errors.push(backend.refused("", "cannot set both port name & port number")),

@@ -58,15 +58,14 @@ pub(super) fn spec(spec: &FieldPath<'_, '_>, of: Of, errors: &mut Errors) {
         ("priorityClassName", names::subdomain),
         ("runtimeClassName", names::subdomain),
     ] {
-        let name = spec.get(field);
-        if !name.is_empty() {
-            name.follows(rule, errors);
-        }
+        spec.get(field).may_follow(rule, errors);
     }
     let deadline = spec.get("activeDeadlineSeconds");
-    if deadline.number().is_some_and(|seconds| !(1..=i64::from(i32::MAX)).contains(&seconds)) {
-        errors.push(deadline.invalid("must be between 1 and 2147483647, inclusive"));
-    }
+    deadline.refuse_number(
+        |seconds| !(1..=i64::from(i32::MAX)).contains(&seconds),
+        "must be between 1 and 2147483647, inclusive",
+        errors,
+    );
     scheduling::tolerations(&spec.get("tolerations"), errors);
     for alias in spec.get("hostAliases").items() {
         alias.get("ip").follows(names::ip, errors);
@@ -112,8 +111,9 @@ fn containers(spec: &FieldPath<'_, '_>, volumes: &BTreeSet<&str>, errors: &mut E
         } else {
             for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
                 if item.get(field).is_given() {
-                    let detail = "may not be set for init containers without restartPolicy=Always";
-                    errors.push(item.get(field).forbidden(detail));
+                    errors.push(
+                        item.get(field).forbidden("may not be set for init containers without restartPolicy=Always"),
+                    );
                 }
             }
         }
@@ -173,16 +173,9 @@ fn is_sysctl(name: &str) -> bool {
 
 /// Checks the status of a pod.
 pub(super) fn status(status: &FieldPath<'_, '_>, errors: &mut Errors) {
-    let node = status.get("nominatedNodeName");
-    if !node.is_empty() {
-        node.follows(names::subdomain, errors);
-    }
+    status.get("nominatedNodeName").may_follow(names::subdomain, errors);
     for address in status.get("podIPs").items() {
-        errors.extend(
-            names::ip(address.get("ip").text())
-                .into_iter()
-                .map(|problem| address.refused(address.get("ip").text(), problem)),
-        );
+        address.holding(address.get("ip").value).follows(names::ip, errors);
     }
 }
 

@@ -7,9 +7,6 @@ use super::field_path::{Errors, FieldPath, NOT_NEGATIVE};
 use super::names;
 use crate::quantity::Quantity;
 
-/// A rule for names of resources: the problems of a name.
-pub(super) type NameRule = fn(&str) -> Vec<String>;
-
 const CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const COUNTED: [&str; 9] = [
     "pods",
@@ -102,12 +99,12 @@ pub(super) fn amount(resource: &str, amount: &FieldPath<'_, '_>, errors: &mut Er
 }
 
 /// Checks the requests and limits of a container.
-pub(super) fn check(resources: &FieldPath<'_, '_>, rule: NameRule, errors: &mut Errors) {
+pub(super) fn check(resources: &FieldPath<'_, '_>, rule: names::Rule, errors: &mut Errors) {
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));
     for list in [&limits, &requests] {
         for (resource, given) in list.entries() {
             if !CONTAINERS.contains(&resource) {
-                errors.extend(rule(resource).into_iter().map(|problem| given.refused(resource, problem)));
+                given.refuse(resource, rule, errors);
             }
             let Some(asked) = amount(resource, &given, errors) else { continue };
             if std::ptr::eq(list, &raw const limits) {

@@ -34,9 +34,7 @@ pub(super) fn budget(object: &FieldPath<'_, '_>, errors: &mut Errors) {
 
 pub(super) fn budget_status(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let status = object.get("status");
-    for field in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
-        status.get(field).not_negative(errors);
-    }
+    status.none_negative(&["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"], errors);
 }
 
 pub(super) fn autoscaler(object: &FieldPath<'_, '_>, errors: &mut Errors) {
@@ -72,12 +70,7 @@ pub(super) fn autoscaler(object: &FieldPath<'_, '_>, errors: &mut Errors) {
 
 fn target(target: &FieldPath<'_, '_>, errors: &mut Errors) {
     for field in ["kind", "name"] {
-        let field_path = target.get(field);
-        if field_path.is_empty() {
-            errors.push(field_path.required(""));
-        } else {
-            field_path.follows(names::path_segment, errors);
-        }
+        target.get(field).must_follow(names::path_segment, errors);
     }
     let version = target.get("apiVersion");
     // Of the core group, which has no name, only replication controllers scale.
@@ -109,9 +102,7 @@ fn check_metric(metric: &FieldPath<'_, '_>, errors: &mut Errors) {
         return;
     };
     let source = metric.get(field);
-    if source.is_absent() {
-        errors.push(source.required("must populate information for the given metric source"));
-    }
+    source.must_be_given("must populate information for the given metric source", errors);
     for (_, other) in METRICS {
         if other != *field && metric.get(other).is_given() {
             errors.push(metric.get(other).forbidden("must populate the given metric source only"));
@@ -124,9 +115,7 @@ fn check_metric(metric: &FieldPath<'_, '_>, errors: &mut Errors) {
     match *field {
         "resource" | "containerResource" => {
             let name = source.get("name");
-            if name.is_empty() {
-                errors.push(name.required("must specify a resource name"));
-            }
+            name.must_be_set("must specify a resource name", errors);
             if *field == "containerResource" && source.get("container").is_empty() {
                 errors.push(source.get("container").required("must specify a container"));
             }
@@ -134,9 +123,7 @@ fn check_metric(metric: &FieldPath<'_, '_>, errors: &mut Errors) {
         }
         _ => {
             let name = source.get("metric.name");
-            if name.is_empty() {
-                errors.push(name.required("must specify a metric name"));
-            }
+            name.must_be_set("must specify a metric name", errors);
             goal.get("type").one_of(&["AverageValue", "Utilization", "Value"], errors);
             positive(&goal, errors);
             if *field == "pods" && goal.get("averageValue").is_absent() {
@@ -159,9 +146,7 @@ fn resource_goal(goal: &FieldPath<'_, '_>, errors: &mut Errors) {
     goal.get("type").one_of(&["AverageValue", "Utilization", "Value"], errors);
     positive(goal, errors);
     let (share, average) = (goal.get("averageUtilization"), goal.get("averageValue"));
-    if share.number().is_some_and(|share| share < 1) {
-        errors.push(share.invalid("must be greater than 0"));
-    }
+    share.refuse_number(|share| share < 1, "must be greater than 0", errors);
     match (share.is_given(), average.is_given()) {
         (true, true) => {
             errors.push(average.forbidden("may not set both a target raw value and a target utilization"));
@@ -180,17 +165,13 @@ fn rules(rules: &FieldPath<'_, '_>, errors: &mut Errors) {
         return;
     }
     let window = rules.get("stabilizationWindowSeconds");
-    if window.number().is_some_and(|seconds| seconds < 0) {
-        errors.push(window.invalid("must be greater than or equal to zero"));
-    }
+    window.refuse_number(|seconds| seconds < 0, "must be greater than or equal to zero", errors);
     if window.number().is_some_and(|seconds| seconds > LONGEST_WINDOW) {
         errors.push(window.invalid(format!("must be less than or equal to {LONGEST_WINDOW}")));
     }
     rules.get("selectPolicy").one_of(&["Disabled", "Max", "Min"], errors);
     let policies = rules.get("policies");
-    if policies.is_empty() {
-        errors.push(policies.required("must specify at least one Policy"));
-    }
+    policies.must_be_set("must specify at least one Policy", errors);
     for policy in policies.items() {
         policy.get("type").one_of(&["Percent", "Pods"], errors);
         let (value, period) = (policy.get("value"), policy.get("periodSeconds"));

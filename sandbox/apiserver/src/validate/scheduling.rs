@@ -46,9 +46,7 @@ fn weight(term: &FieldPath<'_, '_>, errors: &mut Errors) {
 
 pub(super) fn node_selector(node_selector: &FieldPath<'_, '_>, errors: &mut Errors) {
     let terms = node_selector.get("nodeSelectorTerms");
-    if terms.is_empty() {
-        errors.push(terms.required("must have at least one node selector term"));
-    }
+    terms.must_be_set("must have at least one node selector term", errors);
     for term in terms.items() {
         node_term(&term, errors);
     }
@@ -87,14 +85,11 @@ fn pod_term(term: &FieldPath<'_, '_>, errors: &mut Errors) {
     selector::check(&term.get("namespaceSelector"), errors);
     for namespace in term.get("namespaces").items() {
         let shown = term.get("namespace");
-        errors
-            .extend(names::label(namespace.text()).into_iter().map(|problem| shown.refused(namespace.text(), problem)));
+        shown.holding(namespace.value).follows(names::label, errors);
     }
     let key = term.get("topologyKey");
-    if key.is_empty() {
-        errors.push(key.required("can not be empty"));
-    }
-    errors.extend(names::qualified(key.text()).into_iter().map(|problem| key.refused(key.text(), problem)));
+    key.must_be_set("can not be empty", errors);
+    key.follows(names::qualified, errors);
 }
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
@@ -143,11 +138,7 @@ pub(super) fn taints(taints: &FieldPath<'_, '_>, errors: &mut Errors) {
         let (key, value, effect) = (taint.get("key"), taint.get("value"), taint.get("effect"));
         key.follows(names::qualified, errors);
         value.follows(names::label_value, errors);
-        if effect.is_empty() {
-            errors.push(effect.required(""));
-        } else {
-            effect.one_of(&EFFECTS, errors);
-        }
+        effect.must_be_one_of(&EFFECTS, errors);
         if !known.insert((effect.text(), key.text())) {
             let text = super::go_format::go(taint.value, &TAINT);
             errors.push(FieldError::duplicate_shown(
@@ -205,7 +196,7 @@ pub(super) fn gates(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut known = BTreeSet::new();
     for gate in spec.get("schedulingGates").items() {
         let name = gate.get("name").text();
-        errors.extend(names::qualified(name).into_iter().map(|problem| gate.refused(name, problem)));
+        gate.refuse(name, names::qualified, errors);
         if !known.insert(name) {
             errors.push(FieldError::duplicate(gate.to_string(), name));
         }

@@ -6,9 +6,7 @@ const IDS: &str = "must be between 0 and 2147483647, inclusive";
 
 /// The id of a user or of a group.
 pub(super) fn user_id(id: &FieldPath<'_, '_>, errors: &mut Errors) {
-    if id.number().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
-        errors.push(id.invalid(IDS));
-    }
+    id.refuse_number(|id| !(0..=i64::from(i32::MAX)).contains(&id), IDS, errors);
 }
 
 /// A `seccompProfile`.

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::field_path::{Errors, FieldPath, immutable};
+use super::field_path::{Errors, FieldPath};
 use super::{go_format, metadata, names};
 use crate::json::at;
 use crate::status::FieldError;
@@ -53,7 +53,7 @@ pub(super) fn service(object: &FieldPath<'_, '_>, errors: &mut Errors) {
             if plain.is_empty() {
                 errors.push(name.required(""));
             } else {
-                errors.extend(names::subdomain(plain).into_iter().map(|problem| name.refused(plain, problem)));
+                name.refuse(plain, names::subdomain, errors);
             }
         }
         _ => {}
@@ -87,9 +87,7 @@ fn ports(ports: &FieldPath<'_, '_>, errors: &mut Errors) {
             }
         } else {
             name.follows(names::label, errors);
-            if !names.insert(name.text()) {
-                errors.push(name.duplicate());
-            }
+            name.must_be_new(&mut names, errors);
         }
         names::port_number(&number, errors);
         protocol.one_of(&PROTOCOLS, errors);
@@ -116,12 +114,13 @@ fn node_ports(ports: &FieldPath<'_, '_>, errors: &mut Errors) {
 }
 
 fn affinity(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
-    let affinity = spec.get("sessionAffinity");
-    affinity.one_of(&["ClientIP", "None"], errors);
+    spec.get("sessionAffinity").one_of(&["ClientIP", "None"], errors);
     let seconds = spec.get("sessionAffinityConfig.clientIP.timeoutSeconds");
-    if seconds.number().is_some_and(|seconds| !(1..=86_400).contains(&seconds)) {
-        errors.push(seconds.invalid("must be greater than 0 and less than 86400"));
-    }
+    seconds.refuse_number(
+        |seconds| !(1..=86_400).contains(&seconds),
+        "must be greater than 0 and less than 86400",
+        errors,
+    );
 }
 
 fn family_of(address: &str) -> Option<&'static str> {
@@ -176,8 +175,7 @@ fn exposure(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     } else if is_exposed && external.is_given() {
         external.one_of(&["Cluster", "Local"], errors);
     }
-    let internal = spec.get("internalTrafficPolicy");
-    internal.one_of(&["Cluster", "Local"], errors);
+    spec.get("internalTrafficPolicy").one_of(&["Cluster", "Local"], errors);
     let ranges = spec.named("LoadBalancerSourceRanges").holding(spec.get("loadBalancerSourceRanges").value);
     if !ranges.is_empty() {
         if is_balanced {
@@ -286,11 +284,7 @@ const LARGEST_ENDPOINT: usize = 100;
 
 pub(super) fn slice(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let kind = object.get("addressType");
-    if kind.is_empty() {
-        errors.push(kind.required(""));
-    } else {
-        kind.one_of(&["FQDN", "IPv4", "IPv6"], errors);
-    }
+    kind.must_be_one_of(&["FQDN", "IPv4", "IPv6"], errors);
     for endpoint in object.get("endpoints").items() {
         let addresses = endpoint.get("addresses");
         if addresses.is_empty() {
@@ -326,16 +320,8 @@ pub(super) fn slice(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut known = BTreeSet::new();
     for port in object.get("ports").items() {
         let name = port.get("name");
-        if !name.is_empty() {
-            name.follows(names::label, errors);
-        }
-        if !known.insert(name.text()) {
-            errors.push(name.duplicate());
-        }
+        name.may_follow(names::label, errors);
+        name.must_be_new(&mut known, errors);
         port.get("protocol").one_of(&PROTOCOLS, errors);
     }
-}
-
-pub(super) fn slice_change(old: &Value, new: &Value, errors: &mut Errors) {
-    immutable(old, new, "addressType", errors);
 }

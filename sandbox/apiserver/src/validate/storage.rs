@@ -32,17 +32,13 @@ fn positive(amount: &FieldPath<'_, '_>, errors: &mut Errors) {
 }
 
 fn class_name(name: &FieldPath<'_, '_>, errors: &mut Errors) {
-    if !name.is_empty() {
-        name.follows(names::subdomain, errors);
-    }
+    name.may_follow(names::subdomain, errors);
 }
 
 /// Checks the spec of a persistent volume claim.
 pub(super) fn claim(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let modes = spec.get("accessModes");
-    if modes.is_empty() {
-        errors.push(modes.required("at least 1 access mode is required"));
-    }
+    modes.must_be_set("at least 1 access mode is required", errors);
     selector::check(&spec.get("selector"), errors);
     access_modes(&modes, errors);
     let requests = spec.get("resources.requests");
@@ -120,13 +116,9 @@ const NO_SOURCES: [&str; 9] = [
 pub(super) fn volume(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
     let (modes, capacity) = (spec.get("accessModes"), spec.get("capacity"));
-    if modes.is_empty() {
-        errors.push(modes.required(""));
-    }
+    modes.must_be_set("", errors);
     access_modes(&modes, errors);
-    if capacity.is_empty() {
-        errors.push(capacity.required(""));
-    }
+    capacity.must_be_set("", errors);
     if capacity.key("storage").is_absent() || capacity.entries().count() > 1 {
         let shown = if capacity.is_absent() { serde_json::json!({}) } else { capacity.value.clone() };
         errors.push(FieldError::not_supported(capacity.to_string(), shown, &["storage"]));

@@ -66,24 +66,11 @@ fn source(volume: &FieldPath<'_, '_>, spec: &FieldPath<'_, '_>, errors: &mut Err
         }
         match field {
             "persistentVolumeClaim" => {
-                let claim = field_path.get("claimName");
-                if claim.is_empty() {
-                    errors.push(claim.required(""));
-                }
+                field_path.get("claimName").must_be_set("", errors);
             }
-            "configMap" => {
-                let name = field_path.get("name");
-                if name.is_empty() {
-                    errors.push(name.required(""));
-                }
-                mode(&field_path.get("defaultMode"), errors);
-                key_paths(&field_path.get("items"), errors);
-            }
-            "secret" => {
-                let name = field_path.get("secretName");
-                if name.is_empty() {
-                    errors.push(name.required(""));
-                }
+            "configMap" | "secret" => {
+                let name = if field == "secret" { "secretName" } else { "name" };
+                field_path.get(name).must_be_set("", errors);
                 mode(&field_path.get("defaultMode"), errors);
                 key_paths(&field_path.get("items"), errors);
             }
@@ -99,14 +86,6 @@ fn source(volume: &FieldPath<'_, '_>, spec: &FieldPath<'_, '_>, errors: &mut Err
 
 /// Sources that volumes of pods and of the cluster share.
 pub(super) fn of_any_kind(field: &str, field_path: &FieldPath<'_, '_>, errors: &mut Errors) {
-    let mut require = |fields: &[&str]| {
-        for field in fields {
-            let field_path = field_path.get(field);
-            if field_path.is_empty() {
-                errors.push(field_path.required(""));
-            }
-        }
-    };
     match field {
         "hostPath" => {
             let path = field_path.get("path");
@@ -126,31 +105,31 @@ pub(super) fn of_any_kind(field: &str, field_path: &FieldPath<'_, '_>, errors: &
             }
         }
         "nfs" => {
-            require(&["server", "path"]);
+            field_path.must_have(&["server", "path"], errors);
             let path = field_path.get("path");
             if !path.text().starts_with('/') {
                 errors.push(path.refused(path.text(), "must be an absolute path"));
             }
         }
-        "csi" => require(&["driver"]),
-        "gcePersistentDisk" => require(&["pdName"]),
-        "awsElasticBlockStore" | "cinder" => require(&["volumeID"]),
+        "csi" => field_path.must_have(&["driver"], errors),
+        "gcePersistentDisk" => field_path.must_have(&["pdName"], errors),
+        "awsElasticBlockStore" | "cinder" => field_path.must_have(&["volumeID"], errors),
         _ => {}
     }
 }
 
 fn mode(mode: &FieldPath<'_, '_>, errors: &mut Errors) {
-    if mode.number().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
-        errors.push(mode.invalid("must be a number between 0 and 0777 (octal), both inclusive"));
-    }
+    mode.refuse_number(
+        |mode| !(0..=0o777).contains(&mode),
+        "must be a number between 0 and 0777 (octal), both inclusive",
+        errors,
+    );
 }
 
 fn key_paths(items: &FieldPath<'_, '_>, errors: &mut Errors) {
     for item in items.items() {
         let (key, path) = (item.get("key"), item.get("path"));
-        if key.is_empty() {
-            errors.push(key.required(""));
-        }
+        key.must_be_set("", errors);
         if path.is_empty() {
             errors.push(path.required(""));
         } else {
@@ -201,9 +180,7 @@ fn projected(projected: &FieldPath<'_, '_>, spec: &FieldPath<'_, '_>, errors: &m
         for field in ["secret", "configMap"] {
             let field_path = source.get(field);
             if field_path.is_given() {
-                if field_path.get("name").is_empty() {
-                    errors.push(field_path.get("name").required(""));
-                }
+                field_path.get("name").must_be_set("", errors);
                 key_paths(&field_path.get("items"), errors);
             }
         }
@@ -217,13 +194,8 @@ fn projected(projected: &FieldPath<'_, '_>, spec: &FieldPath<'_, '_>, errors: &m
                 errors.push(token.forbidden("must not be specified when serviceAccountName is not set"));
             }
             let seconds = token.get("expirationSeconds");
-            if seconds.number().is_some_and(|seconds| seconds < 600) {
-                errors.push(seconds.invalid("may not specify a duration less than 10 minutes"));
-            }
-            let path = token.get("path");
-            if path.is_empty() {
-                errors.push(path.required(""));
-            }
+            seconds.refuse_number(|seconds| seconds < 600, "may not specify a duration less than 10 minutes", errors);
+            token.get("path").must_be_set("", errors);
         }
     }
 }

@@ -24,27 +24,13 @@ struct Rules {
 }
 
 fn rules_of(plural: &str) -> Rules {
-    match plural {
-        "statefulsets" => Rules {
-            named: "statefulset",
-            forbids_deadline_in: "StatefulSet",
-            requires_selector: true,
-            wrong_selector: Some(""),
-        },
-        "daemonsets" => Rules {
-            named: "daemonset",
-            forbids_deadline_in: "DaemonSet",
-            requires_selector: false,
-            wrong_selector: None,
-        },
+    let (named, forbids_deadline_in, requires_selector, wrong_selector) = match plural {
+        "statefulsets" => ("statefulset", "StatefulSet", true, Some("")),
+        "daemonsets" => ("daemonset", "DaemonSet", false, None),
         // Upstream's messages about replica sets say deployment too.
-        _ => Rules {
-            named: "deployment",
-            forbids_deadline_in: "ReplicaSet",
-            requires_selector: true,
-            wrong_selector: Some("invalid label selector"),
-        },
-    }
+        _ => ("deployment", "ReplicaSet", true, Some("invalid label selector")),
+    };
+    Rules { named, forbids_deadline_in, requires_selector, wrong_selector }
 }
 
 pub(super) fn object(kind: &Kind, object: &FieldPath<'_, '_>, errors: &mut Errors) {
@@ -53,7 +39,7 @@ pub(super) fn object(kind: &Kind, object: &FieldPath<'_, '_>, errors: &mut Error
     let spec = object.get("spec");
     match plural {
         "replicasets" => {
-            not_negative(&spec, &["replicas", "minReadySeconds"], errors);
+            spec.none_negative(&["replicas", "minReadySeconds"], errors);
             check_selector(&spec, &rules, errors);
             check_template(&spec, &rules, errors);
         }
@@ -62,7 +48,7 @@ pub(super) fn object(kind: &Kind, object: &FieldPath<'_, '_>, errors: &mut Error
             check_selector(&spec, &rules, errors);
             check_template(&spec, &rules, errors);
             deployment_strategy(&spec.get("strategy"), errors);
-            not_negative(&spec, &["minReadySeconds", "revisionHistoryLimit"], errors);
+            spec.none_negative(&["minReadySeconds", "revisionHistoryLimit"], errors);
             deadline(&spec, errors);
         }
         "statefulsets" => stateful_set(&spec, &rules, errors),
@@ -77,18 +63,14 @@ pub(super) fn object(kind: &Kind, object: &FieldPath<'_, '_>, errors: &mut Error
     }
 }
 
-fn not_negative(holder: &FieldPath<'_, '_>, fields: &[&str], errors: &mut Errors) {
-    for field in fields {
-        holder.get(field).not_negative(errors);
-    }
-}
-
 fn deadline(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
     let deadline = spec.get("progressDeadlineSeconds");
     deadline.not_negative(errors);
-    if deadline.number().is_some_and(|seconds| seconds <= spec.get("minReadySeconds").number().unwrap_or(0)) {
-        errors.push(deadline.invalid("must be greater than minReadySeconds"));
-    }
+    deadline.refuse_number(
+        |seconds| seconds <= spec.get("minReadySeconds").number().unwrap_or(0),
+        "must be greater than minReadySeconds",
+        errors,
+    );
 }
 
 fn check_selector(spec: &FieldPath<'_, '_>, rules: &Rules, errors: &mut Errors) {
@@ -125,10 +107,7 @@ fn refuse_template_labels(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
 fn check_template(spec: &FieldPath<'_, '_>, rules: &Rules, errors: &mut Errors) {
     let template = spec.get("template");
     pod::template(&template, errors);
-    let policy = template.get("spec.restartPolicy");
-    if policy.is_given() && policy.text() != "Always" {
-        errors.push(policy.unsupported(&["Always"]));
-    }
+    template.get("spec.restartPolicy").one_of(&["Always"], errors);
     let deadline = template.get("spec.activeDeadlineSeconds");
     if deadline.is_given() {
         let detail = format!("activeDeadlineSeconds in {} is not Supported", rules.forbids_deadline_in);
@@ -245,21 +224,16 @@ fn stateful_set(spec: &FieldPath<'_, '_>, rules: &Rules, errors: &mut Errors) {
     for field in ["whenDeleted", "whenScaled"] {
         spec.get("persistentVolumeClaimRetentionPolicy").get(field).one_of(&["Retain", "Delete"], errors);
     }
-    not_negative(spec, &["replicas", "minReadySeconds", "ordinals.start"], errors);
-    let service = spec.get("serviceName");
-    if !service.is_empty() {
-        service.follows(names::label, errors);
-    }
+    spec.none_negative(&["replicas", "minReadySeconds", "ordinals.start"], errors);
+    spec.get("serviceName").may_follow(names::label, errors);
     check_selector(spec, rules, errors);
     check_template(spec, rules, errors);
 }
 
 pub(super) fn replication_controller(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let spec = object.get("spec");
-    not_negative(&spec, &["minReadySeconds", "replicas"], errors);
-    if spec.get("selector").is_empty() {
-        errors.push(spec.get("selector").required(""));
-    }
+    spec.none_negative(&["minReadySeconds", "replicas"], errors);
+    spec.get("selector").must_be_set("", errors);
     let template = spec.get("template");
     if template.is_absent() {
         errors.push(template.required(""));
@@ -272,10 +246,7 @@ pub(super) fn replication_controller(object: &FieldPath<'_, '_>, errors: &mut Er
         refuse_template_labels(&spec, errors);
     }
     pod::template(&template, errors);
-    let policy = template.get("spec.restartPolicy");
-    if policy.is_given() && policy.text() != "Always" {
-        errors.push(policy.unsupported(&["Always"]));
-    }
+    template.get("spec.restartPolicy").one_of(&["Always"], errors);
 }
 
 pub(super) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &Value, errors: &mut Errors) {
@@ -316,62 +287,32 @@ const STATEFUL_MUTABLE: [&str; 7] = [
 fn status(plural: &str, old: &Value, new: &Value, errors: &mut Errors) {
     let root = FieldPath::root(new);
     let status = root.get("status");
-    let (numbers, bounded): (&[&str], &[&str]) = match plural {
+    let (numbers, bounded) = match plural {
         "replicasets" => (
-            &[
-                "replicas",
-                "fullyLabeledReplicas",
-                "readyReplicas",
-                "availableReplicas",
-                "observedGeneration",
-                "terminatingReplicas",
-            ],
-            &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+            "replicas fullyLabeledReplicas readyReplicas availableReplicas observedGeneration terminatingReplicas",
+            "fullyLabeledReplicas readyReplicas availableReplicas",
         ),
         "deployments" => (
-            &[
-                "observedGeneration",
-                "replicas",
-                "updatedReplicas",
-                "readyReplicas",
-                "availableReplicas",
-                "unavailableReplicas",
-                "terminatingReplicas",
-                "collisionCount",
-            ],
-            &["updatedReplicas", "readyReplicas", "availableReplicas"],
+            "observedGeneration replicas updatedReplicas readyReplicas availableReplicas unavailableReplicas \
+             terminatingReplicas collisionCount",
+            "updatedReplicas readyReplicas availableReplicas",
         ),
         "statefulsets" => (
-            &[
-                "replicas",
-                "readyReplicas",
-                "currentReplicas",
-                "updatedReplicas",
-                "availableReplicas",
-                "observedGeneration",
-                "collisionCount",
-            ],
-            &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+            "replicas readyReplicas currentReplicas updatedReplicas availableReplicas observedGeneration collisionCount",
+            "readyReplicas currentReplicas updatedReplicas availableReplicas",
         ),
         "daemonsets" => (
-            &[
-                "currentNumberScheduled",
-                "numberMisscheduled",
-                "desiredNumberScheduled",
-                "numberReady",
-                "observedGeneration",
-                "updatedNumberScheduled",
-                "numberAvailable",
-                "numberUnavailable",
-                "collisionCount",
-            ],
-            &[],
+            "currentNumberScheduled numberMisscheduled desiredNumberScheduled numberReady observedGeneration \
+             updatedNumberScheduled numberAvailable numberUnavailable collisionCount",
+            "",
         ),
         _ => return,
     };
-    not_negative(&status, numbers, errors);
+    for field in numbers.split(' ') {
+        status.get(field).not_negative(errors);
+    }
     let count = |field: &str| status.get(field).number().unwrap_or(0);
-    for field in bounded {
+    for field in bounded.split_ascii_whitespace() {
         if count(field) > count("replicas") {
             errors.push(status.get(field).refused(count(field), "cannot be greater than status.replicas"));
         }
@@ -392,8 +333,6 @@ fn status(plural: &str, old: &Value, new: &Value, errors: &mut Errors) {
 
 /// A controller revision.
 pub(super) fn revision(object: &FieldPath<'_, '_>, errors: &mut Errors) {
-    if object.get("data").is_absent() {
-        errors.push(object.get("data").required("data is mandatory"));
-    }
+    object.get("data").must_be_given("data is mandatory", errors);
     object.get("revision").not_negative(errors);
 }
