@@ -1,4 +1,4 @@
-//! What new objects get that depends on other objects: priorities, storage classes, addresses and ports of services.
+//! Defaults that depend on other objects: priorities, storage classes, addresses and ports of services.
 //!
 //! # Upstream
 //! The admission plugins `Priority`, `RuntimeClass` and `DefaultStorageClass`, and the allocators of `pkg/registry/core/service`
@@ -90,7 +90,7 @@ fn priority(store: &Store, pods: &Resource, pod: &mut Value) -> Result<(), Statu
     Ok(())
 }
 
-/// What the sandbox around a pod takes is said by its class alone.
+/// Sets the overhead of a pod to that of its runtime class.
 fn overhead(store: &Store, pods: &Resource, pod: &mut Value) -> Result<(), Status> {
     let refuse = |pod: &Value, why: &str| Err(Status::forbidden(pods, json::name(pod), why));
     let given = at(pod, &["spec", "overhead"]).cloned();
@@ -137,7 +137,7 @@ fn default_class(store: &Store, claim: &mut Value) {
 
 /// Addresses of services are those of `10.0.0.0/24` without the first, which is that of the API server.
 const NETWORK: &str = "10.0.0.";
-/// The addresses below are left to those who choose their own, as long as there are others.
+/// Addresses below are kept for services that name one, as long as others are free.
 const FIRST_FREE: u64 = 17;
 const LAST: u64 = 254;
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;

@@ -1,4 +1,4 @@
-//! Objects as the typed API writes them: empty fields as the Go types say, quantities in their canonical form.
+//! Objects as the typed API writes them: empty fields by their Go types, quantities in canonical form.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ pub(super) fn write(types: &Types, of: &Struct, object: &mut Value) {
 
 fn write_map(types: &Types, of: &Struct, map: &mut Map<String, Value>) {
     map.retain(|name, value| {
-        // Whoever read the object has decided about fields that the type does not have.
+        // Decoding has handled fields that the type does not have.
         let Some(field) = of.field(name) else { return true };
         write_value(types, &field.of, value);
         keeps(field, value)
@@ -38,7 +38,7 @@ fn write_value(types: &Types, of: &Type, value: &mut Value) {
         }
         Type::List(of) => value.as_array_mut().into_iter().flatten().for_each(|item| write_value(types, of, item)),
         Type::Map(of) => {
-            // Plain texts, such as labels, are as they are.
+            // Maps of strings, such as labels, stay as they are.
             if **of == Type::Quantity {
                 value.as_object_mut().into_iter().flatten().for_each(|(_, amount)| write_quantity(amount, MILLI));
             } else if **of != Type::String {

@@ -1,4 +1,4 @@
-//! What the API server fills in. Pure.
+//! Defaults, and the state of new and updated objects. Pure.
 //!
 //! Constant defaults are rows of `data/defaults.txt`; what depends on other fields or objects is computed here.
 //!
@@ -86,7 +86,7 @@ fn namespace(namespace: &mut Value) {
 
 /// The spec of a persistent volume claim.
 fn claim_spec(spec: &mut Value) {
-    // The older field and the newer one say the same; what one of them says is copied.
+    // The two fields are equal; one is copied to the other.
     let (from, to) = if json::at(spec, &["dataSource"]).is_some() {
         ("dataSource", "dataSourceRef")
     } else {
@@ -100,7 +100,7 @@ fn claim_spec(spec: &mut Value) {
     }
 }
 
-/// A field that grew from one value to several: the one is always the first of them.
+/// Keeps a singular field equal to the first item of its plural form.
 fn first_of_several(object: &mut Value, one: [&str; 2], several: [&str; 2], whole: impl Fn(&Value) -> Value) {
     let given = json::at(object, &one).filter(|value| **value != "").cloned();
     let first = json::list(object, &several).first().cloned();

@@ -18,7 +18,7 @@ pub(super) fn service(service: &mut Value) {
     }
 }
 
-/// Says which families of addresses a service has; what the API server decides here belongs to no client.
+/// Sets the IP families of a service; no field manager owns them.
 ///
 /// # Upstream
 /// `initIPFamilyFields` of `pkg/registry/core/service/storage`
@@ -27,7 +27,7 @@ pub(super) fn families(service: &mut Value) {
     if text(spec, &["type"]) == Some("ExternalName") {
         return;
     }
-    // The addresses and their families say the same thing twice.
+    // `clusterIPs` defaults to `clusterIP`.
     if at(spec, &["clusterIPs"]).is_none()
         && let Some(address) = text(spec, &["clusterIP"]).filter(|address| !address.is_empty()).map(str::to_owned)
     {

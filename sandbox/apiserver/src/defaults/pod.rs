@@ -1,4 +1,4 @@
-//! Pods and what they are made from.
+//! Pods and pod templates.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(super) fn whole(pod: &mut Value) {
     }
 }
 
-/// What is limited and not asked for is asked for up to its limit.
+/// Requests default to limits.
 fn requests_of_limits(holder: &mut Value) {
     let Some(resources) = holder.get_mut("resources") else { return };
     let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { return };

@@ -128,7 +128,7 @@ fn row(line: &'static str) -> Option<Row> {
     Some(Row { steps: path.split('.').filter(|step| !step.is_empty()).flat_map(steps).collect(), action })
 }
 
-/// What a step of a path says: `field`, `field?`, `field[]`, each with `(name=A,B)` behind it, which implies `?`.
+/// Reads a step of a path: `field`, `field?` or `field[]`, each with `(name=A,B)` behind it, which implies `?`.
 fn steps(step: &'static str) -> Vec<Step> {
     let (name, condition) = step.split_once('(').map_or((step, None), |(name, rest)| (name, Some(rest)));
     let first = match (name.strip_suffix("[]"), name.strip_suffix('?')) {

@@ -1,4 +1,4 @@
-//! What clients cannot set: the state that new objects start in, and what an update keeps.
+//! State that clients cannot set: that of new objects, and fields that an update keeps.
 //!
 //! # Upstream
 //! `PrepareForCreate` and `PrepareForUpdate` of the strategies in `pkg/registry`, and the admission plugins
@@ -141,7 +141,7 @@ fn amounts<'a>(holder: &'a Value, field: &str) -> BTreeMap<&'a str, Quantity> {
         .collect()
 }
 
-/// What an update takes from the object as it was, although it does not say so.
+/// Carries fields over to an update that does not set them.
 pub(crate) fn carry_over(kind: &Kind, subresource: Option<&str>, old: &Value, new: &mut Value) {
     if subresource.is_some() {
         return;

@@ -16,7 +16,7 @@ pub(super) fn replication_controller(controller: &mut Value) {
     }
 }
 
-/// The annotation by which old clients tell templates of daemon sets apart.
+/// The annotation that counts the templates of a daemon set, for old clients.
 pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Writes the count of templates so far.

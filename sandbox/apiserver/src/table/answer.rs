@@ -19,11 +19,11 @@ use crate::store::stored::Stored;
 /// Objects as a table; rows are made one after the other while it is written.
 pub(crate) struct Table<'a> {
     columns: &'static [Column],
-    /// Those that a definition names, behind the name and instead of all others.
+    /// Columns of a custom resource definition, which follow the name and replace all others.
     defined: Vec<Value>,
     /// The definitions are left out of all but the first table of a watch.
     defines_columns: bool,
-    /// Rows say how their pods ended.
+    /// Rows carry the condition of completed pods.
     pods: bool,
     resource: Resource,
     metadata: Value,
@@ -124,7 +124,7 @@ impl Serialize for RowView<'_> {
                 Some(stored) => map.serialize_entry("object", &event_view::outward(resource, stored))?,
                 None => map.serialize_entry("object", &*self.object)?,
             },
-            // Clients find the end of the initial events by the metadata, whatever they asked for.
+            // Clients find the end of the initial events by the metadata, even with `includeObject=None`.
             IncludeObject::None if !ends_initial_events(&self.object) => map.serialize_entry("object", &Value::Null)?,
             IncludeObject::None | IncludeObject::Metadata => {
                 map.serialize_entry("object", &json::metadata_only(&self.object))?;

@@ -19,7 +19,7 @@ pub(super) fn node_status(row: &Row<'_>) -> String {
     format!("{ready}{cordoned}")
 }
 
-/// Roles as labels name them, in either form.
+/// The roles in the labels of a node, in either form.
 pub(super) fn node_roles(row: &Row<'_>) -> String {
     let labels = row.at("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     let role = |(key, value): (&'_ String, &'_ Value)| {
@@ -42,7 +42,7 @@ pub(super) fn kernel(row: &Row<'_>) -> Value {
     }
 }
 
-/// What is used of each resource of a quota, limits or all others.
+/// The used and hard amounts of a quota, of limits or of all other resources.
 pub(super) fn quota(row: &Row<'_>, limits: bool) -> String {
     let hard = row.at("/status/hard");
     let mut names: Vec<&String> = hard.and_then(Value::as_object).into_iter().flat_map(|hard| hard.keys()).collect();
@@ -88,7 +88,7 @@ pub(super) fn subjects(row: &Row<'_>, kind: &str) -> Value {
     subjects.map(name).collect::<Vec<_>>().join(", ").into()
 }
 
-/// The decision, and what came of it.
+/// The decision, and whether it failed or a certificate was issued.
 pub(super) fn certificate_state(row: &Row<'_>) -> String {
     let has = |kind: &str| row.condition(kind).is_some();
     let decision = match (has("Denied"), has("Approved")) {

@@ -2,7 +2,7 @@
 //!
 //! # Upstream
 //! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`; of JSON paths, fields, indexes and filters by
-//! the text of one field are understood.
+//! the string of one field are supported.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::row::Row;
 use crate::json::{list, text};
 use crate::kinds::Kind;
 
-/// The columns that a definition names, none where it leaves that to the API server.
+/// The `additionalPrinterColumns` of a definition, none where it has none.
 pub(super) fn columns(kind: &Kind) -> Vec<Value> {
     kind.definition.as_deref().map_or(&[][..], |version| list(version, &["additionalPrinterColumns"])).to_vec()
 }

@@ -1,4 +1,4 @@
-//! Durations as people read them.
+//! Durations as kubectl prints them.
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;

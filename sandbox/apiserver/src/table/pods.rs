@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::phrase::{NONE, or, text_of};
 use super::row::Row;
 
-/// What a row says of a pod that has ended.
+/// The conditions of the row of a pod that has ended.
 pub(super) fn conditions(pod: &Value) -> Option<Value> {
     let phase = pod.pointer("/status/phase")?.as_str()?;
     let message = match phase {
@@ -26,7 +26,7 @@ pub(super) fn readiness_gates(row: &Row<'_>) -> Value {
     format!("{open}/{}", gates.len()).into()
 }
 
-/// What the containers of a pod amount to.
+/// The cells of a pod that depend on the statuses of its containers.
 pub(super) struct Summary {
     containers: usize,
     ready: usize,
@@ -48,14 +48,14 @@ impl Restarts {
     }
 }
 
-/// How far the init containers are.
+/// The progress of the init containers.
 #[derive(Default)]
 struct Initialization {
     ready: usize,
     restarts: Restarts,
-    /// Those of containers that run beside the others.
+    /// Those of sidecars.
     sidecar_restarts: Restarts,
-    /// What holds the pod up, while something does.
+    /// The status of the container that the pod waits for.
     holds: Option<String>,
 }
 
@@ -124,7 +124,7 @@ impl Summary {
     fn add_containers(&mut self, row: &Row<'_>) {
         let mut any_runs = false;
         let mut failure = None;
-        // The first container has the last word.
+        // The first container decides last.
         for status in row.list("/status/containerStatuses").iter().rev() {
             self.restarts.add(status);
             let waits_for = state(status, "waiting").map_or("", |waiting| text_of(waiting, "reason"));
@@ -140,7 +140,7 @@ impl Summary {
                 self.ready += 1;
             }
         }
-        // One container that is done does not make the pod so.
+        // One completed container does not complete the pod.
         if self.status == "Completed" {
             if any_runs && row.list("/status/conditions").iter().any(is_ready) {
                 "Running".clone_into(&mut self.status);
@@ -182,7 +182,7 @@ fn is_ready(condition: &Value) -> bool {
     condition["type"] == "Ready" && condition["status"] == "True"
 }
 
-/// The state of a container, where it is in that one.
+/// The state of a container, where it is the named one.
 fn state<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
     status.get("state")?.get(name).filter(|state| !state.is_null())
 }

@@ -158,7 +158,7 @@ impl<'v> FieldPath<'v, '_> {
         FieldError::invalid(self.to_string(), value, detail)
     }
 
-    /// The value is invalid, and is printed as `text`.
+    /// The value is invalid; the error prints `text` for it.
     pub(super) fn shown(&self, text: impl Into<String>, detail: impl Into<String>) -> FieldError {
         FieldError::invalid_shown(self.to_string(), text, detail)
     }

@@ -39,7 +39,7 @@ pub(super) fn json(value: &Value) -> String {
     }
 }
 
-/// The fields of a type without names for JSON: `(name in Go, name in JSON, text where it is absent)`.
+/// The fields of a type without names for JSON: `(name in Go, name in JSON, string for an absent one)`.
 pub(super) fn go(value: &Value, fields: &[(&str, &str, &str)]) -> String {
     let fields: Vec<String> = fields
         .iter()
