@@ -1,4 +1,4 @@
-//! What a write must agree with: the object of its path, and the uid and version that it names.
+//! Checks of a write against its target: name and namespace of the path, and preconditions on uid and version.
 
 use kcm_api::Resource;
 use serde_json::Value;
