@@ -1,13 +1,10 @@
 //! Which type a body is of, and whether it may be sent here.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
-use super::go;
-use super::json::Json;
+use super::field_path::FieldPath;
 use super::protobuf::Envelope;
-use super::typed::{Findings, Typed, Way};
+use super::typed::Typed;
 use crate::kinds::Kind;
 use crate::schema::{self, Struct};
 use crate::status::{FieldError, Status};
@@ -51,14 +48,16 @@ pub(super) enum BodyType {
 }
 
 impl BodyType {
+    /// Reads an object of this type; returns it with the messages about unknown fields.
+    ///
     /// # Errors
     ///
-    /// What ends the reading; findings tell the rest.
-    pub(super) fn read(self, way: Way, keep_unknown: bool, json: Json) -> Result<(Value, Findings), String> {
-        let typed = Typed::new(schema::types(), way, keep_unknown);
+    /// The first value of a wrong type, with its path.
+    pub(super) fn read(self, keep_unknown: bool, value: Value) -> Result<(Value, Vec<String>), String> {
+        let typed = Typed::new(schema::types(), keep_unknown);
         match self {
-            Self::Known(of) => typed.object(of, json),
-            Self::Unknown => typed.untyped(metadata(), json),
+            Self::Known(of) => typed.object(of, value),
+            Self::Unknown => typed.untyped(metadata(), value),
         }
     }
 }
@@ -103,7 +102,7 @@ impl<'a> Expected<'a> {
     /// # Errors
     ///
     /// It is none.
-    pub(super) fn read_protobuf(&self, body: &[u8]) -> Result<Json, String> {
+    pub(super) fn read_protobuf(&self, body: &[u8]) -> Result<Value, String> {
         let envelope = Envelope::open(body)?;
         let identity = self.complete(Identity::of(&envelope.api_version, &envelope.kind)?);
         let of = schema::types().of_kind(&identity.group, &identity.version, &identity.kind);
@@ -129,9 +128,9 @@ impl<'a> Expected<'a> {
             // Another version of the same kind: it is read, and then not accepted.
             Some(found) if kind == self.kind && group == self.group => Ok(BodyType::Known(found)),
             None if !is_list(identity) && !is_of_meta(identity) => {
-                let (kind, named) = (go::quote(kind), go::quote(&api_version(group, version)));
+                let named = api_version(group, version);
                 let scheme = "\"pkg/runtime/scheme.go:111\"";
-                Err(format!("no kind {kind} is registered for version {named} in scheme {scheme}"))
+                Err(format!("no kind {kind:?} is registered for version {named:?} in scheme {scheme}"))
             }
             Some(_) | None => {
                 // Upstream calls the package of its own types by the first part of the group.
@@ -172,7 +171,7 @@ fn is_list(identity: &Identity) -> bool {
     item.is_some_and(|item| schema::types().of_kind(&identity.group, &identity.version, item).is_some())
 }
 
-/// Whether the identity is that of one of the types that every group of upstream knows.
+/// Whether the identity is that of one of the types that every group of upstream registers.
 fn is_of_meta(identity: &Identity) -> bool {
     let options = ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions"];
     let kind = identity.kind.as_str();
@@ -184,31 +183,15 @@ fn is_of_meta(identity: &Identity) -> bool {
 /// # Errors
 ///
 /// It is no object, or says it in a wrong type, or in a version that is none.
-pub(super) fn identity(json: &Json) -> Result<Identity, String> {
-    const UNREADABLE: &str = "couldn't get version/kind; json parse error: json: cannot unmarshal";
-    let Json::Map(entries) = json else {
-        let go =
-            r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-        return Err(format!("{UNREADABLE} {} into Go value of type {go}", json.word()));
+pub(super) fn identity(value: &Value) -> Result<Identity, String> {
+    let entries = value.as_object().ok_or("couldn't get version/kind; expected an object")?;
+    let text = |name: &str| {
+        let given = entries.iter().filter(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_null());
+        given.last().map_or(Ok(""), |(_, value)| {
+            value.as_str().ok_or_else(|| format!("couldn't get version/kind; {name}: expected a string"))
+        })
     };
-    let (mut api_version, mut kind) = ("", "");
-    for (key, value) in entries {
-        let (name, field) = if key.eq_ignore_ascii_case("apiVersion") {
-            ("apiVersion", &mut api_version)
-        } else if key.eq_ignore_ascii_case("kind") {
-            ("kind", &mut kind)
-        } else {
-            continue;
-        };
-        match value {
-            Json::String(text) => *field = text,
-            Json::Null => {}
-            other @ (Json::Bool(_) | Json::Number(_) | Json::List(_) | Json::Map(_)) => {
-                return Err(format!("{UNREADABLE} {} into Go struct field .{name} of type string", other.word()));
-            }
-        }
-    }
-    Identity::of(api_version, kind)
+    Identity::of(text("apiVersion")?, text("kind")?)
 }
 
 /// Reads the options of a deletion; every group calls them its own.
@@ -216,63 +199,37 @@ pub(super) fn identity(json: &Json) -> Result<Identity, String> {
 /// # Errors
 ///
 /// They are none.
-pub(super) fn read_delete_options(body: &[u8]) -> Result<Json, String> {
+pub(super) fn read_delete_options(body: &[u8]) -> Result<Value, String> {
     Envelope::open(body)?.read(schema::types().named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"))
 }
 
-/// The keys that repeat in a patch that merges.
-///
-/// # Errors
-///
-/// It is no map.
-pub(super) fn repetitions(json: &Json) -> Result<Vec<String>, String> {
-    if !matches!(json, Json::Map(_) | Json::Null) {
-        return Err(format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", json.word()));
-    }
-    let mut typed = Typed::new(schema::types(), Way::Text, false);
-    typed.note_repetitions(json);
-    typed.into_findings().strict()
-}
-
-/// The unknown and repeated keys of the operations of a JSON patch.
+/// The messages about unknown fields of the operations of a JSON patch.
 ///
 /// # Errors
 ///
 /// It is no list of operations.
-pub(super) fn operations(json: &Json) -> Result<Vec<String>, String> {
-    let go_value = |json: &Json, of: &str| {
-        Err(format!("json: cannot unmarshal {} into Go value of type {of}handlers.jsonPatchOp", json.word()))
+pub(super) fn operations(value: &Value) -> Result<Vec<String>, String> {
+    let items = match value {
+        Value::Null => &[],
+        value => value.as_array().map(Vec::as_slice).ok_or("expected a list of operations")?,
     };
-    let items = match json {
-        Json::List(items) => items.as_slice(),
-        Json::Null => &[],
-        other @ (Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Map(_)) => return go_value(other, "[]"),
-    };
-    let mut found = Vec::new();
-    for (at, item) in items.iter().enumerate() {
-        let entries = match item {
-            Json::Map(entries) => entries.as_slice(),
-            Json::Null => &[],
-            other @ (Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::List(_)) => return go_value(other, ""),
-        };
-        let mut seen = BTreeSet::new();
+    let mut unknown = Vec::new();
+    for (index, item) in items.iter().enumerate().filter(|(_, item)| !item.is_null()) {
+        let entries = item.as_object().ok_or_else(|| format!("[{index}]: expected an operation"))?;
         for (key, value) in entries {
-            let place = |what: &str| format!("json patch {what} field {}", go::quote(&format!("[{at}].{key}")));
             match key.as_str() {
-                "op" | "path" | "from" if !matches!(value, Json::String(_) | Json::Null) => {
-                    let word = value.word();
-                    return Err(format!(
-                        "json: cannot unmarshal {word} into Go struct field jsonPatchOp.{key} of type string"
-                    ));
+                "op" | "path" | "from" if !value.is_string() && !value.is_null() => {
+                    return Err(format!("[{index}].{key}: expected a string"));
                 }
-                "op" | "path" | "from" | "value" => {
-                    if !seen.insert(key) {
-                        found.push(place("duplicate"));
-                    }
+                "op" | "path" | "from" | "value" => {}
+                _ => {
+                    let mut path = FieldPath::default();
+                    path.enter_item(index);
+                    path.enter(key);
+                    super::note("unknown", &path, &mut unknown);
                 }
-                _ => found.push(place("unknown")),
             }
         }
     }
-    Ok(found)
+    Ok(unknown)
 }

@@ -1,33 +1,35 @@
-//! Bodies of requests: JSON or YAML that becomes an object, or an error in the API's own words. Pure.
+//! Decodes bodies of requests: JSON, YAML or protobuf becomes an object, or a `Status`. Pure.
 //!
 //! ```text
-//! bytes ──▶ json, yaml ──▶ Json ──▶ expected: which type? ──▶ typed ──▶ object, findings
-//!           (all that is written)    (kind, apiVersion)       (schema)
+//! bytes ──▶ json, yaml, protobuf ──▶ Value ──▶ expected: which type? ──▶ typed ──▶ object
+//!           (repeated fields)                  (kind, apiVersion)       (unknown fields)
 //! ```
 //!
 //! Built-in kinds are typed: fields of a wrong type are refused, unknown ones are dropped, and what is dropped is an
 //! error, a warning or nothing, as the request's `fieldValidation` says. Of custom kinds only the metadata is typed.
 //!
+//! Codes, reasons, causes and paths of fields are those of kube-apiserver. The wording of its parsers is not: what is
+//! wrong with a text or a value is in the words of serde, of the YAML parser, or of the typed walk.
+//!
 //! # Upstream
 //! `apimachinery/pkg/runtime/serializer`, `apiserver/pkg/endpoints/handlers`, and `sigs.k8s.io/json`
 
 mod expected;
-mod go;
-mod go_value;
+mod field_path;
 mod json;
 mod protobuf;
-mod scalar;
 mod time;
 mod typed;
 mod yaml;
 
+use std::collections::BTreeSet;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(crate) use expected::Expected;
-pub(crate) use go::quote;
-use json::Json;
-use typed::Way;
+use field_path::FieldPath;
+use json::Document;
 
 use crate::media_type::{JSON, JSON_PATCH, PROTOBUF, STRATEGIC_MERGE_PATCH, YAML};
 use crate::request::{Query, Verb};
@@ -74,9 +76,9 @@ impl FieldValidation {
     }
 }
 
-/// Reads a text that is JSON and nothing else; an error is what Go's decoder says of it.
+/// Reads a text that is JSON and nothing else; an error is the parser's.
 pub(crate) fn parse_json(text: &[u8]) -> Result<Value, String> {
-    Json::parse(text).map(Json::into_value)
+    json::parse(text).map(|document| document.value)
 }
 
 /// Reads the documents of a file, those without content included; an error is about one of them.
@@ -92,9 +94,9 @@ pub(crate) fn documents(text: &str) -> impl Iterator<Item = Result<Value, String
     let ends: Vec<usize> = starts.iter().skip(1).copied().chain([text.len()]).collect();
     starts.into_iter().zip(ends).map(|(start, end)| {
         let document = yaml::parse(&text.as_bytes()[start..end])?;
-        match document.repetitions.first() {
-            None => Ok(document.json.into_value()),
-            Some(repetition) => Err(format!("yaml: {repetition}")),
+        match document.repeated.first() {
+            None => Ok(document.value),
+            Some(repeated) => Err(format!("yaml: {repeated}")),
         }
     })
 }
@@ -117,23 +119,14 @@ impl Decoder<'_> {
     ///
     /// 400 for what is no such object; 415 for a format that is not read.
     pub(crate) fn body(&mut self, content_type: &str, body: &[u8]) -> Result<Value, Status> {
-        let (json, strict) = match media_type(content_type).as_str() {
-            "" | JSON => {
-                let json = Json::parse(body).map_err(|why| self.unrecognized(&format!("{UNRECOGNIZED}{why}"), body))?;
-                (json, Vec::new())
-            }
-            YAML => {
-                let document = yaml::parse(body).map_err(|why| self.unrecognized(&why, body))?;
-                (document.json, document.repetitions)
-            }
+        let document = match media_type(content_type).as_str() {
+            "" | JSON => json::parse(body).map_err(|why| format!("{UNRECOGNIZED}{why}")),
+            YAML => yaml::parse(body),
             // Custom objects have no numbers for their fields.
-            PROTOBUF if !self.expected.is_custom => {
-                let json = self.expected.read_protobuf(body).map_err(|why| self.unrecognized(&why, body))?;
-                (json, Vec::new())
-            }
+            PROTOBUF if !self.expected.is_custom => self.expected.read_protobuf(body).map(Document::from),
             _ => return Err(Status::unsupported_media_type(&MEDIA_TYPES)),
         };
-        self.object(json, strict, body)
+        self.object(document.map_err(|why| self.unrecognized(&why, body))?, body)
     }
 
     /// Reads an object that did not come as a body, and need not say its kind.
@@ -146,36 +139,28 @@ impl Decoder<'_> {
             map.entry("kind").or_insert_with(|| self.expected.kind.into());
             map.entry("apiVersion").or_insert_with(|| self.expected.api_version().into());
         }
-        self.object(Json::from(object), Vec::new(), &[])
+        self.object(Document::from(object), &[])
     }
 
-    /// Finds out what a body is and reads it as that; `strict` are the keys that repeat in it as YAML.
-    fn object(&mut self, json: Json, mut strict: Vec<String>, body: &[u8]) -> Result<Value, Status> {
+    /// Finds out what a body is and reads it as that.
+    fn object(&mut self, document: Document, body: &[u8]) -> Result<Value, Status> {
+        let Document { value, repeated } = document;
         // Upstream takes null, and YAML without content, for an object without fields.
-        let json = if json == Json::Null { Json::Map(Vec::new()) } else { json };
-        let identity = expected::identity(&json).map_err(|why| self.unrecognized(&why, body))?;
+        let value = if value.is_null() { Value::Object(Map::new()) } else { value };
+        let identity = expected::identity(&value).map_err(|why| self.unrecognized(&why, body))?;
         if self.expected.is_custom && identity.kind.is_empty() {
             let text = String::from_utf8_lossy(body);
             return Err(self.unrecognized(&format!("Object 'Kind' is missing in '{text}'"), body));
         }
         let identity = self.expected.complete(identity);
         let refuse = |why: String| {
-            let (kind, version, expected) = (&identity.kind, quote(&identity.version), self.expected.kind);
-            Status::bad_request(format!("{kind} in version {version} cannot be handled as a {expected}: {why}"))
+            let (kind, version, expected) = (&identity.kind, &identity.version, self.expected.kind);
+            Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {expected}: {why}"))
         };
         let of = self.expected.type_of(&identity).map_err(refuse)?;
-        let repeats_in_yaml = strict.len();
-        let (object, findings) = of.read(Way::Text, self.keep_unknown, json).map_err(refuse)?;
-        strict.extend(findings.strict().map_err(refuse)?);
-        if !strict.is_empty() && self.validation == FieldValidation::Strict {
-            // Upstream's reader of YAML tells all repetitions in one error of its own.
-            if repeats_in_yaml > 0 {
-                let repetitions = strict.drain(..repeats_in_yaml).collect::<Vec<_>>().join("\n  ");
-                strict.insert(0, format!("yaml: unmarshal errors:\n  {repetitions}"));
-            }
-            return Err(refuse(format!("strict decoding error: {}", strict.join(", "))));
-        }
-        self.warn(strict);
+        let (object, unknown) = of.read(self.keep_unknown, value).map_err(refuse)?;
+        let warnings = strict(self.validation, repeated, unknown).map_err(refuse)?;
+        self.warnings.extend(warnings);
         self.expected.accept(&identity)?;
         Ok(object)
     }
@@ -193,31 +178,25 @@ impl Decoder<'_> {
     ) -> Result<Value, Status> {
         let media_type = media_type(content_type);
         let is_strategic = media_type == STRATEGIC_MERGE_PATCH;
-        let (patch, mut strict) = read_patch(&media_type, body)?;
+        let patch = read_patch(&media_type, body)?;
         let patched = apply()?;
-        let way = if is_strategic { Way::Tree } else { Way::Text };
         let refuse = |why: String| {
             // Large, and rarely wanted: it is made once more.
-            let shown =
-                if is_strategic { Ok(go_value::print(&patch)) } else { apply().map(|patched| patched.to_string()) };
-            let error = FieldError::invalid("patch", shown.unwrap_or_default(), why);
-            Status::invalid("", "", "", &[error])
+            let shown = if is_strategic { Ok(patch.value.clone()) } else { apply() };
+            let shown = shown.map(|shown| shown.to_string()).unwrap_or_default();
+            Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)])
         };
-        let json = Json::from(patched);
         let of = if is_strategic {
             // A strategic merge patch knows the type beforehand; what it says of the kind is lost.
             self.expected.own_type()
         } else {
-            let identity = expected::identity(&json).map_err(refuse)?;
+            let identity = expected::identity(&patched).map_err(refuse)?;
             let identity = self.expected.complete(identity);
             self.expected.type_of(&identity).map_err(refuse)?
         };
-        let (object, findings) = of.read(way, self.keep_unknown, json).map_err(refuse)?;
-        strict.extend(findings.strict().map_err(refuse)?);
-        if !strict.is_empty() && self.validation == FieldValidation::Strict {
-            return Err(refuse(format!("strict decoding error: {}", strict.join(", "))));
-        }
-        self.warn(strict);
+        let (object, unknown) = of.read(self.keep_unknown, patched).map_err(refuse)?;
+        let warnings = strict(self.validation, patch.repeated.clone(), unknown).map_err(refuse)?;
+        self.warnings.extend(warnings);
         Ok(object)
     }
 
@@ -227,47 +206,75 @@ impl Decoder<'_> {
     ///
     /// 400 for what is no map.
     pub(crate) fn applied(&mut self, body: &[u8]) -> Result<Value, Status> {
-        let refuse = |why: String| Status::bad_request(format!("error decoding YAML: {why}"));
-        let document = yaml::parse(body).map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?;
-        let applied = match document.json {
-            Json::Null => Json::Map(Vec::new()),
-            map @ Json::Map(_) => map,
-            other @ (Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::List(_)) => {
-                let found = other.word();
-                let why = format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}");
-                return Err(refuse(format!("error unmarshaling JSON: while decoding JSON: {why}")));
+        let refuse = |why: &str| Status::bad_request(format!("error decoding YAML: {why}"));
+        let converting = "error converting YAML to JSON: ";
+        let document = yaml::parse(body).map_err(|why| refuse(&format!("{converting}{why}")))?;
+        let applied = match document.value {
+            Value::Null => Value::Object(Map::new()),
+            map @ Value::Object(_) => map,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Err(refuse("expected an object"));
             }
         };
-        if !document.repetitions.is_empty() {
-            let repetitions = document.repetitions.join("\n  ");
-            let why = format!("error converting YAML to JSON: yaml: unmarshal errors:\n  {repetitions}");
-            if self.validation == FieldValidation::Strict {
-                return Err(Status::bad_request(format!("error strict decoding YAML: {why}")));
+        if !document.repeated.is_empty() {
+            let why = format!("{converting}yaml: {}", document.repeated.join(", "));
+            match self.validation {
+                FieldValidation::Strict => {
+                    return Err(Status::bad_request(format!("error strict decoding YAML: {why}")));
+                }
+                FieldValidation::Warn => self.warnings.push(why),
+                FieldValidation::Ignore => {}
             }
-            self.warn(vec![why]);
         }
-        Ok(applied.into_value())
+        Ok(applied)
     }
 
     /// Reads an object that something was applied to, as its type.
     ///
     /// # Errors
     ///
-    /// What does not fit, in upstream's words.
+    /// The first value of a wrong type, with its path.
     pub(crate) fn merged(&self, object: Value) -> Result<Value, String> {
-        let (object, findings) = self.expected.own_type().read(Way::Tree, self.keep_unknown, Json::from(object))?;
-        findings.strict().map(|_| object)
-    }
-
-    fn warn(&mut self, strict: Vec<String>) {
-        if self.validation == FieldValidation::Warn {
-            self.warnings.extend(strict);
-        }
+        self.expected.own_type().read(self.keep_unknown, object).map(|(object, _)| object)
     }
 
     fn unrecognized(&self, why: &str, body: &[u8]) -> Status {
         let (kind, body) = (self.expected.kind, summary(body));
         Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({body})"))
+    }
+}
+
+/// Notes a field that a strict reader refuses, up to as many as upstream reports.
+fn note(what: &str, path: &FieldPath, messages: &mut Vec<String>) {
+    if messages.len() < 100 {
+        messages.push(format!("{what} field {:?}", path.to_string()));
+    }
+}
+
+/// The warnings about fields that are dropped: those that repeat, and unknown ones.
+///
+/// # Errors
+///
+/// A strict reader refuses the object for them.
+fn strict(validation: FieldValidation, mut messages: Vec<String>, unknown: Vec<String>) -> Result<Vec<String>, String> {
+    // What repeats within an unknown field falls away with it.
+    let is_within = |message: &String, field: &str| {
+        let within = message.strip_prefix("duplicate field ").and_then(|path| path.strip_prefix(field));
+        within.is_some_and(|rest| rest.starts_with(['.', '[']))
+    };
+    for field in &unknown {
+        let field = field.trim_start_matches("unknown field ").trim_end_matches('"');
+        messages.retain(|message| !is_within(message, field));
+    }
+    messages.extend(unknown);
+    let mut seen = BTreeSet::new();
+    messages.retain(|message| seen.insert(message.clone()));
+    match validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Strict if !messages.is_empty() => {
+            Err(format!("strict decoding error: {}", messages.join(", ")))
+        }
+        FieldValidation::Warn | FieldValidation::Strict => Ok(messages),
     }
 }
 
@@ -277,13 +284,13 @@ impl Decoder<'_> {
 ///
 /// What is wrong with the bytes; `None` for a format that is not read.
 pub(crate) fn delete_options(content_type: &str, body: &[u8]) -> Option<Result<Value, String>> {
-    let json = match media_type(content_type).as_str() {
-        "" | JSON => Json::parse(body),
-        YAML => yaml::parse(body).map(|document| document.json),
-        PROTOBUF => expected::read_delete_options(body),
+    let document = match media_type(content_type).as_str() {
+        "" | JSON => json::parse(body),
+        YAML => yaml::parse(body),
+        PROTOBUF => expected::read_delete_options(body).map(Document::from),
         _ => return None,
     };
-    Some(json.map(Json::into_value))
+    Some(document.map(|document| document.value))
 }
 
 /// The format of a body, without parameters.
@@ -291,18 +298,19 @@ fn media_type(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Reads a patch; tells of keys that repeat in it.
-fn read_patch(media_type: &str, body: &[u8]) -> Result<(Json, Vec<String>), Status> {
+/// Reads a patch; the messages are about unknown fields of operations, too.
+fn read_patch(media_type: &str, body: &[u8]) -> Result<Document, Status> {
     let is_strategic = media_type == STRATEGIC_MERGE_PATCH;
     let refuse =
         |why: String| Status::bad_request(if is_strategic { why } else { format!("error decoding patch: {why}") });
-    let json = Json::parse(body).map_err(refuse)?;
-    let strict = if media_type == JSON_PATCH {
-        expected::operations(&json).map_err(refuse)?
-    } else {
-        expected::repetitions(&json).map_err(refuse)?
-    };
-    Ok((json, strict))
+    let mut patch = json::parse(body).map_err(refuse)?;
+    if media_type == JSON_PATCH {
+        patch.repeated.extend(expected::operations(&patch.value).map_err(refuse)?);
+        patch.repeated.iter_mut().for_each(|message| message.insert_str(0, "json patch "));
+    } else if !patch.value.is_object() && !patch.value.is_null() {
+        return Err(refuse("expected an object".to_owned()));
+    }
+    Ok(patch)
 }
 
 /// The beginning of a body, as errors name it.

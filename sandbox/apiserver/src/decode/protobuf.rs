@@ -3,7 +3,9 @@
 //! # Upstream
 //! `apimachinery/pkg/runtime/serializer/protobuf`, and the numbers of fields in the tags of the Go types
 
-use super::json::Json;
+use serde_json::{Map, Number, Value};
+
+use super::json;
 use crate::schema::{self, Empty, Field, Struct, Type};
 
 /// Every object begins so.
@@ -24,15 +26,7 @@ impl<'a> Envelope<'a> {
     ///
     /// The bytes are none of Kubernetes' objects.
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, String> {
-        if bytes.is_empty() {
-            return Err("empty data".to_owned());
-        }
-        let Some(bytes) = bytes.strip_prefix(PREFIX) else {
-            return Err(format!(
-                "provided data does not appear to be a protobuf message, expected prefix {}",
-                "[107 56 115 0]"
-            ));
-        };
+        let bytes = bytes.strip_prefix(PREFIX).ok_or("the data is no protobuf message of Kubernetes")?;
         let mut envelope = Self::default();
         for part in Parts(bytes) {
             match part? {
@@ -57,17 +51,17 @@ impl<'a> Envelope<'a> {
     /// # Errors
     ///
     /// The bytes are no message.
-    pub(super) fn read(self, of: Option<&'static Struct>) -> Result<Json, String> {
-        let mut entries = Vec::new();
+    pub(super) fn read(self, of: Option<&'static Struct>) -> Result<Value, String> {
+        let mut entries = Map::new();
         for (name, text) in [("apiVersion", self.api_version), ("kind", self.kind)] {
             if !text.is_empty() {
-                entries.push((name.to_owned(), Json::String(text)));
+                entries.insert(name.to_owned(), text.into());
             }
         }
         if let Some(of) = of {
             message(of, "", self.content, &mut entries, 0)?;
         }
-        Ok(Json::Map(entries))
+        Ok(Value::Object(entries))
     }
 }
 
@@ -76,11 +70,11 @@ fn message(
     of: &'static Struct,
     within: &str,
     bytes: &[u8],
-    entries: &mut Vec<(String, Json)>,
+    entries: &mut Map<String, Value>,
     depth: usize,
 ) -> Result<(), String> {
     if depth > DEEPEST {
-        return Err("proto: nesting is too deep".to_owned());
+        return Err("protobuf: nesting is too deep".to_owned());
     }
     for part in Parts(bytes) {
         let (number, part) = part?;
@@ -98,7 +92,7 @@ fn message(
 }
 
 /// Adds one occurrence of a field to those of an object.
-fn add(field: &'static Field, part: Part<'_>, entries: &mut Vec<(String, Json)>, depth: usize) -> Result<(), String> {
+fn add(field: &'static Field, part: Part<'_>, entries: &mut Map<String, Value>, depth: usize) -> Result<(), String> {
     match (&field.of, part) {
         (Type::List(item), Part::Bytes(bytes)) if is_packed(item) => {
             let mut rest = bytes;
@@ -118,24 +112,22 @@ fn add(field: &'static Field, part: Part<'_>, entries: &mut Vec<(String, Json)>,
                 }
             }
             let content = content.unwrap_or_else(|| zero(item));
-            match entries.iter_mut().find(|(name, _)| name == field.name) {
-                Some((_, Json::Map(map))) => map.push((key, content)),
-                _ => entries.push((field.name.to_owned(), Json::Map(vec![(key, content)]))),
+            if let Value::Object(map) = entries.entry(field.name).or_insert_with(|| Value::Object(Map::new())) {
+                map.insert(key, content);
             }
         }
         (of, part) => {
             let value = value(of, part, depth)?;
             // What is no pointer is always written, and means nothing where it is empty.
             let is_empty = match &value {
-                Json::Null => true,
-                Json::String(text) => text.is_empty(),
-                Json::Bool(value) => !value,
-                Json::Number(text) => text == "0" && *of != Type::IntOrString,
-                Json::List(_) | Json::Map(_) => false,
+                Value::Null => true,
+                Value::String(text) => text.is_empty(),
+                Value::Bool(value) => !value,
+                Value::Number(number) => number.as_f64() == Some(0.0) && *of != Type::IntOrString,
+                Value::Array(_) | Value::Object(_) => false,
             };
-            if !is_empty || (field.empty == Empty::Kept && value != Json::Null) {
-                entries.retain(|(name, _)| name != field.name);
-                entries.push((field.name.to_owned(), value));
+            if !is_empty || (field.empty == Empty::Kept && !value.is_null()) {
+                entries.insert(field.name.to_owned(), value);
             }
         }
     }
@@ -146,15 +138,14 @@ fn is_packed(item: &Type) -> bool {
     matches!(item, Type::Int32 | Type::Int64 | Type::Bool)
 }
 
-fn push(name: &str, item: Json, entries: &mut Vec<(String, Json)>) {
-    match entries.iter_mut().find(|(other, _)| other == name) {
-        Some((_, Json::List(items))) => items.push(item),
-        _ => entries.push((name.to_owned(), Json::List(vec![item]))),
+fn push(name: &str, item: Value, entries: &mut Map<String, Value>) {
+    if let Value::Array(items) = entries.entry(name).or_insert_with(|| Value::Array(Vec::new())) {
+        items.push(item);
     }
 }
 
 /// A value of a map; lists in maps are messages whose first field is the list.
-fn map_value(of: &'static Type, part: Part<'_>, depth: usize) -> Result<Json, String> {
+fn map_value(of: &'static Type, part: Part<'_>, depth: usize) -> Result<Value, String> {
     let (Type::List(item), Part::Bytes(bytes)) = (of, &part) else { return value(of, part, depth) };
     let mut items = Vec::new();
     for part in Parts(bytes) {
@@ -162,37 +153,39 @@ fn map_value(of: &'static Type, part: Part<'_>, depth: usize) -> Result<Json, St
             items.push(value(item, part, depth)?);
         }
     }
-    Ok(Json::List(items))
+    Ok(Value::Array(items))
 }
 
-fn value(of: &'static Type, part: Part<'_>, depth: usize) -> Result<Json, String> {
+fn value(of: &'static Type, part: Part<'_>, depth: usize) -> Result<Value, String> {
     Ok(match (of, part) {
-        (Type::Bool, Part::Number(number)) => Json::Bool(number != 0),
-        (Type::Int32 | Type::Int64, Part::Number(number)) => Json::Number(number.cast_signed().to_string()),
-        (Type::Number, Part::Fixed(bits)) => Json::Number(f64::from_bits(bits).to_string()),
-        (Type::String, Part::Bytes(bytes)) => Json::String(text_of(bytes)),
-        (Type::Bytes, Part::Bytes(bytes)) => Json::String(super::scalar::to_base64(bytes)),
+        (Type::Bool, Part::Number(number)) => (number != 0).into(),
+        (Type::Int32 | Type::Int64, Part::Number(number)) => number.cast_signed().into(),
+        (Type::Number, Part::Fixed(bits)) => Number::from_f64(f64::from_bits(bits)).map_or(Value::Null, Value::Number),
+        (Type::String, Part::Bytes(bytes)) => text_of(bytes).into(),
+        (Type::Bytes, Part::Bytes(bytes)) => to_base64(bytes),
         (Type::Struct(id), Part::Bytes(bytes)) => {
-            let mut entries = Vec::new();
+            let mut entries = Map::new();
             message(schema::types().get(*id), "", bytes, &mut entries, depth + 1)?;
-            Json::Map(entries)
+            Value::Object(entries)
         }
         (Type::Quantity, Part::Bytes(bytes)) => match first(bytes, 1)? {
-            Some(Part::Bytes(text)) if !text.is_empty() => Json::String(text_of(text)),
-            _ => Json::String("0".to_owned()),
+            Some(Part::Bytes(text)) if !text.is_empty() => text_of(text).into(),
+            _ => "0".into(),
         },
         (Type::IntOrString, Part::Bytes(bytes)) => int_or_string(bytes)?,
         (Type::Time, Part::Bytes(bytes)) => time(bytes)?,
         // JSON within protobuf.
         (Type::Any, Part::Bytes(bytes)) => match first(bytes, 1)? {
-            Some(Part::Bytes(text)) if !text.is_empty() => Json::parse(text)?,
-            _ => Json::Null,
+            Some(Part::Bytes(text)) if !text.is_empty() => json::parse(text)?.value,
+            _ => Value::Null,
         },
-        (_, Part::Number(_) | Part::Fixed(_) | Part::Bytes(_)) => return Err("proto: wrong wireType".to_owned()),
+        (_, Part::Number(_) | Part::Fixed(_) | Part::Bytes(_)) => {
+            return Err("protobuf: a field of another wire type".to_owned());
+        }
     })
 }
 
-fn int_or_string(bytes: &[u8]) -> Result<Json, String> {
+fn int_or_string(bytes: &[u8]) -> Result<Value, String> {
     let (mut is_string, mut number, mut text) = (false, 0, String::new());
     for part in Parts(bytes) {
         match part? {
@@ -202,11 +195,11 @@ fn int_or_string(bytes: &[u8]) -> Result<Json, String> {
             _ => {}
         }
     }
-    Ok(if is_string { Json::String(text) } else { Json::Number(number.to_string()) })
+    Ok(if is_string { text.into() } else { number.into() })
 }
 
 /// An empty message is no time at all.
-fn time(bytes: &[u8]) -> Result<Json, String> {
+fn time(bytes: &[u8]) -> Result<Value, String> {
     let (mut seconds, mut nanoseconds) = (None, 0);
     for part in Parts(bytes) {
         match part? {
@@ -215,15 +208,20 @@ fn time(bytes: &[u8]) -> Result<Json, String> {
             _ => {}
         }
     }
-    let Some(seconds) = seconds else { return Ok(Json::Null) };
-    let time = jiff::Timestamp::new(seconds, nanoseconds).map_err(|_| "proto: time out of range".to_owned())?;
-    // More digits than most fields hold; whoever reads the type cuts them off.
-    Ok(Json::String(kcm_api::time::format_micros(time)))
+    let Some(seconds) = seconds else { return Ok(Value::Null) };
+    let time = jiff::Timestamp::new(seconds, nanoseconds).map_err(|_| "protobuf: time out of range".to_owned())?;
+    // More digits than most fields hold; the typed reader cuts them off.
+    Ok(kcm_api::time::format_micros(time).into())
 }
 
-fn zero(of: &Type) -> Json {
+/// Bytes as base64 with padding.
+fn to_base64(bytes: &[u8]) -> Value {
+    serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec())).unwrap_or_default()
+}
+
+fn zero(of: &Type) -> Value {
     match of {
-        Type::String | Type::Bytes => Json::String(String::new()),
+        Type::String | Type::Bytes => "".into(),
         Type::Int32
         | Type::Int64
         | Type::Number
@@ -234,7 +232,7 @@ fn zero(of: &Type) -> Json {
         | Type::Any
         | Type::List(_)
         | Type::Map(_)
-        | Type::Struct(_) => Json::Null,
+        | Type::Struct(_) => Value::Null,
     }
 }
 
@@ -291,7 +289,7 @@ impl<'a> Parts<'a> {
                 Part::Bytes(self.take(length)?)
             }
             5 => Part::Fixed(little_endian(self.take(4)?)),
-            other => return Err(format!("proto: illegal wireType {other}")),
+            other => return Err(format!("protobuf: illegal wire type {other}")),
         };
         Ok((tag >> 3, part))
     }
@@ -304,7 +302,7 @@ impl<'a> Parts<'a> {
 }
 
 fn ended() -> String {
-    "unexpected EOF".to_owned()
+    "protobuf: unexpected end".to_owned()
 }
 
 fn little_endian(bytes: &[u8]) -> u64 {
@@ -321,7 +319,7 @@ fn varint(bytes: &mut &[u8]) -> Result<u64, String> {
             return Ok(number);
         }
     }
-    Err("proto: integer overflow".to_owned())
+    Err("protobuf: integer overflow".to_owned())
 }
 
 #[cfg(test)]
@@ -347,7 +345,7 @@ mod tests {
         let envelope = Envelope::open(&body).expect("the body is an object");
         assert_eq!((envelope.api_version.as_str(), envelope.kind.as_str()), (api_version, kind));
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        envelope.read(schema::types().of_kind(group, version, kind)).expect("the content is a message").into_value()
+        envelope.read(schema::types().of_kind(group, version, kind)).expect("the content is a message")
     }
 
     #[test]
@@ -397,14 +395,8 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_refused() {
-        let prefix = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
-        for (body, expected) in [
-            (&b""[..], "empty data"),
-            (b"{}", prefix),
-            (b"k8s\0\x0a\xff", "unexpected EOF"),
-            (b"k8s\0\x0b", "proto: illegal wireType 3"),
-        ] {
-            assert_eq!(Envelope::open(body), Err(expected.to_owned()));
+        for body in [&b""[..], b"{}", b"k8s\0\x0a\xff", b"k8s\0\x0b"] {
+            assert!(Envelope::open(body).is_err(), "{body:?}");
         }
     }
 

@@ -1,10 +1,12 @@
-//! YAML, read as the API server reads it: as another spelling of JSON, with the scalars of YAML 1.1.
+//! YAML, read as the API server reads it: as another form of JSON, with the scalars of YAML 1.1.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
-use super::json::Json;
+use serde_json::{Map, Value};
+
+use super::json::Document;
 
 /// As deep as JSON is read.
 const DEEPEST: usize = 250;
@@ -13,21 +15,12 @@ const MOST_VALUES: usize = 200_000;
 /// A text that is repeated counts as a value for each so many bytes.
 const BYTES_OF_VALUE: usize = 64;
 
-/// A document, and the keys that repeat in it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Document {
-    /// Of keys that repeat only the last is left.
-    pub(crate) json: Json,
-    /// In the words of upstream's reader: `line 4: key "replicas" already set in map`.
-    pub(crate) repetitions: Vec<String>,
-}
-
 /// Reads the first document of a text; an empty text is null.
 ///
 /// # Errors
 ///
-/// What is wrong, beginning with `yaml: ` as with upstream, the rest in the words of our reader.
-pub(crate) fn parse(text: &[u8]) -> Result<Document, String> {
+/// The parser's message, after `yaml: ` and the line.
+pub(super) fn parse(text: &[u8]) -> Result<Document, String> {
     let text = std::str::from_utf8(text).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
     let options = granit_parser::options! {
         emit_comments: false,
@@ -38,26 +31,26 @@ pub(crate) fn parse(text: &[u8]) -> Result<Document, String> {
     let mut reader = Reader {
         events: Parser::new_from_str_with_options(text, options),
         anchors: BTreeMap::new(),
-        repetitions: Vec::new(),
+        repeated: Vec::new(),
         values: 0,
     };
-    let mut json = Json::Null;
+    let mut value = Value::Null;
     loop {
         let (event, line) = reader.next()?;
         if matches!(event, Event::StreamEnd | Event::DocumentEnd) {
             break;
         }
         if !matches!(event, Event::StreamStart | Event::DocumentStart(..)) {
-            json = reader.node(event, line, 0)?;
+            value = reader.node(event, line, 0)?;
         }
     }
-    Ok(Document { json, repetitions: reader.repetitions })
+    Ok(Document { value, repeated: reader.repeated })
 }
 
 struct Reader<'text, I: granit_parser::BorrowedInput<'text>> {
     events: Parser<'text, I>,
-    anchors: BTreeMap<usize, Json>,
-    repetitions: Vec<String>,
+    anchors: BTreeMap<usize, Value>,
+    repeated: Vec<String>,
     values: usize,
 }
 
@@ -76,52 +69,51 @@ impl<'text, I: granit_parser::BorrowedInput<'text>> Reader<'text, I> {
     }
 
     /// The value that begins with `event`.
-    fn node(&mut self, event: Event<'text>, line: usize, depth: usize) -> Result<Json, String> {
+    fn node(&mut self, event: Event<'text>, line: usize, depth: usize) -> Result<Value, String> {
         self.values += 1;
         check_size(self.values, depth)?;
         #[allow(
             clippy::wildcard_enum_match_arm,
             reason = "the enum is not exhaustive, and a feature of the crate adds to it"
         )]
-        let (anchor, json) = match event {
+        let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_text = style != ScalarStyle::Plain || tag.is_some_and(|tag| tag.suffix() == "str");
-                (anchor, if is_text { Json::String(text.into_owned()) } else { plain(&text) })
+                (anchor, if is_text { text.into_owned().into() } else { plain(&text) })
             }
             Event::SequenceStart(_, anchor, _) => (anchor, self.list(depth)?),
             Event::MappingStart(_, anchor, _) => (anchor, self.map(depth)?),
             Event::Alias(anchor) => {
-                let json = self.anchors.get(&anchor).ok_or_else(|| failure(line, "an anchor contains itself"))?;
-                let size = size(json);
+                let value = self.anchors.get(&anchor).ok_or_else(|| failure(line, "an anchor contains itself"))?;
+                let size = size(value);
                 self.values += size.values;
                 check_size(self.values, depth + size.depth)?;
-                return Ok(json.clone());
+                return Ok(value.clone());
             }
             Event::UnresolvedAlias(name) => return Err(format!("yaml: unknown anchor '{name}' referenced")),
             other => return Err(failure(line, format!("unexpected {other:?}"))),
         };
         if anchor > 0 {
             // It is kept twice: within what has an anchor itself, too.
-            self.values += size(&json).values;
+            self.values += size(&value).values;
             check_size(self.values, depth)?;
-            self.anchors.insert(anchor, json.clone());
+            self.anchors.insert(anchor, value.clone());
         }
-        Ok(json)
+        Ok(value)
     }
 
-    fn list(&mut self, depth: usize) -> Result<Json, String> {
+    fn list(&mut self, depth: usize) -> Result<Value, String> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
-                (Event::SequenceEnd, _) => return Ok(Json::List(items)),
+                (Event::SequenceEnd, _) => return Ok(Value::Array(items)),
                 (event, line) => items.push(self.node(event, line, depth + 1)?),
             }
         }
     }
 
-    fn map(&mut self, depth: usize) -> Result<Json, String> {
-        let mut entries: Vec<(String, Json)> = Vec::new();
-        let mut places: HashMap<String, usize> = HashMap::new();
+    fn map(&mut self, depth: usize) -> Result<Value, String> {
+        let mut entries = Map::new();
         let mut merged = Vec::new();
         loop {
             let (event, line) = self.next()?;
@@ -130,39 +122,33 @@ impl<'text, I: granit_parser::BorrowedInput<'text>> Reader<'text, I> {
             }
             let is_merge = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<");
             let key = match self.node(event, line, depth + 1)? {
-                Json::String(text) | Json::Number(text) => text,
-                Json::Bool(value) => value.to_string(),
-                Json::Null => "null".to_owned(),
-                Json::List(_) | Json::Map(_) => return Err(failure(line, "invalid map key")),
+                Value::String(text) => text,
+                scalar @ (Value::Number(_) | Value::Bool(_) | Value::Null) => scalar.to_string(),
+                Value::Array(_) | Value::Object(_) => return Err(failure(line, "invalid map key")),
             };
             let (event, value_line) = self.next()?;
             let value = self.node(event, value_line, depth + 1)?;
             if is_merge {
                 merged.push(value);
-            } else if let Some(entry) = places.get(&key).and_then(|at| entries.get_mut(*at)) {
-                self.repetitions.push(format!("line {line}: key {} already set in map", super::go::quote(&key)));
-                entry.1 = value;
-            } else {
-                places.insert(key.clone(), entries.len());
-                entries.push((key, value));
+                continue;
             }
+            if entries.contains_key(&key) {
+                self.repeated.push(format!("line {line}: key {key:?} already set in map"));
+            }
+            entries.insert(key, value);
         }
         for value in merged {
-            let maps = if let Json::List(items) = value { items } else { vec![value] };
-            for (key, value) in maps.into_iter().filter_map(entries_of).flatten() {
-                // What a map says itself goes before what it takes over.
-                if !places.contains_key(&key) {
-                    places.insert(key.clone(), entries.len());
-                    entries.push((key, value));
+            let maps = if let Value::Array(items) = value { items } else { vec![value] };
+            for map in maps {
+                let Value::Object(map) = map else { continue };
+                for (key, value) in map {
+                    // The entries of a map take precedence over those that it merges.
+                    entries.entry(key).or_insert(value);
                 }
             }
         }
-        Ok(Json::Map(entries))
+        Ok(Value::Object(entries))
     }
-}
-
-fn entries_of(json: Json) -> Option<Vec<(String, Json)>> {
-    if let Json::Map(entries) = json { Some(entries) } else { None }
 }
 
 fn check_size(values: usize, depth: usize) -> Result<(), String> {
@@ -178,21 +164,21 @@ struct Size {
     depth: usize,
 }
 
-fn size(json: &Json) -> Size {
+fn size(value: &Value) -> Size {
     let around = |sizes: &mut dyn Iterator<Item = Size>| {
         sizes.fold(Size { values: 1, depth: 1 }, |all, size| Size {
             values: all.values + size.values,
             depth: all.depth.max(size.depth + 1),
         })
     };
-    match json {
-        Json::List(items) => around(&mut items.iter().map(size)),
-        Json::Map(entries) => around(&mut entries.iter().map(|(key, value)| {
+    match value {
+        Value::Array(items) => around(&mut items.iter().map(size)),
+        Value::Object(entries) => around(&mut entries.iter().map(|(key, value)| {
             let value = size(value);
             Size { values: value.values + key.len() / BYTES_OF_VALUE, ..value }
         })),
-        Json::Number(text) | Json::String(text) => Size { values: 1 + text.len() / BYTES_OF_VALUE, depth: 0 },
-        Json::Null | Json::Bool(_) => Size { values: 1, depth: 0 },
+        Value::String(text) => Size { values: 1 + text.len() / BYTES_OF_VALUE, depth: 0 },
+        Value::Null | Value::Bool(_) | Value::Number(_) => Size { values: 1, depth: 0 },
     }
 }
 
@@ -200,75 +186,75 @@ fn size(json: &Json) -> Size {
 ///
 /// # Upstream
 /// `resolve` of `sigs.k8s.io/yaml/goyaml.v2`
-fn plain(text: &str) -> Json {
+fn plain(text: &str) -> Value {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Json::Null,
-        "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y" | "Y" => Json::Bool(true),
-        "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "n" | "N" => Json::Bool(false),
-        other => number(other).map_or_else(|| Json::String(other.to_owned()), Json::Number),
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y" | "Y" => true.into(),
+        "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "n" | "N" => false.into(),
+        other => number(other).unwrap_or_else(|| other.into()),
     }
 }
 
-/// A number as JSON spells it.
-fn number(text: &str) -> Option<String> {
+fn number(text: &str) -> Option<Value> {
     if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
         return None;
     }
     let plain = text.replace('_', "");
-    let (sign, digits) = match plain.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", plain.strip_prefix('+').unwrap_or(&plain)),
+    let (is_negative, digits) = match plain.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, plain.strip_prefix('+').unwrap_or(&plain)),
     };
-    let in_base =
-        |prefix: &str, base| digits.strip_prefix(prefix).and_then(|rest| u64::from_str_radix(rest, base).ok());
+    let in_base = |prefix: &str, base| {
+        let rest = digits.strip_prefix(prefix)?;
+        if rest.starts_with(['+', '-']) { None } else { i64::from_str_radix(rest, base).ok() }
+    };
     let whole = in_base("0x", 16)
         .or_else(|| in_base("0b", 2))
         .or_else(|| in_base("0o", 8))
-        .or_else(|| in_base("0", 8).filter(|_| digits.len() > 1));
+        .or_else(|| in_base("0", 8).filter(|_| digits.len() > 1))
+        .or_else(|| digits.parse().ok())
+        .filter(|_| digits.starts_with(|c: char| c.is_ascii_digit()));
     if let Some(whole) = whole {
-        return Some(format!("{sign}{whole}"));
+        return Some(if is_negative { -whole } else { whole }.into());
     }
-    let mut bytes = digits.bytes();
     let is_number = digits.contains(|c: char| c.is_ascii_digit())
-        && bytes.all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
     if !is_number {
         return None;
     }
-    if let Ok(whole) = digits.parse::<u64>() {
-        return Some(format!("{sign}{whole}"));
-    }
     let float = plain.parse::<f64>().ok().filter(|float| float.is_finite())?;
-    serde_json::Number::from_f64(float).map(|number| number.to_string())
+    serde_json::Number::from_f64(float).map(Value::Number)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
-    fn read(text: &str) -> Json {
-        parse(text.as_bytes()).expect("the text is YAML").json
+    fn read(text: &str) -> Value {
+        parse(text.as_bytes()).expect("the text is YAML").value
     }
 
     #[test]
     fn scalars_are_those_of_yaml_1_1() {
         for (text, expected) in [
-            ("", Json::Null),
-            ("~", Json::Null),
-            ("yes", Json::Bool(true)),
-            ("Off", Json::Bool(false)),
-            ("'yes'", Json::String("yes".to_owned())),
-            ("!!str 3", Json::String("3".to_owned())),
-            ("2020-01-01", Json::String("2020-01-01".to_owned())),
-            ("0x10", Json::Number("16".to_owned())),
-            ("010", Json::Number("8".to_owned())),
-            ("1_000", Json::Number("1000".to_owned())),
-            ("-3", Json::Number("-3".to_owned())),
-            ("1.50", Json::Number("1.5".to_owned())),
-            ("25%", Json::String("25%".to_owned())),
-            ("1.2.3", Json::String("1.2.3".to_owned())),
-            ("-foo", Json::String("-foo".to_owned())),
+            ("", json!(null)),
+            ("~", json!(null)),
+            ("yes", json!(true)),
+            ("Off", json!(false)),
+            ("'yes'", json!("yes")),
+            ("!!str 3", json!("3")),
+            ("2020-01-01", json!("2020-01-01")),
+            ("0x10", json!(16)),
+            ("010", json!(8)),
+            ("1_000", json!(1000)),
+            ("-3", json!(-3)),
+            ("1.50", json!(1.5)),
+            ("25%", json!("25%")),
+            ("1.2.3", json!("1.2.3")),
+            ("-foo", json!("-foo")),
         ] {
             assert_eq!(read(text), expected, "{text:?}");
         }
@@ -277,22 +263,22 @@ mod tests {
     #[test]
     fn keys_that_repeat_are_told_with_their_line() {
         let document = parse(b"kind: A\nspec:\n  replicas: 3\n  replicas: 4\n").expect("the text is YAML");
-        assert_eq!(document.repetitions, ["line 4: key \"replicas\" already set in map"]);
-        assert_eq!(document.json.into_value(), serde_json::json!({ "kind": "A", "spec": { "replicas": 4 } }));
+        assert_eq!(document.repeated, ["line 4: key \"replicas\" already set in map"]);
+        assert_eq!(document.value, json!({ "kind": "A", "spec": { "replicas": 4 } }));
     }
 
     #[test]
     fn anchors_and_merge_keys_are_followed() {
         let json = read("a: &x {b: 1, c: 2}\nd: *x\ne: {<<: *x, c: 3}");
-        let expected = serde_json::json!({ "a": { "b": 1, "c": 2 }, "d": { "b": 1, "c": 2 }, "e": { "b": 1, "c": 3 } });
-        assert_eq!(json.into_value(), expected);
+        let expected = json!({ "a": { "b": 1, "c": 2 }, "d": { "b": 1, "c": 2 }, "e": { "b": 1, "c": 3 } });
+        assert_eq!(json, expected);
         let bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]";
         assert_eq!(parse(bomb.as_bytes()), Err("yaml: document contains excessive aliasing".to_owned()));
     }
 
     #[test]
     fn only_the_first_document_counts() {
-        assert_eq!(read("a: 1\n---\nb: 1").into_value(), serde_json::json!({ "a": 1 }));
+        assert_eq!(read("a: 1\n---\nb: 1"), json!({ "a": 1 }));
     }
 
     #[test]

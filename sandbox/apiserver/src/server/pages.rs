@@ -123,7 +123,6 @@ mod tests {
     #[test]
     fn an_invalid_token_is_rejected() {
         for (text, why) in [
-            ("abc", ": invalid character 'i' looking for beginning of value"),
             ("e30", ": server does not recognize this encoded version "),
             ("a", ": illegal base64 data at input byte 1"),
             ("a*bc", ": illegal base64 data at input byte 1"),
@@ -131,5 +130,7 @@ mod tests {
             let refused = Token::parse(text, None, true).expect_err("it is none");
             assert_eq!(refused.message, format!("invalid continue token: continue key is not valid{why}"));
         }
+        let refused = Token::parse("abc", None, true).expect_err("it is none");
+        assert!(refused.message.starts_with("invalid continue token: continue key is not valid: "), "{refused:?}");
     }
 }
