@@ -1,13 +1,15 @@
-//! What stands between a request and the API: who may pass, and for how long.
+//! Authenticates requests, and bounds how long they take.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::TakeUntil;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body as _;
+use http_body_util::{BodyStream, Either, StreamBody};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tower::ServiceExt as _;
 
-use crate::activity::{Activity, Answer, Order};
 use crate::token::{Credentials, Token};
 use crate::upload::Upload;
 use kcm_sandbox_apiserver::{ConnectionLost, ResponseBody, SandboxService, Status, status_response};
@@ -18,47 +20,43 @@ use kcm_sandbox_apiserver::{ConnectionLost, ResponseBody, SandboxService, Status
 /// `--request-timeout`
 const REQUEST: Duration = Duration::from_mins(1);
 
-/// What anybody may read.
+/// The paths that need no token.
 ///
 /// # Upstream
 /// `system:public-info-viewer`
 const OPEN: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
-/// The way to the API.
+/// The body of a response; that of a watch ends when the listener stops.
+type Answer = Either<ResponseBody, StreamBody<TakeUntil<BodyStream<ResponseBody>, WaitForCancellationFutureOwned>>>;
+
+/// The API behind its token.
 pub(crate) struct Authn {
     pub(crate) service: SandboxService,
     pub(crate) token: Token,
 }
 
 impl Authn {
-    /// Answers a request of a connection; of one that is too many, with the request to come back later.
+    /// Answers a request; a watch ends when `stop` is cancelled.
     pub(crate) async fn answer(
         &self,
         request: Request<Upload>,
-        activity: &Arc<Activity>,
-        refused: bool,
+        stop: CancellationToken,
     ) -> Result<Response<Answer>, ConnectionLost> {
-        let exchange = activity.begin();
         let (version, has_body) = (request.version(), !request.body().is_end_stream());
-        let response = if refused {
-            activity.order(Order::Leave);
-            status_response(&Status::too_many_requests(1))
-        } else if self.admits(&request) {
-            self.pass(request).await?
-        } else {
-            // Connections of HTTP/2 cost something; upstream grants strangers none that last.
-            if version == Version::HTTP_2 {
-                activity.order(Order::Leave);
-            }
-            status_response(&Status::unauthorized())
-        };
-        let mut response = response.map(|body| exchange.answer(body));
+        let mut response =
+            if self.admits(&request) { self.pass(request).await? } else { status_response(&Status::unauthorized()) };
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         // What is left of the body is thrown away; nothing more can be asked for behind it.
         if has_body && version < Version::HTTP_2 && leaves_bodies(response.status()) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        Ok(response)
+        Ok(response.map(|body| {
+            // Of all bodies only those of watches do not know their length.
+            if body.size_hint().exact().is_some() {
+                return Either::Left(body);
+            }
+            Either::Right(StreamBody::new(BodyStream::new(body).take_until(stop.cancelled_owned())))
+        }))
     }
 
     fn admits(&self, request: &Request<Upload>) -> bool {
@@ -70,7 +68,7 @@ impl Authn {
     }
 
     async fn pass(&self, mut request: Request<Upload>) -> Result<Response<ResponseBody>, ConnectionLost> {
-        // The sandbox notes the headers of requests; the token is not for everybody who reads those notes.
+        // The sandbox records the headers of requests, and the token stays out of that record.
         request.headers_mut().remove(header::AUTHORIZATION);
         let answered = tokio::time::timeout(REQUEST, self.service.clone().oneshot(request)).await;
         answered.unwrap_or_else(|_| Ok(status_response(&Status::timeout())))
@@ -79,11 +77,5 @@ impl Authn {
 
 /// Whether an answer may be given before the body of the request has been read.
 fn leaves_bodies(status: StatusCode) -> bool {
-    let early = [
-        StatusCode::UNAUTHORIZED,
-        StatusCode::PAYLOAD_TOO_LARGE,
-        StatusCode::TOO_MANY_REQUESTS,
-        StatusCode::GATEWAY_TIMEOUT,
-    ];
-    early.contains(&status)
+    [StatusCode::UNAUTHORIZED, StatusCode::PAYLOAD_TOO_LARGE, StatusCode::GATEWAY_TIMEOUT].contains(&status)
 }

@@ -4,27 +4,26 @@
 //! [`Sandbox`] there, and writes the kubeconfig of its only user.
 //!
 //! ```text
-//! socket ──▶ limit ──▶ connection ──▶ authn ──▶ service
-//!          (limit)     (TLS, HTTP)   (token)   (the API)
+//! socket ──▶ connection ──▶ authn ──▶ service
+//! (limit)   (TLS, HTTP)    (token)   (the API)
 //! ```
 //!
 //! # Guarantees
 //!
 //! - Every path except health and version requires the token, which is compared in constant time and appears in no log.
-//! - Every connection is answered or closed in bounded time: handshakes, headers, idleness, requests, and clients that
-//!   do not read their responses have deadlines, on tokio's clock.
-//! - Memory is bounded by the connections, their streams, and a small buffer for each; no connection waits for another.
+//! - Handshakes, headers, requests, silence, and clients that accept no bytes have deadlines, on tokio's clock.
+//! - Memory is bounded by the connections, their streams, and a small buffer for each; a client that stalls holds up
+//!   no other connection. A watch of HTTP/2 that is not read waits for its client.
 //! - All tasks end with the future of [`Listener::serve`].
 //!
 //! # Differences from kube-apiserver
 //!
 //! - There are no anonymous users: a request without a token gets 401, not 403.
-//! - Idle connections of HTTP/1.1 end after 32 seconds, not 90: hyper has one deadline for both.
+//! - Idle connections of HTTP/1.1 end after 32 seconds, not 90: hyper has one deadline for both. Those of HTTP/2 stay
+//!   while their client answers pings.
 
-mod activity;
 mod authn;
 mod connection;
-mod connection_limit;
 mod identity;
 mod kubeconfig;
 mod token;
@@ -33,18 +32,18 @@ mod upload;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::crypto::CryptoProvider;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 
 use self::authn::Authn;
-use self::connection_limit::ConnectionLimit;
 use self::identity::{Identity, reachable};
 use self::token::{Token, random};
 use kcm_sandbox_apiserver::Sandbox;
@@ -56,7 +55,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How many connections the system keeps until they are accepted. With fewer, of many clients that connect at once
 /// some would be turned away by the system, or believe to be connected when they are not.
 const BACKLOG: u32 = 4096;
-/// How long nobody is accepted after that has failed, mostly for want of file descriptors.
+/// The pause after a connection could not be accepted, mostly for want of file descriptors.
 const RESPITE: Duration = Duration::from_millis(50);
 
 /// Where and for whom a sandbox listens.
@@ -66,10 +65,7 @@ pub struct ListenOptions {
     pub address: SocketAddr,
     /// The token of the only user; one that cannot be guessed is made where none is given.
     pub token: Option<String>,
-    /// How many connections are served at a time.
-    ///
-    /// When there are more, the one that was idle the longest makes room; where none is idle, the new one is answered
-    /// with 429.
+    /// How many connections are served at a time; more of them wait until one ends.
     pub connections: usize,
 }
 
@@ -150,7 +146,7 @@ pub struct Listener {
     authority: String,
     tls: TlsAcceptor,
     authn: Arc<Authn>,
-    limit: ConnectionLimit,
+    connections: Arc<Semaphore>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -184,7 +180,7 @@ impl Listener {
             authority: identity.authority,
             tls: TlsAcceptor::from(Arc::new(tls)),
             authn: Arc::new(Authn { service: sandbox.service(), token }),
-            limit: ConnectionLimit::new(options.connections),
+            connections: Arc::new(Semaphore::new(options.connections)),
             provider,
         })
     }
@@ -214,35 +210,42 @@ impl Listener {
         kubeconfig::write(path, &self.kubeconfig(), &suffix)
     }
 
-    /// Serves until `stop`, then ends: idle connections and watches at once, requests briefly later.
+    /// Serves until `stop`, then ends: idle connections and watches at once, requests within two seconds.
     ///
     /// # Cancellation
     ///
     /// Dropping the future cuts all connections.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let Self { socket, tls, authn, limit, .. } = self;
-        let mut connections = JoinSet::new();
-        let mut stop = pin!(stop);
-        loop {
-            tokio::select! {
-                () = &mut stop => break,
-                accepted = socket.accept() => if let Ok((stream, _)) = accepted {
-                    if let Some(slot) = limit.take() {
-                        connections.spawn(connection::serve(stream, tls.clone(), authn.clone(), slot));
-                    }
-                } else {
-                    limit.free_one();
-                    sleep(RESPITE).await;
-                },
+        let Self { socket, tls, authn, connections, .. } = self;
+        let mut tasks = JoinSet::new();
+        let stopping = CancellationToken::new();
+        let accept = async {
+            loop {
+                // The semaphore is never closed.
+                let Ok(permit) = connections.clone().acquire_owned().await else { return };
                 // A connection that panicked has ended as others do.
-                Some(_) = connections.join_next() => {}
+                while tasks.try_join_next().is_some() {}
+                match socket.accept().await {
+                    Ok((stream, _)) => {
+                        let connection = connection::serve(stream, tls.clone(), authn.clone(), stopping.clone());
+                        tasks.spawn(async move {
+                            connection.await;
+                            drop(permit);
+                        });
+                    }
+                    Err(_) => sleep(RESPITE).await,
+                }
             }
+        };
+        tokio::select! {
+            () = stop => {}
+            () = accept => {}
         }
         drop(socket);
-        limit.close();
-        // Who is not ready by then is cut.
-        drop(timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await);
-        connections.shutdown().await;
+        stopping.cancel();
+        // What is not answered by then is cut.
+        drop(timeout(GRACE, async { while tasks.join_next().await.is_some() {} }).await);
+        tasks.shutdown().await;
     }
 }
 

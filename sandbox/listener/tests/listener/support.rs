@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, header};
+use http::{Request, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
@@ -49,7 +49,6 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
-    pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
@@ -227,7 +226,7 @@ impl Http {
         let (head, body) = self.send(request).await.into_parts();
         let body = body.collect().await.expect("the answer is whole").to_bytes();
         let text = String::from_utf8(body.to_vec()).expect("answers are text");
-        Answer { code: head.status.as_u16(), headers: head.headers, text }
+        Answer { code: head.status.as_u16(), text }
     }
 
     pub(crate) async fn get(&mut self, served: &Served, path: &str) -> Answer {
