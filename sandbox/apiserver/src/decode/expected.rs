@@ -186,8 +186,8 @@ fn is_of_meta(identity: &Identity) -> bool {
 pub(super) fn identity(value: &Value) -> Result<Identity, String> {
     let entries = value.as_object().ok_or("couldn't get version/kind; expected an object")?;
     let text = |name: &str| {
-        let given = entries.iter().filter(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_null());
-        given.last().map_or(Ok(""), |(_, value)| {
+        let mut given = entries.iter().filter(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_null());
+        given.next_back().map_or(Ok(""), |(_, value)| {
             value.as_str().ok_or_else(|| format!("couldn't get version/kind; {name}: expected a string"))
         })
     };
@@ -209,10 +209,10 @@ pub(super) fn read_delete_options(body: &[u8]) -> Result<Value, String> {
 ///
 /// It is no list of operations.
 pub(super) fn operations(value: &Value) -> Result<Vec<String>, String> {
-    let items = match value {
-        Value::Null => &[],
-        value => value.as_array().map(Vec::as_slice).ok_or("expected a list of operations")?,
-    };
+    if value.is_null() {
+        return Ok(Vec::new());
+    }
+    let items = value.as_array().ok_or("expected a list of operations")?;
     let mut unknown = Vec::new();
     for (index, item) in items.iter().enumerate().filter(|(_, item)| !item.is_null()) {
         let entries = item.as_object().ok_or_else(|| format!("[{index}]: expected an operation"))?;

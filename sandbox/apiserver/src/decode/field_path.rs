@@ -20,7 +20,8 @@ impl FieldPath {
     /// Appends the position of an item of a list; returns what [`FieldPath::leave`] takes to remove it.
     pub(super) fn enter_item(&mut self, index: usize) -> usize {
         let length = self.0.len();
-        self.0.push_str(&format!("[{index}]"));
+        let position = format!("[{index}]");
+        self.0.push_str(&position);
         length
     }
 

@@ -106,13 +106,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
             let length = self.0.path.enter_item(list.len());
             let item = items.next_element_seed(Seed(self.0))?;
             self.0.path.leave(length);
-            match item {
-                Some(item) => list.push(item),
-                None => {
-                    self.0.depth -= 1;
-                    return Ok(Value::Array(list));
-                }
-            }
+            let Some(item) = item else {
+                self.0.depth -= 1;
+                return Ok(Value::Array(list));
+            };
+            list.push(item);
         }
     }
 
