@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::field_path::FieldPath;
+use super::field_path::{FieldPath, note};
 use super::protobuf::Envelope;
 use super::typed::Typed;
 use crate::kinds::Kind;
@@ -226,7 +226,7 @@ pub(super) fn operations(value: &Value) -> Result<Vec<String>, String> {
                     let mut path = FieldPath::default();
                     path.enter_item(index);
                     path.enter(key);
-                    super::note("unknown", &path, &mut unknown);
+                    note("unknown", &path, &mut unknown);
                 }
             }
         }

@@ -36,3 +36,10 @@ impl fmt::Display for FieldPath {
         f.write_str(&self.0)
     }
 }
+
+/// Notes a field that a strict reader refuses, up to as many as upstream reports.
+pub(super) fn note(what: &str, path: &FieldPath, messages: &mut Vec<String>) {
+    if messages.len() < 100 {
+        messages.push(format!("{what} field {:?}", path.to_string()));
+    }
+}

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::field_path::FieldPath;
+use super::field_path::{FieldPath, note};
 
 /// Far deeper than any object of the API, and shallow enough for recursion. Go stops at 10,000.
 const DEEPEST: usize = 250;
@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         while let Some(key) = entries.next_key::<String>()? {
             let length = self.0.path.enter(&key);
             if map.contains_key(&key) {
-                super::note("duplicate", &self.0.path, &mut self.0.repeated);
+                note("duplicate", &self.0.path, &mut self.0.repeated);
             }
             let value = entries.next_value_seed(Seed(self.0))?;
             self.0.path.leave(length);

@@ -28,7 +28,6 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 pub(crate) use expected::Expected;
-use field_path::FieldPath;
 use json::Document;
 
 use crate::media_type::{JSON, JSON_PATCH, PROTOBUF, STRATEGIC_MERGE_PATCH, YAML};
@@ -241,13 +240,6 @@ impl Decoder<'_> {
     fn unrecognized(&self, why: &str, body: &[u8]) -> Status {
         let (kind, body) = (self.expected.kind, summary(body));
         Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({body})"))
-    }
-}
-
-/// Notes a field that a strict reader refuses, up to as many as upstream reports.
-fn note(what: &str, path: &FieldPath, messages: &mut Vec<String>) {
-    if messages.len() < 100 {
-        messages.push(format!("{what} field {:?}", path.to_string()));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::field_path::FieldPath;
+use super::field_path::{FieldPath, note};
 use super::time::{self, Precision};
 use crate::schema::{Struct, Type, Types};
 
@@ -115,7 +115,7 @@ impl Typed {
                     object.insert(key, value);
                 }
             } else if !self.keep_unknown {
-                super::note("unknown", &self.path, &mut self.unknown);
+                note("unknown", &self.path, &mut self.unknown);
             } else if !value.is_null() {
                 object.insert(key, value);
             }
