@@ -1,6 +1,8 @@
-//! The hash of names and versions.
+//! A stable hash, for names that are derived from content and for seeded random numbers.
 
-/// FNV-1a of 64 bits: fixed for all time and on every machine, which the hashers of the standard library are not.
+/// The 64-bit FNV-1a hash. Unlike the hashers of the standard library, it is stable across versions and platforms.
+///
+/// The names of replica sets contain it, so its values must never change.
 #[derive(Debug, Clone, Copy)]
 pub struct Fnv1a(u64);
 
@@ -11,25 +13,25 @@ impl Default for Fnv1a {
 }
 
 impl Fnv1a {
-    /// The hash of no bytes.
+    /// The hash of the empty input.
     #[must_use]
     pub const fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// The hash of no bytes, different for each seed.
+    /// An initial state that depends on `seed`.
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
         Self(Self::new().0 ^ seed)
     }
 
-    /// The hash of the bytes so far and of these.
+    /// Adds bytes to the hash.
     #[must_use]
     pub fn bytes(self, bytes: &[u8]) -> Self {
         Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)))
     }
 
-    /// The hash of the parts so far and of one more. The end of a part counts, so that parts cannot run into each other.
+    /// Adds a string and a terminator to the hash, so that `"ab", "c"` and `"a", "bc"` have different hashes.
     #[must_use]
     pub fn part(self, part: &str) -> Self {
         self.bytes(part.as_bytes()).bytes(&[0xff])

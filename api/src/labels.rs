@@ -1,4 +1,4 @@
-//! Labels and annotations: a sorted list of pairs of shared strings.
+//! Labels and annotations: a sorted list of pairs of interned strings.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Labels {
         self.get_shared(key).map(InternedStr::as_str)
     }
 
-    /// The value of `key`, to be kept: a clone costs no memory.
+    /// The interned value of `key`; cloning it does not allocate.
     #[must_use]
     pub fn get_shared(&self, key: &str) -> Option<&InternedStr> {
         let at = self.0.binary_search_by(|(known, _)| known.as_str().cmp(key)).ok()?;
@@ -90,7 +90,7 @@ impl Labels {
 }
 
 impl<K: Into<InternedStr>, V: Into<InternedStr>> FromIterator<(K, V)> for Labels {
-    /// Collects pairs; of two with the same key the last one stays.
+    /// Collects pairs; of pairs with the same key, the last one wins.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let mut pairs: Vec<(InternedStr, InternedStr)> =
             pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_sorted_and_of_a_repeated_key_the_last_value_counts() {
+    fn labels_are_sorted_and_the_last_value_of_a_repeated_key_wins() {
         let labels = read(r#"{"b":"1","a":"2","b":"3","\u0063":"\u0034"}"#);
         assert_eq!(labels.iter().collect::<Vec<_>>(), [("a", "2"), ("b", "3"), ("c", "4")]);
         assert_eq!((labels.get("b"), labels.get("z")), (Some("3"), None));

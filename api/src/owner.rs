@@ -33,7 +33,7 @@ pub struct OwnerReference {
 }
 
 impl OwnerReference {
-    /// Its fields in protobuf.
+    /// The protobuf fields of an owner reference.
     pub const MESSAGE: &'static Message = &[
         Field::text(1, "kind"),
         Field::text(3, "name"),
@@ -45,7 +45,7 @@ impl OwnerReference {
 
     /// The owner reference to the object with that resource, name and uid as the managing controller.
     ///
-    /// Blocks foreground deletion of the owner, as every controller's reference does.
+    /// It sets `blockOwnerDeletion`, as `metav1.NewControllerRef` does.
     #[must_use]
     pub fn controller_of(resource: &Resource, name: &str, uid: &Uid) -> Self {
         Self {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_are_not_set_are_neither_needed_nor_written() {
+    fn unset_flags_are_optional_and_omitted() {
         let json = r#"{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}"#;
         let reference: OwnerReference = serde_json::from_str(json).unwrap();
         assert!(!reference.controller && !reference.block_owner_deletion);

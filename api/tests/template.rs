@@ -191,7 +191,7 @@ fn the_order_of_lists_counts_and_that_of_members_does_not() {
 }
 
 #[test]
-fn a_field_that_nobody_knows_counts() {
+fn an_unknown_field_counts() {
     for (one, other) in [
         (r#"{"novel":1}"#, r"{}"),
         (r#"{"metadata":{"novel":"a"}}"#, r#"{"metadata":{"novel":"b"}}"#),

@@ -19,7 +19,7 @@ pub const KIND: &str = "KubeControllerManagerConfiguration";
 
 const START: Position = Position { line: 1, column: 1 };
 
-/// Parses the settings of a file. Errors do not stop the parser, except where the file is no YAML.
+/// Parses the settings of a file. All errors are collected; only invalid YAML stops the parser.
 pub(crate) fn read(table: &Table, path: &Path, bytes: &[u8]) -> Reading {
     let mut file = File { table, path, reading: Reading::default() };
     match yaml::parse(bytes) {
@@ -36,7 +36,7 @@ struct File<'a> {
     reading: Reading,
 }
 
-/// The known keys of a map, each once, in its own spelling.
+/// The values of `apiVersion` and `kind`, by key.
 type Found<'node> = BTreeMap<&'static str, &'node Node>;
 
 impl File<'_> {
@@ -176,9 +176,9 @@ fn json_number(text: &str) -> Option<&str> {
 /// The expected form of a value in a file, where types are stricter than in flags.
 fn expected(kind: Kind) -> &'static str {
     match kind {
-        Kind::String => "text (in quotes if it looks like something else)",
-        Kind::Duration => "text that is a duration with units, such as 1m30s",
-        Kind::Strings | Kind::FeatureGates => "a list of text (in quotes where it looks like something else)",
+        Kind::String => "a string (quoted if it looks like another type)",
+        Kind::Duration => "a duration string with units, such as 1m30s",
+        Kind::Strings | Kind::FeatureGates => "a list of strings (quoted if they look like another type)",
         Kind::Bool | Kind::Int32 | Kind::Level | Kind::Float32 => kind.expected(),
     }
 }

@@ -1,4 +1,4 @@
-//! Feature gates: switches with upstream's names that change what a controller does.
+//! Feature gates, with upstream's names.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ pub struct Gate {
     pub name: &'static str,
     /// Whether it is on by default.
     pub default: bool,
-    /// How mature it is.
+    /// Its stage.
     pub stage: GateStage,
-    /// Whether it stays at its default whatever is said.
+    /// Whether it is locked to its default (upstream's `LockToDefault`).
     pub locked: bool,
 }
 
-/// How mature a gate is.
+/// The stage of a gate (upstream's `PreRelease`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateStage {
     /// Off by default; `AllAlpha=true` turns it on.
     Alpha,
     /// On by default, mostly; `AllBeta=false` turns it off.
     Beta,
-    /// Done; about to lose its switch.
+    /// Generally available; the gate will be removed.
     Ga,
-    /// Goes away.
+    /// Deprecated; the gate will be removed.
     Deprecated,
 }
 
@@ -40,33 +40,33 @@ pub const DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS: Gate =
 pub const POD_DELETION_COST: Gate =
     Gate { name: "PodDeletionCost", default: true, stage: GateStage::Beta, locked: false };
 
-/// The gates of the present controllers.
+/// The gates that the implemented controllers read.
 pub const KNOWN: &[Gate] = &[DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS, POD_DELETION_COST];
 
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
 
-/// What was said about gates.
+/// The gates that were set explicitly.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gates {
-    said: BTreeMap<String, bool>,
+    explicit: BTreeMap<String, bool>,
 }
 
 impl Gates {
-    /// Reads pairs such as `Gate=true`, against the gates that exist.
+    /// Parses pairs such as `Gate=true` and checks them against the known gates.
     ///
-    /// As upstream: of two pairs for one gate the later counts, a prefix `kube:` may stand before the name, and
-    /// `AllAlpha` and `AllBeta` speak for every gate of that stage that is not named itself.
+    /// As upstream: the last pair for a gate wins, the name may have the prefix `kube:`, and
+    /// `AllAlpha` and `AllBeta` set every gate of their stage that is not set itself.
     ///
     /// # Errors
     ///
-    /// Every pair that is no pair, names no gate, or changes a locked gate.
+    /// A [`Problem`] for each malformed pair, unknown gate, and change of a locked gate.
     pub fn parse<P: AsRef<str>>(known: &[Gate], pairs: &[P]) -> Result<Self, Vec<Problem>> {
         let mut gates = Self::default();
         let mut problems = Vec::new();
         for pair in pairs {
             match read_pair(known, pair.as_ref()) {
-                Ok((name, on)) => drop(gates.said.insert(name, on)),
+                Ok((name, on)) => drop(gates.explicit.insert(name, on)),
                 Err(problem) => problems.push(problem),
             }
         }
@@ -80,11 +80,11 @@ impl Gates {
             return gate.default;
         }
         let whole_stage = match gate.stage {
-            GateStage::Alpha => self.said.get(ALL_ALPHA),
-            GateStage::Beta => self.said.get(ALL_BETA),
+            GateStage::Alpha => self.explicit.get(ALL_ALPHA),
+            GateStage::Beta => self.explicit.get(ALL_BETA),
             GateStage::Ga | GateStage::Deprecated => None,
         };
-        self.said.get(gate.name).or(whole_stage).copied().unwrap_or(gate.default)
+        self.explicit.get(gate.name).or(whole_stage).copied().unwrap_or(gate.default)
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_follow_what_was_said_last() {
+    fn the_last_value_of_a_gate_wins() {
         assert_eq!(enabled(&[]), [false, true, true]);
         assert_eq!(enabled(&["NewIdea=true", "GoodIdea=f"]), [true, false, true]);
         assert_eq!(enabled(&["NewIdea=true", " NewIdea = false "]), [false, true, true]);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_speaks_for_gates_that_are_not_named() {
+    fn a_stage_sets_gates_that_are_not_set_themselves() {
         assert_eq!(enabled(&["AllAlpha=true", "AllBeta=false"]), [true, false, true]);
         assert_eq!(enabled(&["GoodIdea=true", "AllBeta=false"]), [false, true, true]);
     }

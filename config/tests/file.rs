@@ -50,9 +50,9 @@ fn values_are_read_as_strictly_as_the_api_server_reads_objects() {
         assert_eq!(settings.value(flag).map(ToString::to_string).as_deref(), Some(expected), "{body}");
     }
 
-    let text = "text (in quotes if it looks like something else)";
-    let duration = "text that is a duration with units, such as 1m30s";
-    let list = "a list of text (in quotes where it looks like something else)";
+    let text = "a string (quoted if it looks like another type)";
+    let duration = "a duration string with units, such as 1m30s";
+    let list = "a list of strings (quoted if they look like another type)";
     let number = Kind::Float32.expected();
     let whole = Kind::Int32.expected();
     let bad = [

@@ -1,7 +1,7 @@
 //! The binary `kube-controller-manager`: the host with the built-in controllers and the sandbox.
 
-// Naming the crate links it, and with it the built-in controllers of all areas.
 use kcm_controller_manager::Host;
+// Naming the crate links it, and with it the built-in controllers of all areas.
 #[cfg(feature = "builtin")]
 use kcm_controllers as _;
 

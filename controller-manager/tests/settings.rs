@@ -106,7 +106,7 @@ fn mistakes_of_all_sources_are_reported_at_once_with_their_places() {
         [
             "FILE:4:3: unknown key concurrentRSSync in ReplicaSetController; did you mean concurrentRSSyncs?",
             "FILE:6:16: Generic.Controllers is replicaset, \
-         expected a list of text (in quotes where it looks like something else)",
+         expected a list of strings (quoted if they look like another type)",
             "FILE:7:3: unknown key Address in Generic",
             "KCM_KUBE_API_BRUST: unknown variable; did you mean KCM_KUBE_API_BURST?",
             "--v is \"much\", expected a whole number from -2147483648 to 2147483647",

@@ -55,7 +55,7 @@ async fn hit(fault: &InjectedFault) {
 }
 
 #[tokio::test]
-async fn the_first_signal_lets_what_is_in_hand_finish() {
+async fn the_first_signal_lets_running_reconciles_finish() {
     let slow = Fault::on(Verb::Create).resource(PODS).delay(Duration::from_secs(2));
     let Busy { mut manager, server, _folder } = busy(slow).await;
     manager.terminate();

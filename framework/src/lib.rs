@@ -7,7 +7,7 @@
 //! ```text
 //! API server ──watch──▶ informers ──Change──▶ handler ────keys──▶ workqueue ──key──▶ Reconcile
 //!      ▲                                       (pure)                                     │
-//!      └──────────────────────── Session: every write is pending ◀─────────────────────┘
+//!      └───────────────────────── Session: every write is pending ◀───────────────────────┘
 //! ```
 //!
 //! # Guarantees

@@ -13,18 +13,19 @@
 //!
 //! # Guarantees
 //!
-//! - With `#[tokio::test(start_paused = true)]` no test waits: time advances when every task waits for it. The same seed
-//!   gives the same run.
-//! - The API server behaves as kube-apiserver does; the same table of requests and responses holds on both.
-//! - **The log is read.** A caught panic, a loop that fails, a forbidden request: everything that the manager logs as an
-//!   error fails the test when the [`TestCluster`] is dropped, unless the test allows it with
+//! - With `#[tokio::test(start_paused = true)]` a test takes no real time: tokio advances the clock when every task is
+//!   idle. The same seed gives the same run.
+//! - The API server behaves as kube-apiserver: the scenarios of `sandbox/conformance` pass on both, except for the
+//!   stated differences.
+//! - **Logged errors fail the test.** A caught panic, a loop that fails, a forbidden request: everything that the
+//!   manager logs as an error fails the test when the [`TestCluster`] is dropped, unless the test allows it with
 //!   [`TestEnvironment::allow_error`].
 //! - Dropping the [`TestCluster`] stops manager and API server.
 //!
 //! # A first test
 //!
-//! The controller under test labels every namespace. A test creates objects through [`TestCluster::sandbox`], waits with
-//! [`eventually`](TestCluster::eventually) and asserts with [`consistently`](TestCluster::consistently):
+//! The controller under test labels every namespace. A test creates objects through [`TestCluster::sandbox`], waits
+//! with [`eventually`](TestCluster::eventually) and asserts with [`consistently`](TestCluster::consistently):
 //!
 //! ```
 //! # mod greeter { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/greeter/mod.rs")); }
@@ -47,6 +48,10 @@
 //! # }
 //! ```
 //!
+//! The example runs on real time; a test pauses it. [`watches`](TestCluster::watches) waits until the manager watches
+//! what the test writes next, [`advance`](TestCluster::advance) lets time pass, [`settle`](TestCluster::settle) half a
+//! second of it, and [`requests_of`](TestCluster::requests_of) returns the requests of one controller.
+//!
 //! # Faults
 //!
 //! `cluster.sandbox().faults()` rejects, delays and drops requests, and holds or ends watches; see
@@ -55,7 +60,7 @@
 //!
 //! # A kill after each write
 //!
-//! A manager can die between any two writes, and its successor knows only what the API server knows. A scenario that
+//! A manager can die between any two writes, and the next one starts from what the API server stores. A scenario that
 //! holds under [`kill_after_each_write`] holds wherever the manager dies: the scenario runs once to count the
 //! writes, and then once for each of them, with the manager killed after that write has taken effect and before its
 //! response arrives.
@@ -91,6 +96,7 @@ mod error_log;
 mod kill;
 mod manager_client;
 
+/// The in-process API server: `Sandbox`, its options and faults, and the built-in resources.
 pub use kcm_sandbox_apiserver as sandbox;
 
 pub use cluster::TestCluster;

@@ -17,7 +17,7 @@ fn the_hash_of_a_template_never_changes() {
     assert_eq!(
         normal(&template),
         r#"{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"c"}]}}"#,
-        "the text that is hashed is part of the promise"
+        "the hashed JSON must never change"
     );
     assert_eq!(template_hash(raw(&template), None), "j96qkpn57p");
     assert_eq!(template_hash(raw(&template), Some(0)), "v9qkd4d4vj");
@@ -25,7 +25,7 @@ fn the_hash_of_a_template_never_changes() {
 }
 
 #[test]
-fn a_hash_is_spelled_in_ten_characters_of_upstreams_alphabet() {
+fn a_hash_has_ten_characters_of_upstreams_alphabet() {
     for (number, text) in
         [(0, "bbbbbbbbbb"), (26, "9bbbbbbbbb"), (27, "bcbbbbbbbb"), (27_u64.pow(10) - 1, "9999999999")]
     {
@@ -59,7 +59,7 @@ fn deep_nesting_counts_and_does_not_overflow() {
     assert_eq!(template_hash(raw(&deep(1)), None), template_hash(raw(&deep(1).replace(':', ": ")), None));
 }
 
-/// Names and values that collide often, and often stand where the table of shapes knows something.
+/// A template of few distinct names and values, so that keys repeat and often match fields of the shape table.
 fn template() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -95,7 +95,8 @@ fn template() -> impl Strategy<Value = Value> {
     )
 }
 
-/// Writes a value as another serializer might: other escapes, numbers, order and spaces; absent as null or empty.
+/// Writes a value as another serializer might: with other escapes, number formats, member order and whitespace, and
+/// with `null` or an empty list for an absent field.
 fn rewritten(value: &Value, seed: u64) -> String {
     let other = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) + 1;
     match value {
@@ -127,7 +128,7 @@ proptest! {
     fn being_the_same_is_having_the_same_normal_form(one in template(), other in template()) {
         let (one, other) = (one.to_string(), other.to_string());
         let (one, other) = (raw(&one), raw(&other));
-        // With the equality of texts it is an equivalence.
+        // Equality of strings is an equivalence relation, so this shows that `same_template` is one.
         prop_assert_eq!(same_template(one, other), normal_form(one) == normal_form(other));
         if same_template(one, other) {
             prop_assert_eq!(template_hash(one, Some(3)), template_hash(other, Some(3)));
@@ -143,14 +144,14 @@ proptest! {
     }
 
     #[test]
-    fn notation_does_not_count(template in template(), seed: u32) {
+    fn notation_is_ignored(template in template(), seed: u32) {
         let (one, other) = (template.to_string(), rewritten(&template, seed.into()));
         prop_assert!(same_template(raw(&one), raw(&other)), "{} {}", one, other);
         prop_assert_eq!(template_hash(raw(&one), None), template_hash(raw(&other), None));
     }
 
     #[test]
-    fn a_field_that_nobody_knows_counts_wherever_it_stands(template in template(), at: prop::sample::Index, value in "[a-z]{1,3}") {
+    fn an_unknown_field_counts_at_every_path(template in template(), at: prop::sample::Index, value in "[a-z]{1,3}") {
         let mut paths = Vec::new();
         objects(&template, String::new(), &mut paths);
         // A label by that name is ignored with all that is in it.

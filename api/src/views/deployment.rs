@@ -58,7 +58,7 @@ pub enum DeploymentStrategy {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeploymentStatus {
-    /// The generation that this status speaks of.
+    /// The generation that this status was computed from.
     #[serde(default, deserialize_with = "null_as_default")]
     pub observed_generation: i64,
     /// How many pods there are, of any template.

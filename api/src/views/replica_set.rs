@@ -48,7 +48,7 @@ pub struct ReplicaSetStatus {
     pub available_replicas: i32,
     /// How many further pods are terminating; absent where they are not counted.
     pub terminating_replicas: Option<i32>,
-    /// The generation that this status speaks of.
+    /// The generation that this status was computed from.
     #[serde(default, deserialize_with = "null_as_default")]
     pub observed_generation: i64,
     /// Conditions, in the order served.

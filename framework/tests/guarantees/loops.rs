@@ -43,11 +43,11 @@ async fn a_key_is_never_processed_twice_at_once() {
     tokio::time::sleep(seconds(1)).await;
     // A reconcile panics if its key is processed already.
     assert!(!world.manager.metrics.encode().contains("panic\""));
-    assert_eq!(world.most_in_hand(), 3, "different keys are handled at once");
+    assert_eq!(world.most_processing(), 3, "different keys are handled at once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_added_while_in_hand_is_handled_once_more() {
+async fn a_key_added_while_processing_is_processed_again() {
     let world = World::start(|_| {
         async {
             tokio::time::sleep(10 * MILLISECOND).await;

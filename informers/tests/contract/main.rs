@@ -3,7 +3,7 @@
 mod cache;
 mod event_handlers;
 mod factory;
-mod observed;
+mod last_sync_resource_version;
 mod protobuf;
 mod support;
 mod sync;
@@ -75,7 +75,7 @@ fn every_sentence_of_the_page_has_a_test() {
     let tests = [
         include_str!("cache.rs"),
         include_str!("event_handlers.rs"),
-        include_str!("observed.rs"),
+        include_str!("last_sync_resource_version.rs"),
         include_str!("sync.rs"),
         include_str!("trouble.rs"),
         include_str!("factory.rs"),

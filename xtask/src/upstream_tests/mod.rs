@@ -1,8 +1,9 @@
-//! `cargo xtask upstream-tests`: Kubernetes' own integration tests judge our binary.
+//! `cargo xtask upstream-tests`: runs Kubernetes' own integration tests against our binary.
 //!
-//! In a copy of the module k8s.io/kubernetes the `Run` of each controller that we have starts our binary against the
-//! test's API server; everything else of the test stays as it is. `xtask/data/upstream-tests.tsv` has the expected
-//! result of each test. `--peer` runs upstream's binary in our place: what fails then cannot judge another process.
+//! In a copy of the module k8s.io/kubernetes, the `Run` of each controller that we have starts our binary against the
+//! test's API server; the rest of the test is unchanged. `xtask/data/upstream-tests.tsv` has the expected
+//! result of each test. `--peer` runs upstream's binary instead: a test that fails then cannot test a separate
+//! process, and is marked `cannot judge`.
 
 mod source;
 mod table;
@@ -24,7 +25,7 @@ const QUICKEST: &str = "replicaset";
 
 const USAGE: &str = "usage: cargo xtask upstream-tests [--peer] PACKAGE... [-- -test.run=REGEX ...]";
 
-/// Which binary is judged, in which packages.
+/// The options of the command.
 struct Options<'a> {
     is_peer: bool,
     /// Whether tests that are expected to fail run too: most of them fail by running out of time.
@@ -49,7 +50,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Runs the tests of the quickest package that are expected to pass, against the binary that `cargo xtask ci` has built.
+/// Runs the tests of the quickest package that are expected to pass, against the binary that `cargo xtask ci` has
+/// built.
 pub(crate) fn quickest() -> Result<()> {
     judge_all(&Options { is_peer: false, runs_failing: false, packages: vec![QUICKEST], flags: &[] })
 }
@@ -78,7 +80,11 @@ fn judge_all(options: &Options) -> Result<()> {
         let found = judge(&source, &folder, package, &program, options)?;
         differences.extend(found.into_iter().map(|difference| format!("{package}: {difference}")));
     }
-    ensure!(differences.is_empty(), "not as xtask/data/upstream-tests.tsv says:\n  {}", differences.join("\n  "));
+    ensure!(
+        differences.is_empty(),
+        "results differ from xtask/data/upstream-tests.tsv:\n  {}",
+        differences.join("\n  ")
+    );
     Ok(())
 }
 
@@ -106,13 +112,13 @@ fn judge(source: &Source, folder: &Path, package: &str, program: &Path, options:
     }
     command.env("PATH", control_plane::path()?).env("OTHERPROCESS_PROGRAM", program);
     command.env("OTHERPROCESS_LOG", &manager_log).stdout(output).stderr(errors);
-    // Where the test API server finds its own source: variables of a build tool that trims paths too.
+    // Bazel's variables, by which the test API server finds its own source although paths are trimmed.
     command.env("TEST_SRCDIR", folder).env("TEST_WORKSPACE", ".");
     if options.is_peer {
         // The test's process has the default port.
         command.env("OTHERPROCESS_ARGUMENTS", "--secure-port=0");
     }
-    // The results in the log decide: a test that cannot judge fails the whole binary.
+    // The exit status is ignored, as a single `cannot judge` fails the test binary; the results are read from the log.
     command.status().with_context(|| format!("cannot start {}", binary.display()))?;
 
     let log = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;

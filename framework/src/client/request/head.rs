@@ -16,7 +16,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Decodes the head of an object; of other JSON the fields that it has.
+    /// Decodes the head of an object. Missing fields keep their defaults.
     ///
     /// Decoding ends with the last of these fields, which the API server writes first: nine tenths of the response to a
     /// creation are skipped, which took an eighth of all instructions of creating pods.

@@ -72,27 +72,33 @@ pub enum LoadError {
         /// Why.
         reason: String,
     },
-    /// The API server is behind a proxy.
+    /// The kubeconfig or the environment configures a proxy for the API server.
     #[error("the API server {server} is to be reached through the proxy {proxy}, which is not supported: {remedy}")]
     Proxy {
         /// The API server.
         server: String,
         /// The proxy.
         proxy: String,
-        /// The remedy.
+        /// How to avoid the proxy.
         remedy: &'static str,
     },
 }
 
 /// Loads the kubeconfig at `path`, or the in-cluster configuration where none is given.
+///
+/// Unlike kubectl it reads neither `KUBECONFIG` nor `~/.kube/config`.
+///
+/// # Errors
+///
+/// If the configuration is missing, unreadable or invalid, or needs a proxy.
 pub async fn load_config(path: Option<&Path>) -> Result<Config, LoadError> {
     let mut config = match path {
         Some(path) => from_file(path).await?,
         None => in_cluster()?,
     };
-    // Kube reads the proxy variables without NO_PROXY; they are evaluated below.
+    // kube ignores NO_PROXY, so the proxy variables are evaluated below.
     config.proxy_url = None;
-    // Only the session repeats writes, as it knows which are idempotent.
+    // Only the `Session` retries writes, as it knows which are idempotent.
     config.default_retry = false;
     let server = config.cluster_url.to_string();
     let host = config.cluster_url.host().unwrap_or_default();
@@ -262,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_good_file_is_taken_and_kubes_own_retries_are_off() {
+    async fn a_valid_kubeconfig_is_loaded_with_kubes_retries_disabled() {
         let file = File::with(&kubeconfig("{server: \"https://127.0.0.1:6443\"}", "{token: t}"));
         let config = load_config(Some(&file.0)).await.unwrap();
         assert_eq!(config.cluster_url.to_string(), "https://127.0.0.1:6443/");
@@ -270,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_file_the_pod_is_tried() {
+    async fn without_a_kubeconfig_the_in_cluster_configuration_is_used() {
         if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
             let sentence = load_config(None).await.unwrap_err().to_string();
             assert_eq!(

@@ -86,8 +86,8 @@ pub(crate) struct Visit {
 struct Log {
     begun: Vec<Visit>,
     counts: BTreeMap<ObjectKey, usize>,
-    in_hand: Vec<ObjectKey>,
-    most_in_hand: usize,
+    processing: Vec<ObjectKey>,
+    most_processing: usize,
 }
 
 struct Shared {
@@ -110,11 +110,11 @@ struct Reconciler {
 }
 
 /// Notes the end of a reconcile, a panic included.
-struct InHand<'a>(&'a Shared, &'a ObjectKey);
+struct Processing<'a>(&'a Shared, &'a ObjectKey);
 
-impl Drop for InHand<'_> {
+impl Drop for Processing<'_> {
     fn drop(&mut self) {
-        self.0.log.lock().in_hand.retain(|key| key != self.1);
+        self.0.log.lock().processing.retain(|key| key != self.1);
         self.0.ended.send_modify(|ended| *ended += 1);
     }
 }
@@ -126,15 +126,15 @@ impl Reconcile for Reconciler {
     async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
         let number = {
             let mut log = self.shared.log.lock();
-            assert!(!log.in_hand.contains(key), "{key} is in two hands at once");
-            log.in_hand.push(key.clone());
-            log.most_in_hand = log.most_in_hand.max(log.in_hand.len());
+            assert!(!log.processing.contains(key), "{key} is processed twice at once");
+            log.processing.push(key.clone());
+            log.most_processing = log.most_processing.max(log.processing.len());
             log.begun.push(Visit { name: key.name().to_owned(), began: Instant::now() });
             let count = log.counts.entry(key.clone()).or_default();
             *count += 1;
             *count - 1
         };
-        let _in_hand = InHand(&self.shared, key);
+        let _in_hand = Processing(&self.shared, key);
         let Wiring { sets, parts, .. } = &self.wiring;
         (self.shared.work)(Turn { key, session, number, sets, parts }).await
     }
@@ -218,8 +218,8 @@ impl World {
         self.wiring.queue.snapshot().parked.iter().map(|held| held.key.name().to_owned()).collect()
     }
 
-    pub(crate) fn most_in_hand(&self) -> usize {
-        self.shared.log.lock().most_in_hand
+    pub(crate) fn most_processing(&self) -> usize {
+        self.shared.log.lock().most_processing
     }
 
     /// The names of all parts, as the API server has them.

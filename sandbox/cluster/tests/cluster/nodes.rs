@@ -1,4 +1,4 @@
-//! Nodes: registration, lost heartbeats, recovery, drain, deletion.
+//! Tests of simulated nodes: registration, missing heartbeats, recovery, drain, taints, deletion.
 
 use kcm_api::{ObjectKey, Resource};
 use kcm_sandbox_apiserver::{LEASES, NODES, PODS};
@@ -39,7 +39,7 @@ async fn a_node_without_heartbeats_is_tainted_and_its_pods_evicted_until_it_retu
     let name = text(&lab.pod("web"), "/spec/nodeName");
     assert_eq!(lab.command(&format!("stop {name}")), format!("{name} stopped"));
     pass(25_000).await;
-    assert_eq!(condition(&lab.node(&name), "Ready"), "True", "within the grace period");
+    assert_eq!(condition(&lab.node(&name), "Ready"), "True", "within the grace period for heartbeats");
     pass(16_000).await;
     assert_eq!(condition(&lab.node(&name), "Ready"), "Unknown");
     assert_eq!(condition(&lab.pod("web"), "Ready"), "False");
@@ -49,11 +49,11 @@ async fn a_node_without_heartbeats_is_tainted_and_its_pods_evicted_until_it_retu
     assert_eq!(effects, ["NoSchedule", "NoExecute"]);
 
     pass(290_000).await;
-    assert_eq!(lab.pod("web")["metadata"]["deletionTimestamp"], Value::Null, "it is tolerated for five minutes");
+    assert_eq!(lab.pod("web")["metadata"]["deletionTimestamp"], Value::Null, "the default toleration is 300 s");
     pass(20_000).await;
     assert_ne!(lab.pod("web")["metadata"]["deletionTimestamp"], Value::Null);
     pass(600_000).await;
-    assert_ne!(lab.pod("web"), Value::Null, "its kubelet is stopped");
+    assert_ne!(lab.pod("web"), Value::Null, "a stopped kubelet does not terminate its pods");
 
     lab.command(&format!("start {name}"));
     pass(3_000).await;
@@ -63,7 +63,7 @@ async fn a_node_without_heartbeats_is_tainted_and_its_pods_evicted_until_it_retu
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_freeze_while_their_kubelet_is_stopped() {
+async fn pods_do_not_start_while_their_kubelet_is_stopped() {
     let lab = lab(1);
     pass(1_000).await;
     lab.command("stop node-1");
@@ -76,7 +76,7 @@ async fn pods_freeze_while_their_kubelet_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_node_takes_its_pods_with_it() {
+async fn lose_removes_a_node_and_its_pods() {
     let lab = lab(2);
     lab.create(pod("web", "web:1"));
     lab.until_ready("web").await;
@@ -85,7 +85,7 @@ async fn a_lost_node_takes_its_pods_with_it() {
     assert_eq!((lab.node(&name), lab.pod("web")), (Value::Null, Value::Null));
     pass(1_000).await;
     let lease = ObjectKey::namespaced("kube-node-lease", name.as_str());
-    assert_eq!(lab.sandbox.get(&LEASES, &lease), None, "its lease is collected");
+    assert_eq!(lab.sandbox.get(&LEASES, &lease), None, "its lease is garbage-collected");
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +98,7 @@ async fn pods_of_a_deleted_node_are_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_created_by_a_client_gets_a_machine() {
+async fn a_node_created_by_a_client_runs_pods() {
     let lab = lab(0);
     lab.sandbox.create(&NODES, json!({ "metadata": { "name": "mine", "labels": { "gpu": "yes" } } })).expect("valid");
     lab.create(with(pod("web", "web:1"), &[("/spec/nodeSelector", json!({ "gpu": "yes" }))]));
@@ -106,7 +106,7 @@ async fn a_node_created_by_a_client_gets_a_machine() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drained_node_is_empty_and_stays_so() {
+async fn drain_evicts_all_pods_and_leaves_the_node_cordoned() {
     let lab = lab(1);
     lab.create(pod("web", "web:1"));
     lab.until_ready("web").await;
@@ -125,7 +125,7 @@ async fn a_drained_node_is_empty_and_stays_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_waits_for_budgets() {
+async fn a_drain_respects_pod_disruption_budgets() {
     let lab = lab(1);
     lab.create(pod("web", "web:1"));
     lab.until_ready("web").await;

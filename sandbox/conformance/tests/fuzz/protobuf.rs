@@ -1,9 +1,9 @@
-//! Messages that are well formed, whatever they mean.
+//! Random protobuf messages: mostly valid on the wire, with arbitrary fields.
 
 use crate::choices::Choices;
 use crate::odd;
 
-/// An object of a kind as Go programs send it.
+/// A random object in Kubernetes' protobuf envelope (`k8s\0` and a `runtime.Unknown`); one in four has a flipped bit.
 pub(crate) fn envelope(choices: &mut Choices, api_version: &str, kind: &str) -> Vec<u8> {
     let identity = [part(1, api_version.as_bytes()), part(2, kind.as_bytes())].concat();
     let metadata = [part(1, choices.one(odd::STRINGS).as_bytes()), message(choices, 2)].concat();

@@ -24,7 +24,7 @@ fn case(name: &'static str, first: PodBuilder, then: PodBuilder) -> Case {
     Case { name, first, then, related: Vec::new() }
 }
 
-/// Named so that the uid speaks for the other order: what the rule under test decides is not decided by chance.
+/// The uids sort in the opposite order, so that the tie-break by uid cannot hide a wrong result of the rule under test.
 fn first() -> PodBuilder {
     pod("z").node("node")
 }
