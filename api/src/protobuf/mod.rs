@@ -15,7 +15,7 @@
 mod de;
 mod wire;
 
-pub use wire::Malformed;
+pub use wire::{Malformed, WireFields, WireValue, packed_varints};
 
 use wire::Input;
 

@@ -54,6 +54,51 @@ const FIXED_64: u8 = 1;
 const LENGTH: u8 = 2;
 const FIXED_32: u8 = 5;
 
+/// A value as it is encoded, without the schema that says what it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WireValue<'a> {
+    /// A number of variable length.
+    Varint(u64),
+    /// The bits of a number of 32 or 64 bits.
+    Fixed(u64),
+    /// A string, bytes, a message or packed numbers.
+    Bytes(&'a [u8]),
+}
+
+/// The fields of a message in order, each with its number. The first error ends the iteration.
+#[derive(Debug, Clone, Copy)]
+pub struct WireFields<'a>(Input<'a>);
+
+impl<'a> WireFields<'a> {
+    /// The fields of an encoded message.
+    #[must_use]
+    pub const fn of(message: &'a [u8]) -> Self {
+        Self(Input(message))
+    }
+}
+
+impl<'a> Iterator for WireFields<'a> {
+    type Item = Result<(u32, WireValue<'a>), Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let field = self.0.field().transpose();
+        if matches!(field, Some(Err(_))) {
+            self.0 = Input(&[]);
+        }
+        field
+    }
+}
+
+/// The numbers of a packed list. The first error ends the iteration.
+pub fn packed_varints(mut bytes: &[u8]) -> impl Iterator<Item = Result<u64, Malformed>> {
+    std::iter::from_fn(move || {
+        let mut input = Input(bytes);
+        let number = (!bytes.is_empty()).then(|| input.varint());
+        bytes = if matches!(number, Some(Err(_))) { &[] } else { input.0 };
+        number
+    })
+}
+
 /// What is left of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Input<'de>(pub(super) &'de [u8]);
@@ -67,6 +112,19 @@ impl<'de> Input<'de> {
         let number = self.varint()?;
         let field = u32::try_from(number >> 3).map_err(|_| Malformed::TooLarge)?;
         Ok(Some(Tag { field, wire: (number & 7) as u8 }))
+    }
+
+    /// The next field; absent at the end.
+    fn field(&mut self) -> Result<Option<(u32, WireValue<'de>)>, Malformed> {
+        let Some(tag) = self.tag()? else { return Ok(None) };
+        let value = match tag.wire {
+            VARINT => WireValue::Varint(self.varint()?),
+            FIXED_64 => WireValue::Fixed(little_endian(self.take(8)?)),
+            LENGTH => WireValue::Bytes(self.bytes(tag)?),
+            FIXED_32 => WireValue::Fixed(little_endian(self.take(4)?)),
+            wire => return Err(Malformed::WireType { field: tag.field, wire }),
+        };
+        Ok(Some((tag.field, value)))
     }
 
     /// The next tag, if it is that one.
@@ -133,6 +191,10 @@ impl<'de> Input<'de> {
             wire => Err(Malformed::WireType { field: tag.field, wire }),
         }
     }
+}
+
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
 const fn expect(tag: Tag, wire: u8) -> Result<(), Malformed> {

@@ -34,7 +34,7 @@ mod socket;
 mod tasks;
 mod unreconciled_kinds;
 
-use kcm_config::Effective;
+use kcm_config::{Effective, nearest};
 use kcm_framework::{ManagerBuilder, Stop};
 use kcm_sandbox_conformance as scenarios;
 
@@ -88,11 +88,9 @@ pub fn command(settings: &Effective, manager: Result<ManagerBuilder, Vec<String>
 
 /// Error message for an operand that is not [`TELL`], with the nearest flag or command.
 fn unknown_operand(word: &str) -> String {
-    let flags = ROWS.iter().map(|row| (row.flag, format!("--{}", row.flag)));
-    let known = flags.chain([(TELL, format!("sandbox {TELL}"))]);
-    let near = known.map(|(name, meant)| (strsim::damerau_levenshtein(word, name), meant)).min();
-    let near = near.filter(|(distance, _)| *distance <= 1 + word.len() / 4);
-    let near = near.map(|(_, meant)| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    let near = nearest(word, ROWS.iter().map(|row| row.flag).chain([TELL]));
+    let near = near.map(|name| if name == TELL { format!("sandbox {TELL}") } else { format!("--{name}") });
+    let near = near.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
     format!("sandbox {word}: give `sandbox` to start one, or `sandbox {TELL} COMMAND` to command its nodes{near}")
 }
 

@@ -3,6 +3,7 @@
 //! # Upstream
 //! `apimachinery/pkg/runtime/serializer/protobuf`, and the numbers of fields in the tags of the Go types
 
+use kcm_api::protobuf::{Malformed, WireFields, WireValue, packed_varints};
 use serde_json::{Map, Number, Value};
 
 use super::json;
@@ -28,18 +29,18 @@ impl<'a> Envelope<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, String> {
         let bytes = bytes.strip_prefix(PREFIX).ok_or("the data is no protobuf message of Kubernetes")?;
         let mut envelope = Self::default();
-        for part in Parts(bytes) {
+        for part in fields(bytes) {
             match part? {
-                (1, Part::Bytes(identity)) => {
-                    for part in Parts(identity) {
+                (1, WireValue::Bytes(identity)) => {
+                    for part in fields(identity) {
                         match part? {
-                            (1, Part::Bytes(text)) => envelope.api_version = text_of(text),
-                            (2, Part::Bytes(text)) => envelope.kind = text_of(text),
+                            (1, WireValue::Bytes(text)) => envelope.api_version = text_of(text),
+                            (2, WireValue::Bytes(text)) => envelope.kind = text_of(text),
                             _ => {}
                         }
                     }
                 }
-                (2, Part::Bytes(content)) => envelope.content = content,
+                (2, WireValue::Bytes(content)) => envelope.content = content,
                 _ => {}
             }
         }
@@ -76,12 +77,12 @@ fn message(
     if depth > DEEPEST {
         return Err("protobuf: nesting is too deep".to_owned());
     }
-    for part in Parts(bytes) {
+    for part in fields(bytes) {
         let (number, part) = part?;
         let number = if within.is_empty() { number.to_string() } else { format!("{within}.{number}") };
         if let Some(field) = of.fields.iter().find(|field| field.number == Some(&number)) {
             add(field, part, entries, depth)?;
-        } else if let Part::Bytes(bytes) = part {
+        } else if let WireValue::Bytes(bytes) = part {
             let prefix = format!("{number}.");
             if of.fields.iter().any(|field| field.number.is_some_and(|it| it.starts_with(&prefix))) {
                 message(of, &number, bytes, entries, depth + 1)?;
@@ -92,21 +93,25 @@ fn message(
 }
 
 /// Adds one occurrence of a field to those of an object.
-fn add(field: &'static Field, part: Part<'_>, entries: &mut Map<String, Value>, depth: usize) -> Result<(), String> {
+fn add(
+    field: &'static Field,
+    part: WireValue<'_>,
+    entries: &mut Map<String, Value>,
+    depth: usize,
+) -> Result<(), String> {
     match (&field.of, part) {
-        (Type::List(item), Part::Bytes(bytes)) if is_packed(item) => {
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                let number = varint(&mut rest)?;
-                push(field.name, value(item, Part::Number(number), depth)?, entries);
+        (Type::List(item), WireValue::Bytes(bytes)) if is_packed(item) => {
+            for number in packed_varints(bytes) {
+                let number = number.map_err(malformed)?;
+                push(field.name, value(item, WireValue::Varint(number), depth)?, entries);
             }
         }
         (Type::List(item), part) => push(field.name, value(item, part, depth)?, entries),
-        (Type::Map(item), Part::Bytes(bytes)) => {
+        (Type::Map(item), WireValue::Bytes(bytes)) => {
             let (mut key, mut content) = (String::new(), None);
-            for part in Parts(bytes) {
+            for part in fields(bytes) {
                 match part? {
-                    (1, Part::Bytes(text)) => key = text_of(text),
+                    (1, WireValue::Bytes(text)) => key = text_of(text),
                     (2, part) => content = Some(map_value(item, part, depth)?),
                     _ => {}
                 }
@@ -145,10 +150,10 @@ fn push(name: &str, item: Value, entries: &mut Map<String, Value>) {
 }
 
 /// A value of a map; lists in maps are messages whose first field is the list.
-fn map_value(of: &'static Type, part: Part<'_>, depth: usize) -> Result<Value, String> {
-    let (Type::List(item), Part::Bytes(bytes)) = (of, &part) else { return value(of, part, depth) };
+fn map_value(of: &'static Type, part: WireValue<'_>, depth: usize) -> Result<Value, String> {
+    let (Type::List(item), WireValue::Bytes(bytes)) = (of, &part) else { return value(of, part, depth) };
     let mut items = Vec::new();
-    for part in Parts(bytes) {
+    for part in fields(bytes) {
         if let (1, part) = part? {
             items.push(value(item, part, depth)?);
         }
@@ -156,30 +161,32 @@ fn map_value(of: &'static Type, part: Part<'_>, depth: usize) -> Result<Value, S
     Ok(Value::Array(items))
 }
 
-fn value(of: &'static Type, part: Part<'_>, depth: usize) -> Result<Value, String> {
+fn value(of: &'static Type, part: WireValue<'_>, depth: usize) -> Result<Value, String> {
     Ok(match (of, part) {
-        (Type::Bool, Part::Number(number)) => (number != 0).into(),
-        (Type::Int32 | Type::Int64, Part::Number(number)) => number.cast_signed().into(),
-        (Type::Number, Part::Fixed(bits)) => Number::from_f64(f64::from_bits(bits)).map_or(Value::Null, Value::Number),
-        (Type::String, Part::Bytes(bytes)) => text_of(bytes).into(),
-        (Type::Bytes, Part::Bytes(bytes)) => to_base64(bytes),
-        (Type::Struct(id), Part::Bytes(bytes)) => {
+        (Type::Bool, WireValue::Varint(number)) => (number != 0).into(),
+        (Type::Int32 | Type::Int64, WireValue::Varint(number)) => number.cast_signed().into(),
+        (Type::Number, WireValue::Fixed(bits)) => {
+            Number::from_f64(f64::from_bits(bits)).map_or(Value::Null, Value::Number)
+        }
+        (Type::String, WireValue::Bytes(bytes)) => text_of(bytes).into(),
+        (Type::Bytes, WireValue::Bytes(bytes)) => to_base64(bytes),
+        (Type::Struct(id), WireValue::Bytes(bytes)) => {
             let mut entries = Map::new();
             message(schema::types().get(*id), "", bytes, &mut entries, depth + 1)?;
             Value::Object(entries)
         }
-        (Type::Quantity, Part::Bytes(bytes)) => match first(bytes, 1)? {
-            Some(Part::Bytes(text)) if !text.is_empty() => text_of(text).into(),
+        (Type::Quantity, WireValue::Bytes(bytes)) => match first(bytes, 1)? {
+            Some(WireValue::Bytes(text)) if !text.is_empty() => text_of(text).into(),
             _ => "0".into(),
         },
-        (Type::IntOrString, Part::Bytes(bytes)) => int_or_string(bytes)?,
-        (Type::Time, Part::Bytes(bytes)) => time(bytes)?,
+        (Type::IntOrString, WireValue::Bytes(bytes)) => int_or_string(bytes)?,
+        (Type::Time, WireValue::Bytes(bytes)) => time(bytes)?,
         // JSON within protobuf.
-        (Type::Any, Part::Bytes(bytes)) => match first(bytes, 1)? {
-            Some(Part::Bytes(text)) if !text.is_empty() => json::parse(text)?.value,
+        (Type::Any, WireValue::Bytes(bytes)) => match first(bytes, 1)? {
+            Some(WireValue::Bytes(text)) if !text.is_empty() => json::parse(text)?.value,
             _ => Value::Null,
         },
-        (_, Part::Number(_) | Part::Fixed(_) | Part::Bytes(_)) => {
+        (_, WireValue::Varint(_) | WireValue::Fixed(_) | WireValue::Bytes(_)) => {
             return Err("protobuf: a field of another wire type".to_owned());
         }
     })
@@ -187,11 +194,11 @@ fn value(of: &'static Type, part: Part<'_>, depth: usize) -> Result<Value, Strin
 
 fn int_or_string(bytes: &[u8]) -> Result<Value, String> {
     let (mut is_string, mut number, mut text) = (false, 0, String::new());
-    for part in Parts(bytes) {
+    for part in fields(bytes) {
         match part? {
-            (1, Part::Number(kind)) => is_string = kind == 1,
-            (2, Part::Number(value)) => number = value.cast_signed(),
-            (3, Part::Bytes(value)) => text = text_of(value),
+            (1, WireValue::Varint(kind)) => is_string = kind == 1,
+            (2, WireValue::Varint(value)) => number = value.cast_signed(),
+            (3, WireValue::Bytes(value)) => text = text_of(value),
             _ => {}
         }
     }
@@ -201,10 +208,10 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, String> {
 /// An empty message is no time at all.
 fn time(bytes: &[u8]) -> Result<Value, String> {
     let (mut seconds, mut nanoseconds) = (None, 0);
-    for part in Parts(bytes) {
+    for part in fields(bytes) {
         match part? {
-            (1, Part::Number(number)) => seconds = Some(number.cast_signed()),
-            (2, Part::Number(number)) => nanoseconds = i32::try_from(number).unwrap_or(0),
+            (1, WireValue::Varint(number)) => seconds = Some(number.cast_signed()),
+            (2, WireValue::Varint(number)) => nanoseconds = i32::try_from(number).unwrap_or(0),
             _ => {}
         }
     }
@@ -241,9 +248,9 @@ fn text_of(bytes: &[u8]) -> String {
 }
 
 /// The last part of a number.
-fn first(bytes: &[u8], number: u64) -> Result<Option<Part<'_>>, String> {
+fn first(bytes: &[u8], number: u32) -> Result<Option<WireValue<'_>>, String> {
     let mut found = None;
-    for part in Parts(bytes) {
+    for part in fields(bytes) {
         let (at, part) = part?;
         if at == number {
             found = Some(part);
@@ -252,74 +259,13 @@ fn first(bytes: &[u8], number: u64) -> Result<Option<Part<'_>>, String> {
     Ok(found)
 }
 
-/// A value as it stands in a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part<'a> {
-    Number(u64),
-    Fixed(u64),
-    Bytes(&'a [u8]),
+/// The fields of a message with their numbers.
+fn fields(message: &[u8]) -> impl Iterator<Item = Result<(u32, WireValue<'_>), String>> {
+    WireFields::of(message).map(|field| field.map_err(malformed))
 }
 
-/// The parts of a message with their numbers.
-struct Parts<'a>(&'a [u8]);
-
-impl<'a> Iterator for Parts<'a> {
-    type Item = Result<(u64, Part<'a>), String>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let part = self.part();
-        if part.is_err() {
-            self.0 = &[];
-        }
-        Some(part)
-    }
-}
-
-impl<'a> Parts<'a> {
-    fn part(&mut self) -> Result<(u64, Part<'a>), String> {
-        let tag = varint(&mut self.0)?;
-        let part = match tag & 7 {
-            0 => Part::Number(varint(&mut self.0)?),
-            1 => Part::Fixed(little_endian(self.take(8)?)),
-            2 => {
-                let length = usize::try_from(varint(&mut self.0)?).map_err(|_| ended())?;
-                Part::Bytes(self.take(length)?)
-            }
-            5 => Part::Fixed(little_endian(self.take(4)?)),
-            other => return Err(format!("protobuf: illegal wire type {other}")),
-        };
-        Ok((tag >> 3, part))
-    }
-
-    fn take(&mut self, length: usize) -> Result<&'a [u8], String> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(ended)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-}
-
-fn ended() -> String {
-    "protobuf: unexpected end".to_owned()
-}
-
-fn little_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte))
-}
-
-fn varint(bytes: &mut &[u8]) -> Result<u64, String> {
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first().ok_or_else(ended)?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok(number);
-        }
-    }
-    Err("protobuf: integer overflow".to_owned())
+fn malformed(error: Malformed) -> String {
+    format!("protobuf: {error}")
 }
 
 #[cfg(test)]
