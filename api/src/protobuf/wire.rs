@@ -66,7 +66,7 @@ pub enum WireValue<'a> {
 }
 
 /// The fields of a message in order, each with its number. The first error ends the iteration.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct WireFields<'a>(Input<'a>);
 
 impl<'a> WireFields<'a> {
