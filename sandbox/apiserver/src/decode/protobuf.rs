@@ -102,7 +102,7 @@ fn add(
     match (&field.of, part) {
         (Type::List(item), WireValue::Bytes(bytes)) if is_packed(item) => {
             for number in packed_varints(bytes) {
-                let number = number.map_err(malformed)?;
+                let number = number.map_err(|error| malformed(&error))?;
                 push(field.name, value(item, WireValue::Varint(number), depth)?, entries);
             }
         }
@@ -261,10 +261,10 @@ fn first(bytes: &[u8], number: u32) -> Result<Option<WireValue<'_>>, String> {
 
 /// The fields of a message with their numbers.
 fn fields(message: &[u8]) -> impl Iterator<Item = Result<(u32, WireValue<'_>), String>> {
-    WireFields::of(message).map(|field| field.map_err(malformed))
+    WireFields::of(message).map(|field| field.map_err(|error| malformed(&error)))
 }
 
-fn malformed(error: Malformed) -> String {
+fn malformed(error: &Malformed) -> String {
     format!("protobuf: {error}")
 }
 
