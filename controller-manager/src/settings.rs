@@ -44,8 +44,7 @@ pub(crate) struct Configured {
 
 /// The verbosity of logs, if one is set.
 pub(crate) fn verbosity(settings: &Effective) -> Option<i32> {
-    let is_set = settings.origin("v").is_some_and(|origin| *origin != Origin::Default);
-    settings.get("v").ok().filter(|_| is_set)
+    settings.get("v").ok().filter(|_| !is_default(settings, "v"))
 }
 
 /// Whether the settings leave `flag` at its default.

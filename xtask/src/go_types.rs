@@ -17,8 +17,6 @@ pub(crate) struct Mark {
     pub(crate) empty: &'static str,
     /// Its type, as Go prints it; without a leading pointer.
     pub(crate) go: String,
-    /// The embedded structs that lead to it, with dots between them.
-    pub(crate) via: String,
     /// Its number in protobuf, after those of the embedded structs; empty where it is not in protobuf.
     pub(crate) number: String,
 }
@@ -61,15 +59,13 @@ pub(crate) fn marks<'a>(kubernetes: &Path, types: impl Iterator<Item = &'a str>)
     }
     // An embedded struct may embed another one, which is read later.
     for Embedded { outer, inner, number } in embedded.iter().chain(&embedded) {
-        let step = inner.rsplit('.').next().unwrap_or_default().to_owned();
         let taken: Vec<_> = marks
             .iter()
             .filter(|((name, _), _)| name == inner)
             .map(|((_, field), mark)| {
-                let via = if mark.via.is_empty() { step.clone() } else { format!("{step}.{}", mark.via) };
                 let is_written = !number.is_empty() && !mark.number.is_empty();
                 let number = if is_written { format!("{number}.{}", mark.number) } else { String::new() };
-                ((outer.clone(), field.clone()), Mark { via, number, ..mark.clone() })
+                ((outer.clone(), field.clone()), Mark { number, ..mark.clone() })
             })
             .collect();
         marks.extend(taken);
@@ -115,7 +111,7 @@ fn read(package: &str, text: &str, marks: &mut Marks, embedded: &mut Vec<Embedde
             && let Some((field, empty, go_type)) = field(line)
         {
             let (go, number) = (printed_type(package, go_type), number(line));
-            let mark = Mark { empty, go, via: String::new(), number };
+            let mark = Mark { empty, go, number };
             marks.insert((name.clone(), field.to_owned()), mark);
         } else if let Some(name) = &current
             && line.contains("`json:\",inline\"")

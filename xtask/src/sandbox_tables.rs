@@ -157,8 +157,8 @@ const HEADER: &str = "\
 # Types: string int32 int64 number bool bytes time quantity int-or-string any, [T] a list, {T} a map, or another type.
 # Marks: ! required, =JSON written where it is not given, atomic, set, map:K,K (lists by key), patch:S, key:K (strategic
 # merge), kind:G/V/K on types. How an empty field is written: as its default, else not at all; with omit not at all, with
-# null as null, with zero as 0, with pointer as it is. go:T how Go prints the type, where it is not plain; via:S the
-# embedded struct that the field is in; #N its number in protobuf, after that of the embedded struct.
+# null as null, with zero as 0, with pointer as it is. go:T how Go prints the type, where it is not plain; #N its
+# number in protobuf, after that of the embedded struct.
 ";
 
 fn schema_text(schemas: &BTreeMap<String, Value>, known: &go_types::Marks) -> Result<String> {
@@ -194,9 +194,6 @@ fn schema_text(schemas: &BTreeMap<String, Value>, known: &go_types::Marks) -> Re
             }
             if !mark.go.is_empty() && !is_implied(&type_of(property)?, &mark.go) {
                 write!(out, " go:{}", mark.go)?;
-            }
-            if !mark.via.is_empty() {
-                write!(out, " via:{}", mark.via)?;
             }
             if !mark.number.is_empty() {
                 write!(out, " #{}", mark.number)?;

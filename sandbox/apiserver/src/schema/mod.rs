@@ -58,8 +58,6 @@ pub(crate) struct Field {
     pub(crate) empty: Empty,
     /// Name of the Go type, if it differs from the type.
     pub(crate) go: Option<&'static str>,
-    /// The embedded structs of Go that the field is in: Go names them in the path of a field.
-    pub(crate) via: Option<&'static str>,
     /// The number in protobuf: `2.5` is field 5 of the embedded message in field 2.
     pub(crate) number: Option<&'static str>,
 }

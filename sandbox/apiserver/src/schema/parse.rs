@@ -62,7 +62,6 @@ fn field(line: &'static str, by_name: &BTreeMap<&'static str, usize>) -> Field {
         patch: Patch::default(),
         empty: Empty::default(),
         go: None,
-        via: None,
         number: None,
     };
     for mark in words {
@@ -82,7 +81,6 @@ fn field(line: &'static str, by_name: &BTreeMap<&'static str, usize>) -> Field {
             Some(("map", keys)) => field.list = ListKind::Map(keys.split(',').collect()),
             Some(("key", key)) => field.patch.key = Some(key),
             Some(("go", name)) => field.go = Some(name),
-            Some(("via", path)) => field.via = Some(path),
             Some(("patch", strategies)) => {
                 for strategy in strategies.split(',') {
                     match strategy {
