@@ -176,9 +176,11 @@ async fn waits_for_rights(case: Case) -> Result<()> {
     }))?;
     bindings.create(&PostParams::default(), &binding).await.context("cannot grant rights")?;
     let worked = has_pods(&case, 2).await;
+    // Stopped first: a reconcile without the rights would log an error that the scenario does not expect.
+    let stopped = stop(process).await;
     bindings.delete(case.namespace(), &DeleteParams::default()).await.context("cannot take the rights back")?;
     worked?;
-    stop(process).await
+    stopped
 }
 
 /// A kubeconfig with the CA of another cluster is refused at once.
