@@ -19,7 +19,7 @@ use crate::error::BoxError;
 use crate::events::{Recorder, Recorders};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
-use crate::reconcile::{NameGenerator, Reconcile, ReconcileLoop};
+use crate::reconcile::{LoopContext, NameGenerator, Reconcile, ReconcileLoop};
 
 /// The part of the context that all controllers of a manager share.
 pub(crate) struct SharedContext {
@@ -203,7 +203,11 @@ impl ControllerContext {
             reconciler,
             api: self.client(),
             live: self.shared.clients.client_for(ClientBuilder::MANAGER),
-            names: self.shared.names.clone(),
+            context: LoopContext {
+                names: self.shared.names.clone(),
+                clock: Arc::clone(&self.shared.clock),
+                recorder: self.recorder(),
+            },
             metrics: Arc::clone(&self.shared.metrics),
             workers: 1,
             caches: Vec::new(),

@@ -54,6 +54,20 @@ pub enum EventType {
     Warning,
 }
 
+/// Type, reason and message of an event, as [`Session::record`](crate::Session::record) takes them.
+///
+/// A controller has one enum of all its events, which implements this.
+pub trait EventDetails {
+    /// The type of the event.
+    fn event_type(&self) -> EventType;
+
+    /// The machine-readable reason, in upper camel case.
+    fn reason(&self) -> &'static str;
+
+    /// The human-readable message.
+    fn message(&self) -> String;
+}
+
 /// An occurrence that a controller records as an event.
 #[derive(Debug, Clone)]
 pub struct Occurrence {

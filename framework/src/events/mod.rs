@@ -11,5 +11,5 @@ mod recorders;
 
 pub use broadcaster::{Broadcaster, Recorder};
 pub use correlate::{Correlator, Decision};
-pub use event::{Event, EventMeta, EventSource, EventType, ObjectReference, Occurrence};
+pub use event::{Event, EventDetails, EventMeta, EventSource, EventType, ObjectReference, Occurrence};
 pub(crate) use recorders::Recorders;

@@ -1,6 +1,7 @@
 //! The reconcile loop: keys from a queue, one at a time each, to a [`Reconcile`].
 
 mod error;
+mod loop_context;
 mod names;
 mod session;
 mod worker;
@@ -14,6 +15,7 @@ use kcm_workqueue::Priority;
 use crate::queue_key::QueueKey;
 
 pub use error::{Class, ReconcileError};
+pub(crate) use loop_context::LoopContext;
 pub use names::NameGenerator;
 pub use session::Session;
 pub use worker::ReconcileLoop;

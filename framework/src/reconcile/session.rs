@@ -8,7 +8,7 @@ use kcm_informers::{Cache, ListOptions};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::NameGenerator;
+use super::LoopContext;
 use crate::client::{
     ApiClient, ApiError, DeleteOptions, Deleted, ErrorClass, Patch, Payload, REQUEST_TIMEOUT, Subresource, Written,
 };
@@ -34,7 +34,7 @@ pub struct Session {
     /// The client of the writes: its responses carry metadata alone, which pending writes need.
     writer: ApiClient,
     caches: Arc<[Arc<dyn Cache>]>,
-    names: NameGenerator,
+    context: Arc<LoopContext>,
     /// The object that the key names, and the cache that holds it.
     object: Option<(CacheIndex, ObjectKey)>,
     /// The uid of the object that the cache showed at the first write.
@@ -44,13 +44,13 @@ pub struct Session {
 
 impl Session {
     /// A session over `api` for a loop that reads `caches`.
-    pub(crate) fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, names: NameGenerator) -> Self {
+    pub(crate) fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, context: Arc<LoopContext>) -> Self {
         let writer = api.clone().returning_metadata();
         Self {
             api,
             writer,
             caches,
-            names,
+            context,
             object: None,
             acts_for: OnceLock::new(),
             pending_writes: Mutex::new(Vec::new()),
@@ -60,6 +60,11 @@ impl Session {
     /// Sets the object that the key names and the cache that holds it.
     pub(crate) fn act_for(&mut self, object: Option<(CacheIndex, ObjectKey)>) {
         self.object = object;
+    }
+
+    /// What the sessions of the loop share.
+    pub(super) fn context(&self) -> &LoopContext {
+        &self.context
     }
 
     /// The client for reads, and for writes that no cache of the loop shows.
@@ -88,7 +93,7 @@ impl Session {
     /// response was lost can be read by name. Set `generateName` to the same `base`, as users expect to see it.
     #[must_use]
     pub fn generate_name(&self, base: &str) -> String {
-        self.names.generate(base)
+        self.context.names.generate(base)
     }
 
     /// Creates the object `key`, whose name `object` carries.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::error::Retry;
-use super::{Class, NameGenerator, Outcome, Reconcile, ReconcileError, Session};
+use super::{Class, LoopContext, Outcome, Reconcile, ReconcileError, Session};
 use crate::client::ApiClient;
 use crate::consistency::Tracker;
 use crate::control_loop::Loop;
@@ -30,7 +30,7 @@ pub struct ReconcileLoop<R: Reconcile> {
     pub(crate) reconciler: R,
     pub(crate) api: ApiClient,
     pub(crate) live: ApiClient,
-    pub(crate) names: NameGenerator,
+    pub(crate) context: LoopContext,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) workers: usize,
     pub(crate) caches: Vec<Arc<dyn Cache>>,
@@ -68,7 +68,7 @@ impl<R: Reconcile> ReconcileLoop<R> {
             queue: self.queue,
             reconciler: self.reconciler,
             api: self.api,
-            names: self.names,
+            context: Arc::new(self.context),
             metrics: self.metrics,
             caches,
             tracker,
@@ -106,7 +106,7 @@ struct Workers<R: Reconcile> {
     queue: Queue<R::Key>,
     reconciler: R,
     api: ApiClient,
-    names: NameGenerator,
+    context: Arc<LoopContext>,
     metrics: Arc<Metrics>,
     caches: Arc<[Arc<dyn Cache>]>,
     tracker: Arc<Tracker<R::Key>>,
@@ -200,7 +200,7 @@ struct Processing<'a, R: Reconcile> {
 
 impl<'a, R: Reconcile> Processing<'a, R> {
     fn new(shared: &'a Workers<R>, key: R::Key) -> Self {
-        let session = Session::new(shared.api.clone(), Arc::clone(&shared.caches), shared.names.clone());
+        let session = Session::new(shared.api.clone(), Arc::clone(&shared.caches), Arc::clone(&shared.context));
         Self { shared, key, session, is_handled: false }
     }
 }

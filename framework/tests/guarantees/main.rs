@@ -12,4 +12,5 @@ mod metrics;
 mod read_your_own_writes;
 mod repeats;
 mod sends;
+mod session;
 mod support;

@@ -3,9 +3,7 @@
 use kcm_api::views::{Deployment, ReplicaSet};
 use kcm_api::{Document, EditError, KnownView as _, ObjectKey, Resource, Selector};
 use kcm_framework::client::{ApiError, DeleteOptions, Payload, Subresource};
-use kcm_framework::clock::Clock;
-use kcm_framework::events::ObjectReference;
-use kcm_framework::{ReconcileError, Recorder, Session};
+use kcm_framework::{ReconcileError, Session};
 
 use super::events::EventReason;
 use super::plan::{InvalidDeployment, Step};
@@ -30,10 +28,8 @@ pub(super) enum StepOutcome {
 /// Writes the steps of one reconcile of one deployment.
 pub(super) struct Writer<'a> {
     pub(super) session: &'a Session,
-    pub(super) events: &'a Recorder,
     pub(super) deployment: &'a Deployment,
     pub(super) selector: &'a Selector,
-    pub(super) clock: &'a dyn Clock,
 }
 
 impl Writer<'_> {
@@ -94,7 +90,7 @@ impl Writer<'_> {
 
     async fn report_failed_creation(&self, set: &NewReplicaSet, error: &ApiError) {
         let message = format!("Failed to create new replica set \"{}\": {}", set.name, error.message());
-        if let Some(update) = failed_creation_update(self.deployment, &message, self.clock.now())
+        if let Some(update) = failed_creation_update(self.deployment, &message, self.session.now())
             && let Err(error) = self.update_status(&update).await
         {
             // The failed creation is the error of the reconcile. Its retry sets the condition too.
@@ -141,14 +137,11 @@ impl Writer<'_> {
         subresource: Subresource,
         document: &Document,
     ) -> Result<(), ReconcileError> {
-        let body = Payload::raw(document.as_str().to_owned());
-        self.session.put(resource, key, subresource, body).await.map_err(retryable)?;
-        Ok(())
+        self.session.put_document(resource, key, subresource, document).await.map(drop).map_err(retryable)
     }
 
     fn record_event(&self, event: &EventReason) {
-        let regarding = ObjectReference::of(DEPLOYMENT, &self.deployment.metadata);
-        self.events.event(&regarding, event.event_type(), event.reason(), event.message());
+        self.session.record(self.deployment, event);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The events of a deployment.
 
-use kcm_framework::events::EventType;
+use kcm_framework::events::{EventDetails, EventType};
 
 use super::conditions::Reason;
 
@@ -41,9 +41,8 @@ pub(super) enum EventReason {
     },
 }
 
-impl EventReason {
-    /// The type of the event.
-    pub(super) const fn event_type(&self) -> EventType {
+impl EventDetails for EventReason {
+    fn event_type(&self) -> EventType {
         match self {
             Self::Scaled { .. } | Self::RolledBack { .. } => EventType::Normal,
             Self::SelectingAll
@@ -54,8 +53,7 @@ impl EventReason {
         }
     }
 
-    /// The reason of the event, as the API shows it.
-    pub(super) const fn reason(&self) -> &'static str {
+    fn reason(&self) -> &'static str {
         match self {
             Self::SelectingAll => "SelectingAll",
             Self::Scaled { .. } => "ScalingReplicaSet",
@@ -66,8 +64,7 @@ impl EventReason {
         }
     }
 
-    /// The message of the event.
-    pub(super) fn message(&self) -> String {
+    fn message(&self) -> String {
         match self {
             Self::SelectingAll => "This deployment is selecting all pods. A non-empty selector is required.".to_owned(),
             Self::Scaled { name, from, to } => {

@@ -111,12 +111,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let caches = Caches::new(deployments.clone(), replica_sets.clone(), pods.clone());
     let queue = context.queue::<ObjectKey>("deployment");
     add_event_handlers(context, &caches, &queue);
-    let reconciler = Reconciler {
-        caches,
-        settings: Settings::from_gates(|gate| context.gate(gate)),
-        clock: context.clock().clone(),
-        events: context.recorder(),
-    };
+    let reconciler = Reconciler { caches, settings: Settings::from_gates(|gate| context.gate(gate)) };
     let reconcile = context
         .reconcile_loop(queue, reconciler)
         .workers(section.concurrent_syncs as usize)

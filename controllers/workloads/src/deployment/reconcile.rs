@@ -1,10 +1,7 @@
 //! The order of a reconcile: observe, claim, plan, apply, status.
 
-use std::sync::Arc;
-
 use kcm_api::ObjectKey;
-use kcm_framework::clock::Clock;
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Recorder, Session, async_trait};
+use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::{StepOutcome, Writer};
 use super::observe::Caches;
@@ -13,14 +10,11 @@ use super::settings::Settings;
 use crate::shared::adoption::adopt_and_release;
 use crate::shared::claim::Claims;
 use crate::shared::ownership::Owner;
-use crate::shared::requeue::requeue_at;
 
 /// Reconciles deployments.
 pub(super) struct Reconciler {
     pub(super) caches: Caches,
     pub(super) settings: Settings,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) events: Recorder,
 }
 
 #[async_trait]
@@ -45,11 +39,11 @@ impl Reconcile for Reconciler {
             let owner = Owner::of(deployment);
             let claims = Claims::of(owner, selector, &observed.replica_sets);
             let claimed = adopt_and_release(session, owner, claims).await?;
-            plan(&observed, claimed, self.settings, self.clock.now())?
+            plan(&observed, claimed, self.settings, session.now())?
         };
         tracing::debug!(action = ?plan.action, steps = plan.steps.len(), "Planned");
 
-        let writer = Writer { session, events: &self.events, deployment, selector, clock: &*self.clock };
+        let writer = Writer { session, deployment, selector };
         for step in plan.steps {
             if writer.apply(step).await? == StepOutcome::Superseded {
                 return Ok(Outcome::done());
@@ -58,7 +52,7 @@ impl Reconcile for Reconciler {
         if let Some(update) = &plan.status_update {
             writer.update_status(update).await?;
         }
-        Ok(plan.recheck.map_or_else(Outcome::done, |at| requeue_at(at, self.clock.now())))
+        Ok(plan.recheck.map_or_else(Outcome::done, |at| session.requeue_at(at)))
     }
 }
 

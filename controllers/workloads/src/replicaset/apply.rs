@@ -6,8 +6,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use kcm_api::views::{Pod, ReplicaSet, ReplicaSetStatus};
 use kcm_api::{KnownView as _, ObjectKey};
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Subresource};
-use kcm_framework::events::ObjectReference;
-use kcm_framework::{Class, ReconcileError, Recorder, Session};
+use kcm_framework::{Class, ReconcileError, Session};
 
 use super::error::ScaleError;
 use super::events::EventReason;
@@ -32,7 +31,6 @@ enum CreateOutcome {
 /// Writes the steps of one reconcile of one replica set.
 pub(super) struct Writer<'a> {
     pub(super) session: &'a Session,
-    pub(super) events: &'a Recorder,
     pub(super) metrics: &'a Metrics,
     pub(super) owner: &'a ReplicaSet,
 }
@@ -140,13 +138,11 @@ impl Writer<'_> {
     async fn put_status_into(&self, current: &ReplicaSet, status: &ReplicaSetStatus) -> Result<(), ReconcileError> {
         let document = with_status(current, status).map_err(|error| ReconcileError::new(Class::Terminal, error))?;
         let key = &current.metadata.key;
-        let body = Payload::raw(document.as_str().to_owned());
-        self.session.put(&ReplicaSet::RESOURCE, key, Subresource::Status, body).await.map_err(retryable)?;
-        Ok(())
+        let put = self.session.put_document(&ReplicaSet::RESOURCE, key, Subresource::Status, &document).await;
+        put.map(drop).map_err(retryable)
     }
 
     fn record_event(&self, event: &EventReason) {
-        let regarding = ObjectReference::of(&ReplicaSet::RESOURCE, &self.owner.metadata);
-        self.events.event(&regarding, event.event_type(), event.reason(), event.message());
+        self.session.record(self.owner, event);
     }
 }

@@ -1,6 +1,6 @@
 //! The events of a replica set.
 
-use kcm_framework::events::EventType;
+use kcm_framework::events::{EventDetails, EventType};
 
 /// Why an event is recorded, with what its message needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,17 +27,15 @@ pub(super) enum EventReason {
     },
 }
 
-impl EventReason {
-    /// The type of the event.
-    pub(super) const fn event_type(&self) -> EventType {
+impl EventDetails for EventReason {
+    fn event_type(&self) -> EventType {
         match self {
             Self::CreatedPod { .. } | Self::DeletedPod { .. } => EventType::Normal,
             Self::CreateFailed { .. } | Self::DeleteFailed { .. } => EventType::Warning,
         }
     }
 
-    /// The reason of the event, as the API shows it.
-    pub(super) const fn reason(&self) -> &'static str {
+    fn reason(&self) -> &'static str {
         match self {
             Self::CreatedPod { .. } => "SuccessfulCreate",
             Self::CreateFailed { .. } => "FailedCreate",
@@ -46,8 +44,7 @@ impl EventReason {
         }
     }
 
-    /// The message of the event.
-    pub(super) fn message(&self) -> String {
+    fn message(&self) -> String {
         match self {
             Self::CreatedPod { name } => format!("Created pod: {name}"),
             Self::CreateFailed { message } => format!("Error creating: {message}"),

@@ -98,8 +98,6 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let reconciler = Reconciler {
         caches,
         settings: Settings::from_gates(|gate| context.gate(gate)),
-        clock: context.clock().clone(),
-        events: context.recorder(),
         metrics: Metrics::register(context.metrics()),
     };
     let reconcile = context

@@ -1,10 +1,7 @@
 //! The order of a reconcile: observe, claim, plan, apply, status.
 
-use std::sync::Arc;
-
 use kcm_api::ObjectKey;
-use kcm_framework::clock::Clock;
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Recorder, Session, async_trait};
+use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::Writer;
 use super::claim::plan_claims;
@@ -16,14 +13,11 @@ use super::settings::Settings;
 use super::status::{CountedPods, recheck_at, status};
 use crate::shared::adoption::adopt_and_release;
 use crate::shared::ownership::Owner;
-use crate::shared::requeue::requeue_at;
 
 /// Reconciles replica sets.
 pub(super) struct Reconciler {
     pub(super) caches: Caches,
     pub(super) settings: Settings,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) events: Recorder,
     pub(super) metrics: Metrics,
 }
 
@@ -47,8 +41,8 @@ impl Reconcile for Reconciler {
         let terminating = claims.terminating;
         let active = adopt_and_release(session, Owner::of(owner), claims.active).await?;
 
-        let writer = Writer { session, events: &self.events, metrics: &self.metrics, owner };
-        let scaled = match plan(&observed, &active, self.settings, self.clock.now()) {
+        let writer = Writer { session, metrics: &self.metrics, owner };
+        let scaled = match plan(&observed, &active, self.settings, session.now()) {
             Plan::Idle(reason) => {
                 tracing::debug!(?reason, pods = active.len(), "Planned no change of the number of pods");
                 Ok(())
@@ -57,7 +51,7 @@ impl Reconcile for Reconciler {
         };
 
         // The status is written after a failure too, which it reports.
-        let now = self.clock.now();
+        let now = session.now();
         let failure = scaled.as_ref().err().and_then(ScaleError::failure);
         let status = status(owner, CountedPods { active: &active, terminating }, failure.as_ref(), self.settings, now);
         if status != owner.status {
@@ -65,6 +59,6 @@ impl Reconcile for Reconciler {
         }
         scaled?;
         let recheck = recheck_at(owner, &active, &status, now);
-        Ok(recheck.map_or_else(Outcome::done, |at| requeue_at(at, self.clock.now())))
+        Ok(recheck.map_or_else(Outcome::done, |at| session.requeue_at(at)))
     }
 }

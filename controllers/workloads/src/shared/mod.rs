@@ -4,4 +4,3 @@ pub(crate) mod adoption;
 pub(crate) mod claim;
 pub(crate) mod error;
 pub(crate) mod ownership;
-pub(crate) mod requeue;

@@ -1,6 +1,6 @@
 //! Events, compared with those of upstream.
 
-use kcm_framework::events::EventType;
+use kcm_framework::events::{EventDetails as _, EventType};
 
 use crate::deployment::events::EventReason;
 

@@ -2,6 +2,7 @@
 
 use kcm_api::Uid;
 use kcm_api::views::PodPhase;
+use kcm_framework::events::EventDetails as _;
 use serde_json::json;
 
 use super::fixtures::{DEFAULTS, DeploymentBuilder, SetBuilder, build, deployment, now, progressing, set};

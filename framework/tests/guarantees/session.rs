@@ -1,0 +1,106 @@
+//! What a session knows beside the client: the time and the recorder.
+
+use futures::FutureExt as _;
+use kcm_api::{Document, KnownView, Meta, PartialObjectMeta, Resource, View};
+use kcm_framework::Outcome;
+use kcm_framework::client::Subresource;
+use kcm_framework::events::{EventDetails, EventType};
+use kcm_sandbox_apiserver::EVENTS;
+use serde_json::Value;
+
+use crate::support::{CONTROLLER, PARTS, SETS, World, key, part, sandbox, seconds, until};
+
+struct Greeted;
+
+impl EventDetails for Greeted {
+    fn event_type(&self) -> EventType {
+        EventType::Warning
+    }
+
+    fn reason(&self) -> &'static str {
+        "Greeted"
+    }
+
+    fn message(&self) -> String {
+        "as the test wants it".to_owned()
+    }
+}
+
+struct Set(PartialObjectMeta);
+
+impl View for Set {
+    fn decode(json: &str) -> Result<Self, kcm_api::DecodeError> {
+        PartialObjectMeta::decode(json).map(Self)
+    }
+
+    fn meta(&self) -> &Meta {
+        self.0.meta()
+    }
+}
+
+impl KnownView for Set {
+    const RESOURCE: Resource = SETS;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_knows_the_time_and_requeues_at_a_time() {
+    let world = World::start(|turn| {
+        async move {
+            let now = turn.session.now();
+            match turn.number {
+                0 => Ok(turn.session.requeue_at(now + seconds(90))),
+                // A time that is past is at once.
+                1 => Ok(turn.session.requeue_at(now - seconds(90))),
+                _ => Ok(Outcome::done()),
+            }
+        }
+        .boxed()
+    })
+    .await;
+    world.create_set("a", 0);
+    assert_eq!(world.visited(3).await, [seconds(0), seconds(90), seconds(90)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_records_events_of_its_controller() {
+    let world = World::start(|turn| {
+        async move {
+            let set = Set(PartialObjectMeta::decode(r#"{"metadata":{"namespace":"default","name":"a"}}"#).unwrap());
+            turn.session.record(&set, &Greeted);
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.create_set("a", 0);
+    until("it was sent", || world.sandbox.list(&EVENTS, None).len() == 1).await;
+    let event = &world.sandbox.list(&EVENTS, None)[0];
+    let written = ["type", "reason", "message"].map(|field| event[field].as_str().unwrap());
+    assert_eq!(written, ["Warning", "Greeted", "as the test wants it"]);
+    assert_eq!(event["involvedObject"]["kind"], "Set");
+    assert_eq!(event["source"]["component"], CONTROLLER);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_a_session_puts_keeps_what_nobody_reads() {
+    let sandbox = sandbox();
+    let mut object = part("p", "a");
+    object["spec"] = serde_json::json!({ "unknown": [1.50, { "b": [] }] });
+    let created = sandbox.create(&PARTS, object).unwrap();
+    let json = created.to_string();
+    let world = World::with(crate::support::Options::default(), &sandbox, move |turn| {
+        let mut document = Document::parse(&json).unwrap();
+        async move {
+            if turn.number == 0 {
+                document.set(&["spec", "replicas"], &3).unwrap();
+                turn.session.put_document(&PARTS, &key("p"), Subresource::None, &document).await?;
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.visited(1).await;
+    let stored: Value = world.sandbox.get(&PARTS, &key("p")).unwrap();
+    assert_eq!(stored["spec"], serde_json::json!({ "unknown": [1.50, { "b": [] }], "replicas": 3 }));
+}
