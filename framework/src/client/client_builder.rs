@@ -10,6 +10,8 @@ use tokio::time::Instant;
 
 use super::api_client::ApiClient;
 use super::client_identity::{ClientIdentity, UserAgent};
+use super::client_provider::ClientProvider;
+use super::fence::Fence;
 use super::metrics::{ClientMetrics, NoMetrics};
 use super::rate_limiter::{Limits, RateLimiter};
 use super::transport::is_watch;
@@ -18,17 +20,18 @@ use super::warnings::Warnings;
 /// A builder of one client per identity, all over one connection pool.
 ///
 /// # Upstream
-/// `SimpleControllerClientBuilder`: all identities share credentials and connections; each has its own
-/// User-Agent and its own rate limiter. Here a second client of an identity shares the rate limiter of the first.
+/// The client builders of client-go: each identity has its own User-Agent and its own rate limiter. Here a second client
+/// of an identity shares the rate limiter of the first. Credentials are up to the [`ClientProvider`].
 #[derive(Clone)]
 pub struct ClientBuilder {
     shared: Arc<SharedClients>,
 }
 
 struct SharedClients {
-    client: kube::Client,
+    provider: Box<dyn ClientProvider>,
     user_agent: UserAgent,
     limits: Limits,
+    fence: Fence,
     warnings: Arc<Warnings>,
     metrics: Arc<dyn ClientMetrics>,
     identities: Mutex<BTreeMap<String, Arc<ClientIdentity>>>,
@@ -44,23 +47,36 @@ impl ClientBuilder {
     /// The client of the shared informer factory has that name.
     pub const SHARED_INFORMERS: &str = "shared-informers";
 
-    /// A builder whose clients send through `client`, each within `limits`.
+    /// A builder whose clients send through those of `provider`, each within `limits`.
     #[must_use]
-    pub fn new(client: kube::Client, user_agent: UserAgent, limits: Limits) -> Self {
-        Self::with_metrics(client, user_agent, limits, Arc::new(NoMetrics))
+    pub fn new(provider: impl ClientProvider, user_agent: UserAgent, limits: Limits) -> Self {
+        Self::with_metrics(provider, user_agent, limits, Arc::new(NoMetrics))
     }
 
     /// As [`new`](Self::new), with requests counted in `metrics`.
     #[must_use]
     pub fn with_metrics(
-        client: kube::Client,
+        provider: impl ClientProvider,
         user_agent: UserAgent,
         limits: Limits,
         metrics: Arc<dyn ClientMetrics>,
     ) -> Self {
-        let warnings = Arc::default();
-        let identities = Mutex::default();
-        Self { shared: Arc::new(SharedClients { client, user_agent, limits, warnings, metrics, identities }) }
+        let shared = SharedClients {
+            provider: Box::new(provider),
+            user_agent,
+            limits,
+            fence: Fence::default(),
+            warnings: Arc::default(),
+            metrics,
+            identities: Mutex::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The fence that all writes of these clients pass.
+    #[must_use]
+    pub fn fence(&self) -> &Fence {
+        &self.shared.fence
     }
 
     /// The client through which a controller writes and lists.
@@ -69,7 +85,7 @@ impl ClientBuilder {
     /// If the identity is not valid in a header; names of controllers always are.
     #[must_use]
     pub fn client_for(&self, identity: &str) -> ApiClient {
-        ApiClient::new(self.shared.client.clone(), self.identity(identity))
+        ApiClient::new(self.shared.provider.client_for(identity), self.identity(identity))
     }
 
     /// A kube client of that identity, for informers. Its requests carry the same User-Agent and rate limit; watches
@@ -79,7 +95,7 @@ impl ClientBuilder {
     /// As [`client_for`](Self::client_for), and outside of a tokio runtime.
     #[must_use]
     pub fn kube_client_for(&self, identity: &str) -> kube::Client {
-        let client = self.shared.client.clone();
+        let client = self.shared.provider.client_for(identity);
         let identity = self.identity(identity);
         let default_namespace = client.default_namespace().to_owned();
         let service = tower::service_fn(move |request| {
@@ -100,6 +116,7 @@ impl ClientBuilder {
         let identity = Arc::new(ClientIdentity {
             user_agent,
             rate_limiter: RateLimiter::new(shared.limits),
+            fence: shared.fence.clone(),
             warnings: Arc::clone(&shared.warnings),
             metrics: Arc::clone(&shared.metrics),
         });
@@ -119,6 +136,7 @@ async fn send_as(
         identity.wait(method.as_str()).await;
     }
     identity.sign(request.headers_mut());
+    identity.fence.check(&method).map_err(|fenced| kube::Error::Service(fenced.into()))?;
     let started = Instant::now();
     let answer = client.send(request).await;
     identity.observe(method.as_str(), started, answer.as_ref().ok());

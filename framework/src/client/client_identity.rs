@@ -6,6 +6,7 @@ use http::header::{HeaderMap, USER_AGENT};
 use http::{HeaderValue, Response};
 use tokio::time::Instant;
 
+use super::fence::Fence;
 use super::metrics::ClientMetrics;
 use super::rate_limiter::RateLimiter;
 use super::warnings::Warnings;
@@ -54,10 +55,11 @@ fn go_arch() -> &'static str {
     }
 }
 
-/// A client identity: its User-Agent, its rate limiter, and where its requests are counted and warnings logged.
+/// A client identity: its User-Agent, its rate limiter, the fence of its writes, and where its requests are counted and warnings logged.
 pub(crate) struct ClientIdentity {
     pub(super) user_agent: HeaderValue,
     pub(super) rate_limiter: RateLimiter,
+    pub(super) fence: Fence,
     pub(super) warnings: Arc<Warnings>,
     pub(super) metrics: Arc<dyn ClientMetrics>,
 }

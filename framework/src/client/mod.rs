@@ -6,6 +6,8 @@
 mod api_client;
 mod client_builder;
 mod client_identity;
+mod client_provider;
+mod fence;
 mod metrics;
 mod probe;
 mod rate_limiter;
@@ -16,6 +18,8 @@ mod warnings;
 pub use api_client::{ApiClient, REQUEST_TIMEOUT};
 pub use client_builder::ClientBuilder;
 pub use client_identity::UserAgent;
+pub use client_provider::ClientProvider;
+pub use fence::{Fence, Fenced};
 pub use metrics::{ClientMetrics, NoMetrics};
 pub use probe::{CertificateFault, Unreachable, wait_for_api_server};
 pub(crate) use rate_limiter::TokenBucket;

@@ -177,10 +177,11 @@ impl Broadcaster {
     }
 }
 
-/// Whether another attempt may succeed: the server was not reached, or limits requests.
+/// Whether another attempt may succeed: the server was not reached, or limits requests, or
+/// writes are held back.
 fn is_worth_another_try(error: &ApiError) -> bool {
     match error.cause() {
-        Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) => true,
+        Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_) => true,
         // Upstream's client repeats such requests beneath its broadcaster.
         Cause::Status(_) => error.is_too_many_requests(),
         Cause::Decode(_) | Cause::Encode(_) => false,

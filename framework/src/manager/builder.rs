@@ -7,7 +7,7 @@ use http::Uri;
 use kcm_config::Effective;
 
 use super::Manager;
-use crate::client::{ClientBuilder, Limits, UserAgent};
+use crate::client::{ClientBuilder, ClientProvider, Limits, UserAgent};
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{ControllerDescriptor, Extensions, Registry, Selection};
 use crate::metrics::Metrics;
@@ -110,16 +110,17 @@ impl ManagerBuilder {
         self.registry.iter().filter(|controller| self.selection.enables(controller))
     }
 
-    /// A manager that is ready to run against the API server that `client` reaches.
+    /// A manager that is ready to run against the API server that the clients of `provider` reach: a [`kube::Client`],
+    /// or one with credentials for each identity.
     ///
     /// `server` is the URL of that API server: it appears in errors, and its host and port as the label `host` of
     /// request metrics.
-    pub fn build(self, client: kube::Client, server: impl Into<String>) -> Manager {
+    pub fn build(self, provider: impl ClientProvider, server: impl Into<String>) -> Manager {
         let server = server.into();
         let requests = self.metrics.requests_to(&host_of(&server));
         let draw = || self.clock.now().as_microsecond().cast_unsigned() ^ u64::from(std::process::id());
         Manager {
-            clients: ClientBuilder::with_metrics(client, self.user_agent, self.limits, requests),
+            clients: ClientBuilder::with_metrics(provider, self.user_agent, self.limits, requests),
             server,
             seed: self.seed.unwrap_or_else(draw),
             registry: self.registry,

@@ -6,6 +6,8 @@ use std::time::Duration;
 use kcm_api::Status;
 use tokio::time::Instant;
 
+use crate::client::fence::Fenced;
+
 /// The error of an API request.
 ///
 /// Displays as the attempted request: `cannot create pods in namespace "a"`. The reason is
@@ -33,6 +35,9 @@ pub enum Cause {
     /// The request was not sent: no connection could be made, or no credentials were available.
     #[error("the API server was not reached")]
     NotSent(#[source] Box<dyn StdError + Send + Sync>),
+    /// The request is a write and was not sent, as the [fence](crate::client::Fence) is closed.
+    #[error(transparent)]
+    Fenced(Fenced),
     /// The response was a success, but cannot be decoded.
     #[error("the response of the API server cannot be decoded")]
     Decode(#[source] serde_json::Error),
@@ -109,7 +114,7 @@ impl ApiError {
     pub fn class(&self) -> ErrorClass {
         let status = match &self.cause {
             Cause::Status(status) => status,
-            Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) | Cause::Decode(_) => {
+            Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_) | Cause::Decode(_) => {
                 return ErrorClass::Transient;
             }
             Cause::Encode(_) => return ErrorClass::Terminal,
@@ -140,7 +145,7 @@ impl ApiError {
         }
         match &self.cause {
             Cause::Transport(_) | Cause::Timeout(_) | Cause::Decode(_) => true,
-            Cause::NotSent(_) | Cause::Encode(_) => false,
+            Cause::NotSent(_) | Cause::Fenced(_) | Cause::Encode(_) => false,
             Cause::Status(status) => status.code >= 500 && status.code != 501,
         }
     }

@@ -1,0 +1,19 @@
+//! The connection of each client identity.
+
+/// A provider of the kube client that each identity sends through, with the credentials of that identity.
+///
+/// A [`kube::Client`] is one itself: all identities share its credentials. A provider with credentials for each
+/// identity returns clients that add them, over one connection pool.
+///
+/// # Upstream
+/// `SimpleControllerClientBuilder` shares credentials; `DynamicClientBuilder` requests a token for each service account.
+pub trait ClientProvider: Send + Sync + 'static {
+    /// The client of an identity; called once for each client that is built.
+    fn client_for(&self, identity: &str) -> kube::Client;
+}
+
+impl ClientProvider for kube::Client {
+    fn client_for(&self, _identity: &str) -> kube::Client {
+        self.clone()
+    }
+}

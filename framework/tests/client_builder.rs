@@ -1,0 +1,91 @@
+//! What the clients of all identities share, and what each has of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Request, Response};
+use kcm_api::{ObjectKey, PartialObjectMeta, Resource};
+use kcm_framework::client::{
+    ApiError, ClientBuilder, ClientProvider, Limits, Patch, Payload, Subresource, UserAgent, Written,
+};
+use kube::client::Body;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+
+/// The methods that the API server has seen, each with the credentials of the request.
+type Seen = Arc<Mutex<Vec<String>>>;
+
+/// Gives each identity a token of its own name.
+struct Tokens(Seen);
+
+impl ClientProvider for Tokens {
+    fn client_for(&self, identity: &str) -> kube::Client {
+        let (seen, token) = (Arc::clone(&self.0), identity.to_owned());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            seen.lock().unwrap().push(format!("{} as {token}", request.method()));
+            let object = json!({"metadata": {"name": "a", "namespace": "default"}}).to_string();
+            std::future::ready(Ok::<_, Infallible>(Response::new(Body::from(object.into_bytes()))))
+        });
+        kube::Client::new(service, "default")
+    }
+}
+
+fn builder(limits: Limits) -> (ClientBuilder, Seen) {
+    let seen = Seen::default();
+    let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
+    (ClientBuilder::new(Tokens(Arc::clone(&seen)), user_agent, limits), seen)
+}
+
+fn key() -> ObjectKey {
+    ObjectKey::namespaced("default", "a")
+}
+
+async fn write(clients: &ClientBuilder, identity: &str) -> Result<Written, ApiError> {
+    let patch = Patch::Merge(Payload::json(&json!({})));
+    clients.client_for(identity).patch(&PODS, &key(), Subresource::None, patch).await
+}
+
+#[tokio::test]
+async fn each_identity_has_the_credentials_that_the_provider_gives_it() {
+    let (clients, seen) = builder(Limits::UNLIMITED);
+    write(&clients, "a-controller").await.unwrap();
+    clients.client_for("b-controller").get::<PartialObjectMeta>(&PODS, &key()).await.unwrap();
+    let request = Request::get("/api/v1/pods").body(Vec::new()).unwrap();
+    clients.kube_client_for("shared-informers").request_text(request).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["PATCH as a-controller", "GET as b-controller", "GET as shared-informers"]);
+}
+
+#[tokio::test]
+async fn no_write_passes_a_closed_fence_and_reads_do() {
+    let (clients, seen) = builder(Limits::UNLIMITED);
+    clients.fence().close();
+    let error = write(&clients, "a-controller").await.unwrap_err();
+    assert!(!error.response_lost(), "nothing was sent, so nothing is in doubt");
+    assert_eq!(error.message(), "this manager sends no writes at present, as another may act in its place");
+    let request = Request::delete("/api/v1/namespaces/default/pods/a").body(Vec::new()).unwrap();
+    clients.kube_client_for("a-controller").request_text(request).await.unwrap_err();
+    clients.client_for("a-controller").get::<PartialObjectMeta>(&PODS, &key()).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["GET as a-controller"]);
+
+    clients.fence().open();
+    write(&clients, "a-controller").await.unwrap();
+    assert_eq!(seen.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_waits_for_its_rate_limit_when_the_fence_closes_is_not_sent() {
+    let (clients, seen) = builder(Limits { qps: 1.0, burst: 1 });
+    write(&clients, "a-controller").await.unwrap();
+    let mut waiting = JoinSet::new();
+    let of_task = clients.clone();
+    waiting.spawn(async move { write(&of_task, "a-controller").await });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    clients.fence().close();
+    waiting.join_next().await.unwrap().unwrap().unwrap_err();
+    assert_eq!(seen.lock().unwrap().len(), 1);
+}
