@@ -52,6 +52,7 @@ mod supervise;
 
 pub use async_trait::async_trait;
 pub use futures::future::BoxFuture;
+pub use http;
 pub use inventory;
 pub use kcm_api as api;
 pub use kcm_config as config;
@@ -60,8 +61,8 @@ pub use kcm_workqueue as workqueue;
 pub use prometheus_client;
 
 pub use controller::{
-    AbsentController, ControllerContext, ControllerDescriptor, Extensions, InitFunc, Registry, RegistryError, Running,
-    Selection, SelectionError, StartGroup,
+    AbsentController, ControllerContext, ControllerDescriptor, DebugPage, Extensions, HealthCheck, InitFunc, Registry,
+    RegistryError, Running, Selection, SelectionError, StartGroup,
 };
 pub use error::{BoxError, error_chain};
 pub use events::Recorder;

@@ -34,7 +34,7 @@ impl Supervised {
         match try_initialize(descriptor, &context).await {
             Ok(Some(running)) => {
                 tracing::info!(controller = descriptor.name(), "Initialized controller");
-                Some(Self { context, loops: Some(running.into_loops()) })
+                Some(Self { context, loops: Some(running.loops) })
             }
             Ok(None) => {
                 skipped(descriptor.name());
@@ -59,7 +59,7 @@ impl Supervised {
                 return;
             }
             match try_initialize(&descriptor, &context).await {
-                Ok(Some(running)) => loops = Some(running.into_loops()),
+                Ok(Some(running)) => loops = Some(running.loops),
                 Ok(None) => return skipped(descriptor.name()),
                 Err(error) => report(descriptor.name(), "its initialization", &*error),
             }

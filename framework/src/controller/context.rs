@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use super::ControllerDescriptor;
 use crate::client::{ApiClient, ClientBuilder};
 use crate::clock::Clock;
 use crate::discovery::Discovery;
@@ -80,6 +81,7 @@ impl Extensions {
 pub struct ControllerContext {
     controller: &'static str,
     identity: &'static str,
+    event_component: &'static str,
     informers: Factory,
     registrations: HandlerRegistrations,
     shared: Arc<SharedContext>,
@@ -87,10 +89,17 @@ pub struct ControllerContext {
 
 impl ControllerContext {
     /// The context of one controller.
-    pub(crate) fn new(controller: &'static str, identity: &'static str, shared: Arc<SharedContext>) -> Self {
+    pub(crate) fn new(descriptor: &ControllerDescriptor, shared: Arc<SharedContext>) -> Self {
         let registrations = HandlerRegistrations::new();
         let informers = shared.informers.with_registrations(&registrations);
-        Self { controller, identity, informers, registrations, shared }
+        Self {
+            controller: descriptor.name(),
+            identity: descriptor.account(),
+            event_component: descriptor.component(),
+            informers,
+            registrations,
+            shared,
+        }
     }
 
     /// The event handlers that the controller has added.
@@ -144,10 +153,11 @@ impl ControllerContext {
         &self.shared.clock
     }
 
-    /// The event recorder of this controller.
+    /// The event recorder of this controller: its events name the [component](ControllerDescriptor::event_component) of
+    /// the descriptor as their source.
     #[must_use]
     pub fn recorder(&self) -> Recorder {
-        self.shared.events.recorder(self.controller, self.identity)
+        self.shared.events.recorder(self.event_component, self.identity)
     }
 
     /// Discovery: the resources that the API server serves, and the resource of a kind.

@@ -53,7 +53,9 @@ pub struct ControllerDescriptor {
     pub(super) name: &'static str,
     pub(super) aliases: &'static [&'static str],
     pub(super) service_account: &'static str,
+    pub(super) event_component: &'static str,
     pub(super) required_gates: &'static [Gate],
+    pub(super) feature_gates: &'static [Gate],
     pub(super) on_by_default: bool,
     pub(super) start_group: StartGroup,
     pub(super) settings: &'static [Row],
@@ -61,7 +63,8 @@ pub struct ControllerDescriptor {
 }
 
 impl ControllerDescriptor {
-    /// A controller that is on by default, has no aliases and acts as the service account of its own name.
+    /// A controller that is on by default, has no aliases, and acts as the service account and records events as the
+    /// component of its own name.
     ///
     /// Canonical names are lower-case words joined by hyphens and end in `-controller`, as upstream's do.
     #[must_use]
@@ -70,7 +73,9 @@ impl ControllerDescriptor {
             name,
             aliases: &[],
             service_account: name,
+            event_component: name,
             required_gates: &[],
+            feature_gates: &[],
             on_by_default: true,
             start_group: StartGroup::Rest,
             settings: &[],
@@ -89,6 +94,22 @@ impl ControllerDescriptor {
     #[must_use]
     pub const fn service_account(mut self, name: &'static str) -> Self {
         self.service_account = name;
+        self
+    }
+
+    /// Sets the component that its events name as their source, where that is not the name of the controller.
+    #[must_use]
+    pub const fn event_component(mut self, component: &'static str) -> Self {
+        self.event_component = component;
+        self
+    }
+
+    /// Sets the feature gates that it defines: `--feature-gates` accepts them beside those of Kubernetes.
+    ///
+    /// Controllers may share a gate, which both define alike.
+    #[must_use]
+    pub const fn feature_gates(mut self, gates: &'static [Gate]) -> Self {
+        self.feature_gates = gates;
         self
     }
 
@@ -125,6 +146,18 @@ impl ControllerDescriptor {
     #[must_use]
     pub const fn rows(&self) -> &'static [Row] {
         self.settings
+    }
+
+    /// The feature gates that it defines.
+    #[must_use]
+    pub const fn defined_gates(&self) -> &'static [Gate] {
+        self.feature_gates
+    }
+
+    /// The component that its events name as their source.
+    #[must_use]
+    pub const fn component(&self) -> &'static str {
+        self.event_component
     }
 
     /// The feature gates that must all be on for it to run.

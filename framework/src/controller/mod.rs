@@ -11,5 +11,5 @@ pub(crate) use context::SharedContext;
 pub use context::{ControllerContext, Extensions};
 pub use descriptor::{ControllerDescriptor, InitFunc, StartGroup};
 pub use registry::{Registry, RegistryError};
-pub use running::Running;
+pub use running::{DebugPage, HealthCheck, Running};
 pub use selection::{AbsentController, Selection, SelectionError};

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use kcm_config::Gate;
+
 use super::ControllerDescriptor;
 
 /// A valid set of controllers, sorted by name.
@@ -36,6 +38,16 @@ pub enum RegistryError {
         /// The other controller.
         other: &'static str,
     },
+    /// Two controllers define one feature gate differently.
+    #[error("{controller} and {other} define the feature gate {gate:?} differently: define it once, and share it")]
+    GateClash {
+        /// The name of the gate.
+        gate: &'static str,
+        /// One of the controllers.
+        controller: &'static str,
+        /// The other controller.
+        other: &'static str,
+    },
     /// A name that is not valid in `--controllers`.
     #[error(
         "{name:?} is not a valid name of a controller: use lower-case letters, digits and hyphens, beginning with a letter"
@@ -58,7 +70,8 @@ impl Registry {
     /// A registry of these controllers, for tests and for hosts that choose their controllers.
     ///
     /// # Errors
-    /// All violations at once: no controller, duplicate names, clashing aliases, ill-formed names.
+    /// All violations at once: no controller, duplicate names, clashing aliases, ill-formed names, a
+    /// feature gate that is defined in two ways.
     pub fn of(controllers: impl IntoIterator<Item = ControllerDescriptor>) -> Result<Self, Vec<RegistryError>> {
         let mut controllers: Vec<_> = controllers.into_iter().collect();
         controllers.sort_by_key(|controller| controller.name);
@@ -70,6 +83,13 @@ impl Registry {
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ControllerDescriptor> {
         self.controllers.iter()
+    }
+
+    /// The feature gates that the controllers define, each once, sorted by name.
+    #[must_use]
+    pub fn feature_gates(&self) -> Vec<Gate> {
+        let defined = self.iter().flat_map(|controller| controller.feature_gates);
+        defined.map(|gate| (gate.name, *gate)).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
     /// The controller with that canonical name or alias.
@@ -101,6 +121,15 @@ fn violations(controllers: &[ControllerDescriptor]) -> Vec<RegistryError> {
             }
             if let Some(other) = owners.insert(alias, controller.name) {
                 errors.push(RegistryError::AliasClash { alias, controller: controller.name, other });
+            }
+        }
+    }
+    let mut gates: BTreeMap<&str, (&Gate, &'static str)> = BTreeMap::new();
+    for controller in controllers {
+        for gate in controller.feature_gates {
+            let (first, other) = *gates.entry(gate.name).or_insert((gate, controller.name));
+            if first != gate {
+                errors.push(RegistryError::GateClash { gate: gate.name, controller: controller.name, other });
             }
         }
     }
@@ -149,6 +178,25 @@ mod tests {
                 RegistryError::AliasClash { alias: "b-controller", controller: "a-controller", other: "b-controller" },
                 RegistryError::AliasClash { alias: "x", controller: "b-controller", other: "a-controller" },
             ]
+        );
+    }
+
+    #[test]
+    fn collects_the_gates_of_plugins_and_refuses_two_definitions_of_one() {
+        use kcm_config::GateStage;
+        const A: Gate = Gate { name: "PluginA", default: false, stage: GateStage::Alpha, locked: false };
+        const B: Gate = Gate { name: "PluginB", default: true, stage: GateStage::Beta, locked: false };
+        const OTHER_A: Gate = Gate { default: true, ..A };
+        let registry = Registry::of([
+            named("b-controller").feature_gates(&[B, A]),
+            named("a-controller").feature_gates(&[A]).required_gates(&[A]),
+        ]);
+        assert_eq!(registry.unwrap().feature_gates(), [A, B]);
+        let clash =
+            Registry::of([named("a-controller").feature_gates(&[A]), named("b-controller").feature_gates(&[OTHER_A])]);
+        assert_eq!(
+            clash.unwrap_err(),
+            [RegistryError::GateClash { gate: "PluginA", controller: "b-controller", other: "a-controller" }]
         );
     }
 

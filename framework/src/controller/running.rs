@@ -1,5 +1,6 @@
 //! The loops of an initialized controller.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,12 @@ use tokio_util::sync::CancellationToken;
 use crate::control_loop::Loop;
 use crate::error::BoxError;
 use crate::reconcile::{Reconcile, ReconcileLoop};
+
+/// A health check of a controller: `Err` has the reason why it is unhealthy.
+pub type HealthCheck = dyn Fn() -> Result<(), String> + Send + Sync;
+
+/// A debug page of a controller: answers requests whose path is relative to the controller's.
+pub type DebugPage = dyn Fn(&http::Request<()>) -> http::Response<String> + Send + Sync;
 
 /// The loops of one controller; each is supervised, measured and drained in the same way.
 ///
@@ -27,16 +34,18 @@ use crate::reconcile::{Reconcile, ReconcileLoop};
 ///     running.task("greet", |_| Box::pin(async { Ok(()) }));
 /// }
 /// ```
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[must_use]
 pub struct Running {
-    loops: Vec<Loop>,
+    pub(crate) loops: Vec<Loop>,
+    pub(crate) health: Option<Arc<HealthCheck>>,
+    pub(crate) debug: Option<Arc<DebugPage>>,
 }
 
 impl Running {
     /// No loops yet.
     pub const fn new() -> Self {
-        Self { loops: Vec::new() }
+        Self { loops: Vec::new(), health: None, debug: None }
     }
 
     /// Adds a reconcile loop; a controller may have several.
@@ -87,7 +96,31 @@ impl Running {
         self
     }
 
-    pub(crate) fn into_loops(self) -> Vec<Loop> {
-        self.loops
+    /// Sets the health check of the controller, which must not block. Without one it is healthy while it runs.
+    ///
+    /// # Upstream
+    /// `HealthCheckable` in `k8s.io/controller-manager/pkg/healthz`.
+    pub fn health(mut self, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        self.health = Some(Arc::new(check));
+        self
+    }
+
+    /// Sets the debug page of the controller, which must not block: the host serves it beneath
+    /// `/debug/controllers/NAME`.
+    ///
+    /// # Upstream
+    /// `Debuggable` in `k8s.io/controller-manager/controller`.
+    pub fn debug(
+        mut self,
+        page: impl Fn(&http::Request<()>) -> http::Response<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.debug = Some(Arc::new(page));
+        self
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("loops", &self.loops).finish_non_exhaustive()
     }
 }

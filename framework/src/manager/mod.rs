@@ -204,7 +204,7 @@ async fn initialize(
         }
         tokio::time::sleep(jittered(interval, rng)).await;
         tracing::info!(controller, "Starting controller");
-        let context = ControllerContext::new(controller, descriptor.account(), Arc::clone(shared));
+        let context = ControllerContext::new(descriptor, Arc::clone(shared));
         if let Some(supervised) = Supervised::initialize(descriptor, context).await {
             initialized.push((*descriptor, supervised));
         }
