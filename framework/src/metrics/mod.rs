@@ -4,6 +4,8 @@ mod informers;
 mod queues;
 mod requests;
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -28,6 +30,8 @@ pub struct Metrics {
     requests: RequestMetrics,
     reconciles: Family<ReconcileLabels, Counter>,
     loop_failures: Family<LoopLabels, Counter>,
+    /// What controllers registered, by its type.
+    of_controllers: Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -66,12 +70,23 @@ impl Metrics {
             loop_failures.clone(),
         );
         let registry = Mutex::new(registry);
-        Arc::new(Self { registry, queues, informers, requests, reconciles, loop_failures })
+        let of_controllers = Mutex::default();
+        Arc::new(Self { registry, queues, informers, requests, reconciles, loop_failures, of_controllers })
     }
 
-    /// Registers metrics of a controller.
-    pub fn register(&self, register: impl FnOnce(&mut Registry)) {
-        register(&mut self.registry.lock());
+    /// Registers the metrics of a controller, a type of its own, and returns them.
+    ///
+    /// They are registered once: another call for the type, as by a controller that is initialized again, returns the
+    /// metrics of the first.
+    pub fn register<M: Clone + Send + Sync + 'static>(&self, register: impl FnOnce(&mut Registry) -> M) -> M {
+        let mut of_controllers = self.of_controllers.lock();
+        let known = of_controllers.get(&TypeId::of::<M>()).and_then(|known| known.downcast_ref::<M>());
+        if let Some(known) = known {
+            return known.clone();
+        }
+        let registered = register(&mut self.registry.lock());
+        of_controllers.insert(TypeId::of::<M>(), Box::new(registered.clone()));
+        registered
     }
 
     /// All metrics in the text format of Prometheus.
@@ -123,5 +138,31 @@ impl Metrics {
 impl std::fmt::Debug for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone)]
+    struct Greetings(Counter);
+
+    #[test]
+    fn metrics_that_are_registered_again_are_those_of_the_first_time() {
+        let metrics = Metrics::new();
+        for _ in 0..2 {
+            let greetings = metrics.register(|registry| {
+                let counter = Counter::default();
+                registry.register("greetings", "Greetings sent", counter.clone());
+                Greetings(counter)
+            });
+            greetings.0.inc();
+        }
+        let text = metrics.encode();
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with("greetings")).collect::<Vec<_>>(),
+            ["greetings_total 2"]
+        );
     }
 }
