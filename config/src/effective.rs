@@ -1,5 +1,7 @@
 //! The effective settings, each with its origin.
 
+use std::collections::BTreeMap;
+
 use figment::Figment;
 use serde::de::DeserializeOwned;
 
@@ -8,7 +10,7 @@ use crate::file::{API_VERSION, KIND};
 use crate::gates::{Gate, Gates};
 use crate::keys::{Key, Section};
 use crate::merge::{Layer, Merged};
-use crate::row::printable;
+use crate::row::{Row, printable};
 use crate::table::Table;
 use crate::value::{FromValue, Value};
 
@@ -65,7 +67,7 @@ impl Effective {
         Self { table, entries: merged.entries, tree: merged.tree, gates, warnings, operands }
     }
 
-    /// The value of a setting, by its flag (without dashes).
+    /// The value of a setting, by its flag (without dashes) or, where only a file can set it, its path.
     ///
     /// # Errors
     ///
@@ -73,7 +75,7 @@ impl Effective {
     pub fn get<T: FromValue>(&self, flag: &str) -> Result<T, AccessError> {
         let row = self.table.find(flag).ok_or_else(|| AccessError::UnknownFlag { flag: flag.to_owned() })?;
         let (kind, asked) = (row.kind().name(), std::any::type_name::<T>());
-        self.value(flag).and_then(T::from_value).ok_or(AccessError::WrongType { flag: row.flag, kind, asked })
+        self.value(flag).and_then(T::from_value).ok_or(AccessError::WrongType { flag: row.name, kind, asked })
     }
 
     /// The value of a setting as data.
@@ -123,13 +125,16 @@ impl Effective {
         &self.operands
     }
 
-    /// Every flag with its value and its origin, aligned, sorted by flag.
+    /// Every setting with its value and its origin, aligned, sorted by name.
     #[must_use]
     pub fn render(&self) -> String {
         let lines: Vec<[String; 3]> = self
             .entries
             .iter()
-            .map(|(flag, entry)| [format!("--{flag}"), printable(&entry.value), entry.origin.to_string()])
+            .map(|(name, entry)| {
+                let label = self.table.find(name).map_or_else(|| (*name).to_owned(), Row::label);
+                [label, printable(&entry.value), entry.origin.to_string()]
+            })
             .collect();
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let (flags, values) = (width(0), width(1));
@@ -154,7 +159,7 @@ impl Effective {
                     self.render_section(inner, &format!("{indent}  "), lines);
                 }
                 Key::Setting(row) => {
-                    let value = self.value(self.table.row(*row).flag).expect("every row has a value");
+                    let value = self.value(self.table.row(*row).name).expect("every row has a value");
                     lines.push(format!("{indent}{key}: {}", yaml(value)));
                 }
             }
@@ -164,11 +169,27 @@ impl Effective {
 
 fn yaml(value: &Value) -> String {
     match value {
-        Value::Bool(_) | Value::Int32(_) | Value::Float32(_) => value.to_string(),
+        Value::Bool(_) | Value::Int32(_) | Value::Int(_) | Value::Float32(_) | Value::Float64(_) => value.to_string(),
         Value::Duration(duration) => quoted(&duration.to_string()),
         Value::String(text) => quoted(text),
-        Value::Strings(items) => format!("[{}]", items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", ")),
+        Value::Strings(items) => list(items.iter().map(|item| quoted(item))),
+        Value::Ip(value) => quoted(&value.to_string()),
+        Value::Quantity(value) => quoted(&value.to_string()),
+        Value::Int32s(items) => list(items.iter().map(ToString::to_string)),
+        Value::CertKeys(items) => list(items.iter().map(|item| quoted(&item.to_string()))),
+        Value::ModuleLevels(items) => list(items.iter().map(|item| quoted(&item.to_string()))),
+        Value::Map(pairs) => map(pairs),
+        Value::Objects(items) => list(items.iter().map(map)),
     }
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+fn map(pairs: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{}: {}", quoted(key), quoted(value))).collect();
+    format!("{{{}}}", pairs.join(", "))
 }
 
 /// Text in double quotes, with every character escaped that some YAML reader does not take as it is.

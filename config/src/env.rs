@@ -17,12 +17,13 @@ pub(crate) fn read(table: &Table, variables: &[(OsString, OsString)]) -> Reading
     let mut ours: Vec<_> =
         variables.iter().filter(|(name, _)| name.as_encoded_bytes().starts_with(VARIABLE_PREFIX.as_bytes())).collect();
     ours.sort();
-    let known: Vec<String> = table.rows().iter().map(Row::variable).collect();
+    let known: Vec<(String, &Row)> =
+        table.rows().iter().filter_map(|row| row.variable().map(|variable| (variable, row))).collect();
     for (name, value) in ours {
         let (name, value) = (name.to_string_lossy().into_owned(), value.to_str());
         let origin = Origin::Variable(name.clone());
-        let Some(row) = known.iter().position(|variable| *variable == name).map(|row| table.row(row)) else {
-            match nearest(&name, known.iter().map(String::as_str)) {
+        let Some((_, row)) = known.iter().find(|(variable, _)| *variable == name) else {
+            match nearest(&name, known.iter().map(|(variable, _)| variable.as_str())) {
                 Some(nearest) => {
                     let problem = Problem::UnknownVariable { nearest: nearest.to_owned() };
                     reading.errors.push(ConfigError { origin, problem });
@@ -32,9 +33,9 @@ pub(crate) fn read(table: &Table, variables: &[(OsString, OsString)]) -> Reading
             continue;
         };
         match value.map(|text| (text, row.kind().parse(text))) {
-            Some((_, Some(value))) => drop(reading.layer.insert(row.flag, Entry { value, origin })),
+            Some((_, Some(value))) => drop(reading.layer.insert(row.name, Entry { value, origin })),
             Some((text, None)) => {
-                let (setting, given) = (format!("--{}", row.flag), excerpt(text));
+                let (setting, given) = (row.label(), excerpt(text));
                 let problem = Problem::WrongType { setting, given, expected: row.kind().expected().to_owned() };
                 reading.errors.push(ConfigError { origin, problem });
             }

@@ -1,13 +1,13 @@
 //! The parser of the configuration file, which reports every error with its position.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::did_you_mean::nearest;
 use crate::error::{ConfigError, Origin, Position, Problem, excerpt};
-use crate::keys::{Key, Section};
+use crate::keys::{Key, Section, lower_camel};
 use crate::merge::{Entry, Reading};
-use crate::row::Row;
+use crate::row::{Initial, Row};
 use crate::table::Table;
 use crate::value::{Kind, Value};
 use crate::yaml::{self, Content, Failure, Node, Scalar};
@@ -103,10 +103,10 @@ impl File<'_> {
     }
 
     fn setting(&mut self, row: &Row, path: &str, at: Position, node: &Node) {
-        match value_of(row.kind(), &node.content) {
+        match value_of(row.initial, &node.content) {
             Some(value) => {
                 let origin = self.origin(at);
-                self.reading.layer.insert(row.flag, Entry { value, origin });
+                self.reading.layer.insert(row.name, Entry { value, origin });
             }
             None => self.wrong_type(node, path, expected(row.kind())),
         }
@@ -141,22 +141,71 @@ impl File<'_> {
 type Seen = BTreeMap<&'static str, Position>;
 
 /// Reads a value as strictly as the API server reads an object: a number is no string, and a string is no number.
-fn value_of(kind: Kind, content: &Content) -> Option<Value> {
-    match (kind, content) {
-        (Kind::Bool, Content::Plain(text)) => match text.as_str() {
+fn value_of(initial: Initial, content: &Content) -> Option<Value> {
+    match initial {
+        Initial::Bool(_) => match plain(content)? {
             "true" | "True" | "TRUE" => Some(Value::Bool(true)),
             "false" | "False" | "FALSE" => Some(Value::Bool(false)),
             _ => None,
         },
-        (Kind::Int32 | Kind::Level, Content::Plain(text)) => json_number(text)?.parse().ok().map(Value::Int32),
-        (Kind::Float32, Content::Plain(text)) => Kind::Float32.parse(json_number(text)?),
-        (Kind::Duration, content) => Kind::Duration.parse(string_of(content)?),
-        (Kind::String, content) => string_of(content).map(|text| Value::String(text.to_owned())),
-        (Kind::Strings | Kind::FeatureGates, Content::List(items)) => {
-            let items: Option<_> = items.iter().map(|item| string_of(&item.content).map(str::to_owned)).collect();
-            items.map(Value::Strings)
+        Initial::Int32(_) | Initial::Level(_) => json_number(plain(content)?)?.parse().ok().map(Value::Int32),
+        Initial::Int(_) => json_number(plain(content)?)?.parse().ok().map(Value::Int),
+        Initial::Float32(_) | Initial::Float64(_) => initial.kind().parse(json_number(plain(content)?)?),
+        Initial::String(_) => string_of(content).map(|text| Value::String(text.to_owned())),
+        Initial::Duration(_) | Initial::Ip(_) => initial.kind().parse(string_of(content)?),
+        Initial::Quantity(_) => {
+            let number = plain(content).and_then(json_number);
+            initial.kind().parse(number.or_else(|| string_of(content))?)
         }
-        (Kind::Bool | Kind::Int32 | Kind::Level | Kind::Float32 | Kind::Strings | Kind::FeatureGates, _) => None,
+        Initial::Strings(_) | Initial::FeatureGates => strings_of(content).map(Value::Strings),
+        Initial::Int32s(_) => {
+            let number = |item: &Node| json_number(plain(&item.content)?)?.parse().ok();
+            items_of(content)?.iter().map(number).collect::<Option<_>>().map(Value::Int32s)
+        }
+        Initial::CertKeys | Initial::ModuleLevels => {
+            let items = strings_of(content)?.into_iter().map(|item| initial.kind().parse(&item));
+            items.reduce(|all, item| Some(all?.and(item?))).unwrap_or_else(|| Some(initial.value()))
+        }
+        Initial::Map => map_of(content, None).map(Value::Map),
+        Initial::Objects { fields, .. } => {
+            let objects = items_of(content)?.iter().map(|item| map_of(&item.content, Some(fields)));
+            objects.collect::<Option<_>>().map(Value::Objects)
+        }
+    }
+}
+
+fn items_of(content: &Content) -> Option<&[Node]> {
+    match content {
+        Content::List(items) => Some(items),
+        Content::Plain(_) | Content::Quoted(_) | Content::Map(_) => None,
+    }
+}
+
+fn strings_of(content: &Content) -> Option<Vec<String>> {
+    items_of(content)?.iter().map(|item| string_of(&item.content).map(str::to_owned)).collect()
+}
+
+/// Strings by key; of an object, all `fields` and no others, those that are left out empty.
+fn map_of(content: &Content, fields: Option<&[&str]>) -> Option<BTreeMap<String, String>> {
+    let Content::Map(entries) = content else { return None };
+    let fields = fields.unwrap_or_default().iter().map(|&field| (field.to_owned(), String::new()));
+    let (mut map, mut seen): (BTreeMap<_, _>, _) = (fields.collect(), BTreeSet::new());
+    let is_open = map.is_empty();
+    for (key, node) in entries {
+        let known = map.keys().find(|known| **known == key.text || lower_camel(known) == key.text);
+        let name = if is_open { key.text.clone() } else { known?.clone() };
+        if !seen.insert(name.clone()) {
+            return None;
+        }
+        map.insert(name, string_of(&node.content)?.to_owned());
+    }
+    Some(map)
+}
+
+fn plain(content: &Content) -> Option<&str> {
+    match content {
+        Content::Plain(text) => Some(text),
+        Content::Quoted(_) | Content::List(_) | Content::Map(_) => None,
     }
 }
 
@@ -179,7 +228,19 @@ fn expected(kind: Kind) -> &'static str {
         Kind::String => "a string (quoted if it looks like another type)",
         Kind::Duration => "a duration string with units, such as 1m30s",
         Kind::Strings | Kind::FeatureGates => "a list of strings (quoted if they look like another type)",
-        Kind::Bool | Kind::Int32 | Kind::Level | Kind::Float32 => kind.expected(),
+        Kind::Int32s => "a list of whole numbers",
+        Kind::CertKeys => "a list of strings, CERT,KEY or CERT,KEY:NAME,NAME each",
+        Kind::ModuleLevels => "a list of strings, pattern=N each",
+        Kind::Map => "a map of strings, each key once",
+        Kind::Objects => "a list of maps of strings, with known keys, each key once",
+        Kind::Bool
+        | Kind::Int32
+        | Kind::Int
+        | Kind::Level
+        | Kind::Float32
+        | Kind::Float64
+        | Kind::Ip
+        | Kind::Quantity => kind.expected(),
     }
 }
 

@@ -79,7 +79,7 @@ impl<'a> Scan<'a> {
         let normalized = name.replace('_', "-");
         if normalized == "help" {
             self.line.asks_for_help = true;
-        } else if let Some(row) = self.table.find(&normalized) {
+        } else if let Some(row) = self.table.find(&normalized).filter(|row| row.flag().is_some()) {
             self.flag(row, typed, value);
         } else {
             let nearest = nearest(&normalized, self.table.flags()).map(|flag| format!("--{flag}"));
@@ -139,22 +139,19 @@ impl<'a> Scan<'a> {
         if let Some(value) = row.kind().parse(text) {
             return self.add(row, typed, value);
         }
-        let (setting, given) = (format!("--{}", row.flag), excerpt(text));
+        let (setting, given) = (row.label(), excerpt(text));
         self.error(typed, Problem::WrongType { setting, given, expected });
     }
 
-    /// Adds a value: the last one counts, except that lists are appended.
+    /// Adds a value: the last one counts, except that lists and maps grow.
     fn add(&mut self, row: &Row, typed: &str, value: Value) {
         let origin = Origin::Argument(typed.to_owned());
         let layer = &mut self.line.reading.layer;
-        let value = match (layer.remove(row.flag), value) {
-            (Some(Entry { value: Value::Strings(mut items), .. }), Value::Strings(more)) => {
-                items.extend(more);
-                Value::Strings(items)
-            }
-            (_, value) => value,
+        let value = match layer.remove(row.name) {
+            Some(before) => before.value.and(value),
+            None => value,
         };
-        layer.insert(row.flag, Entry { value, origin });
+        layer.insert(row.name, Entry { value, origin });
     }
 
     /// Skips the word after an unknown flag, which is likely its value and not a second error.

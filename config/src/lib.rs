@@ -82,4 +82,4 @@ pub use load::{Outcome, Sources};
 pub use row::{Check, Initial, Row, VARIABLE_PREFIX, checks};
 pub use table::Table;
 pub use table_error::{TableError, TableErrors};
-pub use value::{FromValue, Kind, Value};
+pub use value::{CertKey, FromValue, Kind, ModuleLevel, NotAQuantity, Quantity, Value};

@@ -136,10 +136,10 @@ impl Table {
     /// Checks the values of one layer and collects the warnings.
     fn examine(&self, layer: &Layer, errors: &mut Vec<ConfigError>, warnings: &mut Vec<Warning>) {
         for row in self.rows() {
-            let Some(entry) = layer.get(row.flag) else { continue };
+            let Some(entry) = layer.get(row.name) else { continue };
             let origin = || entry.origin.clone();
             if let Some(advice) = row.deprecated {
-                warnings.push(Warning::Deprecated { origin: origin(), flag: row.flag, advice });
+                warnings.push(Warning::Deprecated { origin: origin(), flag: row.name, advice });
             }
             let problems = self.problems_of(row, &entry.value);
             errors.extend(problems.into_iter().map(|problem| ConfigError { origin: origin(), problem }));
@@ -152,7 +152,7 @@ impl Table {
         }
         match row.check.map(|check| check(value)) {
             Some(Err(reason)) => {
-                let (setting, given) = (format!("--{}", row.flag), excerpt(&value.to_string()));
+                let (setting, given) = (row.label(), excerpt(&value.to_string()));
                 vec![Problem::Refused { setting, given, reason }]
             }
             Some(Ok(())) | None => Vec::new(),
@@ -161,7 +161,7 @@ impl Table {
 
     fn gates_of(&self, entries: &Layer) -> Gates {
         let row = self.rows().iter().find(|row| row.kind() == Kind::FeatureGates);
-        match row.and_then(|row| entries.get(row.flag)).map(|entry| &entry.value) {
+        match row.and_then(|row| entries.get(row.name)).map(|entry| &entry.value) {
             Some(Value::Strings(pairs)) => Gates::parse(self.gates(), pairs).expect("every layer was examined"),
             Some(_) | None => Gates::default(),
         }
@@ -171,15 +171,8 @@ impl Table {
 /// The configuration file that the strongest of these layers names.
 fn config_file<'a>(layers: &[&'a Layer]) -> Option<(&'a Path, &'a Origin)> {
     let entry = layers.iter().find_map(|layer| layer.get(generic::CONFIG))?;
-    match &entry.value {
-        Value::String(path) if !path.is_empty() => Some((Path::new(path), &entry.origin)),
-        Value::String(_)
-        | Value::Bool(_)
-        | Value::Int32(_)
-        | Value::Float32(_)
-        | Value::Duration(_)
-        | Value::Strings(_) => None,
-    }
+    let Value::String(path) = &entry.value else { return None };
+    (!path.is_empty()).then(|| (Path::new(path), &entry.origin))
 }
 
 fn read_config(table: &Table, sources: &Sources, path: &Path, named_by: &Origin) -> Reading {

@@ -7,7 +7,7 @@ use figment::{Figment, Metadata, Profile, Provider};
 
 use crate::error::{ConfigError, Origin, Warning};
 use crate::row::Row;
-use crate::value::Value;
+use crate::value::{CertKey, Value};
 
 /// A value and its origin.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,7 @@ const LAYERS: [&str; 4] = ["the defaults", "the file", "the environment", "the c
 
 /// Merges file, environment and command line over the defaults; a later one counts more.
 pub(crate) fn merge(rows: &[Row], [file, environment, command_line]: [Layer; 3]) -> Merged {
-    let defaults = rows.iter().map(|row| (row.flag, Entry { value: row.initial.value(), origin: Origin::Default }));
+    let defaults = rows.iter().map(|row| (row.name, Entry { value: row.initial.value(), origin: Origin::Default }));
     let layers = [defaults.collect(), file, environment, command_line];
     let tree = LAYERS
         .into_iter()
@@ -47,15 +47,15 @@ pub(crate) fn merge(rows: &[Row], [file, environment, command_line]: [Layer; 3])
     let entries = rows.iter().map(|row| {
         let decides = tree.find_metadata(&key_of(row)).map(|metadata| metadata.name.as_ref());
         let number = LAYERS.iter().position(|name| Some(*name) == decides);
-        let entry = number.and_then(|number| layers[number].get(row.flag));
-        (row.flag, entry.expect("the defaults have every row, and every value comes from a layer").clone())
+        let entry = number.and_then(|number| layers[number].get(row.name));
+        (row.name, entry.expect("the defaults have every row, and every value comes from a layer").clone())
     });
     Merged { entries: entries.collect(), tree }
 }
 
 /// The path of the value of a row in the tree. Flags without a key in the file keep their dashes, which no key has.
 fn key_of(row: &Row) -> String {
-    row.path.map_or_else(|| format!("--{}", row.flag), str::to_owned)
+    row.path.map_or_else(|| row.label(), str::to_owned)
 }
 
 /// A layer as a figment provider; its name leads back to the origin of a value.
@@ -73,7 +73,7 @@ impl Provider for Named<'_> {
     fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
         let mut tree = Dict::new();
         for row in self.rows {
-            if let Some(entry) = self.entries.get(row.flag) {
+            if let Some(entry) = self.entries.get(row.name) {
                 insert(&mut tree, &key_of(row), figment_value(&entry.value));
             }
         }
@@ -101,5 +101,26 @@ fn figment_value(value: &Value) -> figment::value::Value {
         Value::Duration(value) => value.to_string().into(),
         Value::String(value) => value.clone().into(),
         Value::Strings(items) => items.clone().into(),
+        Value::Int(value) => (*value).into(),
+        Value::Float64(value) => (*value).into(),
+        Value::Ip(value) => value.to_string().into(),
+        Value::Quantity(value) => value.to_string().into(),
+        Value::Int32s(items) => items.clone().into(),
+        Value::Map(pairs) => dict(pairs),
+        Value::Objects(items) => items.iter().map(dict).collect::<Vec<_>>().into(),
+        Value::ModuleLevels(items) => items.iter().map(ToString::to_string).collect::<Vec<_>>().into(),
+        Value::CertKeys(items) => items.iter().map(cert_key).collect::<Vec<_>>().into(),
     }
+}
+
+fn dict(pairs: &BTreeMap<String, String>) -> figment::value::Value {
+    let pairs: Dict = pairs.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
+    pairs.into()
+}
+
+fn cert_key(pair: &CertKey) -> figment::value::Value {
+    let CertKey { cert, key, names } = pair;
+    let fields = [("cert", cert.clone().into()), ("key", key.clone().into()), ("names", names.clone().into())];
+    let fields: Dict = fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
+    fields.into()
 }

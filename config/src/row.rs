@@ -1,5 +1,8 @@
 //! The row of a setting.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
 use crate::duration::GoDuration;
 use crate::value::{Kind, Value};
 
@@ -17,13 +20,13 @@ pub const VARIABLE_PREFIX: &str = "KCM_";
 ///     .path("Hello.Greeting")
 ///     .help("The message that the greeter writes.");
 ///
-/// assert_eq!(GREETING.variable(), "KCM_HELLO_GREETING");
+/// assert_eq!(GREETING.variable().as_deref(), Some("KCM_HELLO_GREETING"));
 /// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Row {
-    /// The flag, without dashes: upstream's name where upstream has it.
-    pub flag: &'static str,
+    /// The flag, without dashes: upstream's name where upstream has it. The path, if only a file can set it.
+    pub name: &'static str,
     /// The one-letter flag.
     pub short: Option<char>,
     /// The heading in the help, without the word "flags".
@@ -50,18 +53,41 @@ pub enum Initial {
     Bool(bool),
     /// For [`Kind::Int32`].
     Int32(i32),
+    /// For [`Kind::Int`].
+    Int(i64),
     /// For [`Kind::Float32`].
     Float32(f32),
+    /// For [`Kind::Float64`].
+    Float64(f64),
     /// For [`Kind::Duration`].
     Duration(GoDuration),
     /// For [`Kind::String`].
     String(&'static str),
     /// For [`Kind::Strings`].
     Strings(&'static [&'static str]),
+    /// For [`Kind::Int32s`].
+    Int32s(&'static [i32]),
+    /// For [`Kind::Ip`].
+    Ip(IpAddr),
+    /// For [`Kind::Map`]: no pairs.
+    Map,
+    /// For [`Kind::CertKeys`]: no certificates.
+    CertKeys,
+    /// For [`Kind::Quantity`]: a quantity.
+    Quantity(&'static str),
     /// For [`Kind::Level`].
     Level(i32),
+    /// For [`Kind::ModuleLevels`]: no module differs.
+    ModuleLevels,
     /// For [`Kind::FeatureGates`]: no gate differs from its own default.
     FeatureGates,
+    /// For [`Kind::Objects`].
+    Objects {
+        /// The fields of an item; one that is left out is empty.
+        fields: &'static [&'static str],
+        /// The values of the fields, of each item.
+        items: &'static [&'static [&'static str]],
+    },
 }
 
 impl Initial {
@@ -71,26 +97,52 @@ impl Initial {
         match self {
             Self::Bool(_) => Kind::Bool,
             Self::Int32(_) => Kind::Int32,
+            Self::Int(_) => Kind::Int,
             Self::Float32(_) => Kind::Float32,
+            Self::Float64(_) => Kind::Float64,
             Self::Duration(_) => Kind::Duration,
             Self::String(_) => Kind::String,
             Self::Strings(_) => Kind::Strings,
+            Self::Int32s(_) => Kind::Int32s,
+            Self::Ip(_) => Kind::Ip,
+            Self::Map => Kind::Map,
+            Self::CertKeys => Kind::CertKeys,
+            Self::Quantity(_) => Kind::Quantity,
             Self::Level(_) => Kind::Level,
+            Self::ModuleLevels => Kind::ModuleLevels,
             Self::FeatureGates => Kind::FeatureGates,
+            Self::Objects { .. } => Kind::Objects,
         }
     }
 
     /// The default as a value.
+    ///
+    /// # Panics
+    ///
+    /// When the default of a quantity is no quantity.
     #[must_use]
     pub fn value(self) -> Value {
         match self {
             Self::Bool(value) => Value::Bool(value),
             Self::Int32(value) | Self::Level(value) => Value::Int32(value),
+            Self::Int(value) => Value::Int(value),
             Self::Float32(value) => Value::Float32(value),
+            Self::Float64(value) => Value::Float64(value),
             Self::Duration(value) => Value::Duration(value),
             Self::String(value) => Value::String(value.to_owned()),
             Self::Strings(items) => Value::Strings(items.iter().map(|&item| item.to_owned()).collect()),
+            Self::Int32s(items) => Value::Int32s(items.to_vec()),
+            Self::Ip(value) => Value::Ip(value),
+            Self::Map => Value::Map(BTreeMap::new()),
+            Self::CertKeys => Value::CertKeys(Vec::new()),
+            Self::Quantity(text) => Value::Quantity(text.parse().expect("the default must be a quantity")),
+            Self::ModuleLevels => Value::ModuleLevels(Vec::new()),
             Self::FeatureGates => Value::Strings(Vec::new()),
+            Self::Objects { fields, items } => {
+                let owned = |(field, value): (&&str, &&str)| ((*field).to_owned(), (*value).to_owned());
+                let object = |values: &&[&str]| fields.iter().zip(values.iter()).map(owned).collect();
+                Value::Objects(items.iter().map(object).collect())
+            }
         }
     }
 }
@@ -99,7 +151,13 @@ impl Row {
     /// A setting with its flag (without dashes), its help section and its default.
     #[must_use]
     pub const fn new(flag: &'static str, section: &'static str, initial: Initial) -> Self {
-        Self { flag, short: None, section, initial, path: None, help: "", deprecated: None, check: None }
+        Self { name: flag, short: None, section, initial, path: None, help: "", deprecated: None, check: None }
+    }
+
+    /// A setting that only a file can set: its path, its section in the documentation, and its default.
+    #[must_use]
+    pub const fn in_file(path: &'static str, section: &'static str, initial: Initial) -> Self {
+        Self::new(path, section, initial).path(path)
     }
 
     /// Adds the key in the file, as `/configz` prints it: `Generic.ClientConnection.qps`.
@@ -143,10 +201,23 @@ impl Row {
         self.initial.kind()
     }
 
-    /// The environment variable: `KCM_KUBE_API_QPS` for `kube-api-qps`.
+    /// The flag, without dashes; none for a setting that only a file can set.
     #[must_use]
-    pub fn variable(&self) -> String {
-        format!("{}{}", VARIABLE_PREFIX, self.flag.replace('-', "_").to_ascii_uppercase())
+    pub fn flag(&self) -> Option<&'static str> {
+        (self.path != Some(self.name)).then_some(self.name)
+    }
+
+    /// The setting as people name it: the flag with its dashes, or the path.
+    #[must_use]
+    pub fn label(&self) -> String {
+        self.flag().map_or_else(|| self.name.to_owned(), |flag| format!("--{flag}"))
+    }
+
+    /// The environment variable: `KCM_KUBE_API_QPS` for `kube-api-qps`. None for a setting that only a file can set.
+    #[must_use]
+    pub fn variable(&self) -> Option<String> {
+        let flag = self.flag()?;
+        Some(format!("{}{}", VARIABLE_PREFIX, flag.replace('-', "_").to_ascii_uppercase()))
     }
 
     /// The help text with the default behind it, as it is printed.
@@ -180,9 +251,20 @@ pub mod checks {
     fn at_least(value: &Value, above: bool) -> bool {
         match value {
             Value::Int32(number) => *number > 0 || (!above && *number == 0),
+            Value::Int(number) => *number > 0 || (!above && *number == 0),
             Value::Float32(number) => *number > 0.0 || (!above && *number == 0.0),
+            Value::Float64(number) => *number > 0.0 || (!above && *number == 0.0),
             Value::Duration(duration) => *duration > GoDuration::ZERO || (!above && *duration == GoDuration::ZERO),
-            Value::Bool(_) | Value::String(_) | Value::Strings(_) => true,
+            Value::Quantity(quantity) => quantity.value() > 0 || (!above && quantity.value() == 0),
+            Value::Bool(_)
+            | Value::String(_)
+            | Value::Strings(_)
+            | Value::Int32s(_)
+            | Value::Ip(_)
+            | Value::Map(_)
+            | Value::CertKeys(_)
+            | Value::ModuleLevels(_)
+            | Value::Objects(_) => true,
         }
     }
 

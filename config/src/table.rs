@@ -47,8 +47,8 @@ impl Table {
         let mut flags = BTreeSet::new();
         let mut shorts = BTreeSet::from(['h']);
         for (number, row) in self.rows.iter().enumerate() {
-            let flag = row.flag;
-            if !is_flag(flag) {
+            let flag = row.name;
+            if row.flag().is_some_and(|flag| !is_flag(flag)) {
                 errors.push(TableError::BadFlag { flag });
             }
             if !flags.insert(flag) {
@@ -91,14 +91,14 @@ impl Table {
         &self.gates
     }
 
-    /// The row with this flag.
+    /// The row with this flag or, where only a file can set it, this path.
     #[must_use]
-    pub fn find(&self, flag: &str) -> Option<&Row> {
-        self.rows.iter().find(|row| row.flag == flag)
+    pub fn find(&self, name: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == name)
     }
 
     pub(crate) fn flags(&self) -> impl Iterator<Item = &'static str> {
-        self.rows.iter().map(|row| row.flag)
+        self.rows.iter().filter_map(Row::flag)
     }
 
     pub(crate) fn row(&self, number: usize) -> &Row {
@@ -118,7 +118,7 @@ impl Table {
         Command::new(program)
             .disable_help_flag(true)
             .args_override_self(true)
-            .args(self.rows.iter().map(argument))
+            .args(self.rows.iter().filter_map(|row| Some(argument(row, row.flag()?))))
             .arg(help.help("Print this help."))
     }
 
@@ -143,12 +143,14 @@ const MARKDOWN_HEAD: &str = "\
 ";
 
 fn markdown_row(row: &Row) -> String {
-    let (flag, kind, default, variable) =
-        (row.flag, row.kind().name(), printable(&row.initial.value()), row.variable());
-    let path = row.path.map(|path| format!("`{path}`")).unwrap_or_default();
+    let code = |text: &str| format!("`{text}`");
+    let (kind, default) = (row.kind().name(), printable(&row.initial.value()));
+    let flag = row.flag().map(|flag| code(&format!("--{flag}"))).unwrap_or_default();
+    let variable = row.variable().as_deref().map(code).unwrap_or_default();
+    let path = row.path.map(code).unwrap_or_default();
     let help = row.help.replace('|', "\\|");
     let deprecated = row.deprecated.map(|advice| format!(" Deprecated: {advice}.")).unwrap_or_default();
-    format!("| `--{flag}` | {kind} | `{default}` | `{variable}` | {path} | {help}{deprecated} |\n")
+    format!("| {flag} | {kind} | `{default}` | {variable} | {path} | {help}{deprecated} |\n")
 }
 
 fn is_flag(flag: &str) -> bool {
@@ -158,9 +160,9 @@ fn is_flag(flag: &str) -> bool {
         && flag != "help"
 }
 
-fn argument(row: &Row) -> Arg {
-    let argument = Arg::new(row.flag)
-        .long(row.flag)
+fn argument(row: &Row, flag: &'static str) -> Arg {
+    let argument = Arg::new(flag)
+        .long(flag)
         .help_heading(format!("{} flags", row.section))
         .help(row.described())
         .value_name(row.kind().name())
@@ -171,8 +173,19 @@ fn argument(row: &Row) -> Arg {
     };
     match row.kind() {
         Kind::Bool => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
-        Kind::Strings | Kind::FeatureGates => argument.action(ArgAction::Append).allow_hyphen_values(true),
-        Kind::Int32 | Kind::Float32 | Kind::Duration | Kind::String | Kind::Level => argument.allow_hyphen_values(true),
+        Kind::Strings | Kind::FeatureGates | Kind::Int32s | Kind::Map | Kind::CertKeys | Kind::ModuleLevels => {
+            argument.action(ArgAction::Append).allow_hyphen_values(true)
+        }
+        Kind::Int32
+        | Kind::Int
+        | Kind::Float32
+        | Kind::Float64
+        | Kind::Duration
+        | Kind::String
+        | Kind::Ip
+        | Kind::Quantity
+        | Kind::Level
+        | Kind::Objects => argument.allow_hyphen_values(true),
     }
 }
 

@@ -79,6 +79,54 @@ fn values_are_read_as_strictly_as_the_api_server_reads_objects() {
 }
 
 #[test]
+fn every_type_has_a_form_in_the_file() {
+    let cases = [
+        ("Share: 1.5", "hello-share", "1.5"),
+        ("Most: 4294967296", "hello-most", "4294967296"),
+        ("Ports: [1, 2]", "hello-ports", "1,2"),
+        ("Ports: []", "hello-ports", ""),
+        ("Labels: {a: b, \"c,d\": \"1\"}", "hello-labels", "a=b,\"c,d=1\""),
+        ("Address: \"::1\"", "hello-address", "::1"),
+        ("Certs: [\"a,b\", \"c,d:x,y\"]", "hello-certs", "a,b;c,d:x,y"),
+        ("Certs: []", "hello-certs", ""),
+        ("Size: 64Ki", "hello-size", "64Ki"),
+        ("Size: 1024", "hello-size", "1024"),
+        ("Levels: [a=1, b=2]", "hello-levels", "a=1,b=2"),
+        ("Ignored: [{group: apps, Resource: x}, {}]", "Hello.Ignored", "{Group=apps,Resource=x},{Group=,Resource=}"),
+    ];
+    for (body, name, expected) in cases {
+        let settings = load_file(&format!("Hello: {{{body}}}\n")).unwrap_or_else(|errors| panic!("{body}: {errors:?}"));
+        assert_eq!(settings.value(name).map(ToString::to_string).as_deref(), Some(expected), "{body}");
+        let again = load_whole_file(&settings.render_yaml()).unwrap_or_else(|errors| panic!("{body}: {errors:?}"));
+        assert_eq!(again.value(name), settings.value(name), "{body}");
+    }
+    let bad = [
+        "Share: '1'",
+        "Most: 1.5",
+        "Ports: 1",
+        "Ports: ['1']",
+        "Labels: [a]",
+        "Labels: {a: 1}",
+        "Labels: {a: b, a: c}",
+        "Address: 300.1.1.1",
+        "Certs: [a]",
+        "Certs: \"a,b\"",
+        "Size: much",
+        "Levels: [a]",
+        "Ignored: [{Kind: x}]",
+        "Ignored: [{Group: x, group: y}]",
+        "Ignored: {}",
+    ];
+    for body in bad {
+        let errors = load_file(&format!("Hello: {{{body}}}\n")).expect_err(body);
+        assert!(
+            matches!(&errors[..], [error] if matches!(error.problem, Problem::WrongType { .. })),
+            "{body}: {errors:?}"
+        );
+    }
+}
+
+#[test]
 fn unknown_keys_are_refused_with_the_nearest_of_their_level() {
     let unknown = |line, column, key: &str, section: &str, nearest: Option<&str>| {
         let nearest = nearest.map(str::to_owned);

@@ -27,12 +27,12 @@ fn upstream_default(value: &Value, kind: Kind) -> String {
 #[test]
 fn every_flag_of_upstream_s_has_its_section_type_and_default() {
     let upstream = by_column(FLAGS, 1);
-    for row in generic::ROWS.iter().filter(|row| !OURS.contains(&row.flag)) {
-        let fields = upstream.get(row.flag).unwrap_or_else(|| panic!("upstream has no --{}", row.flag));
+    for row in generic::ROWS.iter().filter(|row| !OURS.contains(&row.name)) {
+        let fields = upstream.get(row.name).unwrap_or_else(|| panic!("upstream has no --{}", row.name));
         let short = row.short.map(String::from).unwrap_or_default();
         let default = upstream_default(&row.initial.value(), row.kind());
-        let ours = [row.section, row.flag, &short, row.kind().name(), &default];
-        assert_eq!(fields[..5], ours, "--{}", row.flag);
+        let ours = [row.section, row.name, &short, row.kind().name(), &default];
+        assert_eq!(fields[..5], ours, "--{}", row.name);
     }
 }
 
@@ -64,7 +64,19 @@ fn json(row: &Row) -> serde_json::Value {
         Value::Duration(value) => value.to_string().into(),
         Value::String(value) => value.into(),
         Value::Strings(value) => value.into(),
+        Value::Int(value) => value.into(),
+        Value::Float64(value) => value.into(),
+        Value::Int32s(value) => value.into(),
+        Value::Map(pairs) => json_map(pairs),
+        Value::Objects(items) => items.into_iter().map(json_map).collect(),
+        value @ (Value::Ip(_) | Value::CertKeys(_) | Value::Quantity(_) | Value::ModuleLevels(_)) => {
+            panic!("no setting of /configz is {value:?}")
+        }
     }
+}
+
+fn json_map(pairs: BTreeMap<String, String>) -> serde_json::Value {
+    serde_json::Value::Object(pairs.into_iter().map(|(key, value)| (key, value.into())).collect())
 }
 
 #[test]

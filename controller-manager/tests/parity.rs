@@ -81,12 +81,12 @@ fn every_flag_of_a_controller_has_upstream_s_section_type_and_default() {
     let rows: Vec<_> = linked.iter().flat_map(kcm_framework::ControllerDescriptor::rows).collect();
     assert!(!rows.is_empty());
     for row in rows {
-        let upstream = flags.get(row.flag).unwrap_or_else(|| panic!("upstream has no --{}", row.flag));
+        let upstream = flags.get(row.name).unwrap_or_else(|| panic!("upstream has no --{}", row.name));
         let short = row.short.map(String::from).unwrap_or_default();
         let default = match (row.kind(), row.initial.value()) {
             (Kind::Strings, value) => format!("[{value}]"),
             (_, value) => value.to_string(),
         };
-        assert_eq!(upstream[..5], [row.section, row.flag, &short, row.kind().name(), &default], "--{}", row.flag);
+        assert_eq!(upstream[..5], [row.section, row.name, &short, row.kind().name(), &default], "--{}", row.name);
     }
 }

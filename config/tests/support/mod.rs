@@ -24,10 +24,30 @@ pub const OLD: Row = Row::new("hello-old", "Hello", Initial::Bool(false))
     .help("A deprecated setting.")
     .deprecated("say hello-greeting instead");
 
+/// Of the types that plugins may use in a file.
+pub const TYPED: &[Row] = &[
+    Row::new("hello-share", "Hello", Initial::Float64(0.1)).path("Hello.Share").help("A 64-bit number."),
+    Row::new("hello-most", "Hello", Initial::Int(0)).path("Hello.Most").help("A 64-bit whole number."),
+    Row::new("hello-ports", "Hello", Initial::Int32s(&[1])).path("Hello.Ports").help("A list of whole numbers."),
+    Row::new("hello-labels", "Hello", Initial::Map).path("Hello.Labels").help("Strings by key."),
+    Row::new("hello-address", "Hello", Initial::Ip(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED)))
+        .path("Hello.Address")
+        .help("An address."),
+    Row::new("hello-certs", "Hello", Initial::CertKeys).path("Hello.Certs").help("Certificates."),
+    Row::new("hello-size", "Hello", Initial::Quantity("0")).path("Hello.Size").help("A quantity of bytes."),
+    Row::new("hello-levels", "Hello", Initial::ModuleLevels).path("Hello.Levels").help("Verbosities."),
+    Row::in_file(
+        "Hello.Ignored",
+        "Hello",
+        Initial::Objects { fields: &["Group", "Resource"], items: &[&["", "events"]] },
+    )
+    .help("A list of structures."),
+];
+
 pub const FILE: &str = "/etc/kcm.yaml";
 
 pub fn table() -> Table {
-    let rows = generic::ROWS.iter().copied().chain([REPLICA_SET_SYNCS, GREETING, OLD]);
+    let rows = generic::ROWS.iter().copied().chain([REPLICA_SET_SYNCS, GREETING, OLD]).chain(TYPED.iter().copied());
     Table::new(rows).expect("the rows do not clash")
 }
 

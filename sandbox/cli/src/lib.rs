@@ -88,7 +88,7 @@ pub fn command(settings: &Effective, manager: Result<ManagerBuilder, Vec<String>
 
 /// Error message for an operand that is not [`TELL`], with the nearest flag or command.
 fn unknown_operand(word: &str) -> String {
-    let near = nearest(word, ROWS.iter().map(|row| row.flag).chain([TELL]));
+    let near = nearest(word, ROWS.iter().map(|row| row.name).chain([TELL]));
     let near = near.map(|name| if name == TELL { format!("sandbox {TELL}") } else { format!("--{name}") });
     let near = near.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
     format!("sandbox {word}: give `sandbox` to start one, or `sandbox {TELL} COMMAND` to command its nodes{near}")

@@ -1,9 +1,9 @@
-//! The types of settings, and the spelling of their values in flags and variables.
+//! The types of settings.
 
-use std::fmt;
-use std::time::Duration;
-
-use crate::duration::GoDuration;
+use super::parse::{
+    parse_bool, parse_cert_keys, parse_csv, parse_int, parse_int32s, parse_ip, parse_map, parse_module_levels,
+};
+use super::{Quantity, Value};
 
 /// The type of a setting. Its name is the one that upstream's help prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,35 +12,37 @@ pub enum Kind {
     Bool,
     /// A 32-bit whole number, in any of Go's bases.
     Int32,
+    /// A 64-bit whole number, in any of Go's bases.
+    Int,
     /// A 32-bit number; infinities and NaN are refused, unlike upstream.
     Float32,
+    /// A 64-bit number; infinities and NaN are refused, unlike upstream.
+    Float64,
     /// A duration in Go's notation.
     Duration,
     /// Any string.
     String,
     /// A list: comma separated, with quotes as in CSV; a repeated flag appends.
     Strings,
+    /// A list of 32-bit whole numbers: comma separated; a repeated flag appends.
+    Int32s,
+    /// An IP address.
+    Ip,
+    /// `key=value` pairs: comma separated, with quotes as in CSV; a repeated flag adds pairs.
+    Map,
+    /// `CERT,KEY[:NAME,...]`: files of a certificate and its key, and the host names that it is for; a repeated flag
+    /// appends.
+    CertKeys,
+    /// A Kubernetes quantity of bytes, such as 64Ki.
+    Quantity,
     /// The verbosity of the log: a decimal 32-bit whole number.
     Level,
+    /// `pattern=N` pairs, comma separated: the verbosity of modules; a repeated flag appends.
+    ModuleLevels,
     /// `Gate=bool` pairs, comma separated; a repeated flag appends.
     FeatureGates,
-}
-
-/// The value of a setting.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// Of [`Kind::Bool`].
-    Bool(bool),
-    /// Of [`Kind::Int32`] and [`Kind::Level`].
-    Int32(i32),
-    /// Of [`Kind::Float32`].
-    Float32(f32),
-    /// Of [`Kind::Duration`].
-    Duration(GoDuration),
-    /// Of [`Kind::String`].
-    String(String),
-    /// Of [`Kind::Strings`], and of [`Kind::FeatureGates`] as one `Gate=bool` per item.
-    Strings(Vec<String>),
+    /// A list of structures of strings, which only a file can set.
+    Objects,
 }
 
 impl Kind {
@@ -50,12 +52,21 @@ impl Kind {
         match self {
             Self::Bool => "bool",
             Self::Int32 => "int32",
+            Self::Int => "int",
             Self::Float32 => "float32",
+            Self::Float64 => "float",
             Self::Duration => "duration",
             Self::String => "string",
             Self::Strings => "strings",
+            Self::Int32s => "int32Slice",
+            Self::Ip => "ip",
+            Self::Map => "stringToString",
+            Self::CertKeys => "namedCertKey",
+            Self::Quantity => "quantity",
             Self::Level => "Level",
+            Self::ModuleLevels => "pattern=N,...",
             Self::FeatureGates => "colonSeparatedMultimapStringString",
+            Self::Objects => "objects",
         }
     }
 
@@ -65,11 +76,19 @@ impl Kind {
         match self {
             Self::Bool => "true or false",
             Self::Int32 | Self::Level => "a whole number from -2147483648 to 2147483647",
-            Self::Float32 => "a number",
+            Self::Int => "a whole number",
+            Self::Float32 | Self::Float64 => "a number",
             Self::Duration => "a duration with units, such as 1m30s",
             Self::String => "text",
             Self::Strings => "a comma separated list",
+            Self::Int32s => "a comma separated list of whole numbers",
+            Self::Ip => "an IP address",
+            Self::Map => "a comma separated list of key=value",
+            Self::CertKeys => "the files of a certificate and its key as CERT,KEY or CERT,KEY:NAME,NAME",
+            Self::Quantity => "a quantity, such as 64Ki",
+            Self::ModuleLevels => "a comma separated list of pattern=N",
             Self::FeatureGates => "a comma separated list of Gate=true or Gate=false",
+            Self::Objects => "a list of maps",
         }
     }
 
@@ -78,150 +97,26 @@ impl Kind {
     pub fn parse(self, text: &str) -> Option<Value> {
         match self {
             Self::Bool => parse_bool(text).map(Value::Bool),
-            Self::Int32 => parse_int32(text).map(Value::Int32),
-            Self::Float32 => parse_float32(text).map(Value::Float32),
+            Self::Int32 => i32::try_from(parse_int(text)?).ok().map(Value::Int32),
+            Self::Int => parse_int(text).map(Value::Int),
+            Self::Float32 => text.parse::<f32>().ok().filter(|number| number.is_finite()).map(Value::Float32),
+            Self::Float64 => text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Float64),
             Self::Duration => text.parse().ok().map(Value::Duration),
             Self::String => Some(Value::String(text.to_owned())),
             Self::Strings => parse_csv(text).map(Value::Strings),
+            Self::Int32s => parse_int32s(text).map(Value::Int32s),
+            Self::Ip => parse_ip(text).map(Value::Ip),
+            Self::Map => parse_map(text).map(Value::Map),
+            Self::CertKeys => parse_cert_keys(text).map(Value::CertKeys),
+            Self::Quantity => text.parse::<Quantity>().ok().map(Value::Quantity),
             Self::Level => text.parse().ok().map(Value::Int32),
+            Self::ModuleLevels => parse_module_levels(text).map(Value::ModuleLevels),
             Self::FeatureGates => Some(Value::Strings(
                 text.split(',').filter(|pair| !pair.is_empty()).map(|pair| pair.trim().to_owned()).collect(),
             )),
+            Self::Objects => None,
         }
     }
-}
-
-/// Parses what `strconv.ParseBool` accepts.
-pub(crate) fn parse_bool(text: &str) -> Option<bool> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
-        _ => None,
-    }
-}
-
-/// Parses what `strconv.ParseInt` accepts with base 0: a base prefix (`0x`, `0o`, `0b`, or `0` for octal) and
-/// underscores between digits.
-fn parse_int32(text: &str) -> Option<i32> {
-    let (negative, unsigned) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
-    let (base, digits) = match unsigned.as_bytes() {
-        [b'0', b'x' | b'X', _, ..] => (16, &unsigned[2..]),
-        [b'0', b'o' | b'O', _, ..] => (8, &unsigned[2..]),
-        [b'0', b'b' | b'B', _, ..] => (2, &unsigned[2..]),
-        [b'0', _, ..] => (8, &unsigned[1..]),
-        _ => (10, unsigned),
-    };
-    // A prefix counts as a digit, so `0x_ff` and `0_7` are numbers and `_7` is not.
-    let prefixed = digits.len() < unsigned.len();
-    if digits.ends_with('_') || digits.contains("__") || (digits.starts_with('_') && !prefixed) {
-        return None;
-    }
-    let digits = digits.replace('_', "");
-    // `from_str_radix` would take a second sign.
-    if !digits.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return None;
-    }
-    let magnitude = i64::from_str_radix(&digits, base).ok()?;
-    i32::try_from(if negative { -magnitude } else { magnitude }).ok()
-}
-
-fn parse_float32(text: &str) -> Option<f32> {
-    text.parse::<f32>().ok().filter(|number| number.is_finite())
-}
-
-/// One CSV record as Go's `encoding/csv` reads it. Nothing at all is an empty list.
-fn parse_csv(text: &str) -> Option<Vec<String>> {
-    let mut fields = Vec::new();
-    let mut rest = text;
-    while !text.is_empty() {
-        let (field, after) = if rest.starts_with('"') { quoted_field(rest)? } else { bare_field(rest)? };
-        fields.push(field);
-        match after.strip_prefix(',') {
-            Some(next) => rest = next,
-            None => break,
-        }
-    }
-    Some(fields)
-}
-
-fn bare_field(text: &str) -> Option<(String, &str)> {
-    let (field, after) = text.split_at(text.find(',').unwrap_or(text.len()));
-    let is_plain = !field.contains(['"', '\n', '\r']);
-    is_plain.then(|| (field.to_owned(), after))
-}
-
-fn quoted_field(text: &str) -> Option<(String, &str)> {
-    let mut field = String::new();
-    let mut rest = text.strip_prefix('"')?;
-    loop {
-        let (part, after) = rest.split_once('"')?;
-        field.push_str(part);
-        match after.strip_prefix('"') {
-            Some(next) => {
-                field.push('"');
-                rest = next;
-            }
-            None if after.is_empty() || after.starts_with(',') => return Some((field, after)),
-            None => return None,
-        }
-    }
-}
-
-impl fmt::Display for Value {
-    /// The value as a flag accepts it: parsing it returns an equal value.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bool(value) => value.fmt(f),
-            Self::Int32(value) => value.fmt(f),
-            Self::Float32(value) => value.fmt(f),
-            Self::Duration(value) => value.fmt(f),
-            Self::String(value) => value.fmt(f),
-            Self::Strings(items) => {
-                for (position, item) in items.iter().enumerate() {
-                    if position > 0 {
-                        f.write_str(",")?;
-                    }
-                    let lone_empty = item.is_empty() && items.len() == 1;
-                    if lone_empty || item.contains([',', '"', '\n', '\r']) {
-                        write!(f, "\"{}\"", item.replace('"', "\"\""))?;
-                    } else {
-                        f.write_str(item)?;
-                    }
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-/// A Rust type for settings of one kind.
-pub trait FromValue: Sized {
-    /// The value as this type, `None` when the setting is of another type.
-    fn from_value(value: &Value) -> Option<Self>;
-}
-
-macro_rules! from_value {
-    ($($variant:ident => $target:ty, $convert:expr;)*) => {$(
-        impl FromValue for $target {
-            fn from_value(value: &Value) -> Option<Self> {
-                if let Value::$variant(inner) = value { Some($convert(inner)) } else { None }
-            }
-        }
-    )*};
-}
-
-from_value! {
-    Bool => bool, Clone::clone;
-    Int32 => i32, Clone::clone;
-    Float32 => f32, Clone::clone;
-    Duration => GoDuration, Clone::clone;
-    Duration => Duration, |duration: &GoDuration| duration.unsigned();
-    String => String, Clone::clone;
-    Strings => Vec<String>, Clone::clone;
 }
 
 #[cfg(test)]
@@ -229,6 +124,25 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::value::{CertKey, ModuleLevel};
+
+    const ALL: [Kind; 15] = [
+        Kind::Bool,
+        Kind::Int32,
+        Kind::Int,
+        Kind::Float32,
+        Kind::Float64,
+        Kind::Duration,
+        Kind::String,
+        Kind::Strings,
+        Kind::Int32s,
+        Kind::Ip,
+        Kind::Map,
+        Kind::CertKeys,
+        Kind::Quantity,
+        Kind::Level,
+        Kind::ModuleLevels,
+    ];
 
     fn strings(items: &[&str]) -> Value {
         Value::Strings(items.iter().map(|&item| item.to_owned()).collect())
@@ -309,6 +223,62 @@ mod tests {
         assert_eq!(Kind::FeatureGates.parse("A=true, B=false,,"), Some(strings(&["A=true", "B=false"])));
     }
 
+    #[test]
+    fn lists_of_numbers_maps_and_addresses_are_read_as_pflag_reads_them() {
+        assert_eq!(Kind::Int32s.parse("29,0x17"), Some(Value::Int32s(vec![29, 23])));
+        assert_eq!(Kind::Int32s.parse("29,"), None);
+        assert_eq!(Kind::Int.parse("4294967296"), Some(Value::Int(4_294_967_296)));
+        let map = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned()));
+            Some(Value::Map(pairs.collect()))
+        };
+        assert_eq!(Kind::Map.parse("metric,label=a,b"), map(&[("metric,label", "a,b")]));
+        assert_eq!(Kind::Map.parse("a=1,b=2"), map(&[("a", "1"), ("b", "2")]));
+        assert_eq!(Kind::Map.parse("\"m,l=a,b\",n=2=3"), map(&[("m,l", "a,b"), ("n", "2=3")]));
+        assert_eq!(Kind::Map.parse("a"), None);
+        assert_eq!(Kind::Ip.parse(" ::1 "), Some(Value::Ip(std::net::Ipv6Addr::LOCALHOST.into())));
+        assert_eq!(Kind::Ip.parse(""), Kind::Ip.parse("0.0.0.0"));
+        assert_eq!(Kind::Ip.parse("256.0.0.1"), None);
+    }
+
+    #[test]
+    fn certificates_are_pairs_of_files_with_names() {
+        let pair = |cert: &str, key: &str, names: &[&str]| CertKey {
+            cert: cert.to_owned(),
+            key: key.to_owned(),
+            names: names.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let cases = [
+            ("a.crt,a.key", Some(vec![pair("a.crt", "a.key", &[])])),
+            (" a , b : *.x, y ", Some(vec![pair("a", "b", &["*.x", "y"])])),
+            ("a,b;c,d:x", Some(vec![pair("a", "b", &[]), pair("c", "d", &["x"])])),
+            ("a,b:", None),
+            ("a", None),
+            ("a,b,c", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Kind::CertKeys.parse(text), expected.map(Value::CertKeys), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn modules_have_levels() {
+        let level = |pattern: &str, level| ModuleLevel { pattern: pattern.to_owned(), level };
+        let cases = [
+            ("", Some(vec![])),
+            ("a=1,,b*=2147483647,", Some(vec![level("a", 1), level("b*", i32::MAX)])),
+            ("a", None),
+            ("=1", None),
+            ("a=", None),
+            ("a=-1", None),
+            ("a=1=2", None),
+            ("a=2147483648", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Kind::ModuleLevels.parse(text), expected.map(Value::ModuleLevels), "{text:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_printed_list_reads_back(items in prop::collection::vec("[a-z,\"\n *-]{0,6}", 0..5)) {
@@ -324,7 +294,7 @@ mod tests {
 
         #[test]
         fn what_is_read_prints_as_text_that_reads_back(text: String) {
-            for kind in [Kind::Bool, Kind::Int32, Kind::Float32, Kind::Strings, Kind::Level] {
+            for kind in ALL {
                 let value = kind.parse(&text);
                 prop_assert!(value.is_none_or(|value| kind.parse(&value.to_string()) == Some(value)));
             }
