@@ -66,6 +66,9 @@ impl Supervised {
         };
         tracing::info!(controller = descriptor.name(), "Started controller");
         join_all(loops.iter().map(|one| keep_running(descriptor.name(), one, &context, cancel.clone()))).await;
+        // A controller without loops has its event handlers until it is stopped.
+        cancel.cancelled().await;
+        context.registrations().remove_all();
     }
 }
 
@@ -79,7 +82,7 @@ async fn try_initialize(
         .await
         .unwrap_or_else(|panic| Err(Panicked(panic_message(&*panic)).into()));
     match &initialized {
-        Ok(Some(_)) => context.registrations().keep(),
+        Ok(Some(_)) => {}
         // Otherwise each attempt would leave event handlers behind, whose queues no worker empties.
         Ok(None) | Err(_) => context.registrations().remove_all(),
     }

@@ -4,6 +4,7 @@ use futures::future::BoxFuture;
 use kcm_api::{Meta, ObjectKey, Resource, ResourceVersion, Uid};
 
 use crate::list_options::ListOptions;
+use crate::progress_hooks::{HookRegistration, ProgressHook};
 use crate::status::InformerStatus;
 
 /// An informer of any view, for tracking of pending writes, health checks and debugging.
@@ -32,15 +33,12 @@ pub trait Cache: Send + Sync {
     /// Calls `hook` after each step, on the task of the informer, after event handlers and after the
     /// [last sync resource version](Self::last_sync_resource_version) has moved.
     ///
-    /// A hook that panics is counted and logged. Hooks stay for the life of the cache.
-    fn on_progress(&self, hook: ProgressHook);
+    /// A hook that panics is counted and logged. It is removed when the registration is dropped.
+    fn on_progress(&self, hook: ProgressHook) -> HookRegistration;
 
     /// Resolves when the cache has synced; never, if the informer is stopped before.
     fn wait_synced(&self) -> BoxFuture<'static, ()>;
 }
-
-/// A function that is called after each step of a cache.
-pub type ProgressHook = Box<dyn Fn(&Progress<'_>) + Send + Sync>;
 
 /// The uid and the resource version of an object, and whether it is terminating.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,13 +59,4 @@ impl From<&Meta> for ObjectState {
             terminating: meta.is_terminating(),
         }
     }
-}
-
-/// The result of a step of a cache.
-#[derive(Debug)]
-pub struct Progress<'a> {
-    /// The last sync resource version after the step.
-    pub resource_version: &'a ResourceVersion,
-    /// An object that was deleted, or that is terminating for the first time.
-    pub ended: Option<&'a Uid>,
 }

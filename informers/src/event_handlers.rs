@@ -26,7 +26,7 @@ pub struct HandlerRegistration(u64);
 
 pub(crate) type Handler<V> = Box<dyn FnMut(&Change<V>, Origin) + Send>;
 
-/// Where calls and panics of event handlers are reported.
+/// Where calls and panics of event handlers and hooks are reported.
 pub(crate) struct Report<'a> {
     pub(crate) resource: &'a Resource,
     pub(crate) metrics: &'a dyn Metrics,
@@ -77,8 +77,10 @@ impl<V: View> EventHandlers<V> {
         id
     }
 
-    pub(crate) fn remove(&mut self, id: HandlerRegistration) {
-        self.handlers.retain(|handler| handler.id != id);
+    /// Removes a handler, and returns it for the caller to drop.
+    pub(crate) fn remove(&mut self, id: HandlerRegistration) -> Option<impl Sized + use<V>> {
+        let at = self.handlers.iter().position(|handler| handler.id == id)?;
+        Some(self.handlers.remove(at))
     }
 
     /// Notifies all handlers, in the order of registration.

@@ -1,7 +1,7 @@
 //! The shared informer factory.
 
 use std::any::{Any, TypeId};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -16,7 +16,7 @@ use crate::informer::Informer;
 use crate::list_options::ListOptions;
 use crate::metrics::{MetricsOf, NoMetrics};
 use crate::reflector;
-use crate::registrations::HandlerRegistrations;
+use crate::registrations::{Recorder, Registrations};
 use crate::shared_informer::SharedInformer;
 use crate::status::InformerStatus;
 
@@ -42,11 +42,15 @@ impl FactoryOptions {
 
 /// The shared informer factory: one informer for each resource, view and list options, and their tasks.
 ///
+/// An informer is counted by its users. Each use through a handle of [`with_registrations`](Self::with_registrations)
+/// ends with those [`Registrations`]; a use through another handle lasts as long as the factory. When the last use ends
+/// the informer is stopped and removed, and its memory is freed with the last [`Informer`] of it.
+///
 /// Cheap to clone; all clones are one factory.
 #[derive(Clone)]
 pub struct Factory {
     inner: Arc<Inner>,
-    registrations: Option<HandlerRegistrations>,
+    recorder: Recorder,
 }
 
 struct Inner {
@@ -56,6 +60,7 @@ struct Inner {
 
 struct State {
     informers: Vec<Entry>,
+    next_id: u64,
     seeds: fastrand::Rng,
     run: Run,
     tasks: JoinSet<()>,
@@ -69,13 +74,15 @@ enum Run {
 }
 
 struct Entry {
+    id: u64,
     resource: Resource,
     list_options: ListOptions,
     view: TypeId,
     view_name: &'static str,
-    /// An `Informer` of that view.
-    informer: Box<dyn Any + Send + Sync>,
+    /// The `SharedInformer` of that view.
+    informer: Arc<dyn Any + Send + Sync>,
     cache: Arc<dyn Cache>,
+    users: usize,
     task: Task,
 }
 
@@ -90,17 +97,19 @@ impl Factory {
     pub fn new(options: FactoryOptions) -> Self {
         let state = State {
             informers: Vec::new(),
+            next_id: 0,
             seeds: fastrand::Rng::with_seed(options.seed),
             run: Run::NotStarted,
             tasks: JoinSet::new(),
         };
-        Self { inner: Arc::new(Inner { options, state: Mutex::new(state) }), registrations: None }
+        Self { inner: Arc::new(Inner { options, state: Mutex::new(state) }), recorder: Recorder::default() }
     }
 
-    /// The same factory, which records the event handlers of informers that are created through this handle.
+    /// The same factory, which records what is registered through this handle: the use of each informer, and its event
+    /// handlers.
     #[must_use]
-    pub fn with_registrations(&self, registrations: &HandlerRegistrations) -> Self {
-        Self { inner: Arc::clone(&self.inner), registrations: Some(registrations.clone()) }
+    pub fn with_registrations(&self, registrations: &Registrations) -> Self {
+        Self { inner: Arc::clone(&self.inner), recorder: registrations.recorder() }
     }
 
     /// The informer of a resource that is known at compile time.
@@ -112,34 +121,10 @@ impl Factory {
     /// The informer of any resource. The same resource, view and list options return the same informer.
     #[must_use]
     pub fn informer_for<V: View>(&self, resource: Resource, list_options: ListOptions) -> Informer<V> {
-        let state = &mut *self.inner.state.lock();
-        let known = state.informers.iter().find(|entry| {
-            entry.view == TypeId::of::<V>() && entry.resource == resource && entry.list_options == list_options
-        });
-        if let Some(entry) = known {
-            let informer: &Informer<V> = entry.informer.downcast_ref().expect("an entry must hold what its type says");
-            return informer.with_registrations(self.registrations.as_ref());
-        }
-        let FactoryOptions { client, metrics, interner, .. } = &self.inner.options;
-        let shared = Arc::new(SharedInformer::<V>::new(
-            resource.clone(),
-            list_options.clone(),
-            Arc::clone(interner),
-            metrics(&resource),
-        ));
-        let informer = Informer::new(Arc::clone(&shared));
-        let task = reflector::run(shared, client.clone(), state.seeds.u64(..)).boxed();
-        state.informers.push(Entry {
-            resource,
-            list_options,
-            view: TypeId::of::<V>(),
-            view_name: std::any::type_name::<V>(),
-            informer: Box::new(informer.clone()),
-            cache: informer.cache(),
-            task: Task::NotStarted(task),
-        });
-        state.start_pending();
-        informer.with_registrations(self.registrations.as_ref())
+        let (id, shared) = self.inner.use_informer::<V>(resource, list_options);
+        let factory = Arc::downgrade(&self.inner);
+        self.recorder.record(move || end_use(&factory, id));
+        Informer::new(shared, self.recorder.clone())
     }
 
     /// Starts all informers; later ones start when they are created. A second call does nothing.
@@ -169,13 +154,11 @@ impl Factory {
     /// Handles keep their cache as it is. The current step is finished. The next call for the resource creates a new
     /// informer.
     pub fn stop(&self, resource: &Resource) {
-        let state = &mut *self.inner.state.lock();
-        for entry in state.informers.extract_if(.., |entry| entry.resource == *resource) {
-            match &entry.task {
-                Task::Started(handle) => handle.abort(),
-                Task::NotStarted(_) => {}
-            }
-        }
+        let stopped: Vec<Entry> = {
+            let state = &mut *self.inner.state.lock();
+            state.informers.extract_if(.., |entry| entry.resource == *resource).collect()
+        };
+        stopped.into_iter().for_each(Entry::stop);
     }
 
     /// The status of each informer, in the order of creation.
@@ -196,6 +179,68 @@ impl Factory {
         let state = self.inner.state.lock();
         let informers = state.informers.iter().filter(|entry| entry.resource == *resource);
         informers.map(|entry| Arc::clone(&entry.cache)).collect()
+    }
+}
+
+impl Inner {
+    /// Counts one more user of an informer, which is created where there is none.
+    fn use_informer<V: View>(&self, resource: Resource, list_options: ListOptions) -> (u64, Arc<SharedInformer<V>>) {
+        let state = &mut *self.state.lock();
+        let known = state.informers.iter_mut().find(|entry| {
+            entry.view == TypeId::of::<V>() && entry.resource == resource && entry.list_options == list_options
+        });
+        if let Some(entry) = known {
+            entry.users += 1;
+            let shared = Arc::clone(&entry.informer).downcast();
+            return (entry.id, shared.expect("an entry must hold what its type says"));
+        }
+        let FactoryOptions { client, metrics, interner, .. } = &self.options;
+        let (interner, metrics) = (Arc::clone(interner), metrics(&resource));
+        let shared = Arc::new(SharedInformer::<V>::new(resource.clone(), list_options.clone(), interner, metrics));
+        let task = reflector::run(Arc::clone(&shared), client.clone(), state.seeds.u64(..)).boxed();
+        let id = state.next_id;
+        state.next_id += 1;
+        state.informers.push(Entry {
+            id,
+            resource,
+            list_options,
+            view: TypeId::of::<V>(),
+            view_name: std::any::type_name::<V>(),
+            informer: Arc::clone(&shared) as Arc<dyn Any + Send + Sync>,
+            cache: Arc::clone(&shared) as Arc<dyn Cache>,
+            users: 1,
+            task: Task::NotStarted(task),
+        });
+        state.start_pending();
+        (id, shared)
+    }
+}
+
+/// Ends one use of an informer, and stops it when that was the last.
+fn end_use(factory: &Weak<Inner>, id: u64) {
+    let Some(factory) = factory.upgrade() else { return };
+    let unused = {
+        let state = &mut *factory.state.lock();
+        // Without an entry the informer has been removed already.
+        let Some(at) = state.informers.iter().position(|entry| entry.id == id) else { return };
+        let entry = &mut state.informers[at];
+        entry.users -= 1;
+        (entry.users == 0).then(|| state.informers.remove(at))
+    };
+    if let Some(entry) = unused {
+        tracing::debug!(resource = %entry.resource, list_options = %entry.list_options, "Informer has no user; stopping it");
+        entry.stop();
+    }
+}
+
+impl Entry {
+    /// Stops the informer. Call it without the lock of the factory: event handlers that are dropped may own a handle of
+    /// it.
+    fn stop(self) {
+        match self.task {
+            Task::Started(handle) => handle.abort(),
+            Task::NotStarted(_) => {}
+        }
     }
 }
 

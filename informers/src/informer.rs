@@ -9,7 +9,7 @@ use crate::cache::Cache;
 use crate::change::{Change, Origin};
 use crate::event_handlers::{HandlerOptions, HandlerRegistration};
 use crate::list_options::ListOptions;
-use crate::registrations::HandlerRegistrations;
+use crate::registrations::Recorder;
 use crate::shared_informer::SharedInformer;
 use crate::status::InformerStatus;
 use crate::store::Index;
@@ -20,23 +20,19 @@ use crate::store::Index;
 /// to clone. The crate documentation has its contract.
 pub struct Informer<V> {
     shared: Arc<SharedInformer<V>>,
-    registrations: Option<HandlerRegistrations>,
+    recorder: Recorder,
 }
 
 impl<V> Clone for Informer<V> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), registrations: self.registrations.clone() }
+        Self { shared: Arc::clone(&self.shared), recorder: self.recorder.clone() }
     }
 }
 
 impl<V: View> Informer<V> {
-    pub(crate) const fn new(shared: Arc<SharedInformer<V>>) -> Self {
-        Self { shared, registrations: None }
-    }
-
-    /// The same informer, which records the event handlers added through this handle.
-    pub(crate) fn with_registrations(&self, registrations: Option<&HandlerRegistrations>) -> Self {
-        Self { shared: Arc::clone(&self.shared), registrations: registrations.cloned() }
+    /// A handle that records its registrations.
+    pub(crate) const fn new(shared: Arc<SharedInformer<V>>, recorder: Recorder) -> Self {
+        Self { shared, recorder }
     }
 
     /// The object with that key.
@@ -69,17 +65,17 @@ impl<V: View> Informer<V> {
         self.shared.store.is_empty()
     }
 
-    /// The index of that name, by the keys that `keys` returns for each object.
+    /// An index by the keys that `keys` returns for each object; `name` is for logs.
     ///
     /// `keys` must be a pure function of its object: it runs under the lock of the cache. It may return an `Option`, an
-    /// array or a `Vec`. A second call with the same name returns the same index, with the function of the first.
-    ///
-    /// # Panics
-    /// When an index of that name has keys of another type.
-    pub fn index<K, I>(&self, name: &'static str, keys: impl Fn(&V) -> I + Send + Sync + 'static) -> Index<V, K>
+    /// array or a `Vec`. A call with the same name and the same function returns the same index. A function that
+    /// captures values is always another, since its values may differ. An index is dropped with its last handle: keep
+    /// one for as long as it is read, as each new index is computed from all objects.
+    pub fn index<K, I, F>(&self, name: &'static str, keys: F) -> Index<V, K>
     where
         K: Eq + Hash + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = K>,
+        F: Fn(&V) -> I + Send + Sync + 'static,
     {
         self.shared.store.index(name, keys)
     }
@@ -87,7 +83,8 @@ impl<V: View> Informer<V> {
     /// Adds an event handler, which is notified of the objects in the cache and then of every change, in order.
     ///
     /// It is notified of the objects in the cache before this returns, on the caller's thread, and of later changes on
-    /// the task of the informer, which waits for it: a handler only enqueues keys.
+    /// the task of the informer, which waits for it: a handler only enqueues keys. It is removed with the
+    /// [`Registrations`](crate::Registrations) of this handle, if it has any.
     ///
     /// # Panics
     /// When called from within a handler of the same informer.
@@ -97,10 +94,12 @@ impl<V: View> Informer<V> {
         handler: impl FnMut(&Change<V>, Origin) + Send + 'static,
     ) -> HandlerRegistration {
         let registration = self.shared.add_event_handler(options, Box::new(handler));
-        if let Some(registrations) = &self.registrations {
-            let shared = Arc::clone(&self.shared);
-            registrations.record(move || shared.remove_event_handler(registration));
-        }
+        let shared = Arc::downgrade(&self.shared);
+        self.recorder.record(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.remove_event_handler(registration);
+            }
+        });
         registration
     }
 

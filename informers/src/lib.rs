@@ -36,7 +36,8 @@
 //! - *shows a list at once, and only when it is complete*;
 //! - *is in step with its indexes*: an object is visible in both or in neither;
 //! - *gives readers what does not change under them*: they get `Arc`s, and no lock is held while they decide;
-//! - *lists in the order of keys*, as do its indexes.
+//! - *lists in the order of keys*, as do its indexes;
+//! - *shares an index among users of one name and function, and drops it with the last*.
 //!
 //! **Event handlers**
 //! - *are notified of each change in order*: the order in which the server made them;
@@ -50,7 +51,8 @@
 //! - *with a resync period are notified of every object again, and others are not*, with [`Origin::Resync`], old equal
 //!   to new;
 //! - *that panic miss that change, and no other handler does*;
-//! - *that are removed are not notified any more*.
+//! - *that are removed are not notified any more*;
+//! - *are removed with the registrations of their user*.
 //!
 //! The **last sync resource version**
 //! - *moves after event handlers and before hooks and waiters*: cache and indexes, event handlers, last sync resource
@@ -59,6 +61,7 @@
 //!   does, as one restored from a backup;
 //! - *wakes a waiter with the event that reaches its version*;
 //! - *does not block on a version that does not compare*;
+//! - *calls no hook whose registration was dropped*;
 //! - *does not pass an object that cannot be decoded*, until that object is read, deleted, or gone from a list. Its old
 //!   state stays, all others go on. Otherwise a controller that waits for its own write, and cannot see it, would write
 //!   again and again.
@@ -84,6 +87,7 @@
 //! - *shares one watch among users of the same* resource, view and list options;
 //! - *watches another view or list options again, and logs that*;
 //! - *starts once, and starts late informers at once*;
+//! - *stops an informer when its last user ends, and frees its memory*; users are counted by their [`Registrations`];
 //! - *stops and removes the informers of a resource*, for kinds that come and go;
 //! - *shuts down every informer*, and returns when none runs.
 //!
@@ -113,6 +117,7 @@ mod jitter;
 mod list_options;
 mod metrics;
 mod panic_message;
+mod progress_hooks;
 pub mod protocol;
 mod reflector;
 mod registrations;
@@ -122,7 +127,7 @@ mod status;
 mod store;
 
 pub use backoff::Backoff;
-pub use cache::{Cache, ObjectState, Progress, ProgressHook};
+pub use cache::{Cache, ObjectState};
 pub use change::{Change, Origin};
 pub use envelope::{Event, EventKind, Object};
 pub use event_handlers::{HandlerOptions, HandlerRegistration};
@@ -131,6 +136,7 @@ pub use informer::Informer;
 pub use list_options::ListOptions;
 pub use metrics::{Metrics, MetricsOf, NoMetrics};
 pub use panic_message::panic_message;
-pub use registrations::HandlerRegistrations;
+pub use progress_hooks::{HookRegistration, Progress, ProgressHook};
+pub use registrations::Registrations;
 pub use status::{InformerStatus, Phase};
 pub use store::{Index, Put, Store};

@@ -4,22 +4,21 @@
 //! then calls hooks and wakes waiters. The order is in [`SharedInformer::step`].
 
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kcm_api::{Interner, Meta, ObjectKey, Resource, ResourceVersion, Uid, View};
-use parking_lot::{Mutex, ReentrantMutex, RwLock};
+use parking_lot::{Mutex, ReentrantMutex};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::cache::{Cache, ObjectState, Progress, ProgressHook};
+use crate::cache::{Cache, ObjectState};
 use crate::change::{Change, Origin};
 use crate::event_handlers::{EventHandlers, Handler, HandlerOptions, HandlerRegistration, Report};
 use crate::list_options::ListOptions;
 use crate::metrics::Metrics;
-use crate::panic_message::panic_message;
+use crate::progress_hooks::{HookRegistration, ProgressHook, ProgressHooks};
 use crate::status::{InformerStatus, Record, UndecodableObjects};
 use crate::store::Store;
 
@@ -33,8 +32,7 @@ pub(crate) struct SharedInformer<V> {
     /// Held from before the cache changes until all event handlers are notified. Reentrant only so that a handler that
     /// adds a handler causes a clear panic instead of a deadlock.
     handlers: ReentrantMutex<RefCell<EventHandlers<V>>>,
-    /// Replaced as a whole, so that no lock is held while hooks run.
-    hooks: RwLock<Arc<[Arc<ProgressHook>]>>,
+    hooks: Arc<ProgressHooks>,
     observed: watch::Sender<ResourceVersion>,
     synced: watch::Sender<bool>,
     /// Notified when an event handler is added, which may have a resync period.
@@ -75,7 +73,7 @@ impl<V: View> SharedInformer<V> {
             store: Arc::new(Store::new()),
             record: Mutex::new(Record::new()),
             handlers: ReentrantMutex::new(RefCell::new(EventHandlers::new())),
-            hooks: RwLock::new(Arc::from([])),
+            hooks: Arc::default(),
             observed: watch::Sender::new(ResourceVersion::default()),
             synced: watch::Sender::new(false),
             rescheduled: Notify::new(),
@@ -180,21 +178,7 @@ impl<V: View> SharedInformer<V> {
         if complete {
             self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
         }
-        let hooks = Arc::clone(&*self.hooks.read());
-        if hooks.is_empty() {
-            return;
-        }
-        let observed = self.last_sync_resource_version();
-        let uids = ended.iter().map(Some).chain(ended.is_empty().then_some(None));
-        for ended in uids {
-            let progress = Progress { resource_version: &observed, ended };
-            for hook in hooks.iter() {
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(&progress))) {
-                    self.metrics.panicked("progress hook");
-                    tracing::error!(resource = %self.resource, panic = panic_message(&*panic), "Progress hook panicked");
-                }
-            }
-        }
+        self.hooks.call(|| self.last_sync_resource_version(), ended, &self.report());
     }
 
     pub(crate) fn add_event_handler(&self, options: HandlerOptions, handler: Handler<V>) -> HandlerRegistration {
@@ -207,7 +191,9 @@ impl<V: View> SharedInformer<V> {
     }
 
     pub(crate) fn remove_event_handler(&self, id: HandlerRegistration) {
-        self.with_handlers(|handlers, _| handlers.remove(id));
+        let removed = self.with_handlers(|handlers, _| handlers.remove(id));
+        // Dropped without the lock: it may own registrations with this informer, which end with it.
+        drop(removed);
     }
 
     pub(crate) fn next_resync(&self) -> Option<Instant> {
@@ -227,7 +213,11 @@ impl<V: View> SharedInformer<V> {
         let mut handlers = handlers.try_borrow_mut().expect(
             "an event handler must not add handlers to, or remove handlers from, the informer that notifies it",
         );
-        act(&mut handlers, &Report { resource: &self.resource, metrics: &*self.metrics })
+        act(&mut handlers, &self.report())
+    }
+
+    fn report(&self) -> Report<'_> {
+        Report { resource: &self.resource, metrics: &*self.metrics }
     }
 
     pub(crate) async fn wait_for_resource_version(&self, version: &ResourceVersion) {
@@ -296,9 +286,8 @@ impl<V: View> Cache for SharedInformer<V> {
         self.list_options.covers(meta)
     }
 
-    fn on_progress(&self, hook: ProgressHook) {
-        let mut hooks = self.hooks.write();
-        *hooks = hooks.iter().cloned().chain([Arc::new(hook)]).collect();
+    fn on_progress(&self, hook: ProgressHook) -> HookRegistration {
+        self.hooks.add(hook)
     }
 
     fn wait_synced(&self) -> BoxFuture<'static, ()> {

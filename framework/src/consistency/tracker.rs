@@ -1,10 +1,10 @@
 //! The tracker of the pending writes of one queue: connects them to the queue, the caches of its loop, and the API
 //! server.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use kcm_api::{ObjectKey, PartialObjectMeta, ResourceVersion, Uid, View as _};
-use kcm_informers::{Cache, ObjectState};
+use kcm_informers::{Cache, HookRegistration, ObjectState, Progress};
 use kcm_workqueue::Queue;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -22,32 +22,42 @@ pub(crate) struct Tracker<K> {
     primary: Option<usize>,
     writes: Mutex<PendingWrites<K>>,
     added: Notify,
+    /// The hooks end with the tracker.
+    _hooks: Vec<HookRegistration>,
 }
 
 impl<K: QueueKey> Tracker<K> {
     pub(crate) fn new(queue: Queue<K>, caches: Arc<[Arc<dyn Cache>]>, primary: Option<usize>) -> Arc<Self> {
-        let writes = Mutex::new(PendingWrites::new(caches.len()));
-        let tracker = Arc::new(Self { queue, caches, primary, writes, added: Notify::new() });
-        for (index, cache) in tracker.caches.iter().enumerate() {
-            let tracker = Arc::downgrade(&tracker);
-            cache.on_progress(Box::new(move |progress| {
-                let Some(tracker) = tracker.upgrade() else { return };
-                let mut writes = tracker.writes.lock();
-                if writes.is_empty() {
-                    return;
-                }
-                let mut released = writes.cache_reached(index, progress.resource_version);
-                if let Some(uid) = progress.ended {
-                    released.extend(writes.object_ended(index, uid));
-                    if tracker.primary == Some(index) {
-                        released.extend(writes.owner_ended(uid, |key| tracker.owner(key).as_ref() != Some(uid)));
+        Arc::new_cyclic(|tracker: &Weak<Self>| {
+            let hooks = caches.iter().enumerate().map(|(index, cache)| {
+                let tracker = Weak::clone(tracker);
+                cache.on_progress(Box::new(move |progress| {
+                    if let Some(tracker) = tracker.upgrade() {
+                        tracker.progressed(index, progress);
                     }
-                }
-                drop(writes);
-                tracker.unpark(released);
-            }));
+                }))
+            });
+            let hooks = hooks.collect();
+            let writes = Mutex::new(PendingWrites::new(caches.len()));
+            Self { queue, caches, primary, writes, added: Notify::new(), _hooks: hooks }
+        })
+    }
+
+    /// Confirms what a step of a cache confirms.
+    fn progressed(&self, index: CacheIndex, progress: &Progress<'_>) {
+        let mut writes = self.writes.lock();
+        if writes.is_empty() {
+            return;
         }
-        tracker
+        let mut released = writes.cache_reached(index, progress.resource_version);
+        if let Some(uid) = progress.ended {
+            released.extend(writes.object_ended(index, uid));
+            if self.primary == Some(index) {
+                released.extend(writes.owner_ended(uid, |key| self.owner(key).as_ref() != Some(uid)));
+            }
+        }
+        drop(writes);
+        self.unpark(released);
     }
 
     /// The object that `key` names, and the cache that holds it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_config::{Effective, Gate};
-use kcm_informers::{Factory, HandlerRegistrations};
+use kcm_informers::{Factory, Registrations};
 use kcm_workqueue::{Queue, QueueOptions};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -83,14 +83,14 @@ pub struct ControllerContext {
     identity: &'static str,
     event_component: &'static str,
     informers: Factory,
-    registrations: HandlerRegistrations,
+    registrations: Registrations,
     shared: Arc<SharedContext>,
 }
 
 impl ControllerContext {
     /// The context of one controller.
     pub(crate) fn new(descriptor: &ControllerDescriptor, shared: Arc<SharedContext>) -> Self {
-        let registrations = HandlerRegistrations::new();
+        let registrations = Registrations::new();
         let informers = shared.informers.with_registrations(&registrations);
         Self {
             controller: descriptor.name(),
@@ -102,8 +102,8 @@ impl ControllerContext {
         }
     }
 
-    /// The event handlers that the controller has added.
-    pub(crate) const fn registrations(&self) -> &HandlerRegistrations {
+    /// What the controller has registered with its informers.
+    pub(crate) const fn registrations(&self) -> &Registrations {
         &self.registrations
     }
 

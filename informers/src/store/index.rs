@@ -17,21 +17,39 @@ use super::sorted_chunks::SortedChunks;
 /// An index: the objects of a cache by the keys that a function computes.
 ///
 /// It changes together with the cache: an object is visible in both or in neither.
+/// It is shared by all handles, and dropped with the last.
 pub struct Index<V, K> {
+    user: Arc<IndexUser<V>>,
+    keys: PhantomData<fn(&K)>,
+}
+
+/// The user of an index: all its handles. Dropped, it drops the index.
+pub(super) struct IndexUser<V> {
     store: Arc<Store<V>>,
     slot: usize,
-    keys: PhantomData<fn(&K)>,
+}
+
+impl<V> IndexUser<V> {
+    pub(super) fn new(store: &Arc<Store<V>>, slot: usize) -> Self {
+        Self { store: Arc::clone(store), slot }
+    }
+}
+
+impl<V> Drop for IndexUser<V> {
+    fn drop(&mut self) {
+        self.store.drop_index(self.slot);
+    }
 }
 
 impl<V, K> Clone for Index<V, K> {
     fn clone(&self) -> Self {
-        Self { store: Arc::clone(&self.store), slot: self.slot, keys: PhantomData }
+        Self { user: Arc::clone(&self.user), keys: PhantomData }
     }
 }
 
 impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
-    pub(super) const fn new(store: Arc<Store<V>>, slot: usize) -> Self {
-        Self { store, slot, keys: PhantomData }
+    pub(super) const fn new(user: Arc<IndexUser<V>>) -> Self {
+        Self { user, keys: PhantomData }
     }
 
     /// The objects with that key, sorted by their object keys.
@@ -41,9 +59,7 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.store.read_index(self.slot, |index: &IndexMap<V, K>| {
-            index.entries.get(key).map_or_else(Vec::new, SortedChunks::objects)
-        })
+        self.read(|index| index.objects(key))
     }
 
     /// How many objects have that key.
@@ -53,7 +69,11 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.store.read_index(self.slot, |index: &IndexMap<V, K>| index.entries.get(key).map_or(0, SortedChunks::len))
+        self.read(|index| index.entries.get(key).map_or(0, SortedChunks::len))
+    }
+
+    fn read<R>(&self, read: impl FnOnce(&IndexMap<V, K>) -> R) -> R {
+        self.user.store.read_index(self.user.slot, read)
     }
 }
 
@@ -64,6 +84,17 @@ pub(super) struct IndexMap<V, K> {
     name: &'static str,
     keys: KeysOf<V, K>,
     entries: HashMap<K, SortedChunks<V>>,
+}
+
+impl<V: View, K: Eq + Hash> IndexMap<V, K> {
+    /// The objects with that key, sorted by their object keys.
+    pub(super) fn objects<Q>(&self, key: &Q) -> Vec<Arc<V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.entries.get(key).map_or_else(Vec::new, SortedChunks::objects)
+    }
 }
 
 /// An index of any key type.

@@ -13,10 +13,11 @@ mod sorted_chunks;
 #[cfg(test)]
 mod tests;
 
+use std::any::TypeId;
 use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use kcm_api::{InternedStr, Meta, ObjectKey, View};
 use parking_lot::RwLock;
@@ -24,7 +25,7 @@ use parking_lot::RwLock;
 use crate::change::Change;
 
 pub use index::Index;
-use index::{AnyIndex, IndexMap};
+use index::{AnyIndex, IndexMap, IndexUser};
 
 /// A store of objects by key, with indexes over them.
 pub struct Store<V> {
@@ -33,7 +34,17 @@ pub struct Store<V> {
 
 struct Contents<V> {
     objects: HashSet<ByKey<V>>,
-    indexes: Vec<(&'static str, Box<dyn AnyIndex<V>>)>,
+    /// A slot stays where it is; one whose index was dropped is used again.
+    indexes: Vec<Option<IndexSlot<V>>>,
+    /// The slot of the index by namespace, once there is one.
+    by_namespace: Option<usize>,
+}
+
+struct IndexSlot<V> {
+    /// The name and the type of the function, where other users of the same function may share the index.
+    identity: Option<(&'static str, TypeId)>,
+    user: Weak<IndexUser<V>>,
+    index: Box<dyn AnyIndex<V>>,
 }
 
 /// An object that is hashed by its own key, so that no copy of the key is stored.
@@ -87,7 +98,8 @@ impl<V: View> Store<V> {
     /// An empty store without indexes.
     #[must_use]
     pub fn new() -> Self {
-        Self { contents: RwLock::new(Contents { objects: HashSet::new(), indexes: Vec::new() }) }
+        let contents = Contents { objects: HashSet::new(), indexes: Vec::new(), by_namespace: None };
+        Self { contents: RwLock::new(contents) }
     }
 
     /// The object with that key.
@@ -169,54 +181,60 @@ impl<V: View> Store<V> {
         changes
     }
 
-    /// The index of that name, created from the contents of the store where there is none yet.
+    /// An index by the keys that `keys` returns for each object.
     ///
-    /// # Panics
-    /// When an index of that name has keys of another type.
-    pub fn index<K, I>(
-        self: &Arc<Self>,
-        name: &'static str,
-        keys: impl Fn(&V) -> I + Send + Sync + 'static,
-    ) -> Index<V, K>
+    /// Indexes of the same name and the same function are one; a function that captures values is always another. The
+    /// index is dropped with its last handle.
+    pub fn index<K, I, F>(self: &Arc<Self>, name: &'static str, keys: F) -> Index<V, K>
     where
         K: Eq + Hash + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = K>,
+        F: Fn(&V) -> I + Send + Sync + 'static,
     {
-        let position = |contents: &Contents<V>| contents.indexes.iter().position(|(known, _)| *known == name);
-        // Called at each read of a namespace, so an existing index must not block other readers.
-        let known = position(&self.contents.read());
-        let slot = known.unwrap_or_else(|| {
-            let contents = &mut *self.contents.write();
-            position(contents).unwrap_or_else(|| {
-                let mut made = IndexMap::<V, K>::new(name, keys);
-                made.rebuild(&mut contents.objects.iter().map(|ByKey(object)| object));
-                contents.indexes.push((name, Box::new(made)));
-                contents.indexes.len() - 1
-            })
+        let identity = (size_of::<F>() == 0).then(|| (name, TypeId::of::<F>()));
+        let contents = &mut *self.contents.write();
+        let mut slots = contents.indexes.iter().flatten();
+        let known = identity.and_then(|_| slots.find(|slot| slot.identity == identity)?.user.upgrade());
+        let user = known.unwrap_or_else(|| {
+            let slot = contents.free_slot();
+            let user = Arc::new(IndexUser::new(self, slot));
+            let index = contents.built(IndexMap::<V, K>::new(name, keys));
+            contents.indexes[slot] = Some(IndexSlot { identity, user: Arc::downgrade(&user), index });
+            user
         });
-        let is_of_that_type = self.contents.read().indexes[slot].1.as_any().is::<IndexMap<V, K>>();
-        assert!(is_of_that_type, "the index {name:?} has keys of another type than asked for");
-        Index::new(Arc::clone(self), slot)
+        Index::new(user)
     }
 
-    /// The objects of a namespace, sorted by key; the first call creates the index.
+    /// The objects of a namespace, sorted by key; the first call creates the index, which stays.
     #[must_use]
-    pub fn in_namespace(self: &Arc<Self>, namespace: &str) -> Vec<Arc<V>> {
-        self.index("namespace", |object: &V| object.meta().key.namespace().map(InternedStr::from)).get(namespace)
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<V>> {
+        // An existing index must not block other readers.
+        let known = self.contents.read().by_namespace;
+        let slot = known.unwrap_or_else(|| self.contents.write().namespace_index());
+        self.read_index(slot, |index: &IndexMap<V, InternedStr>| index.objects(namespace))
     }
 
     /// Rebuilds all indexes, which a panic may have left incomplete.
     pub(crate) fn rebuild_indexes(&self) {
-        let Contents { objects, indexes } = &mut *self.contents.write();
-        for (_, index) in indexes {
-            index.rebuild(&mut objects.iter().map(|ByKey(object)| object));
+        let Contents { objects, indexes, by_namespace: _ } = &mut *self.contents.write();
+        for slot in indexes.iter_mut().flatten() {
+            slot.index.rebuild(&mut objects.iter().map(|ByKey(object)| object));
         }
     }
 
     fn read_index<K: 'static, R>(&self, slot: usize, read: impl FnOnce(&IndexMap<V, K>) -> R) -> R {
         let contents = self.contents.read();
-        let index = contents.indexes[slot].1.as_any().downcast_ref();
-        read(index.expect("an index handle must have been made for the type of the index"))
+        let index = contents.indexes[slot].as_ref().and_then(|slot| slot.index.as_any().downcast_ref());
+        read(index.expect("a slot must hold the index that it was taken for, until its last handle is dropped"))
+    }
+}
+
+impl<V> Store<V> {
+    /// Drops the index of a slot.
+    fn drop_index(&self, slot: usize) {
+        let dropped = self.contents.write().indexes[slot].take();
+        // Dropped without the lock: the function of an index may own anything.
+        drop(dropped);
     }
 }
 
@@ -227,14 +245,38 @@ impl<V: View> Default for Store<V> {
 }
 
 impl<V: View> Contents<V> {
+    /// A slot without an index.
+    fn free_slot(&mut self) -> usize {
+        self.indexes.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.indexes.push(None);
+            self.indexes.len() - 1
+        })
+    }
+
+    /// An index of the objects in the store.
+    fn built(&self, mut index: impl AnyIndex<V> + 'static) -> Box<dyn AnyIndex<V>> {
+        index.rebuild(&mut self.objects.iter().map(|ByKey(object)| object));
+        Box::new(index)
+    }
+
+    fn namespace_index(&mut self) -> usize {
+        self.by_namespace.unwrap_or_else(|| {
+            let slot = self.free_slot();
+            let namespace = |object: &V| object.meta().key.namespace().map(InternedStr::from);
+            let index = self.built(IndexMap::<V, InternedStr>::new("namespace", namespace));
+            self.indexes[slot] = Some(IndexSlot { identity: None, user: Weak::new(), index });
+            *self.by_namespace.insert(slot)
+        })
+    }
+
     fn put(&mut self, object: Arc<V>) -> Put<V> {
         let old = match self.objects.get(&object.meta().key) {
             Some(ByKey(old)) if is_same_version(old.meta(), object.meta()) => return Put::Unchanged,
             Some(ByKey(old)) => Some(Arc::clone(old)),
             None => None,
         };
-        for (_, index) in &mut self.indexes {
-            index.update(old.as_ref(), Some(&object));
+        for slot in self.indexes.iter_mut().flatten() {
+            slot.index.update(old.as_ref(), Some(&object));
         }
         let uid = object.meta().uid.clone();
         self.objects.replace(ByKey(object));
@@ -247,8 +289,8 @@ impl<V: View> Contents<V> {
 
     fn remove(&mut self, key: &ObjectKey) -> Option<Arc<V>> {
         let ByKey(old) = self.objects.take(key)?;
-        for (_, index) in &mut self.indexes {
-            index.update(Some(&old), None);
+        for slot in self.indexes.iter_mut().flatten() {
+            slot.index.update(Some(&old), None);
         }
         Some(old)
     }

@@ -197,16 +197,43 @@ fn an_index_made_late_holds_what_is_there() {
     store.put(object("a", "x", "1", 1, "web"));
     let index = store.index("app", |object: &PartialObjectMeta| app_of(object));
     assert_eq!(index.get("web").len(), 1);
-    let again = store.index("app", |_: &PartialObjectMeta| -> Option<String> { None });
-    assert_eq!(again.get("web").len(), 1, "the same name is the same index");
+}
+
+fn by_app(store: &Arc<Store<PartialObjectMeta>>) -> Index<PartialObjectMeta, String> {
+    store.index("app", app_of)
+}
+
+fn indexes(store: &Store<PartialObjectMeta>) -> usize {
+    store.contents.read().indexes.iter().flatten().count()
 }
 
 #[test]
-#[should_panic(expected = "has keys of another type")]
-fn an_index_of_another_type_under_the_same_name_is_refused() {
-    let store = Arc::new(Store::<PartialObjectMeta>::new());
-    let _by_text = store.index("app", |object: &PartialObjectMeta| app_of(object));
-    let _by_number = store.index("app", |_: &PartialObjectMeta| [0_u8]);
+fn an_index_of_the_same_name_and_function_is_shared_and_dropped_with_its_last_handle() {
+    let store = Arc::new(Store::new());
+    store.put(object("a", "x", "1", 1, "web"));
+    let (one, other) = (by_app(&store), by_app(&store));
+    assert_eq!(indexes(&store), 1);
+    drop(one);
+    assert_eq!((other.count("web"), indexes(&store)), (1, 1));
+    drop(other);
+    assert_eq!(indexes(&store), 0);
+    store.put(object("a", "y", "2", 2, "web"));
+    assert_eq!(by_app(&store).count("web"), 2);
+    assert_eq!(store.contents.read().indexes.len(), 1, "the slot is used again");
+}
+
+#[test]
+fn indexes_of_one_name_with_other_functions_or_captured_values_are_others() {
+    let store = Arc::new(Store::new());
+    store.put(object("a", "x", "1", 1, "web"));
+    let by_text = by_app(&store);
+    let by_number = store.index("app", |_: &PartialObjectMeta| [7_u8]);
+    let by_name = store.index("app", |object: &PartialObjectMeta| [object.meta().key.name().to_owned()]);
+    let fixed = |value: &'static str| store.index("app", move |_: &PartialObjectMeta| [value]);
+    let (first, second) = (fixed("first"), fixed("second"));
+    assert_eq!(indexes(&store), 5);
+    assert_eq!((by_text.count("web"), by_number.count(&7), by_name.count("x")), (1, 1, 1));
+    assert_eq!((first.count("first"), first.count("second"), second.count("second")), (1, 0, 1));
 }
 
 #[test]

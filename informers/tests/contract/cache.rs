@@ -1,5 +1,8 @@
 //! What a cache is.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -75,4 +78,30 @@ async fn lists_in_the_order_of_keys() {
     let names: Vec<_> = informer.in_namespace("a").iter().map(|widget| label(widget)).collect();
     assert_eq!(names, ["x@2", "y@1"]);
     assert!(informer.in_namespace("c").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn shares_an_index_among_users_of_one_name_and_function_and_drops_it_with_the_last() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    fn by_size(informer: &Informer<Widget>) -> kcm_informers::Index<Widget, u32> {
+        informer.index("size", |widget: &Widget| {
+            CALLS.fetch_add(1, Relaxed);
+            [widget.size]
+        })
+    }
+    let (mut peer, _factory, informer) = widgets();
+    let stream = peer.serves(5, &[]).await;
+    informer.wait_synced().await;
+    let (one, other) = (by_size(&informer), by_size(&informer));
+    stream.event("ADDED", &widget("x", 6));
+    informer.wait_for_resource_version(&6.into()).await;
+    assert_eq!((one.count(&1), other.count(&1), CALLS.swap(0, Relaxed)), (1, 1, 1));
+    drop(one);
+    stream.event("ADDED", &widget("y", 7));
+    informer.wait_for_resource_version(&7.into()).await;
+    assert_eq!((other.count(&1), CALLS.swap(0, Relaxed)), (2, 1));
+    drop(other);
+    stream.event("ADDED", &widget("z", 8));
+    informer.wait_for_resource_version(&8.into()).await;
+    assert_eq!(CALLS.swap(0, Relaxed), 0);
 }

@@ -179,3 +179,19 @@ async fn that_are_removed_are_not_notified_any_more() {
     informer.wait_for_resource_version(&6.into()).await;
     assert!(notified.take().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn are_removed_with_the_registrations_of_their_user() {
+    let (mut peer, factory, informer) = widgets();
+    let registrations = Registrations::new();
+    let of_user = factory.with_registrations(&registrations).informer::<Widget>(ListOptions::default());
+    let (removed, other) = (add_event_handler(&of_user, "removed"), add_event_handler(&informer, "other"));
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    informer.wait_synced().await;
+    assert_eq!((removed.take().len(), other.take().len()), (1, 1));
+    registrations.remove_all();
+    assert!(removed.is_unused(), "the handler is dropped");
+    stream.event("MODIFIED", &widget("x", 6));
+    informer.wait_for_resource_version(&6.into()).await;
+    assert_eq!((removed.take().len(), other.take().len()), (0, 1));
+}

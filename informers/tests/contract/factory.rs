@@ -79,3 +79,49 @@ async fn shuts_down_every_informer() {
     factory.start();
     assert!(peer.is_quiet_for(seconds(600)).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn stops_an_informer_when_its_last_user_ends_and_frees_its_memory() {
+    let (client, mut peer) = peer();
+    let factory = factory(client);
+    factory.start();
+    let mut users: Vec<(Registrations, Informer<Widget>, Notifications)> = (0..10)
+        .map(|_| {
+            let registrations = Registrations::new();
+            let informer = factory.with_registrations(&registrations).informer::<Widget>(ListOptions::default());
+            let notified = add_event_handler(&informer, "user");
+            // A handler that owns a handle of its own informer does not keep it alive.
+            let own = informer.clone();
+            informer.add_event_handler(HandlerOptions { name: "owner", resync_period: None }, move |change, _| {
+                assert!(own.get(change.key()).is_some());
+            });
+            (registrations, informer, notified)
+        })
+        .collect();
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    for (_, informer, notified) in &users {
+        informer.wait_synced().await;
+        assert_eq!(notified.take(), ["added x@1 (initial)"]);
+    }
+    assert!(peer.is_quiet_for(seconds(60)).await, "ten users share one watch");
+    let object = std::sync::Arc::downgrade(&users[0].1.get(&key("x")).unwrap());
+    while let Some((registrations, informer, notified)) = users.pop() {
+        assert!(stream.is_open() && factory.status().len() == 1, "{} users are left", users.len() + 1);
+        drop(informer);
+        registrations.remove_all();
+        assert!(notified.is_unused());
+        yield_to_informer().await;
+    }
+    assert!(!stream.is_open());
+    assert!(factory.status().is_empty());
+    assert!(object.upgrade().is_none(), "the cache is freed");
+
+    let registrations = Registrations::new();
+    let again = factory.with_registrations(&registrations).informer::<Widget>(ListOptions::default());
+    let stream = peer.serves(9, &[widget("y", 8)]).await;
+    again.wait_synced().await;
+    assert_eq!(contents(&again), "y@8");
+    drop(registrations);
+    yield_to_informer().await;
+    assert!(!stream.is_open(), "registrations end when they are dropped");
+}

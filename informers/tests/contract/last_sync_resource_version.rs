@@ -12,7 +12,7 @@ async fn moves_after_event_handlers_and_before_hooks_and_waiters() {
         notes.note(format!("notified {in_cache} observed {}", cache.last_sync_resource_version()));
     });
     let (notes, cache) = (order.clone(), informer.clone());
-    informer.cache().on_progress(Box::new(move |progress| {
+    let _hook = informer.cache().on_progress(Box::new(move |progress| {
         assert_eq!(*progress.resource_version, cache.last_sync_resource_version());
         notes.note(format!("hook {} {:?}", progress.resource_version, progress.ended));
     }));
@@ -96,4 +96,23 @@ async fn does_not_pass_an_object_that_cannot_be_decoded() {
     yield_to_informer().await;
     assert_eq!((contents(&informer).as_str(), informer.last_sync_resource_version()), ("x@8 y@7", 8.into()));
     assert_eq!(informer.status().reason, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_no_hook_whose_registration_was_dropped() {
+    let (mut peer, _factory, informer) = widgets();
+    let (kept, dropped) = (Notifications::default(), Notifications::default());
+    let hook = |notifications: &Notifications| {
+        let notes = notifications.clone();
+        informer.cache().on_progress(Box::new(move |progress| notes.note(progress.resource_version.to_string())))
+    };
+    let _kept = hook(&kept);
+    let registration = hook(&dropped);
+    let stream = peer.serves(5, &[]).await;
+    informer.wait_synced().await;
+    drop(registration);
+    assert!(dropped.is_unused());
+    stream.bookmark(6);
+    informer.wait_for_resource_version(&6.into()).await;
+    assert_eq!((kept.take(), dropped.take()), (vec!["5".to_owned(), "6".to_owned()], vec!["5".to_owned()]));
 }

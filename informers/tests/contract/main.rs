@@ -12,7 +12,7 @@ mod trouble;
 use std::time::Duration;
 
 use kcm_api::{KnownView, PartialObjectMeta, Resource, ResourceVersion, View as _};
-use kcm_informers::{Change, HandlerOptions, Informer, ListOptions, Phase};
+use kcm_informers::{Change, HandlerOptions, Informer, ListOptions, Phase, Registrations};
 use support::*;
 use tokio::time::Instant;
 

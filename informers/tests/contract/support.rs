@@ -254,6 +254,11 @@ impl Notifications {
         std::mem::take(&mut self.0.lock())
     }
 
+    /// Whether the handler or hook that notes here was dropped.
+    pub(crate) fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     pub(crate) fn note(&self, text: impl Into<String>) {
         self.0.lock().push(text.into());
     }
