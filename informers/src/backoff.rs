@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// An exponential back-off: each delay is twice the one before, up to a longest one.
 ///
-/// It starts over after a failure of what had been healthy for long enough.
+/// It starts over after a failure of what had been healthy for long enough, and when it is reset.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     initial: Duration,
@@ -23,11 +23,21 @@ impl Backoff {
     /// The delay after a failure of what had been healthy for `healthy_for`.
     pub fn delay_after(&mut self, healthy_for: Duration) -> Duration {
         if healthy_for >= self.reset_after {
-            self.next = self.initial;
+            self.reset();
         }
+        self.next_delay()
+    }
+
+    /// The delay after a failure.
+    pub fn next_delay(&mut self) -> Duration {
         let delay = self.next;
         self.next = (delay * 2).min(self.max);
         delay
+    }
+
+    /// Starts over.
+    pub const fn reset(&mut self) {
+        self.next = self.initial;
     }
 }
 
@@ -47,5 +57,7 @@ mod tests {
         assert_eq!(backoff.clone().delay_after(seconds(119)), seconds(60));
         assert_eq!(backoff.delay_after(seconds(120)), seconds(1));
         assert_eq!(backoff.delay_after(seconds(1)), seconds(2));
+        backoff.reset();
+        assert_eq!(backoff.next_delay(), seconds(1));
     }
 }

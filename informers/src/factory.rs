@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::cache::Cache;
+use crate::connection::Connection;
 use crate::informer::Informer;
 use crate::list_options::ListOptions;
 use crate::metrics::{MetricsOf, NoMetrics};
@@ -24,6 +25,8 @@ use crate::status::InformerStatus;
 pub struct FactoryOptions {
     /// The client of lists and watches; it must not retry.
     pub client: Client,
+    /// The connection that the client sends through: while it is unreachable, informers wait.
+    pub connection: Connection,
     /// The seed of jitter.
     pub seed: u64,
     /// The metrics of each informer.
@@ -33,10 +36,11 @@ pub struct FactoryOptions {
 }
 
 impl FactoryOptions {
-    /// Options without metrics.
+    /// Options without metrics, over a connection that nothing monitors.
     #[must_use]
     pub fn new(client: Client, seed: u64) -> Self {
-        Self { client, seed, metrics: Arc::new(|_| Arc::new(NoMetrics)), interner: Arc::default() }
+        let connection = Connection::unmonitored();
+        Self { client, connection, seed, metrics: Arc::new(|_| Arc::new(NoMetrics)), interner: Arc::default() }
     }
 }
 
@@ -194,10 +198,10 @@ impl Inner {
             let shared = Arc::clone(&entry.informer).downcast();
             return (entry.id, shared.expect("an entry must hold what its type says"));
         }
-        let FactoryOptions { client, metrics, interner, .. } = &self.options;
+        let FactoryOptions { client, connection, metrics, interner, .. } = &self.options;
         let (interner, metrics) = (Arc::clone(interner), metrics(&resource));
         let shared = Arc::new(SharedInformer::<V>::new(resource.clone(), list_options.clone(), interner, metrics));
-        let task = reflector::run(Arc::clone(&shared), client.clone(), state.seeds.u64(..)).boxed();
+        let task = reflector::run(Arc::clone(&shared), client.clone(), connection.clone(), state.seeds.u64(..)).boxed();
         let id = state.next_id;
         state.next_id += 1;
         state.informers.push(Entry {

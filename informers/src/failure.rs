@@ -1,12 +1,11 @@
 //! The errors of lists and watches, and their classes.
 
-use std::error::Error;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use http::StatusCode;
 use kcm_api::{Resource, Status};
 
+use crate::connection::may_be_outage;
 use crate::envelope::status_of_body;
 use crate::frames::TooLong;
 use crate::protocol::{Failure, ListWatchRequest, Trouble};
@@ -65,7 +64,19 @@ impl Cause {
             Self::Unreachable(_) | Self::Broken(_) | Self::GivenUp(_) => Failure::Broken,
             Self::Status(status) => class_of(status),
             Self::Unreadable(_) | Self::TooLong(_) => Failure::Refused,
-            Self::Panic(_) => Failure::Expired,
+            Self::Panic(_) => Failure::Panicked,
+        }
+    }
+
+    /// Whether the failure may be that of an outage, which a probe tells.
+    pub(crate) fn may_be_outage(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::Broken(_) | Self::GivenUp(Trouble::NoAnswer | Trouble::Silent) => true,
+            Self::Status(status) => may_be_outage(status),
+            Self::GivenUp(Trouble::Short | Trouble::Unfinished)
+            | Self::Unreadable(_)
+            | Self::TooLong(_)
+            | Self::Panic(_) => false,
         }
     }
 }
@@ -81,6 +92,8 @@ fn class_of(status: &Status) -> Failure {
         }
         400 | 405 | 422 => Failure::Unsupported,
         _ if status.message.contains("sendInitialEvents") => Failure::Unsupported,
+        // A refusal would count against the version that the watch resumes from.
+        code if code != 503 && may_be_outage(status) => Failure::Broken,
         429 | 503 => {
             let seconds = status.details.retry_after_seconds;
             let wait = Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER);
@@ -106,25 +119,12 @@ pub(crate) fn status_of(code: StatusCode, retry_after: Option<u64>, body: &[u8])
     status
 }
 
-/// An error with its sources in one line; a source that an outer message already contains is not repeated.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let message = cause.to_string();
-        if !text.contains(&message) {
-            write!(text, ": {message}").expect("writing to a string cannot fail");
-        }
-        next = cause.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use kcm_api::{StatusCause, StatusDetails};
 
     use super::*;
+    use crate::error_chain::chain;
 
     fn refused(code: u16, reason: &str, message: &str) -> Status {
         Status { code, reason: reason.to_owned(), message: message.to_owned(), ..Status::default() }
@@ -150,6 +150,8 @@ mod tests {
             (refused(403, "Forbidden", ""), Failure::Refused),
             (refused(404, "NotFound", ""), Failure::Refused),
             (refused(500, "InternalError", ""), Failure::Refused),
+            (refused(500, "InternalError", "etcdserver: request timed out"), Failure::Broken),
+            (refused(504, "Timeout", "request timed out"), Failure::Broken),
             (
                 Status { details: busy, ..refused(429, "TooManyRequests", "") },
                 Failure::Busy { retry_after: Some(Duration::from_secs(3)) },

@@ -4,8 +4,13 @@ use std::time::Duration;
 
 /// A random duration in [`least`, 2 × `least`), to the millisecond.
 pub(crate) fn jittered(least: Duration, rng: &mut fastrand::Rng) -> Duration {
-    let span = u64::try_from(least.as_millis()).unwrap_or(u64::MAX).max(1);
-    least + Duration::from_millis(rng.u64(..span))
+    least + up_to(least, rng)
+}
+
+/// A random duration in [0, `most`), to the millisecond.
+pub(crate) fn up_to(most: Duration, rng: &mut fastrand::Rng) -> Duration {
+    let span = u64::try_from(most.as_millis()).unwrap_or(u64::MAX).max(1);
+    Duration::from_millis(rng.u64(..span))
 }
 
 #[cfg(test)]

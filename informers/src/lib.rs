@@ -77,10 +77,14 @@
 //! - *a server without streaming lists is listed by page*, from then on;
 //! - *a page that has expired restarts the list*;
 //! - *a watch that ends or breaks is resumed*, at once, if it lasted;
-//! - *a version that is gone leads to a new list*;
+//! - *a version that is gone leads to a new list*, at once, unless that has just happened;
 //! - *a silent watch is replaced*; so many in a row lead to a new list ([`protocol::Protocol::DOUBTS`]);
 //! - *a request without a response is repeated*;
 //! - *failures are retried at growing intervals*, 800 ms to 30 s, stretched by up to as much again;
+//! - *a watch that is served resets the interval*: an event or a bookmark, or a second of being open;
+//! - *nothing is requested while the server is unreachable*, see [`Connection`];
+//! - *an outage of whatever length is over for all kinds within two seconds*: a watch resumes where it was, a list begins
+//!   again;
 //! - *a panic in the informer leads to a new list*.
 //!
 //! A **factory**
@@ -106,7 +110,9 @@
 mod backoff;
 mod cache;
 mod change;
+mod connection;
 mod envelope;
+mod error_chain;
 mod event_handlers;
 mod factory;
 mod failure;
@@ -129,6 +135,10 @@ mod store;
 pub use backoff::Backoff;
 pub use cache::{Cache, ObjectState};
 pub use change::{Change, Origin};
+pub use connection::{
+    Connection, ConnectionChange, ConnectionChanges, ConnectionMonitor, ConnectionStatus, PROBE_GAP, Reachability,
+    may_be_outage,
+};
 pub use envelope::{Event, EventKind, Object};
 pub use event_handlers::{HandlerOptions, HandlerRegistration};
 pub use factory::{Factory, FactoryOptions};

@@ -12,8 +12,10 @@ use kcm_api::{PartialObjectMeta, View};
 use kube::Client;
 use tokio::time::{Instant, sleep_until};
 
+use crate::connection::{Connection, ConnectionChange, ConnectionChanges};
 use crate::envelope::{Bookmark, Event, EventKind, Object, Page, status_of_event};
-use crate::failure::{Cause, ExchangeError, chain};
+use crate::error_chain::chain;
+use crate::failure::{Cause, ExchangeError};
 use crate::frames::{Frame, Frames};
 use crate::http_exchange::{HttpExchange, ResponseBody, ResponseEvent};
 use crate::panic_message::panic_message;
@@ -24,9 +26,9 @@ use crate::status::Phase;
 use crate::store::is_same_version;
 
 /// Lists and watches until it is dropped. After a panic it lists again.
-pub(crate) async fn run<V: View>(shared: Arc<SharedInformer<V>>, client: Client, seed: u64) {
+pub(crate) async fn run<V: View>(shared: Arc<SharedInformer<V>>, client: Client, connection: Connection, seed: u64) {
     let _stopped = StoppedOnDrop(Arc::clone(&shared));
-    let mut reflector = Reflector::new(shared, client, seed);
+    let mut reflector = Reflector::new(shared, client, connection, seed);
     loop {
         let Err(panic) = AssertUnwindSafe(reflector.drive()).catch_unwind().await;
         reflector.start_again(&panic_message(&*panic));
@@ -44,6 +46,8 @@ impl<V: View> Drop for StoppedOnDrop<V> {
 struct Reflector<V> {
     shared: Arc<SharedInformer<V>>,
     client: Client,
+    connection: Connection,
+    connection_changes: ConnectionChanges,
     started: Instant,
     protocol: Protocol,
     /// The request of the open exchange, or of the last one.
@@ -52,13 +56,17 @@ struct Reflector<V> {
     frames: Frames,
     page: Vec<u8>,
     staged: Staged<V>,
+    /// Whether the last exchange failed in a way that may be an outage, and led to a back-off.
+    was_suspected: bool,
 }
 
 impl<V: View> Reflector<V> {
-    fn new(shared: Arc<SharedInformer<V>>, client: Client, seed: u64) -> Self {
+    fn new(shared: Arc<SharedInformer<V>>, client: Client, connection: Connection, seed: u64) -> Self {
         Self {
             shared,
             client,
+            connection_changes: connection.changes(),
+            connection,
             started: Instant::now(),
             protocol: Protocol::new(seed),
             request: ListWatchRequest::Page { continue_token: None },
@@ -66,6 +74,7 @@ impl<V: View> Reflector<V> {
             frames: Frames::default(),
             page: Vec::new(),
             staged: Staged::default(),
+            was_suspected: false,
         }
     }
 
@@ -73,14 +82,15 @@ impl<V: View> Reflector<V> {
         loop {
             let now = Instant::now();
             self.shared.resync(now);
-            if self.started + self.protocol.deadline() <= now {
+            if self.protocol.deadline() <= now - self.started {
                 self.step(Input::Deadline);
             }
-            let deadline = self.started + self.protocol.deadline();
-            let wake = self.shared.next_resync().map_or(deadline, |resync| resync.min(deadline));
+            let deadline = self.started.checked_add(self.protocol.deadline());
+            let wake = [deadline, self.shared.next_resync()].into_iter().flatten().min();
             tokio::select! {
                 event = self.exchange.next() => self.on_response_event(event),
-                () = sleep_until(wake) => {}
+                () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
+                change = self.connection_changes.next() => self.on_connection_change(change),
                 () = self.shared.rescheduled.notified() => {}
             }
             tokio::task::consume_budget().await;
@@ -89,6 +99,17 @@ impl<V: View> Reflector<V> {
 
     fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    fn on_connection_change(&mut self, change: ConnectionChange) {
+        match change {
+            ConnectionChange::Lost => self.protocol.connection_lost(),
+            ConnectionChange::Restored => {
+                self.was_suspected = false;
+                let effect = self.protocol.connection_restored(self.now());
+                self.perform(effect);
+            }
+        }
     }
 
     fn step(&mut self, input: Input) {
@@ -103,8 +124,7 @@ impl<V: View> Reflector<V> {
             Effect::Open(request) => self.open(request),
             Effect::Close(trouble) => {
                 if let Some(trouble) = trouble {
-                    let text = self.describe(Cause::GivenUp(trouble));
-                    self.report(text);
+                    self.report(Cause::GivenUp(trouble));
                 }
                 self.close();
             }
@@ -286,29 +306,37 @@ impl<V: View> Reflector<V> {
 
     fn fail(&mut self, cause: Cause) {
         let class = cause.class();
-        let text = self.describe(cause);
         let effect = self.protocol.step(Input::Failed(class), self.now());
         if class == Failure::Unsupported && !self.is_backing_off() {
             tracing::info!(resource = %self.shared.resource, "The API server has no streaming lists, listing by page");
         } else {
-            self.report(text);
+            self.report(cause);
         }
         self.perform(effect);
     }
 
-    fn describe(&self, cause: Cause) -> String {
-        chain(&ExchangeError { request: self.request.clone(), resource: self.shared.resource.clone(), cause })
-    }
-
     /// Logs an error; a watch that is resumed without back-off is logged at debug level.
-    fn report(&self, text: String) {
-        if self.is_backing_off() {
-            self.shared.metrics.failed();
-            tracing::warn!(resource = %self.shared.resource, error = %text, "List or watch failed");
-            self.shared.record.lock().trouble(text);
-        } else {
-            tracing::debug!(resource = %self.shared.resource, error = text, "Watch is resumed");
+    fn report(&mut self, cause: Cause) {
+        let is_suspected = cause.may_be_outage();
+        let error = ExchangeError { request: self.request.clone(), resource: self.shared.resource.clone(), cause };
+        let text = chain(&error);
+        // An outage is logged once for all kinds. What goes on while a probe finds the server serving is this kind's.
+        let is_of_outage = is_suspected && (!self.was_suspected || !self.connection.is_serving());
+        if is_suspected {
+            self.connection.suspect(&text);
         }
+        self.was_suspected = is_suspected && self.is_backing_off();
+        if !self.is_backing_off() {
+            tracing::debug!(resource = %self.shared.resource, error = text, "List or watch is requested again");
+            return;
+        }
+        self.shared.metrics.failed();
+        if is_of_outage && self.connection.is_monitored() {
+            tracing::debug!(resource = %self.shared.resource, error = %text, "List or watch failed");
+        } else {
+            tracing::warn!(resource = %self.shared.resource, error = %text, "List or watch failed");
+        }
+        self.shared.record.lock().trouble(text);
     }
 
     fn is_backing_off(&self) -> bool {

@@ -92,8 +92,10 @@ pub enum Failure {
         /// For how long, if it said so.
         retry_after: Option<Duration>,
     },
-    /// The connection failed or broke.
+    /// The connection failed or broke, or the server cannot serve: nothing is wrong with the request.
     Broken,
+    /// The informer panicked: the cache may be incomplete.
+    Panicked,
 }
 
 /// An effect for the reflector to perform.

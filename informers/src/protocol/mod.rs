@@ -9,6 +9,9 @@
 //!     └──── failed: back-off ────  watch  ◀── closed, silent ─┘
 //! ```
 //!
+//! While the API server is unreachable nothing is requested. [`Protocol::connection_restored`] ends the outage, and leaves
+//! no back-off behind.
+//!
 //! The reflector passes an [`Input`] and performs the one [`Effect`] that is returned; when
 //! [`deadline`](Protocol::deadline) passes it passes [`Input::Deadline`]. A step that is due at once is a deadline that
 //! has already passed, so no input has two effects.
@@ -22,7 +25,7 @@ use std::time::Duration;
 use kcm_api::ResourceVersion;
 
 use crate::backoff::Backoff;
-use crate::jitter::jittered;
+use crate::jitter::{jittered, up_to};
 
 pub use inputs_and_effects::{Effect, Failure, Input, ListWatchRequest, Trouble};
 
@@ -39,9 +42,18 @@ pub struct Protocol {
     /// How many watches in a row were refused or stayed silent: the version may be the reason.
     doubts: u32,
     backoff: Backoff,
-    /// Since when the server has responded without a failure.
-    healthy_since: Option<Duration>,
+    /// The last time that the version or a token was gone.
+    last_expiry: Option<Expiry>,
+    /// Whether the API server can be reached, as far as is known.
+    is_connected: bool,
     rng: fastrand::Rng,
+}
+
+#[derive(Debug)]
+struct Expiry {
+    at: Duration,
+    /// Whether a watch was served since then.
+    served_since: bool,
 }
 
 #[derive(Debug)]
@@ -58,6 +70,8 @@ struct Exchange {
     last_data_at: Duration,
     /// Whether an object or a bookmark was received.
     has_events: bool,
+    /// Since when the exchange is a watch that the server has accepted.
+    watching_since: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,13 +100,13 @@ impl Protocol {
     /// The delay after the first failure, before jitter.
     ///
     /// # Upstream
-    /// The reflector's back-off: 800 ms doubling to 30 s, jittered by up to as much again, reset after two minutes
-    /// without failure.
+    /// The reflector's back-off: 800 ms doubling to 30 s, jittered by up to as much again. Upstream resets it after two
+    /// minutes without failure; here a watch that was served ends it, so that failures minutes apart do not add up.
     pub const BACKOFF_INITIAL: Duration = Duration::from_millis(800);
     /// The longest delay after a failure, before jitter.
     pub const BACKOFF_MAX: Duration = Duration::from_secs(30);
-    /// The time without failure after which the back-off starts over.
-    pub const BACKOFF_RESET_AFTER: Duration = Duration::from_mins(2);
+    /// The next request after an outage is sent within this time, drawn at random: not all kinds at once.
+    pub const RESUMED_WITHIN: Duration = Duration::from_millis(500);
 
     /// A protocol that lists as soon as its [deadline](Self::deadline), which is zero, has passed.
     #[must_use]
@@ -103,16 +117,20 @@ impl Protocol {
             streaming: true,
             cut_short: false,
             doubts: 0,
-            backoff: Backoff::new(Self::BACKOFF_INITIAL, Self::BACKOFF_MAX, Self::BACKOFF_RESET_AFTER),
-            healthy_since: None,
+            backoff: Backoff::new(Self::BACKOFF_INITIAL, Self::BACKOFF_MAX, Duration::MAX),
+            last_expiry: None,
+            is_connected: true,
             rng: fastrand::Rng::with_seed(seed),
         }
     }
 
     /// When [`Input::Deadline`] is passed unless another input comes before.
+    ///
+    /// [`Duration::MAX`] where the next request waits for [`connection_restored`](Self::connection_restored).
     #[must_use]
     pub fn deadline(&self) -> Duration {
         match &self.state {
+            State::Waiting { .. } if !self.is_connected => Duration::MAX,
             State::Waiting { until, .. } => *until,
             State::Exchanging(exchange) => {
                 exchange.last_data_at + if exchange.has_response { Self::SILENCE } else { Self::ANSWERED_WITHIN }
@@ -139,7 +157,7 @@ impl Protocol {
             Input::ResponseStarted => {
                 exchange.has_response = true;
                 exchange.last_data_at = now;
-                self.healthy_since.get_or_insert(now);
+                exchange.watching_since = (exchange.kind == ExchangeKind::Watch).then_some(now);
                 Effect::Nothing
             }
             Input::Data => {
@@ -149,13 +167,12 @@ impl Protocol {
             Input::Object(version) => match exchange.kind {
                 ExchangeKind::StreamingList | ExchangeKind::Page => Effect::Stage,
                 ExchangeKind::Watch => {
-                    exchange.has_events = true;
-                    self.doubts = 0;
                     self.version = version.or(self.version.take());
+                    self.served();
                     Effect::Apply
                 }
             },
-            Input::Bookmark { version, ends_initial_events } => self.bookmark(version, ends_initial_events),
+            Input::Bookmark { version, ends_initial_events } => self.bookmark(version, ends_initial_events, now),
             Input::Page { version: _, continue_token: Some(token) } => {
                 self.state = State::Waiting { until: now, continue_token: Some(token) };
                 Effect::Nothing
@@ -168,6 +185,32 @@ impl Protocol {
             }
             Input::Ended => self.ended(now),
             Input::Failed(failure) => self.failed(failure, now),
+        }
+    }
+
+    /// Requests nothing until [`connection_restored`](Self::connection_restored). An open exchange goes on.
+    pub const fn connection_lost(&mut self) {
+        self.is_connected = false;
+    }
+
+    /// Goes on after an outage: within [`RESUMED_WITHIN`](Self::RESUMED_WITHIN), and without the back-off from before it.
+    #[must_use]
+    pub fn connection_restored(&mut self, now: Duration) -> Effect {
+        self.is_connected = true;
+        self.backoff.reset();
+        let resumed_at = now + up_to(Self::RESUMED_WITHIN, &mut self.rng);
+        match &mut self.state {
+            State::Waiting { until, .. } => {
+                *until = resumed_at;
+                Effect::Nothing
+            }
+            // The response to a request from before the outage may never come.
+            State::Exchanging(exchange) if !exchange.has_response => {
+                self.state = State::Waiting { until: resumed_at, continue_token: None };
+                Effect::Close(None)
+            }
+            // A watch that survived the outage of what is behind the API server goes on.
+            State::Exchanging(_) => Effect::Nothing,
         }
     }
 
@@ -208,15 +251,17 @@ impl Protocol {
             has_response: false,
             last_data_at: now,
             has_events: false,
+            watching_since: None,
         });
         Effect::Open(request)
     }
 
-    fn bookmark(&mut self, version: ResourceVersion, ends_initial_events: bool) -> Effect {
+    fn bookmark(&mut self, version: ResourceVersion, ends_initial_events: bool, now: Duration) -> Effect {
         let State::Exchanging(exchange) = &mut self.state else { return Effect::Nothing };
         match exchange.kind {
             ExchangeKind::StreamingList if ends_initial_events => {
                 exchange.kind = ExchangeKind::Watch;
+                exchange.watching_since = Some(now);
                 exchange.has_events = true;
                 self.cut_short = false;
                 self.doubts = 0;
@@ -226,9 +271,8 @@ impl Protocol {
             // Not everything up to that version has come: initial events are not ordered by version.
             ExchangeKind::StreamingList | ExchangeKind::Page => Effect::Nothing,
             ExchangeKind::Watch => {
-                exchange.has_events = true;
-                self.doubts = 0;
                 self.version = Some(version.clone());
+                self.served();
                 Effect::Advance(version)
             }
         }
@@ -250,7 +294,35 @@ impl Protocol {
         }
     }
 
+    /// Records an event or a bookmark on the open watch.
+    fn served(&mut self) {
+        if let State::Exchanging(exchange) = &mut self.state {
+            exchange.has_events = true;
+        }
+        self.doubts = 0;
+        self.end_backoff();
+    }
+
+    /// Ends the back-off: the server serves the watch, so what fails next fails for the first time.
+    fn end_backoff(&mut self) {
+        self.backoff.reset();
+        if let Some(expiry) = &mut self.last_expiry {
+            expiry.served_since = true;
+        }
+    }
+
+    /// Ends the back-off where the exchange was a watch that stayed open for [`SHORT`](Self::SHORT): a server under load
+    /// accepts watches and closes them at once, and a quiet kind has no event for long.
+    fn end_backoff_if_it_lasted(&mut self, now: Duration) {
+        if let State::Exchanging(Exchange { watching_since: Some(since), .. }) = &self.state
+            && now.saturating_sub(*since) >= Self::SHORT
+        {
+            self.end_backoff();
+        }
+    }
+
     fn ended(&mut self, now: Duration) -> Effect {
+        self.end_backoff_if_it_lasted(now);
         match self.lasting_exchange(now) {
             Some(ExchangeKind::Watch) => {
                 self.state = State::Waiting { until: now, continue_token: None };
@@ -267,12 +339,14 @@ impl Protocol {
     }
 
     fn failed(&mut self, failure: Failure, now: Duration) -> Effect {
+        self.end_backoff_if_it_lasted(now);
         let kind = match &self.state {
             State::Exchanging(exchange) => Some(exchange.kind),
             State::Waiting { .. } => None,
         };
         match failure {
-            Failure::Expired => {
+            Failure::Expired => self.expired(now),
+            Failure::Panicked => {
                 self.version = None;
                 self.back_off(now, None, None)
             }
@@ -293,6 +367,21 @@ impl Protocol {
             }
             Failure::Broken => self.back_off(now, None, None),
         }
+    }
+
+    /// Lists again at once. A second time within a second, or without a watch that was served in between, it backs off:
+    /// a server that refuses what it has just listed must not be listed in a loop.
+    fn expired(&mut self, now: Duration) -> Effect {
+        let is_repeated = self
+            .last_expiry
+            .replace(Expiry { at: now, served_since: false })
+            .is_some_and(|last| !last.served_since || now.saturating_sub(last.at) < Self::SHORT);
+        self.version = None;
+        if is_repeated {
+            return self.back_off(now, None, None);
+        }
+        self.state = State::Waiting { until: now, continue_token: None };
+        Effect::Close(None)
     }
 
     /// The kind of the open exchange, unless it ended too early.
@@ -321,8 +410,7 @@ impl Protocol {
     }
 
     fn back_off(&mut self, now: Duration, at_least: Option<Duration>, trouble: Option<Trouble>) -> Effect {
-        let healthy_for = self.healthy_since.take().map_or(Duration::ZERO, |since| now.saturating_sub(since));
-        let delay = jittered(self.backoff.delay_after(healthy_for), &mut self.rng);
+        let delay = jittered(self.backoff.next_delay(), &mut self.rng);
         let wait = delay.max(at_least.unwrap_or_default());
         self.state = State::Waiting { until: now + wait, continue_token: None };
         Effect::Close(trouble)

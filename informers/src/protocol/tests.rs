@@ -194,7 +194,8 @@ fn a_streaming_list() {
         ("is complete", streaming, 1, bookmark(7, true), Commit(version(7)), Next::Open),
         ("goes on as a watch", watching, 1, object(), Apply, Next::Open),
         ("breaks off", streaming, 9, Failed(Failure::Broken), CLOSED, Next::After(FIRST, "streaming list")),
-        ("expires", streaming, 9, Failed(Failure::Expired), CLOSED, Next::After(FIRST, "streaming list")),
+        ("expires", streaming, 9, Failed(Failure::Expired), CLOSED, Next::AtOnce("streaming list")),
+        ("panics", streaming, 9, Failed(Failure::Panicked), CLOSED, Next::After(FIRST, "streaming list")),
         ("ends unfinished", streaming, 9, Ended, given_up(Trouble::Unfinished), Next::After(FIRST, "streaming list")),
         ("does so again", cut_short, 9, Ended, given_up(Trouble::Unfinished), Next::After(2 * FIRST, "list")),
         ("is complete at last", cut_short, 9, bookmark(7, true), Commit(version(7)), Next::Open),
@@ -212,7 +213,7 @@ fn a_paged_list() {
         ("has more pages", paging, 1, page(5, Some("t")), Nothing, Next::AtOnce("list from t")),
         ("has one page", paging, 1, page(5, None), Commit(version(5)), Next::AtOnce("watch from 5")),
         ("has come to its end", second_page, 1, page(5, None), Commit(version(5)), Next::AtOnce("watch from 5")),
-        ("loses its token", second_page, 1, Failed(Failure::Expired), CLOSED, Next::After(FIRST, "list")),
+        ("loses its token", second_page, 1, Failed(Failure::Expired), CLOSED, Next::AtOnce("list")),
         ("breaks off", second_page, 9, Failed(Failure::Broken), CLOSED, Next::After(FIRST, "list")),
         ("is refused", paging, 0, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "list")),
         ("is not understood", paging, 0, Failed(Failure::Unsupported), CLOSED, Next::After(FIRST, "list")),
@@ -249,7 +250,8 @@ fn a_watch() {
         ("is refused", asking_to_watch, 0, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "watch from 7")),
         ("carries an error", watching, 9, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "watch from 7")),
         ("comes at a bad time", watching, 9, busy(None), CLOSED, Next::After(FIRST, "watch from 7")),
-        ("expires", watching, 9, Failed(Failure::Expired), CLOSED, Next::After(FIRST, "streaming list")),
+        ("expires", watching, 9, Failed(Failure::Expired), CLOSED, Next::AtOnce("streaming list")),
+        ("panics", watching, 9, Failed(Failure::Panicked), CLOSED, Next::After(FIRST, "streaming list")),
         ("falls silent", watching_again, DUE, Deadline, given_up(Trouble::Silent), Next::AtOnce("watch from 7")),
     ]);
 }
@@ -302,7 +304,145 @@ fn the_refusal_of_streaming_lists_is_remembered() {
     drop(protocol.step(Input::Deadline, seconds(0)));
     drop(protocol.step(Input::ResponseStarted, seconds(0)));
     assert_eq!(protocol.step(Input::Failed(Failure::Expired), seconds(9)), CLOSED);
-    assert_next("after a paged list expired", protocol, seconds(9), &Next::After(FIRST, "list"));
+    assert_next("after a paged list expired", protocol, seconds(9), &Next::AtOnce("list"));
+}
+
+/// Fails as often as given, each time as soon as the back-off is over, and returns the time of the last failure.
+fn fail_repeatedly(protocol: &mut Protocol, times: u32, mut now: Duration) -> Duration {
+    for _ in 0..times {
+        assert_eq!(protocol.step(Input::Failed(Failure::Refused), now), CLOSED);
+        now = protocol.deadline();
+        drop(protocol.step(Input::Deadline, now));
+    }
+    now
+}
+
+/// A watch that was refused three times has been accepted at the returned time.
+fn accepted_after_failures() -> (Protocol, Duration) {
+    let mut protocol = asking_to_watch();
+    let now = fail_repeatedly(&mut protocol, 3, seconds(0));
+    drop(protocol.step(Input::ResponseStarted, now));
+    (protocol, now)
+}
+
+#[test]
+fn a_watch_that_is_served_ends_the_back_off() {
+    for (name, input) in [("an event", Input::Object(Some(version(9)))), ("a bookmark", bookmark(9, false))] {
+        let (mut protocol, now) = accepted_after_failures();
+        drop(protocol.step(input, now));
+        drop(protocol.step(Input::Failed(Failure::Refused), now));
+        assert_next(name, protocol, now, &Next::After(FIRST, "watch from 9"));
+    }
+    let (mut protocol, now) = accepted_after_failures();
+    let lasted = now + Protocol::SHORT;
+    drop(protocol.step(Input::Failed(Failure::Broken), lasted));
+    drop(protocol.step(Input::Deadline, lasted));
+    drop(protocol.step(Input::Failed(Failure::Broken), lasted));
+    assert_next("a second of being open", protocol, lasted, &Next::After(FIRST, "watch from 7"));
+}
+
+#[test]
+fn a_watch_that_is_accepted_and_closed_at_once_does_not_end_the_back_off() {
+    let (mut protocol, now) = accepted_after_failures();
+    drop(protocol.step(Input::Ended, now));
+    assert_next("closed at once", protocol, now, &Next::After(8 * FIRST, "watch from 7"));
+}
+
+#[test]
+fn a_version_that_is_gone_twice_in_a_row_is_backed_off() {
+    let expire = |protocol: &mut Protocol, now| assert_eq!(protocol.step(Input::Failed(Failure::Expired), now), CLOSED);
+    let list_again = |protocol: &mut Protocol, now| {
+        drop(protocol.step(Input::Deadline, now));
+        drop(protocol.step(Input::ResponseStarted, now));
+        assert_eq!(protocol.step(bookmark(8, true), now), Effect::Commit(version(8)));
+    };
+    let relisted = || {
+        let mut protocol = watching();
+        expire(&mut protocol, seconds(9));
+        list_again(&mut protocol, seconds(9));
+        protocol
+    };
+
+    let mut protocol = relisted();
+    expire(&mut protocol, seconds(9));
+    assert_next("at once", protocol, seconds(9), &Next::After(FIRST, "streaming list"));
+
+    let mut protocol = relisted();
+    drop(protocol.step(bookmark(9, false), seconds(9)));
+    expire(&mut protocol, seconds(9));
+    assert_next("served, within a second", protocol, seconds(9), &Next::After(FIRST, "streaming list"));
+
+    let mut protocol = relisted();
+    drop(protocol.step(bookmark(9, false), seconds(9)));
+    expire(&mut protocol, seconds(10));
+    assert_next("served, a second later", protocol, seconds(10), &Next::AtOnce("streaming list"));
+
+    let mut protocol = watching();
+    expire(&mut protocol, seconds(9));
+    drop(protocol.step(Input::Deadline, seconds(9)));
+    expire(&mut protocol, seconds(90));
+    assert_next("much later, but not served", protocol, seconds(90), &Next::After(FIRST, "streaming list"));
+}
+
+/// The connection is lost.
+fn lost(mut protocol: Protocol) -> Protocol {
+    protocol.connection_lost();
+    protocol
+}
+
+#[test]
+fn nothing_is_requested_while_the_connection_is_lost() {
+    for start in [asking, streaming, paging, asking_to_watch, watching, watching_again] {
+        let mut protocol = lost(start());
+        drop(protocol.step(Input::Failed(Failure::Broken), seconds(9)));
+        assert_eq!(protocol.deadline(), Duration::MAX);
+        assert_eq!(protocol.step(Input::Deadline, seconds(100_000)), Effect::Nothing);
+    }
+}
+
+#[test]
+fn after_an_outage_the_next_request_comes_soon_and_without_a_back_off() {
+    for (name, start, question) in [
+        ("a list", asking as fn() -> Protocol, "streaming list"),
+        ("a page", second_page, "list"),
+        ("a watch", asking_to_watch, "watch from 7"),
+    ] {
+        let mut protocol = start();
+        fail_repeatedly(&mut protocol, 2, seconds(0));
+        protocol = lost(protocol);
+        drop(protocol.step(Input::Failed(Failure::Broken), seconds(60)));
+        let now = seconds(3600);
+        assert_eq!(protocol.connection_restored(now), Effect::Nothing, "{name}");
+        let due = protocol.deadline();
+        assert!((now..now + Protocol::RESUMED_WITHIN).contains(&due), "{name}: {due:?}");
+        let Effect::Open(ask) = protocol.step(Input::Deadline, due) else { panic!("{name}: must ask") };
+        assert_eq!(words(&ask), question, "{name}");
+        drop(protocol.step(Input::Failed(Failure::Refused), due));
+        assert_next(name, protocol, due, &Next::After(FIRST, question));
+    }
+}
+
+#[test]
+fn a_request_from_before_an_outage_is_repeated_and_an_open_watch_goes_on() {
+    let mut protocol = lost(asking_to_watch());
+    assert_eq!(protocol.connection_restored(seconds(9)), CLOSED);
+    assert!(protocol.deadline() < seconds(9) + Protocol::RESUMED_WITHIN);
+    let mut protocol = lost(watching());
+    assert_eq!(protocol.connection_restored(seconds(9)), Effect::Nothing);
+    assert_next("an open watch", protocol, seconds(9), &Next::Open);
+}
+
+#[test]
+fn requests_after_an_outage_are_spread() {
+    let due = |seed| {
+        let mut protocol = lost(Protocol::new(seed));
+        drop(protocol.connection_restored(seconds(9)));
+        protocol.deadline().saturating_sub(seconds(9))
+    };
+    let drawn: Vec<Duration> = (0..100).map(due).collect();
+    assert!(drawn.iter().all(|drawn| *drawn < Protocol::RESUMED_WITHIN));
+    assert!(drawn.iter().any(|drawn| *drawn < Protocol::RESUMED_WITHIN / 10), "{drawn:?}");
+    assert!(drawn.iter().any(|drawn| *drawn > Protocol::RESUMED_WITHIN * 9 / 10), "{drawn:?}");
 }
 
 #[test]
@@ -335,31 +475,59 @@ fn any_input() -> impl Strategy<Value = Input> {
             Just(Failure::Unsupported),
             Just(Failure::Refused),
             Just(Failure::Broken),
+            Just(Failure::Panicked),
             Just(Failure::Busy { retry_after: None }),
         ]
         .prop_map(Input::Failed),
     ]
 }
 
+/// What happens to the connection before an input.
+#[derive(Debug, Clone, Copy)]
+enum Before {
+    Nothing,
+    Lost,
+    Restored,
+}
+
+fn before_an_input() -> impl Strategy<Value = Before> {
+    prop_oneof![8 => Just(Before::Nothing), 1 => Just(Before::Lost), 3 => Just(Before::Restored)]
+}
+
 proptest! {
     #[test]
     fn whatever_happens_it_asks_again_within_bounds_and_never_watches_without_a_version(
-        inputs in prop::collection::vec((any_input(), 0_u64..200_000), 0..80),
+        inputs in prop::collection::vec((before_an_input(), any_input(), 0_u64..200_000), 0..80),
     ) {
         let mut protocol = Protocol::new(3);
         let mut now = Duration::ZERO;
-        let mut committed = false;
-        for (input, passed) in inputs {
+        let (mut committed, mut connected) = (false, true);
+        for (before, input, passed) in inputs {
             now += Duration::from_millis(passed);
+            match before {
+                Before::Nothing => {}
+                Before::Lost => {
+                    connected = false;
+                    protocol.connection_lost();
+                }
+                Before::Restored => {
+                    connected = true;
+                    drop(protocol.connection_restored(now));
+                }
+            }
             let input = if now >= protocol.deadline() { Input::Deadline } else { input };
             match protocol.step(input, now) {
+                Effect::Open(_) if !connected => prop_assert!(false, "nothing is requested without a connection"),
                 Effect::Commit(_) => committed = true,
                 Effect::Open(ListWatchRequest::Watch { .. }) | Effect::Apply | Effect::Advance(_) => {
                     prop_assert!(committed, "nothing live before a complete list");
                 }
                 Effect::Nothing | Effect::Open(_) | Effect::Close(_) | Effect::Stage => {}
             }
-            prop_assert!(protocol.deadline() <= now + Protocol::SILENCE, "always comes back");
+            let deadline = protocol.deadline();
+            prop_assert!(deadline <= now + Protocol::SILENCE || !connected, "always comes back");
         }
+        drop(protocol.connection_restored(now));
+        prop_assert!(protocol.deadline() <= now + Protocol::SILENCE, "comes back with the connection");
     }
 }

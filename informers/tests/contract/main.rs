@@ -4,6 +4,7 @@ mod cache;
 mod event_handlers;
 mod factory;
 mod last_sync_resource_version;
+mod outages;
 mod protobuf;
 mod support;
 mod sync;
@@ -12,7 +13,7 @@ mod trouble;
 use std::time::Duration;
 
 use kcm_api::{KnownView, PartialObjectMeta, Resource, ResourceVersion, View as _};
-use kcm_informers::{Change, HandlerOptions, Informer, ListOptions, Phase, Registrations};
+use kcm_informers::{Change, HandlerOptions, Informer, ListOptions, PROBE_GAP, Phase, Reachability, Registrations};
 use support::*;
 use tokio::time::Instant;
 
@@ -78,6 +79,7 @@ fn every_sentence_of_the_page_has_a_test() {
         include_str!("last_sync_resource_version.rs"),
         include_str!("sync.rs"),
         include_str!("trouble.rs"),
+        include_str!("outages.rs"),
         include_str!("factory.rs"),
     ]
     .concat();

@@ -9,7 +9,7 @@ use http::{HeaderMap, Request, Response, Uri};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use kcm_api::{DecodeError, KnownView, Meta, ObjectKey, Resource, View};
-use kcm_informers::{Change, Factory, FactoryOptions, HandlerOptions, Informer, Origin};
+use kcm_informers::{Change, Connection, Factory, FactoryOptions, HandlerOptions, Informer, Origin};
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -88,6 +88,9 @@ impl Asked {
 
     /// What is asked, in the words of the protocol.
     pub(crate) fn question(&self) -> String {
+        if self.uri.path() == "/readyz" {
+            return "probe".to_owned();
+        }
         let is_watch = self.query("watch").is_some();
         match (is_watch, self.query("sendInitialEvents"), self.query("resourceVersion"), self.query("continue")) {
             (true, Some(_), None, None) => "streaming list".to_owned(),
@@ -126,6 +129,11 @@ impl Asked {
 
     pub(crate) fn refuse(self, code: u16, reason: &str, message: &str) {
         self.answer(code).send(&status(code, reason, message));
+    }
+
+    /// Refuses in plain text.
+    pub(crate) fn refuse_with(self, code: u16, body: &str) {
+        self.answer(code).send(body);
     }
 
     /// Answers with one page.
@@ -229,6 +237,18 @@ pub(crate) fn undecodable(name: &str, version: u64) -> String {
 
 pub(crate) fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("a", name)
+}
+
+/// A factory whose connection is monitored until the future is dropped.
+pub(crate) fn monitored(client: &Client) -> (Factory, Connection, impl Future<Output = ()> + use<>) {
+    let (connection, monitor) = Connection::new(7);
+    let mut options = FactoryOptions::new(client.clone(), 7);
+    options.connection = connection.clone();
+    let client = client.clone();
+    let monitoring = async move {
+        monitor.run(client).await;
+    };
+    (Factory::new(options), connection, monitoring)
 }
 
 pub(crate) fn factory(client: Client) -> Factory {

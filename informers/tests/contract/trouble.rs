@@ -54,8 +54,10 @@ async fn a_version_that_is_gone_leads_to_a_new_list() {
     let stream = peer.serves(5, &[widget("x", 1)]).await;
     informer.wait_synced().await;
     stream.end();
+    let before = Instant::now();
     peer.asked_for("watch from 5").await.refuse(410, "Expired", "too old");
     let _stream = peer.serves(9, &[widget("y", 8)]).await;
+    assert_eq!(before.elapsed(), Duration::ZERO, "at once");
     informer.wait_for_resource_version(&9.into()).await;
     assert_eq!(contents(&informer), "y@8");
 }
@@ -95,6 +97,20 @@ async fn failures_are_retried_at_growing_intervals() {
     assert!((Duration::from_millis(800)..Duration::from_millis(1_601)).contains(&waits[0]), "{waits:?}");
     assert!(waits.is_sorted(), "{waits:?}");
     assert!(waits[3] > seconds(20), "{waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_served_resets_the_interval() {
+    let (mut peer, _factory, _informer) = widgets();
+    let mut stream = peer.serves(5, &[]).await;
+    for version in 6..20 {
+        stream.end();
+        peer.asked_for(&format!("watch from {}", version - 1)).await.refuse(500, "InternalError", "broken");
+        let before = Instant::now();
+        stream = peer.asked().await.accept();
+        assert!(before.elapsed() < seconds(2), "the first failure again, not the {version}th");
+        stream.bookmark(version);
+    }
 }
 
 #[tokio::test(start_paused = true)]

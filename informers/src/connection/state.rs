@@ -1,0 +1,162 @@
+//! The state of a connection as a pure state machine: when to probe, and what the results mean.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use super::probe::Probed;
+
+/// Two probes begin at most this long apart while the server is unreachable, if the first has ended by then. The gap is
+/// drawn in [half of it, it).
+pub const PROBE_GAP: Duration = Duration::from_secs(1);
+
+/// Whether the API server can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reachability {
+    /// The API server serves, as far as is known.
+    Reachable,
+    /// A request has failed in a way that may be an outage, and a probe is under way.
+    Suspected,
+    /// The last probe failed.
+    Unreachable,
+}
+
+/// A change that is logged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Transition {
+    /// The API server has become unreachable.
+    Lost { cause: String },
+    /// The API server can be reached again.
+    Restored { after: Duration },
+}
+
+/// The state of a connection. Times are durations since any fixed point and never decrease.
+#[derive(Debug)]
+pub(super) struct State {
+    phase: Phase,
+    outages: u64,
+    last_suspicion: Duration,
+    /// When the next probe may begin.
+    next_probe: Duration,
+    /// When the last successful probe began.
+    confirmed_at: Option<Duration>,
+    rng: fastrand::Rng,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Unmonitored,
+    Reachable,
+    Suspected(Trouble),
+    Unreachable(Trouble),
+}
+
+#[derive(Debug)]
+struct Trouble {
+    since: Duration,
+    cause: String,
+}
+
+impl State {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            phase: Phase::Reachable,
+            outages: 0,
+            last_suspicion: Duration::ZERO,
+            next_probe: Duration::ZERO,
+            confirmed_at: None,
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    pub(super) fn unmonitored() -> Self {
+        Self { phase: Phase::Unmonitored, ..Self::new(0) }
+    }
+
+    /// Ends the monitoring: the connection counts as reachable from now on.
+    pub(super) fn end(&mut self) {
+        self.phase = Phase::Unmonitored;
+    }
+
+    pub(super) fn suspect(&mut self, cause: &dyn Display, now: Duration) {
+        self.last_suspicion = now;
+        if let Phase::Reachable = self.phase {
+            self.phase = Phase::Suspected(Trouble { since: now, cause: cause.to_string() });
+        }
+    }
+
+    /// When the next probe begins, if one is needed.
+    pub(super) const fn probe_at(&self) -> Option<Duration> {
+        match self.phase {
+            Phase::Suspected(_) | Phase::Unreachable(_) => Some(self.next_probe),
+            Phase::Unmonitored | Phase::Reachable => None,
+        }
+    }
+
+    /// Records that a probe begins.
+    pub(super) fn probe_begins(&mut self, now: Duration) {
+        self.next_probe = now + PROBE_GAP.mul_f64(0.5 + self.rng.f64() / 2.0);
+    }
+
+    /// Records the result of the probe that began at `begun`.
+    pub(super) fn probe_ended(&mut self, begun: Duration, probed: Probed, now: Duration) -> Option<Transition> {
+        if probed == Probed::Serves {
+            self.confirmed_at = Some(begun);
+        }
+        match (std::mem::replace(&mut self.phase, Phase::Reachable), probed) {
+            (Phase::Unmonitored, Probed::Serves | Probed::Fails(_)) => {
+                self.phase = Phase::Unmonitored;
+                None
+            }
+            (Phase::Reachable, Probed::Serves | Probed::Fails(_)) => None,
+            (Phase::Suspected(trouble), Probed::Serves) => {
+                // A request that failed after the probe began may have met an outage that the probe did not.
+                if self.last_suspicion > begun {
+                    self.phase = Phase::Suspected(trouble);
+                }
+                None
+            }
+            (Phase::Suspected(Trouble { since, .. }), Probed::Fails(cause)) => {
+                self.outages += 1;
+                self.phase = Phase::Unreachable(Trouble { since, cause: cause.clone() });
+                Some(Transition::Lost { cause })
+            }
+            (Phase::Unreachable(Trouble { since, .. }), Probed::Serves) => {
+                Some(Transition::Restored { after: now.saturating_sub(since) })
+            }
+            (Phase::Unreachable(Trouble { since, .. }), Probed::Fails(cause)) => {
+                self.phase = Phase::Unreachable(Trouble { since, cause });
+                None
+            }
+        }
+    }
+
+    pub(super) const fn is_monitored(&self) -> bool {
+        !matches!(self.phase, Phase::Unmonitored)
+    }
+
+    pub(super) const fn reachability(&self) -> Reachability {
+        match self.phase {
+            Phase::Unmonitored | Phase::Reachable => Reachability::Reachable,
+            Phase::Suspected(_) => Reachability::Suspected,
+            Phase::Unreachable(_) => Reachability::Unreachable,
+        }
+    }
+
+    /// For how long the connection has been in trouble, and why.
+    pub(super) fn trouble(&self, now: Duration) -> Option<(Duration, String)> {
+        match &self.phase {
+            Phase::Suspected(trouble) | Phase::Unreachable(trouble) => {
+                Some((now.saturating_sub(trouble.since), trouble.cause.clone()))
+            }
+            Phase::Unmonitored | Phase::Reachable => None,
+        }
+    }
+
+    pub(super) const fn outages(&self) -> u64 {
+        self.outages
+    }
+
+    pub(super) const fn confirmed_at(&self) -> Option<Duration> {
+        self.confirmed_at
+    }
+}

@@ -1,0 +1,54 @@
+//! Which error responses may be those of a server that runs but cannot serve.
+
+use kcm_api::Status;
+
+/// Whether an error response may come from an outage: that of etcd behind the API server, or of the API server behind a
+/// load balancer.
+///
+/// Only a probe can tell: the same response may be about one resource, as where an aggregated server is down. The
+/// failure of an admission webhook is never an outage, though its message may read like one.
+#[must_use]
+pub fn may_be_outage(status: &Status) -> bool {
+    if status.code < 500 || status.message.contains("webhook") || status.has_cause("ResourceVersionTooLarge") {
+        return false;
+    }
+    // What etcd's client reports, which the API server passes on as it is.
+    let is_of_storage = ["etcdserver: ", "rpc error: code = ", "context deadline exceeded"]
+        .iter()
+        .any(|part| status.message.contains(part));
+    // A gateway, or a request that the API server gave up.
+    is_of_storage || matches!(status.code, 502..=504)
+}
+
+#[cfg(test)]
+mod tests {
+    use kcm_api::{StatusCause, StatusDetails};
+
+    use super::*;
+
+    #[test]
+    fn storage_and_gateways_may_be_out_and_single_resources_and_webhooks_are_not() {
+        let too_large = StatusDetails {
+            causes: vec![StatusCause { reason: "ResourceVersionTooLarge".to_owned(), ..StatusCause::default() }],
+            ..StatusDetails::default()
+        };
+        let status = |code, message: &str| Status { code, message: message.to_owned(), ..Status::default() };
+        for (status, expected) in [
+            (status(500, "etcdserver: request timed out"), true),
+            (status(500, "etcdserver: leader changed"), true),
+            (status(500, "rpc error: code = Unavailable desc = error reading from server: EOF"), true),
+            (status(500, "context deadline exceeded"), true),
+            (status(504, "Timeout: request did not complete within requested timeout"), true),
+            (status(503, "service unavailable"), true),
+            (status(502, "Bad Gateway"), true),
+            (status(500, "failed calling webhook \"a.b\": context deadline exceeded"), false),
+            (status(500, "unable to convert"), false),
+            (status(501, "not implemented"), false),
+            (status(429, "etcdserver: too many requests"), false),
+            (status(403, "forbidden"), false),
+            (Status { details: too_large, ..status(504, "Too large resource version") }, false),
+        ] {
+            assert_eq!(may_be_outage(&status), expected, "{status:?}");
+        }
+    }
+}
