@@ -66,6 +66,7 @@
 //! Failures
 //!
 //! - **A retry waits for the back-off of its key.** It doubles with each failure in a row, from 5 ms to 1000 s.
+//! - **A retry within a limit waits no longer for its back-off.** For failures whose end no event announces.
 //! - **A retry waits for the token bucket of all keys.** Ten a second after a burst of a hundred. The later of back-off
 //!   and bucket counts.
 //! - **A retry keeps the priority of its key.** An initial key that fails does not overtake the live ones.

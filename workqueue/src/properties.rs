@@ -82,7 +82,7 @@ impl Run {
         match input {
             Input::Add(key, priority) => self.state.add(key, priority, now),
             Input::AddAfter(key, delay, priority) => self.state.add_after(key, delay, priority, now),
-            Input::Retry(key) => self.state.retry(key, now),
+            Input::Retry(key) => self.state.retry(key, Duration::MAX, now),
             Input::Forget(key) => self.state.forget(&key, now),
             Input::Done(key) => {
                 self.state.done(&key, now);

@@ -51,7 +51,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     ///
     /// It keeps the priority at which it was handed out. A key that is not processing counts as live.
     pub fn retry(&self, key: K) {
-        self.with(|state, now| state.retry(key, now));
+        self.retry_within(key, Duration::MAX);
+    }
+
+    /// As [`retry`](Self::retry), with a back-off of at most `longest`: for a failure whose end no event announces.
+    pub fn retry_within(&self, key: K, longest: Duration) {
+        self.with(|state, now| state.retry(key, longest, now));
     }
 
     /// Resets a key's failures. A retry that already waits is not taken back.

@@ -118,9 +118,9 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// Counts a failure and adds the key when its back-off is over and the token bucket has a token for it, at the
-    /// priority at which it was handed out.
-    pub(crate) fn retry(&mut self, key: K, now: Duration) {
+    /// Counts a failure and adds the key when its back-off, at most `longest`, is over and the token bucket has a token
+    /// for it, at the priority at which it was handed out.
+    pub(crate) fn retry(&mut self, key: K, longest: Duration, now: Duration) {
         self.advance(now);
         if self.shut_down {
             return;
@@ -131,7 +131,7 @@ impl<K: Clone + Eq + Hash> State<K> {
             Stage::Processing(ticket) => self.processing[&ticket].priority,
             Stage::Idle | Stage::Ready(_) | Stage::Parked { .. } => Priority::Live,
         };
-        let backed_off = now.saturating_add(self.limits.backoff(entry.failures));
+        let backed_off = now.saturating_add(self.limits.backoff(entry.failures).min(longest));
         let due = self.bucket.reserve(now).max(backed_off);
         self.schedule(key, due, priority, now);
     }

@@ -219,6 +219,19 @@ async fn a_retry_waits_for_the_back_off_of_its_key() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_within_a_limit_waits_no_longer_for_its_back_off() {
+    let queue = queue_with_processing_key();
+    for backoff in [5, 10, 12, 12] {
+        queue.retry_within("a", millis(12));
+        queue.done(&"a");
+        assert_ready_after(&queue, "a", millis(backoff)).await;
+    }
+    queue.retry("a");
+    queue.done(&"a");
+    assert_ready_after(&queue, "a", millis(80)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_retry_waits_for_the_token_bucket_of_all_keys() {
     let queue = queue_limited_by(RetryLimits { burst: 2, ..RetryLimits::default() });
     for key in ["a", "b", "c", "d"] {

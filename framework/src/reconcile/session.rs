@@ -203,7 +203,7 @@ impl WriteOutcome {
 fn is_final(error: &ApiError) -> bool {
     match error.class() {
         ErrorClass::Conflict | ErrorClass::NotFound | ErrorClass::Terminal => true,
-        ErrorClass::Transient | ErrorClass::Forbidden | ErrorClass::Gone => false,
+        ErrorClass::Transient | ErrorClass::Unavailable | ErrorClass::Forbidden | ErrorClass::Gone => false,
     }
 }
 

@@ -158,14 +158,14 @@ impl<R: Reconcile> Workers<R> {
     }
 
     fn failed(&self, key: &R::Key, error: &ReconcileError) {
-        let class = error.class();
+        let (class, before) = (error.class(), self.queue.failures(key));
         let source = std::error::Error::source(error);
         self.metrics.reconciled(self.controller, class.as_str());
         match class {
-            Class::Conflict if !class.is_logged(self.queue.failures(key)) => {
+            Class::Conflict if !class.is_logged(before) => {
                 tracing::debug!(%key, error = source, "Conflict; requeued");
             }
-            Class::Conflict | Class::Transient => {
+            Class::Conflict | Class::Transient | Class::Unavailable => {
                 tracing::warn!(%key, error = source, "Reconcile failed; requeued with back-off");
             }
             Class::Terminal => {
@@ -176,8 +176,9 @@ impl<R: Reconcile> Workers<R> {
                 "Reconcile lacks a permission: grant it to the user that the message names",
             ),
         }
-        match class.retry() {
+        match class.retry(before) {
             Retry::BackOff => self.queue.retry(key.clone()),
+            Retry::BackOffWithin(longest) => self.queue.retry_within(key.clone(), longest),
             Retry::After(delay) => self.queue.add_after(key.clone(), delay, Priority::Live),
             Retry::OnChange => self.queue.forget(key),
         }

@@ -68,6 +68,7 @@ async fn a_key_added_while_processing_is_processed_again() {
 async fn the_class_of_an_error_decides_when_its_key_is_tried_again() {
     for (class, tries) in [
         (Class::Transient, vec![0, 5, 15, 35]),
+        (Class::Unavailable, vec![0, 5, 15, 35]),
         (Class::Conflict, vec![0, 5, 15, 35]),
         (Class::Forbidden, vec![0, 60_000, 120_000, 180_000]),
         (Class::Terminal, vec![0]),

@@ -72,6 +72,7 @@ impl ClaimError {
 pub(crate) const fn class_of(class: ErrorClass) -> Class {
     match class {
         ErrorClass::Transient | ErrorClass::Gone | ErrorClass::Terminal => Class::Transient,
+        ErrorClass::Unavailable => Class::Unavailable,
         ErrorClass::Conflict | ErrorClass::NotFound => Class::Conflict,
         ErrorClass::Forbidden => Class::Forbidden,
     }

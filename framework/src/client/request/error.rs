@@ -54,9 +54,12 @@ pub enum Cause {
 pub enum ErrorClass {
     /// It may succeed later: back off and retry.
     Transient,
+    /// The API server, or a webhook that it calls, cannot serve the request now (429, 5xx): retry soon, as no event
+    /// tells when it can.
+    Unavailable,
     /// The object has changed meanwhile: read it again and retry soon.
     Conflict,
-    /// It cannot succeed without a change: wait for one.
+    /// It cannot succeed without a change, of the object or of what admits it.
     Terminal,
     /// A permission or a credential is missing: retry after a long time.
     Forbidden,
@@ -129,15 +132,17 @@ impl ApiError {
             409 => ErrorClass::Conflict,
             410 => ErrorClass::Gone,
             400 | 405 | 406 | 413 | 415 | 422 => ErrorClass::Terminal,
+            429 | 500 | 502..=599 => ErrorClass::Unavailable,
             _ => ErrorClass::Transient,
         }
     }
 
     /// Whether a write that failed like this may have taken effect nevertheless.
     ///
-    /// True unless it certainly has not: a broken connection, a timeout, an undecodable response and every error of the
-    /// server (5xx, which does not tell what its storage did) count as lost responses. So does any failure of a request
-    /// that repeats one whose response was lost.
+    /// True unless it certainly has not: a broken connection, a timeout, an undecodable response and an error of the
+    /// server (5xx, which does not tell what its storage did) count as lost responses, but not the failure of an
+    /// admission webhook, which is called before the write. So does any failure of a request that repeats one whose
+    /// response was lost.
     #[must_use]
     pub fn response_lost(&self) -> bool {
         if self.follows_lost_response {
@@ -146,8 +151,14 @@ impl ApiError {
         match &self.cause {
             Cause::Transport(_) | Cause::Timeout(_) | Cause::Decode(_) => true,
             Cause::NotSent(_) | Cause::Fenced(_) | Cause::Encode(_) => false,
-            Cause::Status(status) => status.code >= 500 && status.code != 501,
+            Cause::Status(status) => status.code >= 500 && status.code != 501 && !is_failed_webhook(status),
         }
+    }
+
+    /// Whether the API server could not call an admission webhook, so that it refused the write.
+    #[must_use]
+    pub fn is_failed_webhook(&self) -> bool {
+        self.status().is_some_and(is_failed_webhook)
     }
 
     /// Whether the connection failed or broke.
@@ -240,6 +251,17 @@ impl ApiError {
 
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
+/// Whether the API server could not call an admission webhook. Admission comes before storage.
+///
+/// # Upstream
+/// `ErrCallingWebhook` within an internal error. The failure of a conversion webhook, which may follow the write, reads
+/// differently.
+pub(super) fn is_failed_webhook(status: &Status) -> bool {
+    status.code == 500
+        && status.reason == "InternalError"
+        && status.message.starts_with("Internal error occurred: failed calling webhook ")
+}
+
 /// The error and its sources, including those that `std::io::Error` hides from its `source`.
 pub(crate) fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error| match error.downcast_ref::<std::io::Error>() {
@@ -279,6 +301,11 @@ mod tests {
         )
     }
 
+    fn failed(reason: &str, why: &str) -> String {
+        let message = format!("Internal error occurred: {why}");
+        serde_json::json!({"kind": "Status", "reason": reason, "message": message}).to_string()
+    }
+
     #[test]
     fn statuses_and_causes_have_classes() {
         let terminating = r#"{"reason":"NamespaceTerminating","message":"x"}"#;
@@ -301,8 +328,9 @@ mod tests {
             ("there already", status(409, &body("AlreadyExists", "")), ErrorClass::Conflict),
             ("not there", status(404, ""), ErrorClass::NotFound),
             ("forgotten version", status(410, ""), ErrorClass::Gone),
-            ("too many requests", status(429, ""), ErrorClass::Transient),
-            ("failing server", status(500, ""), ErrorClass::Transient),
+            ("too many requests", status(429, ""), ErrorClass::Unavailable),
+            ("failing server", status(500, ""), ErrorClass::Unavailable),
+            ("unimplemented", status(501, ""), ErrorClass::Transient),
             ("no response", ApiError::new("x", Cause::Timeout(Duration::from_secs(30))), ErrorClass::Transient),
             ("broken connection", ApiError::new("x", Cause::Transport("x".into())), ErrorClass::Transient),
         ] {
@@ -321,6 +349,8 @@ mod tests {
             ("unwritable object", ApiError::new("x", Cause::Encode(unreadable())), false),
             ("internal error", status(500, ""), true),
             ("not implemented", status(501, ""), false),
+            ("failing webhook", status(500, &failed("InternalError", "failed calling webhook \"a\": x")), false),
+            ("failing conversion", status(500, &failed("InternalError", "conversion webhook for a failed: x")), true),
             ("unavailable", status(503, ""), true),
             ("timed out in the server", status(504, ""), true),
             ("too many requests", status(429, ""), false),
