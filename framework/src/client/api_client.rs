@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::client_identity::ClientIdentity;
 use super::request::{
-    ApiError, Cause, DeleteOptions, Deleted, ListOptions, Page, Patch, Payload, Query, Subresource, Target, Written,
-    read_status, transport,
+    Answer, ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, ListOptions, Page, Patch, Payload, RequestKind,
+    Subresource, Target, Written, has_name, read_status, retry_after, transport,
 };
 
 /// The `timeout` parameter of writes: how long the API server may take.
@@ -38,8 +38,14 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 /// Cheap to clone. It sends and receives JSON; of responses to writes it decodes only the fields of [`Written`].
 ///
 /// # Guarantees
-/// The client repeats no request. Each waits for the rate limiter of the identity, in order, before its time begins to
-/// count. After [`ApiError::deadline`] a failed write can no longer take effect.
+/// - Each request waits for the rate limiter of the identity, in order, before its time begins to count.
+/// - A request that is answered 429 or 5xx with a `Retry-After` in seconds is repeated after that time, up to ten times,
+///   through the rate limiter, while the time of the first attempt lasts. The 429 of an eviction is returned: it says
+///   that a disruption budget does not allow it.
+/// - After [`ApiError::deadline`] a failed write can no longer take effect.
+///
+/// # Upstream
+/// client-go repeats the same answers as often. It does not bound the time where the caller does not.
 ///
 /// # Cancellation
 /// A dropped write may or may not have taken effect.
@@ -74,11 +80,14 @@ impl ApiClient {
         namespace: Option<&str>,
         object: Payload,
     ) -> Result<Written, ApiError> {
-        let target = Target::collection(resource, namespace);
-        self.write(Method::POST, "create", target, Query::default(), JSON, object).await
+        let has_name = has_name(&object);
+        self.send_once(Call::create(resource, namespace, object, has_name)).await
     }
 
-    /// Creates a subresource: an eviction, a token request, a binding.
+    /// Creates a subresource: a token request, a binding.
+    ///
+    /// Request tokens through this client and not through a [`Session`](crate::Session): they change no object, and the
+    /// token is in the body of the response.
     pub async fn post(
         &self,
         resource: &Resource,
@@ -86,8 +95,7 @@ impl ApiClient {
         subresource: Subresource,
         object: Payload,
     ) -> Result<Written, ApiError> {
-        let target = Target::object(resource, key, subresource);
-        self.write(Method::POST, "create", target, Query::default(), JSON, object).await
+        self.send_once(Call::post(resource, key, subresource, object)).await
     }
 
     /// Updates an object or a subresource: replaces it by `object`.
@@ -98,8 +106,7 @@ impl ApiClient {
         subresource: Subresource,
         object: Payload,
     ) -> Result<Written, ApiError> {
-        let target = Target::object(resource, key, subresource);
-        self.write(Method::PUT, "update", target, Query::default(), JSON, object).await
+        self.send_once(Call::put(resource, key, subresource, object)).await
     }
 
     /// Patches an object or a subresource.
@@ -110,16 +117,7 @@ impl ApiClient {
         subresource: Subresource,
         patch: Patch,
     ) -> Result<Written, ApiError> {
-        let target = Target::object(resource, key, subresource);
-        let content_type = patch.content_type();
-        let (query, body) = match patch {
-            Patch::Merge(body) | Patch::Json(body) | Patch::Strategic(body) => (Query::default(), body),
-            Patch::Apply { field_manager, force, body } => {
-                let query = Query::default().pair("fieldManager", &field_manager);
-                (query.optional("force", force.then_some("true")), body)
-            }
-        };
-        self.write(Method::PATCH, "patch", target, query, content_type, body).await
+        self.send_once(Call::patch(resource, key, subresource, patch)).await
     }
 
     /// Deletes an object; an object that does not exist is no error.
@@ -132,13 +130,62 @@ impl ApiClient {
         key: &ObjectKey,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        let target = Target::object(resource, key, Subresource::None);
-        let describe = || target.describe("delete");
-        let query = Query::default().pair("timeout", &seconds(REQUEST_TIMEOUT));
-        let path = format!("{}{}", target.path(), query.as_str());
-        match self.exchange(Method::DELETE, &path, METADATA, Some((JSON, options.payload())), &describe).await {
+        let call = Call::delete(resource, key, options);
+        self.delete_with(&call, &mut Attempts::of(call.kind)).await
+    }
+
+    /// Evicts a pod, as its disruption budgets allow; a pod that does not exist is no error.
+    ///
+    /// # Errors
+    /// [`ApiError::is_too_many_requests`] where a disruption budget does not allow it now,
+    /// [`ApiError::is_conflict`] where a precondition does not hold.
+    pub async fn evict(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        let call = Call::evict(resource, key, options);
+        self.delete_with(&call, &mut Attempts::of(call.kind)).await
+    }
+
+    /// Deletes the objects of a namespace, or of all, that match the selectors of `selected`.
+    ///
+    /// The other fields of `selected` are sent as well. `options` apply to each object.
+    pub async fn delete_collection(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        selected: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<(), ApiError> {
+        let call = Call::delete_collection(resource, namespace, selected, options);
+        self.delete_with(&call, &mut Attempts::of(call.kind)).await.map(drop)
+    }
+
+    async fn send_once(&self, call: Call<'_>) -> Result<Written, ApiError> {
+        self.write(&call, &mut Attempts::of(call.kind)).await
+    }
+
+    /// Sends a write, in as many attempts as its answers ask for.
+    pub(crate) async fn write(&self, call: &Call<'_>, attempts: &mut Attempts) -> Result<Written, ApiError> {
+        let body = self.send_call(call, self.accept_of_writes, attempts).await?;
+        Written::read(body, call.target.namespace(), call.target.name()).map_err(|error| {
+            // The write has taken effect by now.
+            let now = Instant::now();
+            attempts.answered(Answer::Undecodable, now);
+            ApiError::new(call.target.describe(call.verb), Cause::Decode(error)).with_deadline(Some(now))
+        })
+    }
+
+    /// Sends a deletion, of one object or of several.
+    pub(crate) async fn delete_with(&self, call: &Call<'_>, attempts: &mut Attempts) -> Result<Deleted, ApiError> {
+        match self.send_call(call, METADATA, attempts).await {
             Ok(_) => Ok(Deleted::Accepted),
-            Err(error) if error.is_not_found() => Ok(Deleted::Gone),
+            Err(error) if error.is_not_found() => {
+                attempts.answered(Answer::Success, Instant::now());
+                Ok(Deleted::Gone)
+            }
             Err(error) => Err(error),
         }
     }
@@ -148,7 +195,7 @@ impl ApiClient {
         let target = Target::object(resource, key, Subresource::None);
         let describe = || target.describe("get");
         let accept = if V::METADATA_ONLY { METADATA } else { JSON };
-        let body = self.exchange(Method::GET, &target.path(), accept, None, &describe).await?;
+        let body = self.read(target.path(), accept, &describe).await?;
         let decoded = std::str::from_utf8(&body)
             .map_err(serde::de::Error::custom)
             .and_then(|json| V::decode(json).map_err(serde::de::Error::custom));
@@ -163,7 +210,7 @@ impl ApiClient {
         subresource: Subresource,
     ) -> Result<Bytes, ApiError> {
         let target = Target::object(resource, key, subresource);
-        self.exchange(Method::GET, &target.path(), JSON, None, &|| target.describe("get")).await
+        self.read(target.path(), JSON, &|| target.describe("get")).await
     }
 
     /// Reads one page of a list, of one namespace or of all.
@@ -175,74 +222,87 @@ impl ApiClient {
     ) -> Result<Page, ApiError> {
         let target = Target::collection(resource, namespace);
         let describe = || target.describe("list");
-        let limit = options.limit.map(|limit| limit.to_string());
-        let version = options.resource_version.as_ref().map(ToString::to_string);
-        let query = Query::default()
-            .optional("labelSelector", options.label_selector.as_deref())
-            .optional("fieldSelector", options.field_selector.as_deref())
-            .optional("limit", limit.as_deref())
-            .optional("continue", options.continue_token.as_deref())
-            .optional("resourceVersion", version.as_deref());
-        let path = format!("{}{}", target.path(), query.as_str());
+        let path = format!("{}{}", target.path(), options.query().as_str());
         let accept = if options.metadata_only { METADATA_LIST } else { JSON };
-        let body = self.exchange(Method::GET, &path, accept, None, &describe).await?;
+        let body = self.read(path, accept, &describe).await?;
         Page::read(&body).map_err(|error| ApiError::new(describe(), Cause::Decode(error)))
     }
 
     /// Reads a path that is not an object, such as `/healthz` or `/apis`.
     pub async fn get_path(&self, path: &str, accept: &'static str) -> Result<Bytes, ApiError> {
-        self.exchange(Method::GET, path, accept, None, &|| format!("get {path}")).await
+        self.read(path.to_owned(), accept, &|| format!("get {path}")).await
     }
 
-    async fn write(
+    async fn send_call(
         &self,
-        method: Method,
-        verb: &'static str,
-        target: Target<'_>,
-        query: Query,
-        content_type: &'static str,
-        body: Payload,
-    ) -> Result<Written, ApiError> {
-        let describe = || target.describe(verb);
-        let query = query.pair("timeout", &seconds(REQUEST_TIMEOUT));
-        let path = format!("{}{}", target.path(), query.as_str());
-        let body = self.exchange(method, &path, self.accept_of_writes, Some((content_type, body)), &describe).await?;
-        Written::read(body, target.namespace(), target.name()).map_err(|error| {
-            // The write has taken effect by now.
-            ApiError::new(describe(), Cause::Decode(error)).with_deadline(Some(Instant::now()))
-        })
-    }
-
-    async fn exchange(
-        &self,
-        method: Method,
-        path: &str,
+        call: &Call<'_>,
         accept: &'static str,
-        body: Option<(&'static str, Payload)>,
-        describe: &(dyn Fn() -> String + Send + Sync),
+        attempts: &mut Attempts,
     ) -> Result<Bytes, ApiError> {
-        let mut request = Request::new(Body::empty());
-        *request.method_mut() = method.clone();
-        // The path may be invalid, as names of groups come from the server.
-        *request.uri_mut() =
-            path.parse().map_err(|error: InvalidUri| ApiError::new(describe(), Cause::NotSent(error.into())))?;
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
-        self.identity.sign(request.headers_mut());
-        if let Some((content_type, Payload(body))) = body {
-            let body = body.map_err(|error| ApiError::new(describe(), Cause::Encode(error)))?;
-            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-            *request.body_mut() = Body::from(body);
-        }
+        let timeout = format!("{}s", REQUEST_TIMEOUT.as_secs());
+        let query = call.query.clone().pair("timeout", &timeout);
+        let path = format!("{}{}", call.target.path(), query.as_str());
+        let body = Some((call.content_type, &call.body));
+        let describe = || call.target.describe(call.verb);
+        let sent = Sent { method: call.method.clone(), path, accept, body, describe: &describe };
+        self.exchange(&sent, attempts).await
+    }
 
-        self.identity.wait(method.as_str()).await;
-        let deadline = Instant::now() + RESPONSE_TIMEOUT;
-        let cause = match self.send(request, deadline).await {
-            Ok((code, _, body)) if code.is_success() => return Ok(body),
-            Ok((code, retry_after, body)) => Cause::Status(Box::new(read_status(code, retry_after.as_deref(), &body))),
-            Err(cause) => cause,
-        };
-        let deadline = (method != Method::GET).then_some(deadline);
-        Err(ApiError::new(describe(), cause).with_deadline(deadline))
+    async fn read(&self, path: String, accept: &'static str, describe: Describe<'_>) -> Result<Bytes, ApiError> {
+        let sent = Sent { method: Method::GET, path, accept, body: None, describe };
+        self.exchange(&sent, &mut Attempts::of(RequestKind::Read)).await
+    }
+
+    /// Sends a request in as many attempts as its answers ask for.
+    async fn exchange(&self, sent: &Sent<'_>, attempts: &mut Attempts) -> Result<Bytes, ApiError> {
+        let error = |cause| ApiError::new((sent.describe)(), cause);
+        let mut failed = None;
+        loop {
+            let request = self.request(sent).map_err(error)?;
+            let waiting = self.identity.wait(sent.method.as_str());
+            if let (Some(until), Some(error)) = (attempts.until(), failed.take()) {
+                if timeout_at(until, waiting).await.is_err() {
+                    return Err(error);
+                }
+            } else {
+                waiting.await;
+            }
+            let deadline = Instant::now() + RESPONSE_TIMEOUT;
+            attempts.begin(deadline);
+            let (cause, retry_after) = match self.send(request, deadline).await {
+                Ok((code, _, body)) if code.is_success() => {
+                    attempts.answered(Answer::Success, Instant::now());
+                    return Ok(body);
+                }
+                Ok((code, header, body)) => {
+                    let status = read_status(code, header.as_deref(), &body);
+                    (Cause::Status(Box::new(status)), retry_after(header.as_deref()))
+                }
+                Err(cause) => (cause, None),
+            };
+            let next = attempts.answered(Answer::of_failure(&cause, retry_after), Instant::now());
+            let error = error(cause).with_deadline((sent.method != Method::GET).then_some(deadline));
+            let error = if attempts.was_lost() { error.after_lost_response() } else { error };
+            let Some(next) = next else { return Err(error) };
+            tracing::debug!(%error, reason = error.message(), "Repeating a request");
+            tokio::time::sleep_until(next).await;
+            failed = Some(error);
+        }
+    }
+
+    fn request(&self, sent: &Sent<'_>) -> Result<Request<Body>, Cause> {
+        let mut request = Request::new(Body::empty());
+        *request.method_mut() = sent.method.clone();
+        // The path may be invalid, as names of groups come from the server.
+        *request.uri_mut() = sent.path.parse().map_err(|error: InvalidUri| Cause::NotSent(error.into()))?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(sent.accept));
+        self.identity.sign(request.headers_mut());
+        if let Some((content_type, body)) = sent.body {
+            let Payload(body) = body.clone();
+            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+            *request.body_mut() = Body::from(body.map_err(Cause::Encode)?);
+        }
+        Ok(request)
     }
 
     async fn send(
@@ -268,6 +328,13 @@ impl ApiClient {
     }
 }
 
-fn seconds(duration: Duration) -> String {
-    format!("{}s", duration.as_secs())
+type Describe<'a> = &'a (dyn Fn() -> String + Send + Sync);
+
+/// What is sent with each attempt of a request.
+struct Sent<'a> {
+    method: Method,
+    path: String,
+    accept: &'static str,
+    body: Option<(&'static str, &'a Payload)>,
+    describe: Describe<'a>,
 }

@@ -28,5 +28,6 @@ pub use request::{
     ApiError, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListOptions, Page, Patch, Payload,
     Subresource, Written,
 };
+pub(crate) use request::{Attempts, Call, Outcome};
 pub use transport::{LoadError, StackError, connect, load_config};
 pub use warnings::Warnings;

@@ -136,7 +136,8 @@ impl Broadcaster {
         for tried in 1..=tries {
             let Err(error) = self.write(event, is_repeated).await else { return };
             if !is_worth_another_try(&error) {
-                if error.is_already_exists() || error.is_namespace_terminating() {
+                let is_there = error.is_already_exists() || error.is_probably_created();
+                if is_there || error.is_namespace_terminating() {
                     tracing::trace!(event = event.metadata.name, error = error.message(), "Server rejected event");
                 } else {
                     tracing::error!(event = event.metadata.name, error = error.message(), "Server rejected event");

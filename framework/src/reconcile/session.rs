@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use super::LoopContext;
 use crate::client::{
-    ApiClient, ApiError, DeleteOptions, Deleted, ErrorClass, Patch, Payload, REQUEST_TIMEOUT, Subresource, Written,
+    ApiClient, ApiError, Attempts, Call, DeleteOptions, Deleted, Outcome, Patch, Payload, REQUEST_TIMEOUT, Subresource,
+    Written,
 };
 use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 
@@ -20,10 +21,10 @@ use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 /// [`consistency`](crate::consistency).
 ///
 /// # Guarantees
-/// An idempotent write whose connection broke is repeated, at once and twice more within half a second: a creation
-/// under a name chosen here, an update with a resource version, a deletion with preconditions. A JSON patch and a
-/// deletion without preconditions are sent once. A repeated creation that finds an object of its name fails with
-/// [`ApiError::is_probably_created`].
+/// A write that is answered 429 or 5xx is repeated as its [`ApiClient`] says. An idempotent write whose connection broke
+/// is repeated too, at once and twice more within half a second: a creation under a name chosen here, an update with a
+/// resource version, a deletion with preconditions. A JSON patch and a deletion without preconditions are not. A
+/// repeated creation that finds an object of its name fails with [`ApiError::is_probably_created`].
 ///
 /// The body of a response is the metadata of the object; [`api`](Self::api) and the caches have the whole object.
 ///
@@ -98,9 +99,8 @@ impl Session {
 
     /// Creates the object `key`, whose name `object` carries.
     pub async fn create(&self, resource: &Resource, key: &ObjectKey, object: Payload) -> Result<Written, ApiError> {
-        let mut write = self.begin(resource, key, None);
-        let answer = write.send(true, || self.writer.create(resource, key.namespace(), object.clone())).await;
-        write.written(answer)
+        let call = Call::create(resource, key.namespace(), object, !key.name().is_empty());
+        self.write(resource, key, call).await
     }
 
     /// Updates the object or a subresource; `object` carries the resource version that it is based on.
@@ -111,9 +111,7 @@ impl Session {
         subresource: Subresource,
         object: Payload,
     ) -> Result<Written, ApiError> {
-        let mut write = self.begin(resource, key, None);
-        let answer = write.send(true, || self.writer.put(resource, key, subresource, object.clone())).await;
-        write.written(answer)
+        self.write(resource, key, Call::put(resource, key, subresource, object)).await
     }
 
     /// Patches the object or a subresource.
@@ -124,10 +122,7 @@ impl Session {
         subresource: Subresource,
         patch: Patch,
     ) -> Result<Written, ApiError> {
-        let mut write = self.begin(resource, key, None);
-        let answer =
-            write.send(patch.is_idempotent(), || self.writer.patch(resource, key, subresource, patch.clone())).await;
-        write.written(answer)
+        self.write(resource, key, Call::patch(resource, key, subresource, patch)).await
     }
 
     /// Deletes the object with that uid; an object that is gone already is no error.
@@ -138,27 +133,36 @@ impl Session {
         uid: &Uid,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        let mut write = self.begin(resource, key, Some(uid.clone()));
-        let has_preconditions = options.uid.is_some() || options.resource_version.is_some();
-        let answer = write.send(has_preconditions, || self.writer.delete(resource, key, options)).await;
+        let call = Call::delete(resource, key, options);
+        let mut write = self.begin(resource, key, Some(uid.clone()), &call);
+        let answer = self.writer.delete_with(&call, &mut write.attempts).await;
         write.deleted(answer)
     }
 
-    fn begin<'a>(&'a self, resource: &'a Resource, object: &ObjectKey, deleted: Option<Uid>) -> Write<'a> {
+    async fn write(&self, resource: &Resource, key: &ObjectKey, call: Call<'_>) -> Result<Written, ApiError> {
+        let mut write = self.begin(resource, key, None, &call);
+        let answer = self.writer.write(&call, &mut write.attempts).await;
+        write.written(answer)
+    }
+
+    fn begin<'a>(
+        &'a self,
+        resource: &'a Resource,
+        object: &ObjectKey,
+        deleted: Option<Uid>,
+        call: &Call<'_>,
+    ) -> Write<'a> {
         self.acts_for.get_or_init(|| {
             let (cache, key) = self.object.as_ref()?;
             self.caches[*cache].object_state(key).map(|state| state.uid)
         });
-        let outcome = WriteOutcome::Unknown { deadline: None };
-        Write { session: self, resource, object: object.clone(), deleted, outcome, was_lost: false }
+        let attempts = Attempts::of(call.kind).reconnecting();
+        Write { session: self, resource, object: object.clone(), deleted, attempts }
     }
 }
 
 /// The time after which a dropped request can no longer take effect: twice the time that a request is given.
 const ANSWER_BY: Duration = Duration::from_secs(2 * REQUEST_TIMEOUT.as_secs());
-
-/// The delays before the repetitions of a write whose connection broke. Most reconnect at once.
-const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(100), Duration::from_millis(400)];
 
 /// A write in progress. Dropped without a response, it counts as one whose response was lost.
 struct Write<'a> {
@@ -166,78 +170,10 @@ struct Write<'a> {
     resource: &'a Resource,
     object: ObjectKey,
     deleted: Option<Uid>,
-    outcome: WriteOutcome,
-    /// Whether an attempt before the last got no response.
-    was_lost: bool,
-}
-
-/// The outcome of a write, as far as it is known.
-#[derive(Debug, Clone, Copy)]
-enum WriteOutcome {
-    /// The write took effect, or it never will.
-    Known,
-    /// The write may take effect until `deadline`, where that is known.
-    Unknown { deadline: Option<Instant> },
-}
-
-impl WriteOutcome {
-    /// The outcome after one more attempt, whose response came at `now`.
-    fn after<T>(self, answer: &Result<T, ApiError>, now: Instant) -> Self {
-        let Err(error) = answer else { return Self::Known };
-        match self {
-            Self::Known if error.response_lost() => Self::Unknown { deadline: error.deadline() },
-            Self::Unknown { deadline } if error.response_lost() => {
-                Self::Unknown { deadline: deadline.max(error.deadline()) }
-            }
-            // An earlier attempt may have caused the refusal. None can take effect any more, so a live list shows the
-            // outcome.
-            Self::Unknown { .. } if is_final(error) => Self::Unknown { deadline: Some(now) },
-            Self::Known | Self::Unknown { .. } => self,
-        }
-    }
-}
-
-/// Whether the refusal of this attempt of a write applies to every other attempt, including one in progress.
-///
-/// A missing permission, an exhausted quota or too many requests may apply to this attempt alone.
-fn is_final(error: &ApiError) -> bool {
-    match error.class() {
-        ErrorClass::Conflict | ErrorClass::NotFound | ErrorClass::Terminal => true,
-        ErrorClass::Transient | ErrorClass::Unavailable | ErrorClass::Forbidden | ErrorClass::Gone => false,
-    }
+    attempts: Attempts,
 }
 
 impl Write<'_> {
-    /// Sends the request; if it `may_repeat`, sends it again while connections break, until its deadline.
-    async fn send<T, F>(&mut self, may_repeat: bool, request: impl Fn() -> F) -> Result<T, ApiError>
-    where
-        F: Future<Output = Result<T, ApiError>>,
-    {
-        let mut answer = request().await;
-        let mut outcome = WriteOutcome::Known.after(&answer, Instant::now());
-        // The deadline of the first attempt: a repetition has its own, and must not extend the whole.
-        let until = match outcome {
-            WriteOutcome::Known => None,
-            WriteOutcome::Unknown { deadline } => deadline,
-        };
-        for pause in PAUSES {
-            self.outcome = outcome;
-            let (Err(error), Some(until)) = (&answer, until) else { break };
-            if !may_repeat || !error.is_connection_failure() || Instant::now() + pause >= until {
-                break;
-            }
-            tracing::debug!(resource = %self.resource, object = %self.object, error = error as &dyn std::error::Error,
-                "Connection broke before the response of a write; repeating it");
-            tokio::time::sleep(pause).await;
-            self.was_lost = true;
-            self.outcome = WriteOutcome::Unknown { deadline: None };
-            answer = request().await;
-            outcome = outcome.after(&answer, Instant::now());
-        }
-        self.outcome = outcome;
-        if self.was_lost { answer.map_err(ApiError::after_lost_response) } else { answer }
-    }
-
     fn written(self, answer: Result<Written, ApiError>) -> Result<Written, ApiError> {
         if let Ok(written) = &answer {
             for (cache, _) in self.caches().filter(|(_, cache)| covers(*cache, written)) {
@@ -252,7 +188,7 @@ impl Write<'_> {
         // An object that a repetition finds gone was deleted by an earlier attempt, and caches may still show it.
         let is_ours = match &answer {
             Ok(Deleted::Accepted) => true,
-            Ok(Deleted::Gone) => self.was_lost,
+            Ok(Deleted::Gone) => self.attempts.was_lost(),
             Err(_) => false,
         };
         if let (true, Some(uid)) = (is_ours, &self.deleted) {
@@ -276,7 +212,7 @@ impl Write<'_> {
 
 impl Drop for Write<'_> {
     fn drop(&mut self) {
-        if let WriteOutcome::Unknown { deadline } = self.outcome {
+        if let Outcome::Unknown { deadline } = self.attempts.outcome() {
             let deadline = deadline.unwrap_or_else(|| Instant::now() + ANSWER_BY);
             for (cache, _) in self.caches() {
                 let (object, deleted) = (self.object.clone(), self.deleted.clone());

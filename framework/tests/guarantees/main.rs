@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 
+mod answers;
 mod events;
 mod loops;
 mod lost_answers;

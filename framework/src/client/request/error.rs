@@ -115,25 +115,12 @@ impl ApiError {
     /// The class of the failure.
     #[must_use]
     pub fn class(&self) -> ErrorClass {
-        let status = match &self.cause {
-            Cause::Status(status) => status,
+        match &self.cause {
+            Cause::Status(status) => class_of(status),
             Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_) | Cause::Decode(_) => {
-                return ErrorClass::Transient;
+                ErrorClass::Transient
             }
-            Cause::Encode(_) => return ErrorClass::Terminal,
-        };
-        match status.code {
-            401 => ErrorClass::Forbidden,
-            403 if status.has_cause(NAMESPACE_TERMINATING) => ErrorClass::Terminal,
-            // Only the authorizer names the user. Admission (quota, policies) refuses this object at this time, and no
-            // watch event follows when it would accept it: transient.
-            403 if status.message.contains("is forbidden: User ") => ErrorClass::Forbidden,
-            404 => ErrorClass::NotFound,
-            409 => ErrorClass::Conflict,
-            410 => ErrorClass::Gone,
-            400 | 405 | 406 | 413 | 415 | 422 => ErrorClass::Terminal,
-            429 | 500 | 502..=599 => ErrorClass::Unavailable,
-            _ => ErrorClass::Transient,
+            Cause::Encode(_) => ErrorClass::Terminal,
         }
     }
 
@@ -250,6 +237,32 @@ impl ApiError {
 }
 
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
+fn class_of(status: &Status) -> ErrorClass {
+    match status.code {
+        401 => ErrorClass::Forbidden,
+        403 if status.has_cause(NAMESPACE_TERMINATING) => ErrorClass::Terminal,
+        // Only the authorizer names the user. Admission (quota, policies) refuses this object at this time, and no
+        // watch event follows when it would accept it: transient.
+        403 if status.message.contains("is forbidden: User ") => ErrorClass::Forbidden,
+        404 => ErrorClass::NotFound,
+        409 => ErrorClass::Conflict,
+        410 => ErrorClass::Gone,
+        400 | 405 | 406 | 413 | 415 | 422 => ErrorClass::Terminal,
+        429 | 500 | 502..=599 => ErrorClass::Unavailable,
+        _ => ErrorClass::Transient,
+    }
+}
+
+/// Whether the refusal of one attempt of a request applies to every other attempt, including one in progress.
+///
+/// A missing permission, an exhausted quota or too many requests may apply to this attempt alone.
+pub(super) fn is_final(status: &Status) -> bool {
+    match class_of(status) {
+        ErrorClass::Conflict | ErrorClass::NotFound | ErrorClass::Terminal => true,
+        ErrorClass::Transient | ErrorClass::Unavailable | ErrorClass::Forbidden | ErrorClass::Gone => false,
+    }
+}
 
 /// Whether the API server could not call an admission webhook. Admission comes before storage.
 ///

@@ -1,5 +1,8 @@
 //! Requests and responses of the API: path and query, body, decoded response, and error.
 
+mod answer;
+mod attempts;
+mod call;
 mod error;
 mod head;
 mod payload;
@@ -7,9 +10,13 @@ mod response;
 mod status;
 mod target;
 
+pub(super) use answer::{Answer, RequestKind, retry_after};
+pub(crate) use attempts::{Attempts, Outcome};
+pub(crate) use call::Call;
+pub(super) use call::has_name;
 pub use error::{ApiError, Cause, ErrorClass};
 pub(super) use error::{chain, transport};
 pub use payload::{DeleteOptions, DeletionPropagation, ListOptions, Patch, Payload, Subresource};
 pub use response::{Deleted, Page, Written};
 pub(super) use status::read_status;
-pub(super) use target::{Query, Target};
+pub(super) use target::Target;

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use serde::Serialize;
 
+use super::target::Query;
+
 /// The JSON body of a request.
 #[derive(Debug)]
 pub struct Payload(pub(crate) Result<Bytes, serde_json::Error>);
@@ -82,6 +84,18 @@ pub enum Subresource {
 }
 
 impl Subresource {
+    /// The eviction of a pod.
+    pub const EVICTION: Self = Self::Other("eviction");
+
+    /// The binding of a pod to a node.
+    pub const BINDING: Self = Self::Other("binding");
+
+    /// The finalizers in the `spec` of a namespace.
+    pub const FINALIZE: Self = Self::Other("finalize");
+
+    /// The tokens of a service account.
+    pub const TOKEN: Self = Self::Other("token");
+
     pub(crate) const fn path(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -124,36 +138,66 @@ impl DeleteOptions {
     }
 
     pub(crate) fn payload(&self) -> Payload {
+        Payload::json(&self.body())
+    }
+
+    /// The `Eviction` of the pod `key` with these options.
+    pub(crate) fn eviction(&self, key: &kcm_api::ObjectKey) -> Payload {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Body<'a> {
+        struct Eviction<'a> {
             kind: &'static str,
             api_version: &'static str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            grace_period_seconds: Option<i64>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            propagation_policy: Option<DeletionPropagation>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            preconditions: Option<Preconditions<'a>>,
+            metadata: Metadata<'a>,
+            delete_options: DeleteOptionsBody<'a>,
         }
         #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Preconditions<'a> {
+        struct Metadata<'a> {
+            name: &'a str,
             #[serde(skip_serializing_if = "Option::is_none")]
-            uid: Option<&'a kcm_api::Uid>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            resource_version: Option<&'a kcm_api::ResourceVersion>,
+            namespace: Option<&'a str>,
         }
+        Payload::json(&Eviction {
+            kind: "Eviction",
+            api_version: "policy/v1",
+            metadata: Metadata { name: key.name(), namespace: key.namespace() },
+            delete_options: self.body(),
+        })
+    }
+
+    fn body(&self) -> DeleteOptionsBody<'_> {
         let preconditions = (self.uid.is_some() || self.resource_version.is_some())
             .then_some(Preconditions { uid: self.uid.as_ref(), resource_version: self.resource_version.as_ref() });
-        Payload::json(&Body {
+        DeleteOptionsBody {
             kind: "DeleteOptions",
             api_version: "v1",
             grace_period_seconds: self.grace_period_seconds,
             propagation_policy: self.propagation,
             preconditions,
-        })
+        }
     }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeleteOptionsBody<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grace_period_seconds: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    propagation_policy: Option<DeletionPropagation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preconditions: Option<Preconditions<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Preconditions<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<&'a kcm_api::Uid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_version: Option<&'a kcm_api::ResourceVersion>,
 }
 
 /// The options of a list.
@@ -171,4 +215,17 @@ pub struct ListOptions {
     pub resource_version: Option<kcm_api::ResourceVersion>,
     /// Whether to request metadata only.
     pub metadata_only: bool,
+}
+
+impl ListOptions {
+    pub(crate) fn query(&self) -> Query {
+        let limit = self.limit.map(|limit| limit.to_string());
+        let version = self.resource_version.as_ref().map(ToString::to_string);
+        Query::default()
+            .optional("labelSelector", self.label_selector.as_deref())
+            .optional("fieldSelector", self.field_selector.as_deref())
+            .optional("limit", limit.as_deref())
+            .optional("continue", self.continue_token.as_deref())
+            .optional("resourceVersion", version.as_deref())
+    }
 }

@@ -64,7 +64,7 @@ impl<'a> Target<'a> {
 }
 
 /// The query of a request.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Query(String);
 
 impl Query {

@@ -193,6 +193,12 @@ impl World {
         self.sandbox.patch(&SETS, &key(name), &json!({"metadata": {"annotations": {"touched": version}}})).unwrap();
     }
 
+    /// Changes how many parts a set wants.
+    pub(crate) fn scale_set(&self, name: &str, count: usize) {
+        let labels = json!({"count": count.to_string()});
+        self.sandbox.patch(&SETS, &key(name), &json!({"metadata": {"labels": labels}})).unwrap();
+    }
+
     /// Adds a key by hand.
     pub(crate) fn add(&self, name: &str) {
         self.wiring.queue.add(key(name), kcm_workqueue::Priority::Live);

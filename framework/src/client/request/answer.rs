@@ -1,0 +1,262 @@
+//! What an answer means for its request: one table, and what several attempts amount to.
+
+use std::time::Duration;
+
+use kcm_api::Status;
+
+use super::error::{Cause, is_failed_webhook, is_final};
+
+/// A request, as far as the meaning of its answers depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestKind {
+    /// A read.
+    Read,
+    /// The creation of an object under a name that the request carries: of two, the second is refused.
+    Create,
+    /// The creation of an object whose name the API server generates.
+    CreateUnnamed,
+    /// A write that carries a resource version or a uid, so that the API server refuses it when the object is another.
+    Guarded,
+    /// A write that has the same effect when it lands twice, such as a merge patch or an apply.
+    Idempotent,
+    /// A write that may do more when it lands twice: a JSON patch, a deletion without preconditions, a binding.
+    Cumulative,
+    /// An eviction, which carries the uid of the pod.
+    Eviction,
+}
+
+/// The answer to one attempt of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// A success.
+    Success,
+    /// A success whose body cannot be decoded.
+    Undecodable,
+    /// The request was not sent.
+    NotSent,
+    /// The connection broke before the response was complete.
+    Broken,
+    /// There was no response in time.
+    TimedOut,
+    /// 429, with its `Retry-After`.
+    TooManyRequests(Option<Duration>),
+    /// An admission webhook could not be called.
+    FailedWebhook,
+    /// 5xx except 501, with its `Retry-After`.
+    ServerError(Option<Duration>),
+    /// A refusal that holds for every attempt of the request: a conflict, a missing or an invalid object.
+    Refused,
+    /// A refusal that may hold for this attempt alone: a missing permission, a quota, a closed fence.
+    Denied,
+}
+
+impl Answer {
+    pub(crate) fn of_status(status: &Status, retry_after: Option<Duration>) -> Self {
+        match status.code {
+            429 => Self::TooManyRequests(retry_after),
+            501 => Self::Denied,
+            _ if is_failed_webhook(status) => Self::FailedWebhook,
+            500.. => Self::ServerError(retry_after),
+            _ if is_final(status) => Self::Refused,
+            _ => Self::Denied,
+        }
+    }
+
+    /// The answer to an attempt that failed with `cause`.
+    pub(crate) fn of_failure(cause: &Cause, retry_after: Option<Duration>) -> Self {
+        match cause {
+            Cause::Status(status) => Self::of_status(status, retry_after),
+            Cause::Transport(_) => Self::Broken,
+            Cause::NotSent(_) | Cause::Encode(_) => Self::NotSent,
+            Cause::Fenced(_) => Self::Denied,
+            Cause::Decode(_) => Self::Undecodable,
+            Cause::Timeout(_) => Self::TimedOut,
+        }
+    }
+}
+
+/// What an answer says about the effect of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// The request took effect.
+    Landed,
+    /// This attempt took no effect and never will.
+    None,
+    /// No attempt can take effect any more; an earlier one may have.
+    Settled,
+    /// The request took effect, and the answer does not tell which.
+    Unread,
+    /// This attempt may have taken effect, or still does until its deadline.
+    Open,
+    /// As [`Open`](Self::Open), but nothing happens twice: the API server refuses the same write once it has landed.
+    Harmless,
+}
+
+/// Whether and when a request is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// It is not: the caller decides.
+    Never,
+    /// After the next of the pauses for broken connections.
+    Reconnect,
+    /// After the time that the API server asked for.
+    After(Duration),
+}
+
+/// The meaning of one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Meaning {
+    pub(crate) effect: Effect,
+    pub(crate) repeat: Repeat,
+}
+
+/// What `answer` means for a request of that kind; `in_doubt` says whether an earlier attempt may have taken effect.
+///
+/// # Upstream
+/// client-go repeats every request that is answered 429 or 5xx with a `Retry-After` in seconds. Here the 429 of an
+/// eviction is the caller's: it says that a disruption budget does not allow the eviction. Repeating after a broken
+/// connection is not upstream's.
+pub(crate) const fn meaning(kind: RequestKind, answer: Answer, in_doubt: bool) -> Meaning {
+    use RequestKind::{Create, CreateUnnamed, Cumulative, Eviction, Guarded, Idempotent, Read};
+
+    let may_reconnect = matches!(kind, Create | Guarded | Idempotent | Eviction);
+    let reconnect = if may_reconnect { Repeat::Reconnect } else { Repeat::Never };
+    let open = match kind {
+        Read => Effect::None,
+        Create | CreateUnnamed | Guarded | Idempotent | Cumulative | Eviction => Effect::Open,
+    };
+    let (effect, repeat) = match answer {
+        Answer::Success => (Effect::Landed, Repeat::Never),
+        Answer::Undecodable => (if matches!(kind, Read) { Effect::None } else { Effect::Unread }, Repeat::Never),
+        // A request that was never sent is no concern of a repetition, unless it is one itself.
+        Answer::NotSent => (Effect::None, if in_doubt { reconnect } else { Repeat::Never }),
+        Answer::Broken => (open, reconnect),
+        Answer::TimedOut => (open, Repeat::Never),
+        Answer::TooManyRequests(retry_after) => {
+            (Effect::None, if matches!(kind, Eviction) { Repeat::Never } else { asked(retry_after) })
+        }
+        Answer::FailedWebhook | Answer::Denied => (Effect::None, Repeat::Never),
+        Answer::ServerError(retry_after) => {
+            (if matches!(kind, Guarded | Eviction) { Effect::Harmless } else { open }, asked(retry_after))
+        }
+        Answer::Refused => (Effect::Settled, Repeat::Never),
+    };
+    Meaning { effect, repeat }
+}
+
+const fn asked(retry_after: Option<Duration>) -> Repeat {
+    match retry_after {
+        Some(after) => Repeat::After(after),
+        None => Repeat::Never,
+    }
+}
+
+/// The `Retry-After` of a response, where it is a number of seconds.
+pub(crate) fn retry_after(header: Option<&str>) -> Option<Duration> {
+    header.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// The whole table: for each answer the meaning for each kind, in the order of `KINDS`.
+    #[test]
+    fn every_answer_has_one_meaning_for_every_kind_of_request() {
+        use Effect::{Harmless, Landed, None as NoEffect, Open, Settled, Unread};
+        use Repeat::{After, Never, Reconnect};
+        use RequestKind::{Create, CreateUnnamed, Cumulative, Eviction, Guarded, Idempotent, Read};
+
+        const KINDS: [RequestKind; 7] = [Read, Create, CreateUnnamed, Guarded, Idempotent, Cumulative, Eviction];
+        let after = After(SECOND);
+        let all = |effect, repeat| [(effect, repeat); 7];
+        #[rustfmt::skip]
+        let table: [(Answer, [(Effect, Repeat); 7]); 12] = [
+            (Answer::Success, all(Landed, Never)),
+            (Answer::Undecodable, [
+                (NoEffect, Never), (Unread, Never), (Unread, Never), (Unread, Never), (Unread, Never), (Unread, Never),
+                (Unread, Never),
+            ]),
+            (Answer::NotSent, all(NoEffect, Never)),
+            (Answer::Broken, [
+                (NoEffect, Never), (Open, Reconnect), (Open, Never), (Open, Reconnect), (Open, Reconnect), (Open, Never),
+                (Open, Reconnect),
+            ]),
+            (Answer::TimedOut, [
+                (NoEffect, Never), (Open, Never), (Open, Never), (Open, Never), (Open, Never), (Open, Never),
+                (Open, Never),
+            ]),
+            (Answer::TooManyRequests(None), all(NoEffect, Never)),
+            (Answer::TooManyRequests(Some(SECOND)), [
+                (NoEffect, after), (NoEffect, after), (NoEffect, after), (NoEffect, after), (NoEffect, after),
+                (NoEffect, after), (NoEffect, Never),
+            ]),
+            (Answer::FailedWebhook, all(NoEffect, Never)),
+            (Answer::ServerError(None), [
+                (NoEffect, Never), (Open, Never), (Open, Never), (Harmless, Never), (Open, Never), (Open, Never),
+                (Harmless, Never),
+            ]),
+            (Answer::ServerError(Some(SECOND)), [
+                (NoEffect, after), (Open, after), (Open, after), (Harmless, after), (Open, after), (Open, after),
+                (Harmless, after),
+            ]),
+            (Answer::Refused, all(Settled, Never)),
+            (Answer::Denied, all(NoEffect, Never)),
+        ];
+        for (answer, meanings) in table {
+            for (kind, (effect, repeat)) in KINDS.into_iter().zip(meanings) {
+                assert_eq!(meaning(kind, answer, false), Meaning { effect, repeat }, "{answer:?} to {kind:?}");
+                let repeat = match (answer, kind) {
+                    // The server went away between two attempts.
+                    (Answer::NotSent, Create | Guarded | Idempotent | Eviction) => Reconnect,
+                    _ => repeat,
+                };
+                assert_eq!(
+                    meaning(kind, answer, true),
+                    Meaning { effect, repeat },
+                    "{answer:?} to a repeated {kind:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn statuses_are_answers() {
+        let status = |code, reason: &str, message: &str| Status {
+            code,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            ..Status::default()
+        };
+        let webhook = "Internal error occurred: failed calling webhook \"a\": x";
+        for (status, answer) in [
+            (status(429, "TooManyRequests", ""), Answer::TooManyRequests(Some(SECOND))),
+            (status(500, "InternalError", webhook), Answer::FailedWebhook),
+            (status(500, "InternalError", "etcd"), Answer::ServerError(Some(SECOND))),
+            (status(503, "ServiceUnavailable", ""), Answer::ServerError(Some(SECOND))),
+            (status(504, "Timeout", ""), Answer::ServerError(Some(SECOND))),
+            (status(501, "", ""), Answer::Denied),
+            (status(400, "BadRequest", ""), Answer::Refused),
+            (status(404, "NotFound", ""), Answer::Refused),
+            (status(409, "Conflict", ""), Answer::Refused),
+            (status(409, "AlreadyExists", ""), Answer::Refused),
+            (status(422, "Invalid", ""), Answer::Refused),
+            (status(401, "Unauthorized", ""), Answer::Denied),
+            (status(403, "Forbidden", "x is forbidden: exceeded quota"), Answer::Denied),
+            (status(410, "Expired", ""), Answer::Denied),
+        ] {
+            assert_eq!(Answer::of_status(&status, Some(SECOND)), answer, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_number_of_seconds_is_a_time_to_wait() {
+        assert_eq!(retry_after(Some("2")), Some(2 * SECOND));
+        assert_eq!(retry_after(Some("0")), Some(Duration::ZERO));
+        for header in [None, Some(""), Some("soon"), Some("1.5"), Some("-1"), Some("Wed, 21 Oct 2026 07:28:00 GMT")] {
+            assert_eq!(retry_after(header), None, "{header:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The attempts of one request: when the next is sent, and what they amount to.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::answer::{Answer, Effect, Meaning, Repeat, RequestKind, meaning};
+
+/// How often a request is repeated because the API server asked for it.
+///
+/// # Upstream
+/// The default of client-go.
+const MAX_REPEATS: usize = 10;
+
+/// The delays before the repetitions of a write whose connection broke. Most reconnect at once.
+const RECONNECTS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(100), Duration::from_millis(400)];
+
+/// The attempts of one request so far.
+#[derive(Debug)]
+pub(crate) struct Attempts {
+    kind: RequestKind,
+    may_reconnect: bool,
+    reconnects: usize,
+    repeats: usize,
+    /// The deadline of the first attempt, before which each repetition begins.
+    until: Option<Instant>,
+    in_progress: Option<Instant>,
+    /// Whether an attempt with an answer may have taken effect.
+    may_have_landed: bool,
+    /// Whether an attempt before the last may have taken effect.
+    was_lost: bool,
+    open_until: Option<Instant>,
+}
+
+/// The outcome of a request, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It took effect, or it never will, or no second one can.
+    Known,
+    /// It may take effect until `deadline`; the deadline of an attempt in progress is not known.
+    Unknown { deadline: Option<Instant> },
+}
+
+impl Attempts {
+    /// No attempts, of a request that is not repeated when a connection breaks.
+    pub(crate) const fn of(kind: RequestKind) -> Self {
+        Self {
+            kind,
+            may_reconnect: false,
+            reconnects: 0,
+            repeats: 0,
+            until: None,
+            in_progress: None,
+            may_have_landed: false,
+            was_lost: false,
+            open_until: None,
+        }
+    }
+
+    /// Repeats the request also when a connection breaks, where that is safe.
+    pub(crate) const fn reconnecting(mut self) -> Self {
+        self.may_reconnect = true;
+        self
+    }
+
+    /// Whether an attempt before the last may have taken effect.
+    pub(crate) const fn was_lost(&self) -> bool {
+        self.was_lost
+    }
+
+    /// Before when a repetition must begin: the deadline of the first attempt.
+    pub(crate) const fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Until when the request may take effect, where that is open.
+    pub(crate) const fn outcome(&self) -> Outcome {
+        match (self.in_progress, self.open_until) {
+            (Some(_), _) => Outcome::Unknown { deadline: None },
+            (None, Some(deadline)) => Outcome::Unknown { deadline: Some(deadline) },
+            (None, None) => Outcome::Known,
+        }
+    }
+
+    /// An attempt is sent, which can take effect until `deadline`.
+    pub(crate) fn begin(&mut self, deadline: Instant) {
+        self.until.get_or_insert(deadline);
+        self.was_lost = self.may_have_landed;
+        self.in_progress = Some(deadline);
+    }
+
+    /// The answer to the attempt came at `now`; returns when the next is sent, if one is.
+    pub(crate) fn answered(&mut self, answer: Answer, now: Instant) -> Option<Instant> {
+        let Meaning { effect, repeat } = meaning(self.kind, answer, self.may_have_landed);
+        let deadline = self.in_progress.take().unwrap_or(now);
+        // Such an earlier attempt is not undone or excluded by what happens to a later one.
+        let stands_alone = matches!(self.kind, RequestKind::CreateUnnamed | RequestKind::Cumulative);
+        match effect {
+            Effect::None => {}
+            Effect::Landed if stands_alone => {}
+            Effect::Landed => self.open_until = None,
+            Effect::Settled if stands_alone || !self.may_have_landed => {}
+            // A live list shows now which of the attempts took effect.
+            Effect::Settled => self.open_until = Some(now),
+            Effect::Unread => self.open_until = self.open_until.max(Some(now)),
+            Effect::Open => {
+                self.may_have_landed = true;
+                self.open_until = self.open_until.max(Some(deadline));
+            }
+            Effect::Harmless => self.may_have_landed = true,
+        }
+        let next = match repeat {
+            Repeat::Never => None,
+            Repeat::Reconnect if !self.may_reconnect => None,
+            Repeat::Reconnect => {
+                let pause = RECONNECTS.get(self.reconnects).copied();
+                self.reconnects += 1;
+                pause
+            }
+            Repeat::After(pause) => {
+                self.repeats += 1;
+                (self.repeats <= MAX_REPEATS).then_some(pause)
+            }
+        };
+        next.and_then(|pause| now.checked_add(pause)).filter(|at| self.until.is_none_or(|until| *at < until))
+    }
+}

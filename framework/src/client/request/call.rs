@@ -1,0 +1,104 @@
+//! Requests as values: method, path, body and kind.
+
+use http::Method;
+use kcm_api::{ObjectKey, Resource};
+
+use super::answer::RequestKind;
+use super::head::Head;
+use super::payload::{DeleteOptions, ListOptions, Patch, Payload, Subresource};
+use super::target::{Query, Target};
+
+const JSON: &str = "application/json";
+
+/// A write that is ready to be sent, any number of times.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) method: Method,
+    pub(crate) verb: &'static str,
+    pub(crate) target: Target<'a>,
+    pub(crate) query: Query,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: Payload,
+    pub(crate) kind: RequestKind,
+}
+
+impl<'a> Call<'a> {
+    fn new(method: Method, verb: &'static str, target: Target<'a>, body: Payload, kind: RequestKind) -> Self {
+        Self { method, verb, target, query: Query::default(), content_type: JSON, body, kind }
+    }
+
+    /// The creation of an object, under the name that it carries if it `has_name`.
+    pub(crate) fn create(resource: &'a Resource, namespace: Option<&'a str>, object: Payload, has_name: bool) -> Self {
+        let kind = if has_name { RequestKind::Create } else { RequestKind::CreateUnnamed };
+        Self::new(Method::POST, "create", Target::collection(resource, namespace), object, kind)
+    }
+
+    /// The creation of a subresource.
+    pub(crate) fn post(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource, object: Payload) -> Self {
+        let target = Target::object(resource, key, subresource);
+        Self::new(Method::POST, "create", target, object, RequestKind::Cumulative)
+    }
+
+    /// The eviction of a pod with preconditions.
+    pub(crate) fn evict(resource: &'a Resource, key: &'a ObjectKey, options: &DeleteOptions) -> Self {
+        let target = Target::object(resource, key, Subresource::EVICTION);
+        Self::new(Method::POST, "create", target, options.eviction(key), RequestKind::Eviction)
+    }
+
+    /// The update of an object or a subresource.
+    pub(crate) fn put(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource, object: Payload) -> Self {
+        let kind = if is_guarded(&object) { RequestKind::Guarded } else { RequestKind::Idempotent };
+        Self::new(Method::PUT, "update", Target::object(resource, key, subresource), object, kind)
+    }
+
+    /// The patch of an object or a subresource.
+    pub(crate) fn patch(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource, patch: Patch) -> Self {
+        let (is_idempotent, content_type) = (patch.is_idempotent(), patch.content_type());
+        let (query, body) = match patch {
+            Patch::Merge(body) | Patch::Json(body) | Patch::Strategic(body) => (Query::default(), body),
+            Patch::Apply { field_manager, force, body } => {
+                let query = Query::default().pair("fieldManager", &field_manager);
+                (query.optional("force", force.then_some("true")), body)
+            }
+        };
+        let kind = match (is_idempotent, is_idempotent && is_guarded(&body)) {
+            (true, true) => RequestKind::Guarded,
+            (true, false) => RequestKind::Idempotent,
+            (false, _) => RequestKind::Cumulative,
+        };
+        let target = Target::object(resource, key, subresource);
+        Self { query, content_type, ..Self::new(Method::PATCH, "patch", target, body, kind) }
+    }
+
+    /// The deletion of an object.
+    pub(crate) fn delete(resource: &'a Resource, key: &'a ObjectKey, options: &DeleteOptions) -> Self {
+        let has_preconditions = options.uid.is_some() || options.resource_version.is_some();
+        let kind = if has_preconditions { RequestKind::Guarded } else { RequestKind::Cumulative };
+        let target = Target::object(resource, key, Subresource::None);
+        Self::new(Method::DELETE, "delete", target, options.payload(), kind)
+    }
+
+    /// The deletion of the objects of a namespace, or of all, that match the selectors.
+    pub(crate) fn delete_collection(
+        resource: &'a Resource,
+        namespace: Option<&'a str>,
+        selected: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Self {
+        let target = Target::collection(resource, namespace);
+        let call = Self::new(Method::DELETE, "deletecollection", target, options.payload(), RequestKind::Cumulative);
+        Self { query: selected.query(), ..call }
+    }
+}
+
+/// Whether the body carries the uid or the resource version of the object that it is meant for.
+fn is_guarded(body: &Payload) -> bool {
+    let head = body.0.as_ref().ok().and_then(|json| Head::of(json).ok());
+    head.is_some_and(|head| !head.uid.is_unset() || !head.resource_version.is_unset())
+}
+
+/// Whether an object carries its own name.
+pub(crate) fn has_name(object: &Payload) -> bool {
+    let head = object.0.as_ref().ok().and_then(|json| Head::of(json).ok());
+    head.is_some_and(|head| !head.name.is_empty())
+}

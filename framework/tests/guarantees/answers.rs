@@ -1,0 +1,275 @@
+//! What an answer of the API server means for its write: what is repeated, what holds the key, and when it is tried
+//! again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use kcm_framework::client::{ApiError, DeleteOptions, Patch, Payload, Subresource};
+use kcm_framework::{Outcome, ReconcileError};
+use kcm_sandbox_apiserver::{Fault, Status, Verb};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::support::{PARTS, Turn, World, key, part, seconds, settle};
+
+/// A write is given 30 s by the API server and 4 s for the network.
+const DEADLINE: Duration = Duration::from_secs(34);
+
+fn unavailable(retry_after: Option<u32>) -> Status {
+    let status = Status::new(503, "ServiceUnavailable", "the server is starting");
+    match retry_after {
+        Some(seconds) => status.retry_after(seconds),
+        None => status,
+    }
+}
+
+fn failed_webhook() -> Status {
+    let message = "Internal error occurred: failed calling webhook \"a.example.com\": failed to call webhook: refused";
+    Status::new(500, "InternalError", message)
+}
+
+fn creations() -> Fault {
+    Fault::on(Verb::Create).resource(PARTS)
+}
+
+/// When requests of that method came, counted from the first.
+fn times(world: &World, method: &str) -> Vec<Duration> {
+    let mut requests = world.sandbox.requests();
+    requests.retain(|request| request.method == method && request.path.contains("/parts"));
+    requests.iter().map(|request| request.at.saturating_sub(requests[0].at)).collect()
+}
+
+async fn create_missing(turn: Turn<'_>) -> Result<Outcome, ReconcileError> {
+    for _ in turn.parts().len()..turn.wanted() {
+        match turn.create_part().await {
+            Err(error) if error.is_probably_created() => {}
+            answer => drop(answer?),
+        }
+    }
+    Ok(Outcome::done())
+}
+
+fn results(world: &World, result: &str) -> bool {
+    world.manager.metrics.encode().contains(&format!("result=\"{result}\""))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_answered_429_or_5xx_with_a_time_is_repeated_after_it_beneath_the_reconcile() {
+    for status in [Status::too_many_requests(2), unavailable(Some(2))] {
+        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        world.sandbox.faults().inject(creations().times(3).fail(status));
+        world.create_set("a", 1);
+        assert_eq!(world.visited(2).await, [Duration::ZERO, seconds(6)]);
+        settle().await;
+        assert_eq!(times(&world, "POST"), [0, 2, 4, 6].map(seconds));
+        assert_eq!((world.parts().len(), world.parked().len()), (1, 0));
+        assert!(results(&world, "success") && !results(&world, "unavailable"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_repeated_ten_times_and_within_its_time() {
+    for (retry_after, sent) in [(1, 11), (10, 4), (40, 1)] {
+        let world = World::start(|turn| {
+            async move {
+                let refused = turn.number == 0 && turn.create_part().await.is_err();
+                assert_eq!(refused, turn.number == 0);
+                Ok(Outcome::done())
+            }
+            .boxed()
+        })
+        .await;
+        world.sandbox.faults().inject(creations().fail(Status::too_many_requests(retry_after)));
+        world.create_set("a", 1);
+        tokio::time::sleep(seconds(100)).await;
+        assert_eq!(times(&world, "POST").len(), sent, "{retry_after}");
+        assert!(world.parked().is_empty(), "none of them took effect");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_answered_without_a_time_is_the_callers() {
+    for status in [Status::new(429, "TooManyRequests", "no"), Status::new(403, "Forbidden", "no")] {
+        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        world.sandbox.faults().inject(creations().times(1).fail(status));
+        world.create_set("a", 1);
+        assert_eq!(world.visited(2).await[..2], [0, 5].map(Duration::from_millis));
+        settle().await;
+        assert_eq!(world.parts().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_creation_that_had_taken_effect_makes_one_object() {
+    for (name, first) in [
+        ("the first took effect", creations().times(1).lose_answer()),
+        ("the first did not", creations().times(1).disconnect()),
+    ] {
+        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        world.sandbox.faults().inject(first);
+        world.sandbox.faults().inject(creations().skip(1).times(2).fail(unavailable(Some(1))));
+        world.create_set("a", 1);
+        tokio::time::sleep(seconds(100)).await;
+        assert_eq!((world.parts().len(), times(&world, "POST").len()), (1, 4), "{name}");
+        assert!(world.parked().is_empty(), "{name}");
+    }
+}
+
+/// What a reconcile writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Change {
+    Create,
+    Put,
+    PatchOfUid,
+    PatchOfName,
+    Delete,
+}
+
+async fn change(turn: &Turn<'_>, change: Change) -> Result<(), ApiError> {
+    let p = turn.parts().remove(0);
+    let (uid, version) = (&p.metadata.uid, &p.metadata.resource_version);
+    let labels = json!({"set": "a", "changed": "yes"});
+    let patch = match change {
+        Change::Create => return turn.create_part().await.map(drop),
+        Change::Put => {
+            let mut object = part("p", "a");
+            object["metadata"]["resourceVersion"] = Value::String(version.to_string());
+            object["metadata"]["labels"] = labels;
+            let object = Payload::json(&object);
+            return turn.session.put(&PARTS, &key("p"), Subresource::None, object).await.map(drop);
+        }
+        Change::Delete => {
+            let options = DeleteOptions::of_uid(uid.clone());
+            return turn.session.delete(&PARTS, &key("p"), uid, &options).await.map(drop);
+        }
+        Change::PatchOfUid => json!({"metadata": {"uid": uid, "labels": labels}}),
+        Change::PatchOfName => json!({"metadata": {"labels": labels}}),
+    };
+    let patch = Patch::Merge(Payload::json(&patch));
+    turn.session.patch(&PARTS, &key("p"), Subresource::None, patch).await.map(drop)
+}
+
+/// A world in which the first reconcile of set `a` makes one write that is answered `status`, and what it returned.
+async fn answered(kind: Change, status: Status) -> (World, Arc<Mutex<Vec<Result<(), ApiError>>>>) {
+    let answers = Arc::new(Mutex::new(Vec::new()));
+    let returned = Arc::clone(&answers);
+    let world = World::start(move |turn| {
+        let returned = Arc::clone(&returned);
+        async move {
+            if turn.number == 0 {
+                let answer = change(&turn, kind).await;
+                returned.lock().push(answer);
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.sandbox.faults().inject(Fault::on_writes().resource(PARTS).times(1).fail(status));
+    world.sandbox.create(&PARTS, part("p", "a")).unwrap();
+    world.visited(1).await;
+    settle().await;
+    (world, answers)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_the_server_holds_the_key_unless_a_second_landing_would_be_refused() {
+    for (kind, holds) in [
+        (Change::Create, true),
+        (Change::PatchOfName, true),
+        (Change::Put, false),
+        (Change::PatchOfUid, false),
+        (Change::Delete, false),
+    ] {
+        let (world, answers) = answered(kind, unavailable(None)).await;
+        assert!(answers.lock()[0].is_err(), "{kind:?}");
+        assert_eq!(world.parked().len(), usize::from(holds), "{kind:?}");
+        tokio::time::sleep(DEADLINE).await;
+        assert!(world.parked().is_empty(), "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_of_a_failing_webhook_settles_a_write() {
+    for kind in [Change::Create, Change::PatchOfName, Change::Put, Change::PatchOfUid, Change::Delete] {
+        let (world, answers) = answered(kind, failed_webhook()).await;
+        assert!(answers.lock()[0].as_ref().is_err_and(|error| !error.response_lost()), "{kind:?}");
+        assert!(world.parked().is_empty(), "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_acts_within_a_second_of_the_recovery_of_a_webhook_that_failed_for_ten_seconds() {
+    for failing in 1..=15 {
+        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        let failing = seconds(failing);
+        let fault = world.sandbox.faults().inject(creations().fail(failed_webhook()));
+        world.create_set("a", 1);
+        tokio::time::sleep(failing).await;
+        fault.remove();
+        assert!(world.parts().is_empty());
+        tokio::time::sleep(seconds(1)).await;
+        assert_eq!(world.parts().len(), 1, "{failing:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_scaled_down_while_a_webhook_refuses_its_creations() {
+    let world = World::start(|turn| {
+        async move {
+            let parts = turn.parts();
+            for part in parts.iter().skip(turn.wanted()) {
+                turn.delete_part(part.metadata.key.name(), &part.metadata.uid).await?;
+            }
+            create_missing(turn).await
+        }
+        .boxed()
+    })
+    .await;
+    world.create_set("a", 3);
+    settle().await;
+    world.sandbox.faults().inject(creations().fail(failed_webhook()));
+    world.scale_set("a", 5);
+    tokio::time::sleep(seconds(5)).await;
+    assert_eq!(world.parts().len(), 3);
+    world.scale_set("a", 1);
+    settle().await;
+    assert_eq!(world.parts().len(), 1, "at once, not after a back-off");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_webhook_or_a_quota_refused_is_tried_again_without_the_controllers_doing() {
+    for status in [
+        Status::new(400, "BadRequest", "admission webhook \"a.example.com\" denied the request: no"),
+        Status::new(403, "Forbidden", "parts \"p\" is forbidden: exceeded quota: q"),
+        Status::new(422, "Invalid", "parts \"p\" is invalid: no"),
+    ] {
+        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        world.sandbox.faults().inject(creations().times(3).fail(status));
+        world.create_set("a", 1);
+        settle().await;
+        assert_eq!(world.visited(4).await[..4], [0, 5, 15, 35].map(Duration::from_millis));
+        settle().await;
+        assert_eq!(world.parts().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_answers_429_to_a_tenth_of_all_requests_changes_nothing_but_the_time() {
+    let mut hits = 0;
+    for seed in 0..20 {
+        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        let rng = Mutex::new(fastrand::Rng::with_seed(seed));
+        let a_tenth = Fault::on_any().when(move |_| rng.lock().u8(0..10) == 0);
+        let fault = world.sandbox.faults().inject(a_tenth.fail(Status::too_many_requests(1)));
+        for name in ["a", "b", "c", "d"] {
+            world.create_set(name, 10);
+        }
+        tokio::time::sleep(seconds(100)).await;
+        assert_eq!((world.parts().len(), world.parked().len()), (40, 0), "seed {seed}");
+        assert!(!results(&world, "unavailable"), "seed {seed}");
+        hits += fault.hits();
+    }
+    assert!(hits > 50, "{hits}");
+}
