@@ -46,6 +46,8 @@ impl<V> Deref for Documented<V> {
 }
 
 impl<V: View> View for Documented<V> {
+    const ANNOTATIONS: &'static [&'static str] = V::ANNOTATIONS;
+
     fn decode(json: &str) -> Result<Self, DecodeError> {
         let document = Document::parse(json)?;
         // The document is a fraction of what was served: managed fields are gone.

@@ -60,6 +60,13 @@ impl IntOrPercent {
     }
 }
 
+impl Default for IntOrPercent {
+    /// Zero, as in Go.
+    fn default() -> Self {
+        Self::Int(0)
+    }
+}
+
 impl From<i32> for IntOrPercent {
     fn from(count: i32) -> Self {
         Self::Int(count)

@@ -27,6 +27,8 @@
 
 mod condition;
 mod decimal;
+#[doc(hidden)]
+pub mod declaration;
 mod decode;
 mod document;
 mod documented;
@@ -57,7 +59,7 @@ pub use int_or_percent::{IntOrPercent, InvalidPercent, Rounding};
 pub use intern::{InternedStr, Interner};
 pub use key::{ObjectKey, Uid};
 pub use labels::Labels;
-pub use meta::{KEPT_ANNOTATIONS, Meta};
+pub use meta::Meta;
 pub use owner::OwnerReference;
 pub use quantity::{InvalidQuantity, Quantity};
 pub use resource::Resource;

@@ -1,13 +1,14 @@
 //! Metadata of an object, as far as controllers read it.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::decode::{null_as_default, text};
-use crate::protobuf::{Field, Message};
+use crate::protobuf::{Field, Kind, Message, ProtobufType};
 use crate::{InternedStr, Labels, ObjectKey, OwnerReference, ResourceVersion, Uid};
 
 /// Metadata of an object, without what no controller reads.
@@ -30,7 +31,9 @@ pub struct Meta {
     pub deletion_timestamp: Option<Timestamp>,
     /// Labels, sorted by key.
     pub labels: Labels,
-    /// The annotations that a decision reads, sorted by key: see [`KEPT_ANNOTATIONS`].
+    /// The annotations that the view keeps, sorted by key: see [`View::ANNOTATIONS`](crate::View::ANNOTATIONS).
+    ///
+    /// A controller that copies annotations takes them from the document, which has them all.
     pub annotations: Labels,
     /// Owners, in the order served.
     pub owner_references: Box<[OwnerReference]>,
@@ -38,19 +41,22 @@ pub struct Meta {
     pub finalizers: Box<[InternedStr]>,
 }
 
-/// The annotations that views keep; a controller that needs one more adds its row here.
-///
-/// A controller that copies annotations takes them from the document, which has them all.
-pub const KEPT_ANNOTATIONS: &[&str] = &[
-    // ranks the pods that a replica set deletes
-    "controller.kubernetes.io/pod-deletion-cost",
-    // order and size the replica sets of a deployment
-    "deployment.kubernetes.io/revision",
-    "deployment.kubernetes.io/desired-replicas",
-    "deployment.kubernetes.io/max-replicas",
-    // asks for a rollback
-    "deprecated.deployment.rollback.to",
-];
+thread_local! {
+    // `Deserialize` has no context parameter.
+    static KEPT: Cell<&'static [&'static str]> = const { Cell::new(&[]) };
+}
+
+/// Runs `decode`, which keeps these annotations in the metadata that it decodes on this thread.
+pub(crate) fn keeping<R>(annotations: &'static [&'static str], decode: impl FnOnce() -> R) -> R {
+    struct Restore(&'static [&'static str]);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            KEPT.set(self.0);
+        }
+    }
+    let _restore = Restore(KEPT.replace(annotations));
+    decode()
+}
 
 impl Meta {
     /// Its fields in protobuf.
@@ -64,7 +70,7 @@ impl Meta {
         Field::time(9, "deletionTimestamp"),
         Field::map(11, "labels"),
         Field::map(12, "annotations"),
-        Field::many(13, "ownerReferences", OwnerReference::MESSAGE),
+        Field::list(13, "ownerReferences", &Kind::One(OwnerReference::MESSAGE)),
         Field::strings(14, "finalizers"),
     ];
 
@@ -87,7 +93,18 @@ impl Meta {
     }
 }
 
-#[derive(Deserialize)]
+impl ProtobufType for Meta {
+    const KIND: Kind = Kind::One(Self::MESSAGE);
+}
+
+impl Default for Meta {
+    /// The metadata of an object that has none.
+    fn default() -> Self {
+        Self::from(RawMeta::default())
+    }
+}
+
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawMeta<'a> {
     #[serde(default, borrow, deserialize_with = "text")]
@@ -112,7 +129,8 @@ struct RawMeta<'a> {
 }
 
 fn kept_annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
-    Labels::deserialize_filtered(deserializer, |key| KEPT_ANNOTATIONS.contains(&key))
+    let kept = KEPT.get();
+    Labels::deserialize_filtered(deserializer, |key| kept.contains(&key))
 }
 
 impl<'de> Deserialize<'de> for Meta {

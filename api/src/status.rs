@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::decode::null_as_default;
-use crate::protobuf::{Field, Message};
+use crate::protobuf::{Field, Kind, Message};
 
 /// A `metav1.Status`: the body of a response that is no success, and the object of an `ERROR` event of a watch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -67,10 +67,12 @@ impl Status {
 }
 
 impl StatusDetails {
-    const MESSAGE: &'static Message = &[
-        Field::many(4, "causes", &[Field::text(1, "reason"), Field::text(2, "message"), Field::text(3, "field")]),
-        Field::integer(5, "retryAfterSeconds"),
-    ];
+    const MESSAGE: &'static Message =
+        &[Field::list(4, "causes", &Kind::One(StatusCause::MESSAGE)), Field::integer(5, "retryAfterSeconds")];
+}
+
+impl StatusCause {
+    const MESSAGE: &'static Message = &[Field::text(1, "reason"), Field::text(2, "message"), Field::text(3, "field")];
 }
 
 impl fmt::Display for Status {

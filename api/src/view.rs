@@ -18,6 +18,9 @@ pub trait View: Send + Sync + Sized + 'static {
     /// [`decode_protobuf`](Self::decode_protobuf) is given.
     const READS_PROTOBUF: bool = false;
 
+    /// The annotations that [`Meta::annotations`] has; all others are skipped while decoding.
+    const ANNOTATIONS: &'static [&'static str] = &[];
+
     /// Decodes one object from its JSON.
     fn decode(json: &str) -> Result<Self, DecodeError>;
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use serde::de::value::{CowStrDeserializer, StrDeserializer};
+use serde::de::value::{CowStrDeserializer, StrDeserializer, UnitDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
@@ -85,6 +85,32 @@ fn time(mut message: Input<'_>) -> Result<Option<String>, Malformed> {
     Ok(Some(Timestamp::from_second(seconds).unwrap_or(nearest).to_string()))
 }
 
+/// The string of a `resource.Quantity`.
+fn quantity(mut message: Input<'_>) -> Result<Cow<'_, str>, Malformed> {
+    let mut text = Cow::Borrowed("");
+    while let Some(tag) = message.tag()? {
+        match tag.field {
+            1 => text = message.text(tag)?,
+            _ => message.skip(tag)?,
+        }
+    }
+    Ok(text)
+}
+
+/// The number of an `intstr.IntOrString`, or its string as the error.
+fn int_or_string(mut message: Input<'_>) -> Result<Result<i64, Cow<'_, str>>, Malformed> {
+    let (mut is_string, mut number, mut text) = (false, 0, Cow::Borrowed(""));
+    while let Some(tag) = message.tag()? {
+        match tag.field {
+            1 => is_string = message.number(tag)? != 0,
+            2 => number = message.number(tag)?.cast_signed(),
+            3 => text = message.text(tag)?,
+            _ => message.skip(tag)?,
+        }
+    }
+    Ok(if is_string { Err(text) } else { Ok(number) })
+}
+
 impl<'de> Deserializer<'de> for Value<'_, 'de> {
     type Error = Malformed;
 
@@ -100,17 +126,20 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
                 None => visitor.visit_unit(),
             },
             Kind::One(message) => Reader::new(input.bytes(tag)?, message).deserialize_any(visitor),
-            Kind::Strings => visitor.visit_seq(Elements { input, tag, kind: Kind::Text, is_first: true }),
-            Kind::Blobs => visitor.visit_seq(Elements { input, tag, kind: Kind::Bytes, is_first: true }),
-            Kind::Many(message) => visitor.visit_seq(Elements { input, tag, kind: Kind::One(message), is_first: true }),
-            Kind::Map => visitor.visit_map(Entries { input, tag, is_first: true, value: Cow::Borrowed("") }),
+            Kind::List(element) => visitor.visit_seq(Elements { input, tag, kind: *element, is_first: true }),
+            Kind::Map(value) => visitor.visit_map(Entries { input, tag, kind: *value, is_first: true, value: None }),
+            Kind::Quantity => Text(quantity(Input(input.bytes(tag)?))?).deserialize_any(visitor),
+            Kind::IntOrString => match int_or_string(Input(input.bytes(tag)?))? {
+                Ok(number) => visitor.visit_i64(number),
+                Err(text) => Text(text).deserialize_any(visitor),
+            },
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Malformed> {
         if matches!(self.kind, Kind::Time) {
             return match time(Input(self.input.bytes(self.tag)?))? {
-                Some(time) => visitor.visit_some(StrDeserializer::new(&time)),
+                Some(time) => visitor.visit_some(Text(Cow::Owned(time))),
                 None => visitor.visit_none(),
             };
         }
@@ -160,12 +189,14 @@ impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
     }
 }
 
-/// The entries of a map of strings, each a message of its own.
+/// The entries of a map, each a message of its own.
 struct Entries<'a, 'de> {
     input: &'a mut Input<'de>,
     tag: Tag,
+    kind: Kind,
     is_first: bool,
-    value: Cow<'de, str>,
+    /// What follows the tag of the value; absent where the entry has none.
+    value: Option<(Tag, Input<'de>)>,
 }
 
 impl<'de> MapAccess<'de> for Entries<'_, 'de> {
@@ -177,11 +208,14 @@ impl<'de> MapAccess<'de> for Entries<'_, 'de> {
         }
         let mut entry = Input(self.input.bytes(self.tag)?);
         let mut key = Cow::Borrowed("");
-        self.value = Cow::Borrowed("");
+        self.value = None;
         while let Some(tag) = entry.tag()? {
             match tag.field {
                 1 => key = entry.text(tag)?,
-                2 => self.value = entry.text(tag)?,
+                2 => {
+                    self.value = Some((tag, entry));
+                    entry.skip(tag)?;
+                }
                 _ => entry.skip(tag)?,
             }
         }
@@ -189,7 +223,11 @@ impl<'de> MapAccess<'de> for Entries<'_, 'de> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Malformed> {
-        seed.deserialize(Text(std::mem::take(&mut self.value)))
+        match (self.value.take(), self.kind) {
+            (Some((tag, mut input)), kind) => seed.deserialize(Value { input: &mut input, tag, kind }),
+            (None, Kind::Text) => seed.deserialize(Text(Cow::Borrowed(""))),
+            (None, _) => seed.deserialize(UnitDeserializer::new()),
+        }
     }
 }
 

@@ -13,8 +13,10 @@
 //! writes all elements of a list and all entries of a map in one go; scattered ones are refused.
 
 mod de;
+pub(crate) mod types;
 mod wire;
 
+pub use types::ProtobufType;
 pub use wire::{Malformed, WireFields, WireValue, packed_varints};
 
 use wire::Input;
@@ -25,28 +27,67 @@ pub type Message = [Field];
 /// A field of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    number: u32,
-    name: &'static str,
-    kind: Kind,
+    // 0 for a field that only JSON has: a field of a custom resource.
+    pub(crate) number: u32,
+    // Empty for a message whose fields JSON has in the message around it.
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) slot: Slot,
 }
 
+/// Where a declared type keeps the value of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// Nowhere: the type derives `Deserialize`.
+    None,
+    /// In the slot of that number.
+    At(u16),
+    /// In the slots of the fields of this message.
+    Section,
+}
+
+/// How a field is encoded.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+pub enum Kind {
+    /// A string.
     Text,
+    /// An integer of any width, not one of `sint`.
     Integer,
+    /// A boolean.
     Flag,
+    /// A `metav1.Time`; read as a string of RFC 3339, or as `null` where it is not set.
     Time,
+    /// Bytes, borrowed from the message.
     Bytes,
+    /// An `intstr.IntOrString`; read as the integer or the string.
+    IntOrString,
+    /// A `resource.Quantity`; read as its string.
+    Quantity,
+    /// A message.
     One(&'static Message),
-    Strings,
-    Blobs,
-    Many(&'static Message),
-    Map,
+    /// A list: strings, bytes or messages.
+    List(&'static Kind),
+    /// A map from strings.
+    Map(&'static Kind),
 }
 
 impl Field {
     const fn new(number: u32, name: &'static str, kind: Kind) -> Self {
-        Self { number, name, kind }
+        Self { number, name, kind, slot: Slot::None }
+    }
+
+    /// A field of a declared type, kept in that slot.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn in_slot(number: u32, name: &'static str, kind: Kind, slot: u16) -> Self {
+        Self { number, name, kind, slot: Slot::At(slot) }
+    }
+
+    /// A message whose fields belong to the declared type around it.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn section(number: u32, name: &'static str, message: &'static Message) -> Self {
+        Self { number, name, kind: Kind::One(message), slot: Slot::Section }
     }
 
     /// A string.
@@ -88,25 +129,25 @@ impl Field {
     /// A list of strings.
     #[must_use]
     pub const fn strings(number: u32, name: &'static str) -> Self {
-        Self::new(number, name, Kind::Strings)
+        Self::new(number, name, Kind::List(&Kind::Text))
     }
 
     /// A list of bytes, borrowed from the message: messages that are read later.
     #[must_use]
     pub const fn blobs(number: u32, name: &'static str) -> Self {
-        Self::new(number, name, Kind::Blobs)
+        Self::new(number, name, Kind::List(&Kind::Bytes))
     }
 
-    /// A list of messages.
+    /// A list of messages, which are [`Kind::One`], or of anything else.
     #[must_use]
-    pub const fn many(number: u32, name: &'static str, message: &'static Message) -> Self {
-        Self::new(number, name, Kind::Many(message))
+    pub const fn list(number: u32, name: &'static str, element: &'static Kind) -> Self {
+        Self::new(number, name, Kind::List(element))
     }
 
     /// A map from string to string.
     #[must_use]
     pub const fn map(number: u32, name: &'static str) -> Self {
-        Self::new(number, name, Kind::Map)
+        Self::new(number, name, Kind::Map(&Kind::Text))
     }
 }
 
@@ -145,5 +186,7 @@ pub fn unwrap(object: &[u8]) -> Result<&[u8], Malformed> {
     Ok(raw)
 }
 
+#[cfg(test)]
+pub(crate) mod encode;
 #[cfg(test)]
 mod tests;

@@ -4,9 +4,6 @@ mod query;
 
 use std::fmt;
 
-use serde::Deserialize;
-
-use crate::decode::null_as_default;
 use crate::name::{is_label_key, is_label_value};
 use crate::{InternedStr, Labels};
 
@@ -121,33 +118,28 @@ pub enum InvalidSelector {
     },
 }
 
-/// A label selector as objects carry it, not yet checked.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct LabelSelector {
-    /// Labels that must have just these values.
-    #[serde(default)]
-    pub match_labels: Labels,
-    /// Further conditions, all of which must hold.
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub match_expressions: Vec<LabelSelectorRequirement>,
+crate::message! {
+    /// A label selector as objects carry it, not yet checked.
+    #[derive(Eq)]
+    pub struct LabelSelector {
+        /// Labels that must have just these values.
+        pub match_labels: Labels = "matchLabels" @ 1;
+        /// Further conditions, all of which must hold.
+        pub match_expressions: Vec<LabelSelectorRequirement> = "matchExpressions" @ 2;
+    }
 }
 
-/// One condition of a [`LabelSelector`], not yet checked.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct LabelSelectorRequirement {
-    /// Key of the label.
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub key: InternedStr,
-    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub operator: InternedStr,
-    /// Values for `In` and `NotIn`.
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub values: Vec<InternedStr>,
+crate::message! {
+    /// One condition of a [`LabelSelector`], not yet checked.
+    #[derive(Eq)]
+    pub struct LabelSelectorRequirement {
+        /// Key of the label.
+        pub key: InternedStr = "key" @ 1;
+        /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+        pub operator: InternedStr = "operator" @ 2;
+        /// Values for `In` and `NotIn`.
+        pub values: Vec<InternedStr> = "values" @ 3;
+    }
 }
 
 impl Selector {

@@ -2,17 +2,19 @@
 
 use serde::Deserialize;
 
-use crate::decode::null_as_default;
-use crate::{DecodeError, KnownView, Meta, Resource, View};
+use crate::Resource;
+use crate::protobuf::{Kind, ProtobufType};
 
-/// A namespace.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Namespace {
-    /// Metadata of the namespace.
-    pub metadata: Meta,
-    /// Where in its life it is.
-    pub phase: NamespacePhase,
+crate::view! {
+    /// A namespace.
+    pub struct Namespace {
+        resource: Resource::cluster_scoped("", "v1", "namespaces", "Namespace");
+
+        "status" @ 3 {
+            /// Where in its life it is.
+            pub phase: NamespacePhase = "phase" @ 1;
+        }
+    }
 }
 
 /// Where in its life a namespace is.
@@ -29,30 +31,6 @@ pub enum NamespacePhase {
     Other,
 }
 
-#[derive(Deserialize)]
-struct RawNamespace {
-    metadata: Meta,
-    #[serde(default, deserialize_with = "null_as_default")]
-    status: RawStatus,
-}
-
-#[derive(Default, Deserialize)]
-struct RawStatus {
-    #[serde(default, deserialize_with = "null_as_default")]
-    phase: NamespacePhase,
-}
-
-impl View for Namespace {
-    fn decode(json: &str) -> Result<Self, DecodeError> {
-        let RawNamespace { metadata, status } = serde_json::from_str(json)?;
-        Ok(Self { metadata, phase: status.phase })
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl KnownView for Namespace {
-    const RESOURCE: Resource = Resource::cluster_scoped("", "v1", "namespaces", "Namespace");
+impl ProtobufType for NamespacePhase {
+    const KIND: Kind = Kind::Text;
 }

@@ -6,28 +6,39 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer};
 
 use crate::decode::{fold, null_as_default, text};
-use crate::protobuf::{Field, Message, Reader};
-use crate::{DecodeError, InternedStr, KnownView, Meta, Resource, View};
+use crate::protobuf::{Field, Kind, ProtobufType};
+use crate::{InternedStr, Resource};
 
-/// A pod.
-///
-/// Pods are the most numerous objects of a cluster, and they are patched, never put whole; so of each one only the
-/// facts that decisions need are kept, not the parts of the object that they were read from.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Pod {
-    /// Metadata of the pod.
-    pub metadata: Meta,
-    /// `spec.nodeName`: the node that the pod is assigned to.
-    pub node_name: Option<InternedStr>,
-    /// `status.phase`.
-    pub phase: PodPhase,
-    /// The condition `Ready`.
-    pub ready: Readiness,
-    /// The most restarts of any container.
-    pub restarts: i32,
-    /// The most restarts of any sidecar: an init container that is always restarted.
-    pub sidecar_restarts: i32,
+crate::view! {
+    /// A pod.
+    ///
+    /// Pods are the most numerous objects of a cluster, and they are patched, never put whole; so of each one only the
+    /// facts that decisions need are kept, not the parts of the object that they were read from.
+    pub struct Pod {
+        resource: Resource::namespaced("", "v1", "pods", "Pod");
+        // ranks the pods that a replica set deletes
+        annotations: ["controller.kubernetes.io/pod-deletion-cost"];
+
+        "spec" @ 2 {
+            let node_name: Option<InternedStr> = "nodeName" @ 10;
+            // JSON leaves the field out, protobuf does not, and a client may have written an empty one.
+            /// `spec.nodeName`: the node that the pod is assigned to.
+            pub node_name: Option<InternedStr> = node_name.filter(|name| !name.is_empty());
+            let sidecars: Sidecars = "initContainers" @ 20;
+        }
+        "status" @ 3 {
+            /// `status.phase`.
+            pub phase: PodPhase = "phase" @ 1;
+            /// The condition `Ready`.
+            pub ready: Readiness = "conditions" @ 2;
+            let most_restarts: MostRestarts = "containerStatuses" @ 8;
+            /// The most restarts of any container.
+            pub restarts: i32 = most_restarts.0;
+            let init_restarts: InitRestarts = "initContainerStatuses" @ 10;
+            /// The most restarts of any sidecar: an init container that is always restarted.
+            pub sidecar_restarts: i32 = init_restarts.most_of(&sidecars);
+        }
+    }
 }
 
 /// Where in its life a pod is.
@@ -115,67 +126,11 @@ impl Pod {
     }
 }
 
-const POD: &Message =
-    &[Field::one(1, "metadata", Meta::MESSAGE), Field::one(2, "spec", SPEC), Field::one(3, "status", STATUS)];
-const SPEC: &Message = &[Field::text(10, "nodeName"), Field::many(20, "initContainers", CONTAINER)];
-const CONTAINER: &Message = &[Field::text(1, "name"), Field::text(24, "restartPolicy")];
-const STATUS: &Message = &[
-    Field::text(1, "phase"),
-    Field::many(2, "conditions", CONDITION),
-    Field::many(8, "containerStatuses", CONTAINER_STATUS),
-    Field::many(10, "initContainerStatuses", CONTAINER_STATUS),
-];
-const CONDITION: &Message = &[Field::text(1, "type"), Field::text(2, "status"), Field::time(4, "lastTransitionTime")];
-const CONTAINER_STATUS: &Message = &[Field::text(1, "name"), Field::integer(5, "restartCount")];
-
-#[derive(Deserialize)]
-struct RawPod<'a> {
-    metadata: Meta,
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
-    spec: RawSpec<'a>,
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
-    status: RawStatus<'a>,
+impl ProtobufType for PodPhase {
+    const KIND: Kind = Kind::Text;
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawSpec<'a> {
-    node_name: Option<InternedStr>,
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
-    init_containers: Vec<RawInitContainer<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawInitContainer<'a> {
-    #[serde(borrow, default, deserialize_with = "text")]
-    name: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "text")]
-    restart_policy: Option<Cow<'a, str>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawStatus<'a> {
-    #[serde(default, deserialize_with = "null_as_default")]
-    phase: PodPhase,
-    #[serde(default, deserialize_with = "readiness")]
-    conditions: Readiness,
-    #[serde(default, deserialize_with = "most_restarts")]
-    container_statuses: i32,
-    #[serde(borrow, default, deserialize_with = "null_as_default")]
-    init_container_statuses: Vec<RawContainerStatus<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawContainerStatus<'a> {
-    #[serde(borrow, default, deserialize_with = "text")]
-    name: Option<Cow<'a, str>>,
-    #[serde(default, deserialize_with = "null_as_default")]
-    restart_count: i32,
-}
-
+/// A condition.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawCondition<'a> {
@@ -184,72 +139,102 @@ struct RawCondition<'a> {
     #[serde(borrow, default, deserialize_with = "text")]
     status: Option<Cow<'a, str>>,
     // Parsed for the one condition that is kept.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "text")]
     last_transition_time: Option<Cow<'a, str>>,
 }
 
-/// Of several conditions of one type the first counts, as upstream.
-fn readiness<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Readiness, D::Error> {
-    let ready = fold(deserializer, None, |ready: &mut Option<RawCondition<'de>>, condition: RawCondition<'de>| {
-        if ready.is_none() && condition.type_.as_deref() == Some("Ready") {
-            *ready = Some(condition);
-        }
-    })?;
-    let Some(RawCondition { status, last_transition_time, .. }) = ready else { return Ok(Readiness::NotReady) };
-    // An invalid time must not hide the pod: it counts as unset.
-    let since = last_transition_time.and_then(|time| time.parse().ok());
-    Ok(if status.as_deref() == Some("True") { Readiness::Ready { since } } else { Readiness::NotReady })
+impl ProtobufType for Readiness {
+    const KIND: Kind = Kind::List(&Kind::One(&[
+        Field::text(1, "type"),
+        Field::text(2, "status"),
+        Field::time(4, "lastTransitionTime"),
+    ]));
 }
 
-fn most_restarts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
-    fold(deserializer, 0, |most, status: RawContainerStatus<'de>| *most = status.restart_count.max(*most))
-}
-
-impl RawPod<'_> {
-    /// Restarts of init containers that run beside the others; those that run before them are not counted.
-    fn sidecar_restarts(&self) -> i32 {
-        let is_sidecar = |status: &&RawContainerStatus<'_>| {
-            self.spec
-                .init_containers
-                .iter()
-                .any(|container| container.restart_policy.as_deref() == Some("Always") && container.name == status.name)
-        };
-        let restarts = self.status.init_container_statuses.iter().filter(is_sidecar).map(|status| status.restart_count);
-        restarts.fold(0, i32::max)
+impl<'de> Deserialize<'de> for Readiness {
+    /// Of several conditions of one type the first counts, as upstream.
+    fn deserialize<D: Deserializer<'de>>(conditions: D) -> Result<Self, D::Error> {
+        let ready = fold(conditions, None, |ready: &mut Option<RawCondition<'de>>, condition: RawCondition<'de>| {
+            if ready.is_none() && condition.type_.as_deref() == Some("Ready") {
+                *ready = Some(condition);
+            }
+        })?;
+        let Some(RawCondition { status, last_transition_time, .. }) = ready else { return Ok(Self::NotReady) };
+        // An invalid time must not hide the pod: it counts as unset.
+        let since = last_transition_time.and_then(|time| time.parse().ok());
+        Ok(if status.as_deref() == Some("True") { Self::Ready { since } } else { Self::NotReady })
     }
 }
 
-impl From<RawPod<'_>> for Pod {
-    fn from(raw: RawPod<'_>) -> Self {
-        Self {
-            sidecar_restarts: raw.sidecar_restarts(),
-            metadata: raw.metadata,
-            // JSON leaves the field out, but a client may have written an empty one.
-            node_name: raw.spec.node_name.filter(|name| !name.is_empty()),
-            phase: raw.status.phase,
-            ready: raw.status.conditions,
-            restarts: raw.status.container_statuses,
-        }
+/// An init container, or the status of a container.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawContainer<'a> {
+    #[serde(borrow, default, deserialize_with = "text")]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "text")]
+    restart_policy: Option<Cow<'a, str>>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    restart_count: i32,
+}
+
+const STATUSES: Kind = Kind::List(&Kind::One(&[Field::text(1, "name"), Field::integer(5, "restartCount")]));
+
+/// The most restarts of a list of container statuses.
+#[derive(Default)]
+struct MostRestarts(i32);
+
+impl ProtobufType for MostRestarts {
+    const KIND: Kind = STATUSES;
+}
+
+impl<'de> Deserialize<'de> for MostRestarts {
+    fn deserialize<D: Deserializer<'de>>(statuses: D) -> Result<Self, D::Error> {
+        let most = |most: &mut i32, status: RawContainer<'de>| *most = status.restart_count.max(*most);
+        fold(statuses, 0, most).map(Self)
     }
 }
 
-impl View for Pod {
-    // Pods are most of what comes: as protobuf two thirds of the bytes, and what is skipped is not looked at.
-    const READS_PROTOBUF: bool = true;
+/// The names of the init containers that run beside the others.
+#[derive(Default)]
+struct Sidecars(Vec<Option<Box<str>>>);
 
-    fn decode(json: &str) -> Result<Self, DecodeError> {
-        Ok(serde_json::from_str::<RawPod<'_>>(json)?.into())
-    }
+impl ProtobufType for Sidecars {
+    const KIND: Kind = Kind::List(&Kind::One(&[Field::text(1, "name"), Field::text(24, "restartPolicy")]));
+}
 
-    fn decode_protobuf(message: &[u8]) -> Result<Self, DecodeError> {
-        Ok(RawPod::deserialize(Reader::new(message, POD))?.into())
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.metadata
+impl<'de> Deserialize<'de> for Sidecars {
+    fn deserialize<D: Deserializer<'de>>(containers: D) -> Result<Self, D::Error> {
+        fold(containers, Self::default(), |sidecars, container: RawContainer<'de>| {
+            if container.restart_policy.as_deref() == Some("Always") {
+                sidecars.0.push(container.name.map(Box::from));
+            }
+        })
     }
 }
 
-impl KnownView for Pod {
-    const RESOURCE: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+/// How often each init container was restarted, of those that were.
+#[derive(Default)]
+struct InitRestarts(Vec<(Option<Box<str>>, i32)>);
+
+impl ProtobufType for InitRestarts {
+    const KIND: Kind = STATUSES;
+}
+
+impl<'de> Deserialize<'de> for InitRestarts {
+    fn deserialize<D: Deserializer<'de>>(statuses: D) -> Result<Self, D::Error> {
+        fold(statuses, Self::default(), |restarts, status: RawContainer<'de>| {
+            if status.restart_count > 0 {
+                restarts.0.push((status.name.map(Box::from), status.restart_count));
+            }
+        })
+    }
+}
+
+impl InitRestarts {
+    /// The most restarts of a sidecar; init containers that run before the others are not counted.
+    fn most_of(&self, sidecars: &Sidecars) -> i32 {
+        let of_sidecars = self.0.iter().filter(|(name, _)| sidecars.0.contains(name));
+        of_sidecars.map(|(_, restarts)| *restarts).fold(0, i32::max)
+    }
 }

@@ -1,0 +1,346 @@
+//! The macros themselves.
+
+/// Declares a [`View`](crate::View): a struct, where the JSON and the protobuf of an object have its fields, and how
+/// both are decoded.
+///
+/// ```
+/// use kcm_api::{Resource, View, view};
+///
+/// view! {
+///     /// A website.
+///     pub struct Website {
+///         resource: Resource::namespaced("example.com", "v1", "websites", "Website");
+///         annotations: ["example.com/paused"];
+///
+///         "spec" {
+///             /// `spec.image`.
+///             pub image: String = "image";
+///             let replicas: Option<i32> = "replicas";
+///             /// `spec.replicas`, 1 where it is absent.
+///             pub replicas: i32 = replicas.unwrap_or(1);
+///         }
+///         "status" {
+///             /// `status.observedGeneration`.
+///             pub observed_generation: i64 = "observedGeneration";
+///         }
+///     }
+/// }
+///
+/// # fn main() -> Result<(), kcm_api::DecodeError> {
+/// let website = Website::decode(r#"{"metadata":{"name":"shop"},"spec":{"image":"nginx"},"status":null}"#)?;
+/// assert_eq!((website.meta().key.name(), &*website.image), ("shop", "nginx"));
+/// assert_eq!((website.replicas, website.observed_generation), (1, 0));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Syntax
+/// - `resource:` is the resource that is listed and watched. `annotations:` are those that are kept; it can be left
+///   out.
+/// - `"spec" { … }` has the fields of an object within the object, to any depth. They are fields of the one struct.
+/// - `pub image: String = "image";` is a field, decoded as its type; missing or `null` it is the type's default, and a
+///   value of the wrong type is an error. Any type will do that implements `Deserialize` and `Default`, such as one
+///   declared with [`message!`](crate::message!).
+/// - `let replicas: Option<i32> = "replicas";` is decoded too, for the expressions of other fields, and not kept.
+/// - `pub replicas: i32 = replicas.unwrap_or(1);` is a field that is computed from values of `let`.
+/// - `"image" @ 2` and `"spec" @ 2 { … }` have numbers in protobuf, those of the kind's `generated.proto`. A view with
+///   numbers is requested as protobuf, where the API server has it; the types of its fields implement
+///   [`ProtobufType`](crate::protobuf::ProtobufType), which says how they are encoded. `"conditions" @ 6 as KIND` says
+///   it for this field. Custom resources have no protobuf.
+/// - `"" @ 2 { … }` has fields that are a message of their own in protobuf, but not in JSON.
+///
+/// The struct has the field `metadata` besides, is `#[non_exhaustive]`, and derives `Debug`, `Clone` and `PartialEq`.
+///
+/// # Errors while compiling
+/// A view of which only some fields have numbers:
+/// ```compile_fail,E0080
+/// kcm_api::view! {
+///     struct Website {
+///         resource: kcm_api::Resource::namespaced("example.com", "v1", "websites", "Website");
+///         "spec" @ 2 { image: String = "image" @ 1; host: String = "host"; }
+///     }
+/// }
+/// ```
+/// Two fields with one number:
+/// ```compile_fail,E0080
+/// kcm_api::view! {
+///     struct Website {
+///         resource: kcm_api::Resource::namespaced("example.com", "v1", "websites", "Website");
+///         "spec" @ 2 { image: String = "image" @ 1; host: String = "host" @ 1; }
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! view {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident {
+        resource: $resource:expr;
+        annotations: [$($annotation:expr),* $(,)?];
+        $($body:tt)*
+    }) => {
+        $crate::__view! { ($(#[$meta])* $vis struct $name) ($resource) ($($annotation),*) $($body)* }
+    };
+    ($(#[$meta:meta])* $vis:vis struct $name:ident {
+        resource: $resource:expr;
+        $($body:tt)*
+    }) => {
+        $crate::__view! { ($(#[$meta])* $vis struct $name) ($resource) () $($body)* }
+    };
+}
+
+/// The struct of a view, and the view.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __view {
+    (($(#[$meta:meta])* $vis:vis struct $name:ident) ($resource:expr) ($($annotation:expr),*) $($body:tt)*) => {
+        $crate::__declare! {
+            ($(#[$meta])* $vis struct $name) (view) () ()
+            (
+                /// Metadata of the object.
+                pub metadata: $crate::Meta = "metadata" @ 1;
+                $($body)*
+            )
+            /// Metadata of the object.
+            pub metadata: $crate::Meta = "metadata" @ 1;
+            $($body)*
+        }
+
+        // Reports a contradiction also where the view is not used.
+        const _: bool = $crate::declaration::has_numbers(<$name as $crate::declaration::Declared>::MESSAGE);
+
+        impl $crate::View for $name {
+            const READS_PROTOBUF: bool =
+                $crate::declaration::has_numbers(<Self as $crate::declaration::Declared>::MESSAGE);
+
+            const ANNOTATIONS: &'static [&'static str] = &[$($annotation),*];
+
+            fn decode(json: &str) -> ::core::result::Result<Self, $crate::DecodeError> {
+                $crate::declaration::decode_json(json)
+            }
+
+            fn decode_protobuf(message: &[u8]) -> ::core::result::Result<Self, $crate::DecodeError> {
+                $crate::declaration::decode_protobuf(message)
+            }
+
+            fn meta(&self) -> &$crate::Meta {
+                &self.metadata
+            }
+        }
+
+        impl $crate::KnownView for $name {
+            const RESOURCE: $crate::Resource = $resource;
+        }
+    };
+}
+
+/// Declares a struct that is decoded from JSON and protobuf within a view: an element of a list, a status.
+///
+/// The syntax is that of [`view!`](crate::view!), without resource and annotations. `null` and the missing object are
+/// the default, which is that of all fields.
+///
+/// ```
+/// kcm_api::message! {
+///     /// A port of a service.
+///     pub struct ServicePort {
+///         /// `name`.
+///         pub name: kcm_api::InternedStr = "name" @ 1;
+///         /// `port`.
+///         pub port: i32 = "port" @ 3;
+///     }
+/// }
+/// let port: ServicePort = serde_json::from_str(r#"{"name":"http","port":80,"protocol":"TCP"}"#)?;
+/// assert_eq!((port.name.as_str(), port.port), ("http", 80));
+/// # Ok::<_, serde_json::Error>(())
+/// ```
+#[macro_export]
+macro_rules! message {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident { $($body:tt)* }) => {
+        $crate::__declare! { ($(#[$meta])* $vis struct $name) (message) () () ($($body)*) $($body)* }
+    };
+}
+
+/// Collects the fields of a struct, those of its sections included, and the slots from which they are made; then
+/// declares the struct.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __declare {
+    // A section: its fields are fields of the struct.
+    ($head:tt $is:tt $fields:tt $slots:tt $body:tt $json:literal $(@ $number:literal)? { $($inner:tt)* } $($rest:tt)*) => {
+        $crate::__declare! { $head $is $fields $slots $body $($inner)* $($rest)* }
+    };
+    // A value that is not kept.
+    (
+        $head:tt $is:tt $fields:tt ($($slots:tt)*) $body:tt
+        let $slot:ident: $type:ty = $json:literal $(@ $number:literal $(as $kind:expr)?)?;
+        $($rest:tt)*
+    ) => {
+        $crate::__declare! { $head $is $fields ($($slots)* { $slot ($type) $json }) $body $($rest)* }
+    };
+    // A field that is a value.
+    (
+        $head:tt $is:tt ($($fields:tt)*) ($($slots:tt)*) $body:tt
+        $(#[$meta:meta])* $vis:vis $field:ident: $type:ty = $json:literal $(@ $number:literal $(as $kind:expr)?)?;
+        $($rest:tt)*
+    ) => {
+        $crate::__declare! {
+            $head $is
+            ($($fields)* { ($(#[$meta])* $vis $field: $type) $field ($field) })
+            ($($slots)* { $field ($type) $json })
+            $body $($rest)*
+        }
+    };
+    // A field that is computed.
+    (
+        $head:tt $is:tt ($($fields:tt)*) $slots:tt $body:tt
+        $(#[$meta:meta])* $vis:vis $field:ident: $type:ty = $value:expr;
+        $($rest:tt)*
+    ) => {
+        $crate::__declare! {
+            $head $is
+            ($($fields)* { ($(#[$meta])* $vis $field: $type) $field ($value) })
+            $slots $body $($rest)*
+        }
+    };
+    (
+        ($(#[$meta:meta])* $vis:vis struct $name:ident) ($is:ident)
+        ($({ ($($declaration:tt)*) $field:ident ($value:expr) })*)
+        ($({ $slot:ident ($type:ty) $json:literal })*)
+        ($($body:tt)*)
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        $vis struct $name { $($($declaration)*,)* }
+
+        const _: () = {
+            #[derive(Default)]
+            struct Values { $($slot: ::core::option::Option<$type>,)* }
+
+            #[allow(non_camel_case_types, reason = "the slots have the names of the fields")]
+            enum Slot { $($slot,)* }
+
+            impl $crate::declaration::Slots for Values {
+                fn read<'de, D: $crate::declaration::serde::Deserializer<'de>>(
+                    &mut self,
+                    slot: u16,
+                    value: D,
+                ) -> ::core::result::Result<(), D::Error> {
+                    $(if slot == Slot::$slot as u16 {
+                        return $crate::declaration::put(&mut self.$slot, $json, value);
+                    })*
+                    $crate::declaration::no_slot(value)
+                }
+            }
+
+            impl $crate::declaration::Declared for $name {
+                const MESSAGE: &'static $crate::protobuf::Message = $crate::__fields! { () $($body)* };
+            }
+
+            impl ::core::convert::From<Values> for $name {
+                fn from(values: Values) -> Self {
+                    $(let $slot = values.$slot.unwrap_or_default();)*
+                    Self { $($field: $value,)* }
+                }
+            }
+
+            $crate::__decode! { $is $name Values }
+        };
+    };
+}
+
+/// The `Deserialize` of a declared type.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __decode {
+    (view $name:ident $values:ident) => {
+        impl<'de> $crate::declaration::serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::declaration::serde::Deserializer<'de>>(
+                object: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                let values: $values = $crate::declaration::walk_view(
+                    <Self as $crate::declaration::Declared>::MESSAGE,
+                    <Self as $crate::View>::ANNOTATIONS,
+                    object,
+                )?;
+                if values.metadata.is_none() {
+                    return $crate::declaration::no_metadata();
+                }
+                ::core::result::Result::Ok(Self::from(values))
+            }
+        }
+    };
+    (message $name:ident $values:ident) => {
+        impl<'de> $crate::declaration::serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::declaration::serde::Deserializer<'de>>(
+                object: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                let message = <Self as $crate::declaration::Declared>::MESSAGE;
+                $crate::declaration::walk::<$values, D>(message, object).map(Self::from)
+            }
+        }
+
+        impl ::core::default::Default for $name {
+            fn default() -> Self {
+                Self::from($values::default())
+            }
+        }
+
+        const _: $crate::protobuf::Kind = <$name as $crate::protobuf::ProtobufType>::KIND;
+
+        impl $crate::protobuf::ProtobufType for $name {
+            const KIND: $crate::protobuf::Kind =
+                $crate::declaration::kind_of(<Self as $crate::declaration::Declared>::MESSAGE);
+        }
+    };
+}
+
+/// The fields of a message and of its sections.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __fields {
+    (($($fields:tt)*)) => { &[$($fields)*] };
+    (($($fields:tt)*) $json:literal $(@ $number:literal)? { $($inner:tt)* } $($rest:tt)*) => {
+        $crate::__fields! {
+            ($($fields)* $crate::protobuf::Field::section(0 $(+ $number)?, $json, $crate::__fields! { () $($inner)* }),)
+            $($rest)*
+        }
+    };
+    (($($fields:tt)*) let $slot:ident: $type:ty = $json:literal $(@ $number:literal $(as $kind:expr)?)?; $($rest:tt)*) => {
+        $crate::__fields! {
+            ($($fields)* $crate::__field! { $slot ($type) $json $($number $($kind)?)? },)
+            $($rest)*
+        }
+    };
+    (
+        ($($fields:tt)*)
+        $(#[$meta:meta])* $vis:vis $field:ident: $type:ty = $json:literal $(@ $number:literal $(as $kind:expr)?)?;
+        $($rest:tt)*
+    ) => {
+        $crate::__fields! {
+            ($($fields)* $crate::__field! { $field ($type) $json $($number $($kind)?)? },)
+            $($rest)*
+        }
+    };
+    (($($fields:tt)*) $(#[$meta:meta])* $vis:vis $field:ident: $type:ty = $value:expr; $($rest:tt)*) => {
+        $crate::__fields! { ($($fields)*) $($rest)* }
+    };
+}
+
+/// One field of a message.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __field {
+    ($slot:ident ($type:ty) $json:literal) => {
+        $crate::protobuf::Field::in_slot(0, $json, $crate::protobuf::Kind::Text, Slot::$slot as u16)
+    };
+    ($slot:ident ($type:ty) $json:literal $number:literal) => {
+        $crate::protobuf::Field::in_slot(
+            $number,
+            $json,
+            <$type as $crate::protobuf::ProtobufType>::KIND,
+            Slot::$slot as u16,
+        )
+    };
+    ($slot:ident ($type:ty) $json:literal $number:literal $kind:expr) => {
+        $crate::protobuf::Field::in_slot($number, $json, $kind, Slot::$slot as u16)
+    };
+}

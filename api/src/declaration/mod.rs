@@ -1,0 +1,46 @@
+//! What [`view!`](crate::view!) and [`message!`](crate::message!) expand to.
+
+mod decode;
+mod macros;
+
+pub use decode::{decode_json, decode_protobuf, no_metadata, no_slot, put, walk, walk_view};
+pub use serde;
+
+use crate::protobuf::types;
+use crate::protobuf::{Kind, Message};
+
+/// A type that is declared with [`view!`](crate::view!) or [`message!`](crate::message!).
+pub trait Declared {
+    /// Its fields, as JSON and protobuf have them.
+    const MESSAGE: &'static Message;
+}
+
+/// The values of the fields of a declared type while it is decoded.
+pub trait Slots: Default {
+    /// Reads the value of the field that is kept in `slot`.
+    fn read<'de, D: serde::Deserializer<'de>>(&mut self, slot: u16, value: D) -> Result<(), D::Error>;
+}
+
+/// Whether a view can be read from protobuf: whether its fields have numbers; the first one is the metadata, which
+/// has one in any case.
+///
+/// # Panics
+/// Where the declaration contradicts itself; it is called while compiling.
+#[must_use]
+pub const fn has_numbers(view: &Message) -> bool {
+    let (metadata, fields) = view.split_at(1);
+    types::has_numbers(metadata) && types::has_numbers(fields)
+}
+
+/// The kind of a declared message.
+///
+/// # Panics
+/// Where the declaration contradicts itself; it is called while compiling.
+#[must_use]
+pub const fn kind_of(message: &'static Message) -> Kind {
+    let _ = types::has_numbers(message);
+    Kind::One(message)
+}
+
+#[cfg(test)]
+mod tests;

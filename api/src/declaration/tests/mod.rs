@@ -1,0 +1,106 @@
+//! What holds for every declared view, from its declaration alone.
+
+mod other_kinds;
+mod sample;
+mod schema;
+
+use std::fmt::Debug;
+use std::fs;
+use std::panic::{RefUnwindSafe, catch_unwind};
+
+use serde_json::Value;
+
+use super::Declared;
+use crate::protobuf::Message;
+use crate::views::{DeploymentView, Namespace, Pod, ReplicaSetView};
+use crate::{KnownView, Meta};
+use sample::{Random, Sampler};
+use schema::Schema;
+
+const SAMPLES: u64 = 300;
+
+/// Checks a view of a kind that API servers serve as protobuf; returns how many samples decoded to something else than
+/// the first one.
+fn check<V: KnownView + Declared + Debug + PartialEq>(schema: &Schema) -> usize {
+    let resource = V::RESOURCE;
+    let version = if resource.group.is_empty() { format!("/{}", resource.version) } else { resource.api_version() };
+    let of = format!("{version}/{}", resource.kind);
+    schema.assert_has(V::MESSAGE, &of);
+    assert!(V::READS_PROTOBUF, "{of} has numbers");
+
+    let mut decoded = Vec::new();
+    for seed in 0..SAMPLES {
+        let (json, message) = sample::<V>(schema, &of, seed);
+        let of_json = V::decode(&json).unwrap_or_else(|error| panic!("{error:?}: {json}"));
+        let of_message = V::decode_protobuf(&message).unwrap_or_else(|error| panic!("{error:?}: {json}"));
+        assert_eq!(of_json, of_message, "{json}");
+        decoded.push(of_json);
+        if seed % 20 == 0 {
+            damage::<V>(&json, &message, &mut Random(seed));
+        }
+    }
+    decoded.iter().filter(|view| **view != decoded[0]).count()
+}
+
+fn sample<V: KnownView + Declared>(schema: &Schema, of: &str, seed: u64) -> (String, Vec<u8>) {
+    let mut sampler = Sampler { schema, random: Random(seed), annotations: V::ANNOTATIONS };
+    let (mut json, mut message) = sampler.object(V::MESSAGE, of);
+    if json.get("metadata").is_none_or(Value::is_null) {
+        json.insert("metadata".to_owned(), Value::Object(serde_json::Map::new()));
+        message.extend(crate::protobuf::encode::field(1, b""));
+    }
+    (Value::from(json).to_string(), message)
+}
+
+/// Decodes what is left of an object in both forms; only a panic fails.
+fn damage<V: KnownView>(json: &str, message: &[u8], random: &mut Random) {
+    for end in 0..message.len() {
+        let mut broken = message.to_vec();
+        broken[end] ^= u8::try_from(random.below(255) + 1).expect("a byte");
+        drop(V::decode_protobuf(&broken));
+        drop(V::decode_protobuf(&message[..end]));
+    }
+    for (end, _) in json.char_indices() {
+        drop(V::decode(&json[..end]));
+        let other = ["\"", "0", "null", "{", "]", ",", "x"][usize::try_from(random.below(7)).expect("an index")];
+        drop(V::decode(&format!("{}{other}{}", &json[..end], &json[end..])));
+    }
+}
+
+#[test]
+fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_numbers() {
+    let schema = &Schema::read();
+    let different = [
+        check::<Pod>(schema),
+        check::<ReplicaSetView>(schema),
+        check::<DeploymentView>(schema),
+        check::<Namespace>(schema),
+        other_kinds::check_all(schema),
+    ];
+    assert!(different.iter().all(|count| *count > 100), "samples must differ: {different:?}");
+
+    // Which fails where a view is missing above.
+    let views = concat!(env!("CARGO_MANIFEST_DIR"), "/src/views");
+    let files = fs::read_dir(views).unwrap().map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+    let declared: usize = files.map(|file| file.matches("view! {").count()).sum();
+    assert_eq!(declared, different.len() - 1);
+}
+
+#[test]
+fn metadata_has_upstreams_names_and_numbers() {
+    Schema::read().assert_has(Meta::MESSAGE, "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+}
+
+#[test]
+fn a_field_with_another_number_or_name_is_found() {
+    use crate::protobuf::Field;
+    const STATUS: &str = "io.k8s.api.core.v1.NamespaceStatus";
+    fn is_found(message: &(impl AsRef<Message> + RefUnwindSafe + ?Sized)) -> bool {
+        let schema = Schema::read();
+        catch_unwind(std::panic::AssertUnwindSafe(|| schema.assert_has(message.as_ref(), STATUS))).is_err()
+    }
+    assert!(!is_found(&[Field::text(1, "phase")]));
+    assert!(is_found(&[Field::text(2, "phase")]));
+    assert!(is_found(&[Field::integer(1, "phase")]));
+    assert!(is_found(&[Field::text(1, "stage")]));
+}
