@@ -78,6 +78,12 @@ impl Effective {
         self.value(flag).and_then(T::from_value).ok_or(AccessError::WrongType { flag: row.name, kind, asked })
     }
 
+    /// The rows of all settings.
+    #[must_use]
+    pub fn rows(&self) -> &[Row] {
+        self.table.rows()
+    }
+
     /// The value of a setting as data.
     #[must_use]
     pub fn value(&self, flag: &str) -> Option<&Value> {

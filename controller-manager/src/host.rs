@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use kcm_config::{Effective, Outcome, Row, Sources, Table, gates, generic};
 use kcm_framework::{Extensions, Registry};
 
+use crate::logs::{LogOptions, Logs, log_flags};
 use crate::output::{print, refuse};
 use crate::runtime::WakeUps;
-use crate::settings::{is_default, verbosity};
+use crate::settings::is_default;
 use crate::subcommand::{Action, CONFIG, Invocation, Subcommand};
-use crate::{Exit, logs, run, runtime, settings};
+use crate::{Exit, run, runtime, settings};
 
 /// What the help says after the flags.
 const SOURCES: &str = "\
@@ -108,34 +109,50 @@ fn linked(rows: &[Row]) -> Result<(Registry, Table), Vec<String>> {
 }
 
 fn start(registry: Registry, settings: Effective, extensions: Extensions) -> Exit {
-    let configured = match settings::configure(registry, settings, extensions) {
-        Ok(configured) => configured,
+    let options = LogOptions::of(&settings);
+    let configured = settings::configure(registry, settings, extensions);
+    let (configured, options) = match both(configured, options) {
+        Ok(both) => both,
         Err(reasons) => return refuse(&reasons),
     };
     let settings = configured.manager.settings();
-    logs::print(verbosity(settings).unwrap_or_default());
+    let logs = Logs::set_up(options);
+    log_flags(settings);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "Starting");
     run::warn(settings.warnings());
     if is_default(settings, "leader-elect") {
         run::warn_of_missing_lease();
     }
-    runtime::run(WakeUps::Moderated, |stop| run::run(configured, stop))
+    runtime::run(WakeUps::Moderated, &logs, |stop| run::run(configured, stop))
+}
+
+/// Both results, or every reason of both.
+fn both<A, B>(one: Result<A, Vec<String>>, other: Result<B, Vec<String>>) -> Result<(A, B), Vec<String>> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(reasons), Ok(_)) | (Ok(_), Err(reasons)) => Err(reasons),
+        (Err(reasons), Err(more)) => Err([reasons, more].concat()),
+    }
 }
 
 fn start_subcommand(subcommand: &Subcommand, registry: Registry, settings: Effective, extensions: Extensions) -> Exit {
+    let options = LogOptions::of(&settings);
     let manager = settings::configure(registry, settings.clone(), extensions).map(|configured| configured.manager);
-    let verbosity = verbosity(&settings);
+    let is_quiet = subcommand.quiet && is_default(&settings, "v") && is_default(&settings, "vmodule");
     let warnings = settings.warnings().to_vec();
+    let manager = both(manager, options.clone()).map(|(manager, _)| manager);
     match (subcommand.run)(Invocation { settings, manager }) {
         Err(reasons) => refuse(&reasons),
         Ok(Action::Print(text)) => print(&text),
         Ok(Action::Run(program)) => {
-            match verbosity {
-                None if subcommand.quiet => logs::print_warnings(),
-                _ => logs::print(verbosity.unwrap_or_default()),
-            }
+            let options = match options {
+                Ok(options) => options,
+                Err(reasons) => return refuse(&reasons),
+            };
+            let options = if is_quiet { options.only_warnings() } else { options };
+            let logs = Logs::set_up(options);
             run::warn(&warnings);
-            runtime::run(WakeUps::Immediate, program)
+            runtime::run(WakeUps::Immediate, &logs, program)
         }
     }
 }

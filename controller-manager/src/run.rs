@@ -4,13 +4,14 @@ use kcm_config::Warning;
 use kcm_framework::client::{connect, load_config};
 use kcm_framework::{Stop, error_chain};
 
+use crate::logs::UNSTRUCTURED;
 use crate::settings::Configured;
 use crate::{Exit, Failure};
 
 /// Warns of settings that have no effect or are deprecated.
 pub(crate) fn warn(warnings: &[Warning]) {
     for warning in warnings {
-        tracing::warn!("{warning}");
+        tracing::warn!(target: UNSTRUCTURED, "{warning}");
     }
 }
 

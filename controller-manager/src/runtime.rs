@@ -1,9 +1,8 @@
 //! The runtime of the process: one thread, with signals passed on to what runs.
 
-use std::convert::Infallible;
-
 use kcm_framework::Stop;
 
+use crate::logs::Logs;
 use crate::moderation::pause_while_busy;
 use crate::output::refuse;
 use crate::signals::Signals;
@@ -19,7 +18,7 @@ pub(crate) enum WakeUps {
 }
 
 /// Runs `program` until it ends. Signals stop it: the first drains, the second aborts.
-pub(crate) fn run<F>(wake_ups: WakeUps, program: impl FnOnce(Stop) -> F) -> Exit
+pub(crate) fn run<F>(wake_ups: WakeUps, logs: &Logs, program: impl FnOnce(Stop) -> F) -> Exit
 where
     F: Future<Output = Result<(), Failure>>,
 {
@@ -34,13 +33,13 @@ where
         Ok(runtime) => runtime,
         Err(error) => return refuse(&[format!("cannot start the runtime: {error}")]),
     };
-    let exit = runtime.block_on(until_stopped(program));
+    let exit = runtime.block_on(until_stopped(logs, program));
     // A thread that still resolves a host name must not hold up the end.
     runtime.shutdown_background();
     exit
 }
 
-async fn until_stopped<F>(program: impl FnOnce(Stop) -> F) -> Exit
+async fn until_stopped<F>(logs: &Logs, program: impl FnOnce(Stop) -> F) -> Exit
 where
     F: Future<Output = Result<(), Failure>>,
 {
@@ -52,10 +51,8 @@ where
     let program = program(stop.clone());
     let ended = tokio::select! {
         ended = program => ended,
-        never = signals.pass_to(stop) => {
-            let never: Infallible = never;
-            match never {}
-        }
+        never = signals.pass_to(stop) => match never {},
+        never = logs.flush_periodically() => match never {},
     };
     match ended {
         Ok(()) => Exit::Stopped,

@@ -42,11 +42,6 @@ pub(crate) struct Configured {
     pub(crate) kubeconfig: Option<PathBuf>,
 }
 
-/// The verbosity of logs, if one is set.
-pub(crate) fn verbosity(settings: &Effective) -> Option<i32> {
-    settings.get("v").ok().filter(|_| !is_default(settings, "v"))
-}
-
 /// Whether the settings leave `flag` at its default.
 pub(crate) fn is_default(settings: &Effective, flag: &str) -> bool {
     settings.origin(flag).is_none_or(|origin| *origin == Origin::Default)

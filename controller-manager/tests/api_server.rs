@@ -90,17 +90,17 @@ async fn a_forbidden_list_is_one_sentence_and_is_tried_again_until_it_is_granted
     let folder = Folder::new();
     let mut manager = start(&folder, &format!("{{server: {:?}}}", server.address));
 
-    let line = manager.says("WARN").await;
-    let sentence = line.split_once("List or watch failed ").expect("nothing else is wrong").1;
+    let line = manager.warns().await;
+    let sentence = line.split_once("\"List or watch failed\" ").expect("nothing else is wrong").1;
     assert_eq!(
         sentence,
-        "resource=pods error=streaming list of pods was refused with 403 Forbidden: \
-         pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" at the cluster scope; \
-         grant the user list and watch of pods"
+        "err=\"streaming list of pods was refused with 403 Forbidden: \
+         pods is forbidden: User \\\"jane\\\" cannot list resource \\\"pods\\\" in API group \\\"\\\" at the cluster scope; \
+         grant the user list and watch of pods\" resource=\"pods\""
     );
-    manager.says("WARN").await;
+    manager.warns().await;
     let begun = tokio::time::Instant::now();
-    manager.says("WARN").await;
+    manager.warns().await;
     assert!(begun.elapsed().as_millis() > 1000, "back-off must grow");
     assert_eq!(fault.hits(), 3, "one line for each attempt");
 
@@ -117,9 +117,9 @@ async fn with_a_server_it_runs_its_controllers_and_names_them() {
     server.sandbox.create(&REPLICA_SETS, replica_set()).expect("the replica set must be valid");
     let folder = Folder::new();
     let mut manager = start(&folder, &format!("{{server: {:?}}}", server.address));
-    manager.says("Started controller controller=\"replicaset-controller\"").await;
-    manager.says("Waiting for caches to sync controller=\"replicaset-controller\"").await;
-    manager.says("Caches are synced controller=\"replicaset-controller\"").await;
+    manager.says("\"Started controller\" controller=\"replicaset-controller\"").await;
+    manager.says("\"Waiting for caches to sync\" controller=\"replicaset-controller\"").await;
+    manager.says("\"Caches are synced\" controller=\"replicaset-controller\"").await;
     made_pods(&server.sandbox, 2).await;
     let creates: Vec<_> = server.sandbox.requests().into_iter().filter(|request| request.method == "POST").collect();
     assert!(creates.iter().all(|request| {

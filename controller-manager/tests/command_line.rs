@@ -114,9 +114,10 @@ fn without_kubeconfig(arguments: &[&str]) -> Ended {
 
 #[test]
 fn a_missing_lease_is_warned_of_unless_nobody_wants_one() {
-    let warning = "WARN kcm_controller_manager::run: There is no leader election yet: run a single replica";
-    assert!(without_kubeconfig(&[]).stderr.contains(warning));
-    assert!(!without_kubeconfig(&["--leader-elect=false"]).stderr.contains("WARN"));
+    let warning = "\"There is no leader election yet: run a single replica; --leader-elect=false silences this\"";
+    let warnings = |arguments| without_kubeconfig(arguments).warnings().join("\n");
+    assert!(warnings(&[]).ends_with(warning));
+    assert_eq!(warnings(&["--leader-elect=false"]), "");
 }
 
 #[test]

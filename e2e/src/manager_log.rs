@@ -82,11 +82,11 @@ fn is_panic(line: &str) -> bool {
     ["panicked", "fatal runtime error", " has overflowed its stack"].iter().any(|sign| line.contains(sign))
 }
 
-/// A line at error level, or `error: …` from a program that does not start.
+/// A line at error level, which begins as in `E0102 15:04:05.6`, or `error: …` from a program that does not start.
 fn is_error(line: &str) -> bool {
-    let mut words = line.split_whitespace();
-    let starts_with_time = words.next().is_some_and(|word| word.ends_with('Z') && word.contains('T'));
-    (starts_with_time && words.next() == Some("ERROR")) || line.starts_with("error: ")
+    let is_date = |word: &str| word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_klog = line.strip_prefix('E').and_then(|rest| rest.split_once(' ')).is_some_and(|(date, _)| is_date(date));
+    is_klog || line.starts_with("error: ")
 }
 
 #[cfg(test)]
@@ -94,14 +94,14 @@ mod tests {
     use super::{ExpectedError, findings};
 
     const QUIET: &str = "\
-2030-01-02T03:04:05.250000Z  INFO kcm_framework::manager: Starting controller controller=\"replicaset-controller\"
-2030-01-02T03:04:05.300000Z  WARN kcm_framework::reconcile::worker: Reconcile failed; it is retried key=a/web error=ERROR of a quota
-2030-01-02T03:04:05.400000Z DEBUG kcm_framework::events: Unable to write event
+I0102 03:04:05.250000      17 mod.rs:1] \"Starting controller\" controller=\"replicaset-controller\"
+W0102 03:04:05.300000      17 worker.rs:2] \"Reconcile failed; it is retried\" err=\"E0102 of a quota\" key=\"a/web\"
+I0102 03:04:05.400000      17 broadcaster.rs:3] \"Unable to write event\"
 ";
 
-    const FORBIDDEN: &str = "2030-01-02T03:04:06.000000Z ERROR reconcile{controller=\"replicaset-controller\" \
-                             namespace=\"ours-replicaset-adopts\" name=\"web\" attempt=1}: kcm_framework::reconcile: \
-                             Reconcile lacks a permission key=ours-replicaset-adopts/web";
+    const FORBIDDEN: &str = "E0102 03:04:06.000000      17 worker.rs:4] \"Reconcile lacks a permission\" \
+                             logger=\"replicaset-controller\" namespace=\"ours-replicaset-adopts\" name=\"web\" \
+                             attempt=1 key=\"ours-replicaset-adopts/web\"";
 
     const EXPECTED: [ExpectedError; 1] =
         [ExpectedError { message: "Reconcile lacks a permission", reason: "the user has no rights yet" }];
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_expected_error_excuses_no_other_error() {
-        let other = "2030-01-02T03:04:06.000000Z ERROR informers::reflector: Object cannot be decoded key=\"a/web\"";
+        let other = "E0102 03:04:06.000000      17 reflector.rs:5] \"Object cannot be decoded\" key=\"a/web\"";
         assert_eq!(lines(&format!("{FORBIDDEN}\n{other}\n"), &EXPECTED).len(), 1);
     }
 
@@ -133,8 +133,8 @@ mod tests {
         let panics = [
             "thread 'main' panicked at controllers/src/replicaset/plan.rs:12:5:",
             "thread 'main' (4711) panicked at controllers/src/replicaset/plan.rs:12:5:",
-            "2030-01-02T03:04:06.000000Z ERROR worker: Reconcile panicked; the key is retried with back-off panic=\"no\"",
-            "2030-01-02T03:04:06.000000Z  WARN supervise: Controller failed error=panicked: index out of bounds",
+            "E0102 03:04:06.000000      17 worker.rs:6] \"Reconcile panicked; the key is retried with back-off\" panic=\"no\"",
+            "W0102 03:04:06.000000      17 supervise.rs:7] \"Controller failed\" err=\"panicked: index out of bounds\"",
             "thread 'main' has overflowed its stack",
             "fatal runtime error: stack overflow, aborting",
         ];

@@ -26,6 +26,11 @@ impl Ended {
         self.stderr.lines().filter_map(|line| line.strip_prefix("error: ")).collect()
     }
 
+    /// The warnings that it logged.
+    pub fn warnings(&self) -> Vec<&str> {
+        self.stderr.lines().filter(|line| is_at_level('W', line)).collect()
+    }
+
     /// Its errors, given that it refused to start for them.
     #[track_caller]
     pub fn refusals(&self) -> Vec<&str> {
@@ -92,10 +97,10 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         while self.next().await.is_some() {}
     }
 
-    async fn until(&mut self, text: &str) -> String {
+    async fn until(&mut self, text: &str, is_it: impl Fn(&str) -> bool) -> String {
         let reading = async {
             while let Some(line) = self.next().await {
-                if line.contains(text) {
+                if is_it(&line) {
                     return Some(line);
                 }
             }
@@ -129,12 +134,17 @@ impl Process {
 
     /// Waits for a line of the log that has `text` in it, and returns it.
     pub async fn says(&mut self, text: &str) -> String {
-        self.log.until(text).await
+        self.log.until(text, |line| line.contains(text)).await
+    }
+
+    /// Waits for a warning in the log, and returns its line.
+    pub async fn warns(&mut self) -> String {
+        self.log.until("a warning", |line| is_at_level('W', line)).await
     }
 
     /// Waits for a printed line that has `text` in it, and returns it.
     pub async fn prints(&mut self, text: &str) -> String {
-        self.output.until(text).await
+        self.output.until(text, |line| line.contains(text)).await
     }
 
     /// All that has been printed and waited for.
@@ -168,9 +178,9 @@ impl Process {
         self.child.try_wait().expect("the kernel knows").is_none()
     }
 
-    /// Lines of the log at level ERROR, and of caught panics.
+    /// Lines of the log at error level, and of caught panics.
     fn unexpected_errors(&self) -> Vec<&str> {
-        let is_error = |line: &&str| line.contains(" ERROR ") || line.contains(" panicked at ");
+        let is_error = |line: &&str| is_at_level('E', line) || line.contains(" panicked at ");
         let errors = self.log.seen.lines().filter(is_error);
         errors.filter(|line| !self.expected_errors.iter().any(|expected| line.contains(expected))).collect()
     }
@@ -187,6 +197,12 @@ impl Process {
         assert!(unexpected.is_empty(), "errors that the test did not announce:\n{}", unexpected.join("\n"));
         Ended { code: status.code(), stdout: self.output.seen, stderr: self.log.seen }
     }
+}
+
+/// Whether a log line is at a level: `E` or `W`, with the date behind it.
+pub fn is_at_level(level: char, line: &str) -> bool {
+    let date = line.strip_prefix(level).and_then(|rest| rest.split_once(' '));
+    date.is_some_and(|(date, _)| date.len() == 4 && date.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// A folder with files for a program to read, which vanishes with this.

@@ -78,7 +78,7 @@ fn heap_in_log(log: &str) -> Option<Heap> {
 /// The longest wait that ours logs when it ends, in seconds.
 pub(super) fn longest_wait_in_log(log: &str) -> Option<f64> {
     let waits = log.lines().filter_map(|line| {
-        let (_, rest) = line.split_once("longest_wait_seconds=")?;
+        let (_, rest) = line.split_once("longestWaitSeconds=")?;
         rest.split_whitespace().next()?.parse::<f64>().ok()
     });
     waits.reduce(f64::max)
@@ -92,10 +92,9 @@ pub(super) fn caches_full_in_log(log: &str) -> Option<f64> {
     Some((time_of_day(last)? - first).rem_euclid(DAY))
 }
 
-/// The time of a line, in seconds since midnight: the peer's begin as in `I0102 15:04:05.6`, ours as in
-/// `2030-01-02T15:04:05.6Z`.
+/// The time of a line, in seconds since midnight: it begins as in `I0102 15:04:05.6`.
 fn time_of_day(line: &str) -> Option<f64> {
-    let time = line.split([' ', 'T', 'Z']).nth(1)?;
+    let time = line.split(' ').nth(1)?;
     let mut parts = time.split(':').map(|part| part.parse::<f64>().ok());
     let (Some(hours), Some(minutes), Some(seconds), None) = (parts.next()?, parts.next()?, parts.next()?, parts.next())
     else {
@@ -128,12 +127,12 @@ workqueue_queue_duration_seconds_bucket{name=\"b\",le=\"+Inf\"} 4
     #[test]
     fn the_longest_wait_of_all_queues_is_found_in_a_log() {
         let log = "\
-INFO kcm_framework::metrics: The longest that a key waited queue=\"deployment\" longest_wait_seconds=0.25
-INFO kcm_framework::metrics: The longest that a key waited queue=\"replicaset\" longest_wait_seconds=1.5
-INFO Stopped
+I0102 03:04:05.250000      17 mod.rs:1] \"The longest that a key waited\" queue=\"deployment\" longestWaitSeconds=0.25
+I0102 03:04:05.250000      17 mod.rs:1] \"The longest that a key waited\" queue=\"replicaset\" longestWaitSeconds=1.5
+I0102 03:04:05.250000      17 mod.rs:1] \"Stopped\"
 ";
         assert_eq!(longest_wait_in_log(log), Some(1.5));
-        assert_eq!(longest_wait_in_log("INFO Stopped\n"), None);
+        assert_eq!(longest_wait_in_log("Stopped\n"), None);
     }
 
     #[test]
@@ -146,8 +145,8 @@ I1122 00:00:02.000000   17 something.go:1] Went on
 ";
         assert_eq!(caches_full_in_log(peer), Some(1.5));
         let ours = "\
-2030-01-02T03:04:05.250000Z  INFO kcm: Starting controller
-2030-01-02T03:04:06.500000Z  INFO kcm: Caches are synced controller=\"replicaset-controller\"
+I0102 03:04:05.250000      17 mod.rs:1] \"Starting controller\"
+I0102 03:04:06.500000      17 supervise.rs:2] \"Caches are synced\" controller=\"replicaset-controller\"
 ";
         assert_eq!(caches_full_in_log(ours), Some(1.25));
         assert_eq!(caches_full_in_log("I1122 23:59:59.500000   17 serving.go:1] Serving\n"), None);

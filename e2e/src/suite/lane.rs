@@ -307,7 +307,7 @@ mod tests {
     fn log(late: &str) -> (tempfile::TempDir, SharedLog) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("ours.log");
-        let line = |text: &str| format!("2030-01-02T03:04:05.250000Z ERROR worker: {text}\n");
+        let line = |text: &str| format!("E0102 03:04:05.250000      17 worker.rs:1] {text}\n");
         let lines = [
             "Object cannot be decoded key=ours-set-scales/web",
             "Reconcile lacks a permission key=ours-set-is-forbidden/web",

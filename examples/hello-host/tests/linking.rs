@@ -66,7 +66,7 @@ async fn the_host_runs_its_controller_with_its_flag() {
     let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
     let mut host =
         Process::start(HOST, &["--leader-elect=false", "--controllers=hello", "--hello-greeting=servus", &kubeconfig]);
-    host.says("Started controller controller=\"hello-controller\"").await;
+    host.says("\"Started controller\" controller=\"hello-controller\"").await;
     let greeted = async {
         let labels = || server.sandbox.list(&NAMESPACES, None).into_iter().map(|it| it["metadata"]["labels"].clone());
         while !labels().all(|labels| labels["example.com/greeting"] == "servus") {

@@ -1,0 +1,255 @@
+//! Which log lines are printed: `--v` and `--vmodule`.
+
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, Metadata};
+
+use super::pattern::matches;
+
+/// The smallest verbosity at which everything of a level is printed, as klog's conventions have it: 0 to 3 are for
+/// operators (an event may ask for 1 to 3 with a field `v`), 4 and 5 for debugging, 6 and more for tracing. Errors and
+/// warnings are always printed.
+const fn verbosity_of(level: Level) -> i32 {
+    match level {
+        Level::ERROR | Level::WARN => i32::MIN,
+        Level::INFO => 0,
+        Level::DEBUG => DEBUG,
+        Level::TRACE => TRACE,
+    }
+}
+
+const DEBUG: i32 = 4;
+const TRACE: i32 = 6;
+
+/// Libraries that log every frame and every poll, which helps only after everything else.
+const TRANSPORT: [&str; 6] = ["h2", "hyper", "hyper_util", "kube_client", "rustls", "tower"];
+const TRANSPORT_DEBUG: i32 = 8;
+const TRANSPORT_TRACE: i32 = 10;
+
+/// What is printed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Filter {
+    verbosity: i32,
+    modules: Vec<Module>,
+}
+
+/// One `pattern=N` of `--vmodule`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Module {
+    pattern: String,
+    verbosity: i32,
+}
+
+impl Filter {
+    /// Prints what `--v` asks for. Less than zero is zero, as klog's unconditional lines are printed at any verbosity.
+    pub(crate) fn new(verbosity: i32) -> Self {
+        Self { verbosity: verbosity.max(0), modules: Vec::new() }
+    }
+
+    /// Prints warnings and errors only.
+    pub(crate) fn warnings() -> Self {
+        Self { verbosity: -1, modules: Vec::new() }
+    }
+
+    /// Raises the verbosity where a pattern matches; of several the first counts.
+    ///
+    /// A pattern is compared with the name of the source file (without `.rs`; the folder's for a `mod.rs`), as upstream's
+    /// are, and also with the module path and with the name of the controller that is reconciling.
+    ///
+    /// # Errors
+    /// The end of the sentence "the value …".
+    pub(crate) fn modules(mut self, text: &str) -> Result<Self, String> {
+        for item in text.split(',').filter(|item| !item.is_empty()) {
+            let wrong = || format!("must be a comma separated list of pattern=N, which {item:?} is not");
+            let (pattern, verbosity) = item.split_once('=').ok_or_else(wrong)?;
+            if pattern.is_empty() {
+                return Err(wrong());
+            }
+            let verbosity: i32 = verbosity.parse().map_err(|_| wrong())?;
+            if verbosity < 0 {
+                return Err(format!("must not have a negative verbosity, as {item:?} has"));
+            }
+            self.modules.push(Module { pattern: pattern.to_owned(), verbosity });
+        }
+        Ok(self)
+    }
+
+    /// The most detailed level that may be printed anywhere.
+    pub(super) fn most_detailed(&self) -> LevelFilter {
+        match self.highest() {
+            TRACE.. => LevelFilter::TRACE,
+            DEBUG.. => LevelFilter::DEBUG,
+            0.. => LevelFilter::INFO,
+            _ => LevelFilter::WARN,
+        }
+    }
+
+    fn highest(&self) -> i32 {
+        self.modules.iter().map(|module| module.verbosity).fold(self.verbosity, i32::max)
+    }
+
+    /// Whether events of a call site are printed, wherever they are logged; `None` where it depends on the event.
+    pub(super) fn always(&self, site: &Metadata<'_>) -> Option<bool> {
+        let needed = verbosity_of_site(site);
+        if self.highest() < needed {
+            Some(false)
+        } else if self.verbosity >= needed && !has_verbosity(site) {
+            Some(true)
+        } else {
+            None
+        }
+    }
+
+    /// Whether an event of a call site with the verbosity `own` is printed within the reconciles of `controllers`.
+    pub(super) fn prints<'a>(
+        &self,
+        site: &Metadata<'_>,
+        own: Option<i32>,
+        controllers: impl Iterator<Item = &'a str>,
+    ) -> bool {
+        let needed = own.map_or(verbosity_of_site(site), |own| own.max(verbosity_of_site(site)));
+        self.verbosity >= needed
+            || (self.highest() >= needed && self.of_modules(site, controllers).is_some_and(|it| it >= needed))
+    }
+
+    fn of_modules<'a>(&self, site: &Metadata<'_>, controllers: impl Iterator<Item = &'a str>) -> Option<i32> {
+        let controllers: Vec<&str> = controllers.collect();
+        let decides = self.modules.iter().find(|module| {
+            let matches = |name: &str| matches(&module.pattern, name);
+            site.file().map(file_name).is_some_and(matches)
+                || site.module_path().is_some_and(matches)
+                || controllers.iter().any(|name| matches(name))
+        })?;
+        Some(decides.verbosity)
+    }
+}
+
+/// The verbosity at which events of a call site are printed, unless they ask for more.
+pub(super) fn verbosity_of_site(site: &Metadata<'_>) -> i32 {
+    let library = site.target().split("::").next().unwrap_or_default();
+    match *site.level() {
+        level @ (Level::ERROR | Level::WARN) => verbosity_of(level),
+        Level::INFO | Level::DEBUG if TRANSPORT.contains(&library) => TRANSPORT_DEBUG,
+        Level::TRACE if TRANSPORT.contains(&library) => TRANSPORT_TRACE,
+        level => verbosity_of(level),
+    }
+}
+
+/// Whether events of a call site have a verbosity of their own, as in `info!(v = 2, …)`.
+pub(super) fn has_verbosity(site: &Metadata<'_>) -> bool {
+    *site.level() == Level::INFO && site.fields().field(VERBOSITY).is_some()
+}
+
+/// The field that gives an event at info level a verbosity of its own.
+pub(super) const VERBOSITY: &str = "v";
+
+/// The name of a source file as upstream's patterns have it: without folders and extension. Of a `mod.rs` it is the
+/// folder's name.
+fn file_name(path: &str) -> &str {
+    let path = path.strip_suffix(".rs").unwrap_or(path);
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The metadata of a call site with a level, a target, and fields.
+    macro_rules! site {
+        ($level:ident, $target:literal, $file:literal $(, $field:literal)*) => {{
+            struct Site;
+            impl tracing::callsite::Callsite for Site {
+                fn set_interest(&self, _: tracing::subscriber::Interest) {}
+                fn metadata(&self) -> &Metadata<'_> {
+                    &METADATA
+                }
+            }
+            static SITE: Site = Site;
+            static METADATA: Metadata<'static> = Metadata::new(
+                "event",
+                $target,
+                Level::$level,
+                Some($file),
+                Some(1),
+                Some($target),
+                tracing::field::FieldSet::new(&[$($field),*], tracing::callsite::Identifier(&SITE)),
+                tracing::metadata::Kind::EVENT,
+            );
+            &METADATA
+        }};
+    }
+
+    fn prints(filter: &Filter, site: &Metadata<'_>) -> bool {
+        filter.prints(site, None, std::iter::empty())
+    }
+
+    #[test]
+    fn verbosity_follows_klog() {
+        let sites = [
+            site!(ERROR, "kcm_framework", "framework/src/lib.rs"),
+            site!(WARN, "kcm_framework", "framework/src/lib.rs"),
+            site!(INFO, "kcm_framework", "framework/src/lib.rs"),
+            site!(DEBUG, "kcm_framework", "framework/src/lib.rs"),
+            site!(TRACE, "kcm_framework", "framework/src/lib.rs"),
+        ];
+        let printed = |filter: Filter| sites.iter().filter(|site| prints(&filter, site)).count();
+        assert_eq!([-1, 0, 3, 4, 5, 6, 10].map(|v| printed(Filter::new(v))), [3, 3, 3, 4, 4, 5, 5]);
+        assert_eq!(printed(Filter::warnings()), 2);
+        let most_detailed = [0, 4, 6].map(|v| Filter::new(v).most_detailed());
+        assert_eq!(most_detailed, [LevelFilter::INFO, LevelFilter::DEBUG, LevelFilter::TRACE]);
+        assert_eq!(Filter::warnings().most_detailed(), LevelFilter::WARN);
+    }
+
+    #[test]
+    fn an_event_may_ask_for_a_verbosity_of_its_own() {
+        let site = site!(INFO, "kcm_framework", "framework/src/lib.rs", "message", "v");
+        assert_eq!(Filter::new(2).always(site), None);
+        let prints = |v| Filter::new(v).prints(site, Some(2), std::iter::empty());
+        assert_eq!([0, 1, 2, 3].map(prints), [false, false, true, true]);
+    }
+
+    #[test]
+    fn the_transport_is_silent_until_everything_is_asked_for() {
+        let transport = site!(DEBUG, "h2::codec", "src/codec.rs");
+        let polls = site!(TRACE, "h2::codec", "src/codec.rs");
+        let own = site!(TRACE, "custom_controller", "src/lib.rs");
+        let at = |verbosity| [transport, polls, own].map(|site| prints(&Filter::new(verbosity), site));
+        assert_eq!([6, 8, 10].map(at), [[false, false, true], [true, false, true], [true, true, true]]);
+    }
+
+    #[test]
+    fn a_pattern_names_a_file_a_module_or_a_controller() {
+        let worker = site!(DEBUG, "kcm_framework::reconcile::worker", "framework/src/reconcile/worker.rs");
+        let manager = site!(DEBUG, "kcm_framework::manager", "framework/src/manager/mod.rs");
+        let cases = [
+            ("worker=4", [true, false]),
+            ("work*=4", [true, false]),
+            ("worker=3", [false, false]),
+            ("manager=9", [false, true]),
+            ("kcm_framework::reconcile::*=4", [true, false]),
+            ("*=4", [true, true]),
+            // The first that matches counts.
+            ("worker=0,*=4", [false, true]),
+            ("reconcile=4", [false, false]),
+        ];
+        for (modules, expected) in cases {
+            let filter = Filter::new(0).modules(modules).expect("the patterns are valid");
+            assert_eq!([worker, manager].map(|site| prints(&filter, site)), expected, "{modules}");
+            assert_eq!(filter.always(worker), (modules == "worker=3").then_some(false), "{modules}");
+        }
+        let filter = Filter::new(0).modules("replicaset-*=4").expect("the pattern is valid");
+        assert!(filter.prints(worker, None, ["replicaset-controller"].into_iter()));
+        assert!(!filter.prints(worker, None, ["deployment-controller"].into_iter()));
+    }
+
+    #[test]
+    fn patterns_without_a_verbosity_are_refused() {
+        for text in ["worker", "=4", "worker=", "worker=much", "worker=1=2", "worker=99999999999"] {
+            let reason = Filter::new(0).modules(text).expect_err("it is malformed");
+            assert_eq!(reason, format!("must be a comma separated list of pattern=N, which {text:?} is not"));
+        }
+        let reason = Filter::new(0).modules("worker=-1").expect_err("it is negative");
+        assert_eq!(reason, "must not have a negative verbosity, as \"worker=-1\" has");
+        assert_eq!(Filter::new(0).modules(",worker=1,"), Filter::new(0).modules("worker=1"));
+    }
+}

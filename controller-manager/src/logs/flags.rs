@@ -1,0 +1,48 @@
+//! The flags in the log.
+
+use kcm_config::{Effective, Kind, Value};
+
+use super::layer::UNSTRUCTURED;
+use super::quote::quote;
+
+/// Logs every flag with its value from `-v=1` on, as upstream does at its start.
+///
+/// Values of flags are no secrets: they are names of files, and what is in those is not printed.
+pub(crate) fn log_flags(settings: &Effective) {
+    let mut rows: Vec<_> = settings.rows().iter().collect();
+    rows.sort_by_key(|row| row.flag);
+    for row in rows {
+        let Some(value) = settings.value(row.flag) else { continue };
+        let mut quoted = String::new();
+        quote(&mut quoted, &go_string(row.kind(), value));
+        tracing::info!(target: UNSTRUCTURED, v = 1, "FLAG: --{}={quoted}", row.flag);
+    }
+}
+
+/// The value as the `String` of its type in pflag prints it.
+fn go_string(kind: Kind, value: &Value) -> String {
+    match value {
+        Value::Strings(_) if kind == Kind::Strings => format!("[{value}]"),
+        // Each gate stands behind its component, which is the empty one for Kubernetes.
+        Value::Strings(gates) if kind == Kind::FeatureGates => {
+            let gates: Vec<String> =
+                gates.iter().map(|gate| if gate.contains(':') { gate.clone() } else { format!(":{gate}") }).collect();
+            gates.join(",")
+        }
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_spelled_as_pflags() {
+        let strings = |items: &[&str]| Value::Strings(items.iter().map(|&item| item.to_owned()).collect());
+        assert_eq!(go_string(Kind::Strings, &strings(&["*", "-job"])), "[*,-job]");
+        assert_eq!(go_string(Kind::Strings, &strings(&[])), "[]");
+        assert_eq!(go_string(Kind::FeatureGates, &strings(&["A=true", "kube:B=false"])), ":A=true,kube:B=false");
+        assert_eq!(go_string(Kind::Level, &Value::Int32(2)), "2");
+    }
+}

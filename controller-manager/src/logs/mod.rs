@@ -1,0 +1,82 @@
+//! Logs: lines as klog writes them, on standard error.
+//!
+//! Libraries log with tracing: a short message without interpolation, and fields. Information is printed at `--v=0`, or
+//! where an event has a field `v` from that verbosity on, debug events from 4 on and traces from 6 on.
+
+mod fields;
+mod filter;
+mod flags;
+mod layer;
+mod line;
+mod options;
+mod pattern;
+mod quote;
+mod streams;
+
+use std::convert::Infallible;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use kcm_framework::clock::{Clock, SystemClock};
+use tracing_subscriber::layer::SubscriberExt as _;
+
+pub(crate) use filter::Filter;
+pub(crate) use flags::log_flags;
+pub(crate) use layer::UNSTRUCTURED;
+pub(crate) use options::LogOptions;
+
+use layer::{KlogLayer, SharedFilter};
+use streams::Streams;
+
+/// The logs of this process, which may change while it runs. Dropping it writes what is buffered.
+pub(crate) struct Logs {
+    #[allow(dead_code, reason = "a reload of the configuration file writes it")]
+    filter: SharedFilter,
+    streams: Arc<Streams>,
+    flush_frequency: Duration,
+}
+
+impl Logs {
+    /// Prints what is logged from now on. Does nothing if a host has set up its own logs.
+    pub(crate) fn set_up(options: LogOptions) -> Self {
+        let streams = Streams::of_process(options.format, options.split);
+        let (logs, layer) = Self::new(options, streams, Arc::new(SystemClock), std::process::id());
+        let subscriber = tracing_subscriber::registry().with(layer);
+        drop(tracing::subscriber::set_global_default(subscriber));
+        logs
+    }
+
+    fn new(options: LogOptions, streams: Streams, clock: Arc<dyn Clock>, process: u32) -> (Self, KlogLayer) {
+        let LogOptions { format, filter, split: _, flush_frequency } = options;
+        let filter: SharedFilter = Arc::new(RwLock::new(Arc::new(filter)));
+        let streams = Arc::new(streams);
+        let layer = KlogLayer { format, filter: Arc::clone(&filter), streams: Arc::clone(&streams), clock, process };
+        (Self { filter, streams, flush_frequency }, layer)
+    }
+
+    /// Prints from now on what `filter` says.
+    #[allow(dead_code, reason = "a reload of the configuration file calls it")]
+    pub(crate) fn set_filter(&self, filter: Filter) {
+        *self.filter.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(filter);
+        tracing::callsite::rebuild_interest_cache();
+    }
+
+    /// Writes what is buffered, for ever, as often as `--log-flush-frequency` says.
+    pub(crate) async fn flush_periodically(&self) -> Infallible {
+        let first = tokio::time::Instant::now() + self.flush_frequency;
+        let mut ticks = tokio::time::interval_at(first, self.flush_frequency);
+        loop {
+            ticks.tick().await;
+            self.streams.flush();
+        }
+    }
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        self.streams.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests;
