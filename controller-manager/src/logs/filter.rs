@@ -1,21 +1,10 @@
 //! Which log lines are printed: `--v` and `--vmodule`.
 
+use kcm_config::ModuleLevel;
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Metadata};
 
 use super::pattern::matches;
-
-/// The smallest verbosity at which everything of a level is printed, as klog's conventions have it: 0 to 3 are for
-/// operators (an event may ask for 1 to 3 with a field `v`), 4 and 5 for debugging, 6 and more for tracing. Errors and
-/// warnings are always printed.
-const fn verbosity_of(level: Level) -> i32 {
-    match level {
-        Level::ERROR | Level::WARN => i32::MIN,
-        Level::INFO => 0,
-        Level::DEBUG => DEBUG,
-        Level::TRACE => TRACE,
-    }
-}
 
 const DEBUG: i32 = 4;
 const TRACE: i32 = 6;
@@ -29,14 +18,7 @@ const TRANSPORT_TRACE: i32 = 10;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Filter {
     verbosity: i32,
-    modules: Vec<Module>,
-}
-
-/// One `pattern=N` of `--vmodule`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Module {
-    pattern: String,
-    verbosity: i32,
+    modules: Vec<ModuleLevel>,
 }
 
 impl Filter {
@@ -54,23 +36,8 @@ impl Filter {
     ///
     /// A pattern is compared with the name of the source file (without `.rs`; the folder's for a `mod.rs`), as upstream's
     /// are, and also with the module path and with the name of the controller that is reconciling.
-    ///
-    /// # Errors
-    /// The end of the sentence "the value …".
-    pub(crate) fn modules(mut self, text: &str) -> Result<Self, String> {
-        for item in text.split(',').filter(|item| !item.is_empty()) {
-            let wrong = || format!("must be a comma separated list of pattern=N, which {item:?} is not");
-            let (pattern, verbosity) = item.split_once('=').ok_or_else(wrong)?;
-            if pattern.is_empty() {
-                return Err(wrong());
-            }
-            let verbosity: i32 = verbosity.parse().map_err(|_| wrong())?;
-            if verbosity < 0 {
-                return Err(format!("must not have a negative verbosity, as {item:?} has"));
-            }
-            self.modules.push(Module { pattern: pattern.to_owned(), verbosity });
-        }
-        Ok(self)
+    pub(crate) fn modules(self, modules: Vec<ModuleLevel>) -> Self {
+        Self { modules, ..self }
     }
 
     /// The most detailed level that may be printed anywhere.
@@ -84,7 +51,7 @@ impl Filter {
     }
 
     fn highest(&self) -> i32 {
-        self.modules.iter().map(|module| module.verbosity).fold(self.verbosity, i32::max)
+        self.modules.iter().map(|module| module.level).fold(self.verbosity, i32::max)
     }
 
     /// Whether events of a call site are printed, wherever they are logged; `None` where it depends on the event.
@@ -119,18 +86,23 @@ impl Filter {
                 || site.module_path().is_some_and(matches)
                 || controllers.iter().any(|name| matches(name))
         })?;
-        Some(decides.verbosity)
+        Some(decides.level)
     }
 }
 
-/// The verbosity at which events of a call site are printed, unless they ask for more.
+/// The verbosity from which on events of a call site are printed, unless they ask for more.
+///
+/// As klog's conventions have it, 0 to 3 are for operators (an event may ask for 1 to 3 with a field `v`), 4 and 5 for
+/// debugging, 6 and more for tracing. Errors and warnings are always printed.
 pub(super) fn verbosity_of_site(site: &Metadata<'_>) -> i32 {
-    let library = site.target().split("::").next().unwrap_or_default();
+    let is_transport = TRANSPORT.contains(&site.target().split("::").next().unwrap_or_default());
     match *site.level() {
-        level @ (Level::ERROR | Level::WARN) => verbosity_of(level),
-        Level::INFO | Level::DEBUG if TRANSPORT.contains(&library) => TRANSPORT_DEBUG,
-        Level::TRACE if TRANSPORT.contains(&library) => TRANSPORT_TRACE,
-        level => verbosity_of(level),
+        Level::ERROR | Level::WARN => i32::MIN,
+        Level::INFO | Level::DEBUG if is_transport => TRANSPORT_DEBUG,
+        Level::TRACE if is_transport => TRANSPORT_TRACE,
+        Level::INFO => 0,
+        Level::DEBUG => DEBUG,
+        Level::TRACE => TRACE,
     }
 }
 
@@ -152,6 +124,8 @@ fn file_name(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use kcm_config::{Kind, Value};
+
     use super::*;
 
     /// The metadata of a call site with a level, a target, and fields.
@@ -177,6 +151,11 @@ mod tests {
             );
             &METADATA
         }};
+    }
+
+    fn with_modules(text: &str) -> Filter {
+        let Some(Value::ModuleLevels(modules)) = Kind::ModuleLevels.parse(text) else { panic!("{text} must be valid") };
+        Filter::new(0).modules(modules)
     }
 
     fn prints(filter: &Filter, site: &Metadata<'_>) -> bool {
@@ -233,23 +212,12 @@ mod tests {
             ("reconcile=4", [false, false]),
         ];
         for (modules, expected) in cases {
-            let filter = Filter::new(0).modules(modules).expect("the patterns are valid");
+            let filter = with_modules(modules);
             assert_eq!([worker, manager].map(|site| prints(&filter, site)), expected, "{modules}");
             assert_eq!(filter.always(worker), (modules == "worker=3").then_some(false), "{modules}");
         }
-        let filter = Filter::new(0).modules("replicaset-*=4").expect("the pattern is valid");
+        let filter = with_modules("replicaset-*=4");
         assert!(filter.prints(worker, None, ["replicaset-controller"].into_iter()));
         assert!(!filter.prints(worker, None, ["deployment-controller"].into_iter()));
-    }
-
-    #[test]
-    fn patterns_without_a_verbosity_are_refused() {
-        for text in ["worker", "=4", "worker=", "worker=much", "worker=1=2", "worker=99999999999"] {
-            let reason = Filter::new(0).modules(text).expect_err("it is malformed");
-            assert_eq!(reason, format!("must be a comma separated list of pattern=N, which {text:?} is not"));
-        }
-        let reason = Filter::new(0).modules("worker=-1").expect_err("it is negative");
-        assert_eq!(reason, "must not have a negative verbosity, as \"worker=-1\" has");
-        assert_eq!(Filter::new(0).modules(",worker=1,"), Filter::new(0).modules("worker=1"));
     }
 }

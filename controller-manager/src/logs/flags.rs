@@ -10,26 +10,37 @@ use super::quote::quote;
 /// Values of flags are no secrets: they are names of files, and what is in those is not printed.
 pub(crate) fn log_flags(settings: &Effective) {
     let mut rows: Vec<_> = settings.rows().iter().collect();
-    rows.sort_by_key(|row| row.flag);
+    rows.sort_by_key(|row| row.name);
     for row in rows {
-        let Some(value) = settings.value(row.flag) else { continue };
+        let (Some(flag), Some(value)) = (row.flag(), settings.value(row.name)) else { continue };
         let mut quoted = String::new();
         quote(&mut quoted, &go_string(row.kind(), value));
-        tracing::info!(target: UNSTRUCTURED, v = 1, "FLAG: --{}={quoted}", row.flag);
+        tracing::info!(target: UNSTRUCTURED, v = 1, "FLAG: --{flag}={quoted}");
     }
 }
 
 /// The value as the `String` of its type in pflag prints it.
 fn go_string(kind: Kind, value: &Value) -> String {
     match value {
-        Value::Strings(_) if kind == Kind::Strings => format!("[{value}]"),
         // Each gate stands behind its component, which is the empty one for Kubernetes.
         Value::Strings(gates) if kind == Kind::FeatureGates => {
             let gates: Vec<String> =
                 gates.iter().map(|gate| if gate.contains(':') { gate.clone() } else { format!(":{gate}") }).collect();
             gates.join(",")
         }
-        value => value.to_string(),
+        Value::Strings(_) | Value::Int32s(_) | Value::CertKeys(_) => format!("[{value}]"),
+        Value::Bool(_)
+        | Value::Int32(_)
+        | Value::Int(_)
+        | Value::Float32(_)
+        | Value::Float64(_)
+        | Value::Duration(_)
+        | Value::String(_)
+        | Value::Ip(_)
+        | Value::Map(_)
+        | Value::Quantity(_)
+        | Value::ModuleLevels(_)
+        | Value::Objects(_) => value.to_string(),
     }
 }
 

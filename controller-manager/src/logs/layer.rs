@@ -8,7 +8,7 @@ use tracing::span::{Attributes, Id, Record as SpanRecord};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
-use tracing_subscriber::registry::{LookupSpan, SpanRef};
+use tracing_subscriber::registry::{LookupSpan, Scope, SpanRef};
 
 use super::fields::{CONTROLLER, ControllerName, Format, OwnVerbosity, Record};
 use super::filter::{Filter, has_verbosity, verbosity_of_site};
@@ -107,8 +107,7 @@ where
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let mut record = Record::new(self.format);
         event.record(&mut record);
-        let spans: Vec<SpanRef<'_, S>> =
-            context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()).collect();
+        let spans: Vec<SpanRef<'_, S>> = context.event_scope(event).into_iter().flat_map(Scope::from_root).collect();
         let extensions: Vec<_> = spans.iter().map(SpanRef::extensions).collect();
         let fields = extensions.iter().filter_map(|extensions| extensions.get::<SpanFields>());
         let (mut logger, mut pairs) = (None, Vec::new());

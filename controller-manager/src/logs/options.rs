@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_config::{Effective, FromValue, Gate, GateStage, Origin};
+use kcm_config::{Effective, FromValue, Gate, GateStage, GoDuration, ModuleLevel, Origin, Quantity};
 
 use super::fields::Format;
 use super::filter::Filter;
@@ -12,6 +12,9 @@ const ALPHA_OPTIONS: Gate =
     Gate { name: "LoggingAlphaOptions", default: false, stage: GateStage::Alpha, locked: false };
 /// Whether the beta options may be used: JSON.
 const BETA_OPTIONS: Gate = Gate { name: "LoggingBetaOptions", default: true, stage: GateStage::Beta, locked: false };
+
+/// How often buffers are written where no setting says so.
+const FLUSH_FREQUENCY: GoDuration = GoDuration::from_secs(5);
 
 /// The largest buffer, as upstream's.
 const LARGEST_BUFFER: u64 = 2 << 30;
@@ -36,12 +39,12 @@ impl LogOptions {
         let format = reader.format();
         let filter = reader.filter(format);
         let split = reader.split(format);
-        let flush_frequency = reader.get("log-flush-frequency").unwrap_or(Duration::from_secs(5));
-        if flush_frequency.is_zero() {
+        let flush_frequency = reader.get("log-flush-frequency").unwrap_or(FLUSH_FREQUENCY);
+        if flush_frequency <= GoDuration::ZERO {
             reader.refuse("log-flush-frequency", "must be greater than zero");
         }
         if reader.reasons.is_empty() {
-            Ok(Self { format, filter, split, flush_frequency })
+            Ok(Self { format, filter, split, flush_frequency: flush_frequency.unsigned() })
         } else {
             Err(reader.reasons)
         }
@@ -76,18 +79,11 @@ impl Reader<'_> {
     }
 
     fn filter(&mut self, format: Format) -> Filter {
-        let filter = Filter::new(self.get("v").unwrap_or_default());
-        let modules = self.text("vmodule");
+        let modules: Vec<ModuleLevel> = self.get("vmodule").unwrap_or_default();
         if !modules.is_empty() && format == Format::Json {
             self.refuse("vmodule", "works in text only: give --logging-format=text, or leave it out");
         }
-        match filter.clone().modules(&modules) {
-            Ok(filter) => filter,
-            Err(reason) => {
-                self.refuse("vmodule", &reason);
-                filter
-            }
-        }
+        Filter::new(self.get("v").unwrap_or_default()).modules(modules)
     }
 
     fn split(&mut self, format: Format) -> Option<usize> {
@@ -97,7 +93,7 @@ impl Reader<'_> {
             (Format::Json, "log-json-split-stream", "log-json-info-buffer-size"),
         ] {
             let is_split = self.get(split_flag).unwrap_or(false);
-            let size = self.size(size_flag);
+            let size = self.get(size_flag).map_or(0, |size: Quantity| size.bytes());
             let may = self.settings.enabled(&ALPHA_OPTIONS);
             if is_split && !may {
                 self.refuse_gate(split_flag, ALPHA_OPTIONS.name);
@@ -112,15 +108,6 @@ impl Reader<'_> {
         split
     }
 
-    fn size(&mut self, flag: &str) -> u64 {
-        let text = self.text(flag);
-        let size = bytes(&text);
-        if size.is_none() {
-            self.refuse(flag, "must be a number of bytes, such as 512, 1K or 2Ki");
-        }
-        size.unwrap_or(0)
-    }
-
     fn get<T: FromValue>(&self, flag: &str) -> Option<T> {
         self.settings.get(flag).ok()
     }
@@ -132,61 +119,87 @@ impl Reader<'_> {
     fn refuse(&mut self, flag: &str, reason: &str) {
         let given = self.text(flag);
         let origin = self.settings.origin(flag).unwrap_or(&Origin::Default);
-        self.reasons.push(format!("{origin}: --{flag} is {given:?}: the value {reason}"));
+        self.reasons.push(format!("{origin}: {given} {reason}"));
     }
 
     fn refuse_gate(&mut self, flag: &str, gate: &str) {
-        let origin = self.settings.origin(flag).unwrap_or(&Origin::Default);
-        self.reasons
-            .push(format!("{origin}: --{flag} needs the feature gate {gate}: give --feature-gates={gate}=true"));
-    }
-}
-
-/// A number of bytes as Kubernetes writes quantities: `512`, multiples of 1000 (`1K`) or of 1024 (`2Ki`), and powers of
-/// those.
-fn bytes(text: &str) -> Option<u64> {
-    const UNITS: [(&str, u64); 9] = [
-        ("Ki", 1 << 10),
-        ("Mi", 1 << 20),
-        ("Gi", 1 << 30),
-        ("Ti", 1 << 40),
-        ("k", 1000),
-        ("K", 1000),
-        ("M", 1_000_000),
-        ("G", 1_000_000_000),
-        ("T", 1_000_000_000_000),
-    ];
-    let (digits, unit) =
-        UNITS.iter().find_map(|(suffix, unit)| Some((text.strip_suffix(suffix)?, *unit))).unwrap_or((text, 1));
-    match digits {
-        "" if text.is_empty() => Some(0),
-        digits if digits.bytes().all(|digit| digit.is_ascii_digit()) => digits.parse::<u64>().ok()?.checked_mul(unit),
-        _other => None,
+        self.refuse(flag, &format!("needs the feature gate {gate}: give --feature-gates={gate}=true"));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use kcm_config::{Initial, Outcome, Row, Sources, Table, gates};
+
     use super::*;
 
-    #[test]
-    fn sizes_are_quantities() {
-        let cases = [
-            ("", Some(0)),
-            ("0", Some(0)),
-            ("512", Some(512)),
-            ("1K", Some(1000)),
-            ("1k", Some(1000)),
-            ("2Ki", Some(2048)),
-            ("6Gi", Some(6 << 30)),
-            ("-1", None),
-            ("K", None),
-            ("1.5x", None),
-            ("99999999999999999999", None),
-            ("99999999999999999Gi", None),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(bytes(text), expected, "{text}");
+    const ROWS: [Row; 9] = [
+        Row::new("feature-gates", "Generic", Initial::FeatureGates),
+        Row::new("log-flush-frequency", "Logs", Initial::Duration(GoDuration::from_secs(5))),
+        Row::new("log-json-info-buffer-size", "Logs", Initial::Quantity("0")),
+        Row::new("log-json-split-stream", "Logs", Initial::Bool(false)),
+        Row::new("log-text-info-buffer-size", "Logs", Initial::Quantity("0")),
+        Row::new("log-text-split-stream", "Logs", Initial::Bool(false)),
+        Row::new("logging-format", "Logs", Initial::String("text")),
+        Row::new("v", "Logs", Initial::Level(0)).short('v'),
+        Row::new("vmodule", "Logs", Initial::ModuleLevels),
+    ];
+
+    fn options(arguments: &[&str]) -> Result<LogOptions, Vec<String>> {
+        let own = [ALPHA_OPTIONS, BETA_OPTIONS].into_iter();
+        let known = own.filter(|own| gates::KNOWN.iter().all(|gate| gate.name != own.name));
+        let table =
+            Table::with_gates(ROWS.map(|row| row.help("A setting.")), gates::KNOWN.iter().copied().chain(known))
+                .expect("the rows make a table");
+        match table.load(&Sources::default().arguments(arguments.iter().copied())) {
+            Ok(Outcome::Settings(settings)) => LogOptions::of(&settings),
+            other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn settings_say_what_is_written_where() {
+        let default = LogOptions {
+            format: Format::Text,
+            filter: Filter::new(0),
+            split: None,
+            flush_frequency: FLUSH_FREQUENCY.unsigned(),
+        };
+        assert_eq!(options(&[]), Ok(default.clone()));
+        assert_eq!(options(&["-v=4"]), Ok(LogOptions { filter: Filter::new(4), ..default.clone() }));
+        assert_eq!(options(&["--logging-format=json"]), Ok(LogOptions { format: Format::Json, ..default.clone() }));
+        let alpha = "--feature-gates=LoggingAlphaOptions=true";
+        let split = |more: &[&str]| options(&[&[alpha, "--log-text-split-stream"], more].concat());
+        assert_eq!(split(&[]), Ok(LogOptions { split: Some(0), ..default.clone() }));
+        let size = "--log-text-info-buffer-size=2Ki";
+        assert_eq!(split(&[size]), Ok(LogOptions { split: Some(2048), ..default.clone() }));
+        assert_eq!(split(&[size, "--logging-format=json"]), Ok(LogOptions { format: Format::Json, ..default }));
+    }
+
+    #[test]
+    fn all_that_does_not_go_together_is_refused_at_once() {
+        let reasons = options(&[
+            "--logging-format=json",
+            "--vmodule=worker=4",
+            "--log-json-split-stream",
+            "--log-text-info-buffer-size=1k",
+            "--log-flush-frequency=0s",
+            "--feature-gates=LoggingBetaOptions=false",
+        ]);
+        assert_eq!(
+            reasons.expect_err("nothing goes together"),
+            [
+                "--logging-format: json needs the feature gate LoggingBetaOptions: \
+                 give --feature-gates=LoggingBetaOptions=true",
+                "--vmodule: worker=4 works in text only: give --logging-format=text, or leave it out",
+                "--log-text-info-buffer-size: 1k needs the feature gate LoggingAlphaOptions: \
+                 give --feature-gates=LoggingAlphaOptions=true",
+                "--log-json-split-stream: true needs the feature gate LoggingAlphaOptions: \
+                 give --feature-gates=LoggingAlphaOptions=true",
+                "--log-flush-frequency: 0s must be greater than zero",
+            ]
+        );
+        let reasons = options(&["--logging-format=xml"]).expect_err("there is no such format");
+        assert_eq!(reasons, ["--logging-format: xml must be text or json"]);
     }
 }

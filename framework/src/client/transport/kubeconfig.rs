@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use http::HeaderValue;
 use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
+use secrecy::ExposeSecret;
 
 use super::proxy::Environment;
 
@@ -117,6 +119,12 @@ async fn from_file(path: &Path) -> Result<Config, LoadError> {
     let file = Kubeconfig::read_from(path).map_err(explain)?;
     let cluster_proxy = current_proxy(&file);
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(explain)?;
+    // kube builds a header from the token and panics where that fails.
+    let token = config.auth_info.token.as_ref().map(ExposeSecret::expose_secret);
+    if token.is_some_and(|token| HeaderValue::from_str(token).is_err()) {
+        let reason = "it holds a line break or another control character".to_owned();
+        return Err(LoadError::BadData { path: path.to_owned(), field: "`token`", reason });
+    }
     match cluster_proxy {
         Some(proxy) => Err(LoadError::Proxy {
             server: config.cluster_url.to_string(),
@@ -255,6 +263,10 @@ mod tests {
             (
                 kubeconfig("{server: \"https://127.0.0.1\", certificate-authority: /nowhere/ca.crt}", "{}"),
                 "the kubeconfig \"FILE\" has an unusable `certificate-authority`: the file /nowhere/ca.crt cannot be read",
+            ),
+            (
+                kubeconfig(fine, "{token: \"a\\nb\"}"),
+                "the kubeconfig \"FILE\" has an unusable `token`: it holds a line break or another control character",
             ),
             (
                 kubeconfig("{server: \"https://127.0.0.1\", proxy-url: \"http://proxy:3128\"}", "{}"),
