@@ -6,6 +6,7 @@
 
 mod answers;
 mod events;
+mod informers;
 mod loops;
 mod lost_answers;
 mod manager;
