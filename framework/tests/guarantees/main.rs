@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 
 mod answers;
+mod control_loop;
 mod events;
 mod informers;
 mod loops;
