@@ -237,7 +237,6 @@ impl ControllerContext {
 
     /// Describes a loop of this controller. `name` is the label `name` of its queue, which is that of upstream where
     /// upstream has the queue, and names the loop in all logs and metrics.
-    #[must_use]
     pub fn control_loop<K: QueueKey>(&self, name: &'static str) -> ControlLoopBuilder<K> {
         let shared = &self.shared;
         let context =

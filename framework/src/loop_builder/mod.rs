@@ -240,7 +240,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         let target = Target { queue: queue.clone(), primary };
         let added = self.handlers.into_iter().try_for_each(|add| add(&target));
         let LoopEnvironment { controller, api, live, metrics, context, .. } = self.environment;
-        let reconciles = ReconcileLoop {
+        let described = ReconcileLoop {
             controller,
             name: self.name,
             queue,
@@ -253,7 +253,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
             caches: self.caches,
             primary: self.primary,
         };
-        reconciles.into_loop().checked(move || added.clone().map_err(BoxError::from))
+        described.into_loop().checked(move || added.clone().map_err(BoxError::from))
     }
 
     fn resync_period<V>(&self, source: &Source<V>) -> Option<Duration> {
