@@ -44,6 +44,17 @@ pub(crate) enum Effect {
     Disconnect,
     LoseAnswer,
     Stall,
+    /// The health check of the API server reports that etcd cannot be reached.
+    NotReady,
+}
+
+/// What is out of order for all requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outage {
+    /// The API server.
+    ApiServer,
+    /// etcd behind it.
+    Etcd,
 }
 
 /// The sum of all faults that hit one request.
@@ -209,6 +220,9 @@ pub(crate) struct WatchFaults {
 pub(crate) struct Faults {
     rules: BTreeMap<u64, Rule>,
     watches: BTreeMap<Resource, WatchFaults>,
+    outage: Option<Outage>,
+    /// The last outage that broke all watches.
+    broke_watches: u64,
     /// Sequence number of rules, streams and commands to streams; a stream ignores commands older than itself.
     count: u64,
 }
@@ -249,7 +263,36 @@ impl Faults {
         verdict
     }
 
+    pub(crate) fn begin_outage(&mut self, outage: Outage) {
+        self.outage = Some(outage);
+        if outage == Outage::ApiServer {
+            self.broke_watches = self.tick();
+        }
+    }
+
+    pub(crate) const fn end_outage(&mut self) {
+        self.outage = None;
+    }
+
+    /// The effect of the current outage on a request, of a resource or for another `path`.
+    pub(crate) fn outage_effect(&self, path: Option<&[String]>) -> Option<Effect> {
+        match (self.outage?, path) {
+            (Outage::ApiServer, _) => Some(Effect::Disconnect),
+            (Outage::Etcd, None) => Some(Effect::Fail(Box::new(Status::new(500, "", "etcdserver: request timed out")))),
+            (Outage::Etcd, Some([path, ..])) if ["healthz", "livez", "readyz"].contains(&path.as_str()) => {
+                Some(Effect::NotReady)
+            }
+            (Outage::Etcd, Some(_)) => None,
+        }
+    }
+
+    /// Returns whether an outage broke a stream that opened at `since`.
+    pub(crate) const fn has_broken(&self, since: u64) -> bool {
+        self.broke_watches > since
+    }
+
     pub(crate) fn clear(&mut self) {
+        self.outage = None;
         self.rules.clear();
         self.watches.clear();
     }

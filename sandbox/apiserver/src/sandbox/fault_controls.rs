@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kcm_api::Resource;
 
-use crate::faults::{Cut, Fault};
+use crate::faults::{Cut, Fault, Outage};
 use crate::service::shared::Shared;
 
 /// Injects and removes faults.
@@ -79,6 +79,21 @@ impl FaultControls {
     /// Ends [`FaultControls::freeze_lists`].
     pub fn thaw_lists(&self, resource: &Resource) {
         self.shared.change_rules(|state| state.faults.of(resource).stale = None);
+    }
+
+    /// Breaks all watches, and all requests from now on, as where the API server is killed. Objects stay as they are.
+    pub fn stop_api_server(&self) {
+        self.shared.change_rules(|state| state.faults.begin_outage(Outage::ApiServer));
+    }
+
+    /// Fails all requests of resources, and the health checks, as where etcd is killed; watches stay open.
+    pub fn stop_etcd(&self) {
+        self.shared.change_rules(|state| state.faults.begin_outage(Outage::Etcd));
+    }
+
+    /// Ends [`FaultControls::stop_api_server`] and [`FaultControls::stop_etcd`].
+    pub fn end_outage(&self) {
+        self.shared.change_rules(|state| state.faults.end_outage());
     }
 
     /// Removes all faults; watches that were ended or silenced and events that were dropped stay so.

@@ -35,6 +35,8 @@ use crate::table::Table;
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
+const ETCD_FAILS: &str =
+    "[+]ping ok\n[+]log ok\n[-]etcd failed: reason withheld\n[+]informer-sync ok\nreadyz check failed\n";
 const NO_IMPERSONATION: &str =
     "the sandbox knows one user, who may do everything: there is no impersonation (see `sandbox --differences`)";
 /// Maximum size of a request body.
@@ -141,6 +143,8 @@ fn receive(shared: &Shared, parts: &http::request::Parts, body: &Bytes) -> (u64,
         verdict = state.faults.judge(&named);
         target = Some(named);
     }
+    let other_path = if let Ok(Route::Other(path)) = &route { Some(path.as_slice()) } else { None };
+    verdict.effect = state.faults.outage_effect(other_path).or(verdict.effect);
     let number = state.log.begin(|| Request {
         at,
         method: parts.method.to_string(),
@@ -169,6 +173,7 @@ async fn perform(
         Some(Effect::Fail(status)) => return Ok(status_response(&status)),
         Some(Effect::Disconnect) => return Err(ConnectionLost),
         Some(Effect::Stall) => std::future::pending().await,
+        Some(Effect::NotReady) => return Ok(answer(500, TEXT, full(ETCD_FAILS.into()))),
     }
     let answered = match route {
         Err(status) => Err(status),

@@ -108,6 +108,9 @@ impl WatchStream {
     fn step(&mut self, state: &mut State, now: Instant) -> Step {
         let State { server, faults, .. } = state;
         let served = server.kinds.get(self.watch.resource()).is_some();
+        if faults.has_broken(self.since) {
+            return Step::End(Cut::Broken);
+        }
         let faults = faults.of(self.watch.resource());
         if let Some(how) = faults.cuts(self.since) {
             return Step::End(how);
