@@ -15,14 +15,13 @@ pub trait Cache: Send + Sync {
     /// The list options.
     fn list_options(&self) -> &ListOptions;
 
-    /// Whether the informer has synced: its cache has held all objects once, since the resource is served.
+    /// Whether the informer has synced: its cache has held all objects once.
     fn has_synced(&self) -> bool;
 
     /// The status of the informer.
     fn status(&self) -> InformerStatus;
 
-    /// The resource version up to which the cache has applied all changes; unset until the first list is complete, and
-    /// after the resource has disappeared.
+    /// The resource version up to which the cache has applied all changes; unset until the first list is complete.
     fn last_sync_resource_version(&self) -> ResourceVersion;
 
     /// The state of the object that the cache holds under a key.

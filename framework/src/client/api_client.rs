@@ -9,6 +9,7 @@ use http::uri::InvalidUri;
 use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use kcm_api::{ObjectKey, Resource, View};
+use kcm_informers::Connection;
 use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 
@@ -60,6 +61,12 @@ pub struct ApiClient {
 impl ApiClient {
     pub(crate) const fn new(client: kube::Client, identity: Arc<ClientIdentity>) -> Self {
         Self { client, identity, accept_of_writes: JSON }
+    }
+
+    /// The connection that the client sends through.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.identity.connection
     }
 
     /// The same client, whose writes return the metadata of the object alone.
@@ -281,12 +288,38 @@ impl ApiClient {
                 Err(cause) => (cause, None),
             };
             let next = attempts.answered(Answer::of_failure(&cause, retry_after), Instant::now());
+            let may_be_outage = self.identity.failed(&cause);
             let error = error(cause).with_deadline((sent.method != Method::GET).then_some(deadline));
             let error = if attempts.was_lost() { error.after_lost_response() } else { error };
-            let Some(next) = next else { return Err(error) };
+            if !self.wait_for_next_attempt(next, attempts, may_be_outage).await {
+                return Err(error);
+            }
             tracing::debug!(%error, reason = error.message(), "Repeating a request");
-            tokio::time::sleep_until(next).await;
             failed = Some(error);
+        }
+    }
+
+    /// Waits until the next attempt of a request is sent; returns whether one is.
+    ///
+    /// A write whose outcome is open waits for the end of an outage, until its deadline. Its repetition shows the
+    /// outcome, which otherwise only a live list would after the deadline.
+    async fn wait_for_next_attempt(&self, next: Option<Instant>, attempts: &Attempts, may_be_outage: bool) -> bool {
+        let connection = self.connection();
+        match next {
+            Some(next) => tokio::time::sleep_until(next).await,
+            None if !may_be_outage || !attempts.may_repeat_after_outage() || connection.verdict().await => {
+                return false;
+            }
+            None => {}
+        }
+        if connection.is_reachable() {
+            return true;
+        }
+        match attempts.until() {
+            Some(until) if attempts.may_repeat_after_outage() => {
+                timeout_at(until, connection.reachable()).await.is_ok()
+            }
+            Some(_) | None => false,
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::{HeaderValue, Request, Response};
+use kcm_informers::Connection;
 use kube::client::Body;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -32,6 +33,7 @@ struct SharedClients {
     user_agent: UserAgent,
     limits: Limits,
     fence: Fence,
+    connection: Connection,
     warnings: Arc<Warnings>,
     metrics: Arc<dyn ClientMetrics>,
     identities: Mutex<BTreeMap<String, Arc<ClientIdentity>>>,
@@ -47,6 +49,9 @@ impl ClientBuilder {
     /// The client of the shared informer factory has that name.
     pub const SHARED_INFORMERS: &str = "shared-informers";
 
+    /// The identity of the probe of an API server that may be unreachable: no other request uses up its rate limit.
+    pub const PROBE: &str = "connection-probe";
+
     /// A builder whose clients send through those of `provider`, each within `limits`.
     #[must_use]
     pub fn new(provider: impl ClientProvider, user_agent: UserAgent, limits: Limits) -> Self {
@@ -61,11 +66,25 @@ impl ClientBuilder {
         limits: Limits,
         metrics: Arc<dyn ClientMetrics>,
     ) -> Self {
+        Self::over_connection(Connection::unmonitored(), provider, user_agent, limits, metrics)
+    }
+
+    /// As [`with_metrics`](Self::with_metrics), over a connection whose monitor is notified of failures that may be an
+    /// outage.
+    #[must_use]
+    pub fn over_connection(
+        connection: Connection,
+        provider: impl ClientProvider,
+        user_agent: UserAgent,
+        limits: Limits,
+        metrics: Arc<dyn ClientMetrics>,
+    ) -> Self {
         let shared = SharedClients {
             provider: Box::new(provider),
             user_agent,
             limits,
             fence: Fence::default(),
+            connection,
             warnings: Arc::default(),
             metrics,
             identities: Mutex::default(),
@@ -77,6 +96,12 @@ impl ClientBuilder {
     #[must_use]
     pub fn fence(&self) -> &Fence {
         &self.shared.fence
+    }
+
+    /// The connection that all these clients share.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.shared.connection
     }
 
     /// The client through which a controller writes and lists.
@@ -117,6 +142,7 @@ impl ClientBuilder {
             user_agent,
             rate_limiter: RateLimiter::new(shared.limits),
             fence: shared.fence.clone(),
+            connection: shared.connection.clone(),
             warnings: Arc::clone(&shared.warnings),
             metrics: Arc::clone(&shared.metrics),
         });

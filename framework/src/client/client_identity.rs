@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use http::header::{HeaderMap, USER_AGENT};
 use http::{HeaderValue, Response};
+use kcm_informers::{Connection, may_be_outage};
 use tokio::time::Instant;
 
 use super::fence::Fence;
 use super::metrics::ClientMetrics;
 use super::rate_limiter::RateLimiter;
+use super::request::Cause;
 use super::warnings::Warnings;
 
 /// The User-Agent of the manager, to which each identity appends its name.
@@ -55,11 +57,13 @@ fn go_arch() -> &'static str {
     }
 }
 
-/// A client identity: its User-Agent, its rate limiter, the fence of its writes, and where its requests are counted and warnings logged.
+/// A client identity: its User-Agent, its rate limiter, the fence of its writes, the connection, and where its requests
+/// are counted and warnings logged.
 pub(crate) struct ClientIdentity {
     pub(super) user_agent: HeaderValue,
     pub(super) rate_limiter: RateLimiter,
     pub(super) fence: Fence,
+    pub(super) connection: Connection,
     pub(super) warnings: Arc<Warnings>,
     pub(super) metrics: Arc<dyn ClientMetrics>,
 }
@@ -78,6 +82,19 @@ impl ClientIdentity {
     /// Adds the User-Agent.
     pub(crate) fn sign(&self, headers: &mut HeaderMap) {
         headers.insert(USER_AGENT, self.user_agent.clone());
+    }
+
+    /// Has the API server probed where the failure of a request may be that of an outage, and returns whether it may.
+    pub(crate) fn failed(&self, cause: &Cause) -> bool {
+        let is_suspicious = match cause {
+            Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) => true,
+            Cause::Status(status) => may_be_outage(status),
+            Cause::Fenced(_) | Cause::Decode(_) | Cause::Encode(_) => false,
+        };
+        if is_suspicious {
+            self.connection.suspect(cause);
+        }
+        is_suspicious
     }
 
     /// Counts a request and logs the warnings of its response.

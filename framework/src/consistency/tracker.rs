@@ -49,11 +49,7 @@ impl<K: QueueKey> Tracker<K> {
         if writes.is_empty() {
             return;
         }
-        let mut released = if progress.resource_version.is_unset() {
-            writes.cache_emptied(index)
-        } else {
-            writes.cache_reached(index, progress.resource_version)
-        };
+        let mut released = writes.cache_reached(index, progress.resource_version);
         if let Some(uid) = progress.ended {
             released.extend(writes.object_ended(index, uid));
             if self.primary == Some(index) {
@@ -132,6 +128,8 @@ impl<K: QueueKey> Tracker<K> {
                     () = tokio::time::sleep_until(due) => {}
                 },
             }
+            // A check that fails is repeated half a minute later: too late for the end of an outage.
+            live.connection().reachable().await;
             let checks = self.writes.lock().due(Instant::now());
             for check in checks {
                 // The checks before it took time: the cache may have caught up by now.

@@ -134,6 +134,8 @@ impl Broadcaster {
             Decision::Drop => return,
         };
         for tried in 1..=tries {
+            // An outage uses up one attempt and not all of them. After `cancel` the attempt is made nevertheless.
+            let _cancelled = cancel.run_until_cancelled(self.client.connection().reachable()).await;
             let Err(error) = self.write(event, is_repeated).await else { return };
             if !is_worth_another_try(&error) {
                 let is_there = error.is_already_exists() || error.is_probably_created();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::Uri;
 use kcm_config::Effective;
+use kcm_informers::Connection;
 
 use super::Manager;
 use crate::client::{ClientBuilder, ClientProvider, Limits, UserAgent};
@@ -119,10 +120,14 @@ impl ManagerBuilder {
         let server = server.into();
         let requests = self.metrics.requests_to(&host_of(&server));
         let draw = || self.clock.now().as_microsecond().cast_unsigned() ^ u64::from(std::process::id());
+        let seed = self.seed.unwrap_or_else(draw);
+        let (connection, monitor) = Connection::new(seed);
+        self.metrics.show(&connection);
         Manager {
-            clients: ClientBuilder::with_metrics(provider, self.user_agent, self.limits, requests),
+            clients: ClientBuilder::over_connection(connection, provider, self.user_agent, self.limits, requests),
+            monitor: Arc::new(monitor),
             server,
-            seed: self.seed.unwrap_or_else(draw),
+            seed,
             registry: self.registry,
             selection: self.selection,
             settings: self.settings,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_config::Effective;
-use kcm_informers::{Factory, FactoryOptions};
+use kcm_informers::{ConnectionMonitor, Factory, FactoryOptions};
 use tokio_util::sync::CancellationToken;
 
 pub use builder::ManagerBuilder;
@@ -17,7 +17,7 @@ use stage::Stages;
 use crate::client::{ApiError, ClientBuilder, Unreachable, wait_for_api_server};
 use crate::clock::Clock;
 use crate::controller::{ControllerContext, ControllerDescriptor, Extensions, Registry, Selection, SharedContext};
-use crate::discovery::{Discovery, Refresher};
+use crate::discovery::Refresher;
 use crate::events::Recorders;
 use crate::metrics::Metrics;
 use crate::reconcile::NameGenerator;
@@ -30,6 +30,7 @@ pub struct Manager {
     selection: Selection,
     settings: Effective,
     clients: ClientBuilder,
+    monitor: Arc<ConnectionMonitor>,
     /// The URL of the API server, for errors.
     server: String,
     clock: Arc<dyn Clock>,
@@ -134,9 +135,9 @@ impl Manager {
 
         stages.enter(Stage::Informers);
         shared.informers.start();
-        let (informers, discovery) = (shared.informers.clone(), shared.discovery.clone());
+        let informers = shared.informers.clone();
         stages.spawn(|cancel| async move {
-            cancel.run_until_cancelled(follow_discovery(&informers, &discovery)).await;
+            cancel.cancelled().await;
             informers.shut_down().await;
         });
         shared.informers_started.cancel();
@@ -154,6 +155,10 @@ impl Manager {
         drain: &CancellationToken,
         rng: &mut fastrand::Rng,
     ) -> Result<Arc<SharedContext>, ManagerError> {
+        let (monitor, prober) = (Arc::clone(&self.monitor), self.clients.kube_client_for(ClientBuilder::PROBE));
+        stages.spawn(|cancel| async move {
+            cancel.run_until_cancelled(monitor.run(&prober)).await;
+        });
         let refresher = Refresher::new(self.clients.client_for(ClientBuilder::MANAGER));
         refresher.refresh().await.map_err(ManagerError::Discovery)?;
         let discovery = refresher.discovery();
@@ -161,6 +166,7 @@ impl Manager {
         let (events, sender) = Recorders::new(self.clients.clone(), Arc::clone(&self.clock), rng.u64(..));
         stages.spawn(|cancel| sender.run(cancel));
         let informers = Factory::new(FactoryOptions {
+            connection: self.clients.connection().clone(),
             metrics: self.metrics.informers(),
             ..FactoryOptions::new(self.clients.kube_client_for(ClientBuilder::SHARED_INFORMERS), rng.u64(..))
         });
@@ -179,15 +185,6 @@ impl Manager {
             extensions: self.extensions.clone(),
         }))
     }
-}
-
-/// Applies to the informers what discovery finds; never returns.
-async fn follow_discovery(informers: &Factory, discovery: &Discovery) {
-    let mut changes = discovery.changes();
-    while changes.changed().await.is_ok() {
-        informers.apply_discovery(|resource| discovery.is_available(resource));
-    }
-    std::future::pending::<()>().await;
 }
 
 /// Initializes the enabled controllers one after another, each after a jittered delay, the first group first.

@@ -1,5 +1,6 @@
 //! Metrics by upstream's names, kept in one registry and written in the text format of Prometheus.
 
+mod connection;
 mod informers;
 mod queues;
 mod requests;
@@ -9,13 +10,14 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use kcm_informers::MetricsOf;
+use kcm_informers::{Connection, MetricsOf};
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
+use connection::ConnectionMetrics;
 use informers::InformerMetrics;
 use queues::QueueMetrics;
 use requests::RequestMetrics;
@@ -28,6 +30,7 @@ pub struct Metrics {
     queues: QueueMetrics,
     informers: InformerMetrics,
     requests: RequestMetrics,
+    connection: ConnectionMetrics,
     reconciles: Family<ReconcileLabels, Counter>,
     loop_failures: Family<LoopLabels, Counter>,
     /// What controllers registered, by its type.
@@ -37,7 +40,6 @@ pub struct Metrics {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReconcileLabels {
     controller: &'static str,
-    name: &'static str,
     result: &'static str,
 }
 
@@ -58,10 +60,12 @@ impl Metrics {
         informers.register(&mut registry);
         let requests = RequestMetrics::default();
         requests.register(&mut registry);
+        let connection = ConnectionMetrics::default();
+        connection.register(&mut registry);
         let reconciles = Family::default();
         registry.register(
             "controller_reconciles",
-            "Reconciles by controller, loop and result: success, panic, or the class of the error",
+            "Reconciles by controller and result: success, panic, or the class of the error",
             reconciles.clone(),
         );
         let loop_failures = Family::default();
@@ -72,7 +76,7 @@ impl Metrics {
         );
         let registry = Mutex::new(registry);
         let of_controllers = Mutex::default();
-        Arc::new(Self { registry, queues, informers, requests, reconciles, loop_failures, of_controllers })
+        Arc::new(Self { registry, queues, informers, requests, connection, reconciles, loop_failures, of_controllers })
     }
 
     /// Registers the metrics of a controller, a type of its own, and returns them.
@@ -94,6 +98,7 @@ impl Metrics {
     #[must_use]
     pub fn encode(&self) -> String {
         self.queues.refresh();
+        self.connection.refresh();
         let mut out = String::new();
         if text::encode(&mut out, &self.registry.lock()).is_err() {
             // Writing to a string fails only where a metric of a plugin does.
@@ -115,6 +120,11 @@ impl Metrics {
         &self.queues
     }
 
+    /// Shows the state of `connection` from now on.
+    pub(crate) fn show(&self, connection: &Connection) {
+        self.connection.show(connection);
+    }
+
     /// The metrics of the informers of one factory.
     pub(crate) fn informers(&self) -> Arc<MetricsOf> {
         let informers = self.informers.clone();
@@ -127,8 +137,8 @@ impl Metrics {
         Arc::new(self.requests.to(host.to_owned()))
     }
 
-    pub(crate) fn reconciled(&self, controller: &'static str, name: &'static str, result: &'static str) {
-        self.reconciles.get_or_create(&ReconcileLabels { controller, name, result }).inc();
+    pub(crate) fn reconciled(&self, controller: &'static str, result: &'static str) {
+        self.reconciles.get_or_create(&ReconcileLabels { controller, result }).inc();
     }
 
     pub(crate) fn loop_failed(&self, controller: &str, name: &'static str) {

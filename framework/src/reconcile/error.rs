@@ -71,6 +71,14 @@ impl Class {
         }
     }
 
+    /// Whether the failure may be that of an unreachable API server, and not an answer of it.
+    pub(super) const fn may_be_outage(self) -> bool {
+        match self {
+            Self::Transient | Self::Unavailable => true,
+            Self::Conflict | Self::Terminal | Self::Forbidden => false,
+        }
+    }
+
     /// The value of the label `class` in metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

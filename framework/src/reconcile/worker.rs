@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::error::Retry;
+use super::undecided::Undecided;
 use super::{Class, LoopContext, Outcome, Reconcile, ReconcileError, Session};
 use crate::client::ApiClient;
 use crate::consistency::Tracker;
@@ -21,38 +22,61 @@ use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
 
 /// A [`Reconcile`] over a queue, with a number of workers.
-pub(crate) struct ReconcileLoop<K, R> {
+///
+/// Created by [`ControllerContext::reconcile_loop`](crate::ControllerContext::reconcile_loop).
+#[must_use = "a loop does nothing until it is part of a `Running`"]
+pub struct ReconcileLoop<R: Reconcile> {
     pub(crate) controller: &'static str,
-    pub(crate) name: &'static str,
-    pub(crate) queue: Queue<K>,
+    pub(crate) queue: Queue<R::Key>,
     pub(crate) reconciler: R,
     pub(crate) api: ApiClient,
     pub(crate) live: ApiClient,
-    pub(crate) context: Arc<LoopContext>,
+    pub(crate) context: LoopContext,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) workers: usize,
     pub(crate) caches: Vec<Arc<dyn Cache>>,
     pub(crate) primary: Option<usize>,
 }
 
-impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
+impl<R: Reconcile> ReconcileLoop<R> {
+    /// Sets how many keys are reconciled concurrently (upstream: `MaxConcurrentReconciles`).
+    pub const fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Adds the cache of the objects that keys name. The loop waits for its sync, and distinguishes a recreated object
+    /// from the earlier one by its uid there.
+    pub fn keyed_by(mut self, cache: Arc<dyn Cache>) -> Self {
+        self.primary = Some(self.caches.len());
+        self.caches.push(cache);
+        self
+    }
+
+    /// Adds a cache that the reconciler reads. The loop waits for its sync, and keys wait until it shows their writes.
+    pub fn reads(mut self, cache: Arc<dyn Cache>) -> Self {
+        self.caches.push(cache);
+        self
+    }
+
     pub(crate) fn into_loop(self) -> Loop {
         let caches: Arc<[_]> = self.caches.into();
         let reads = caches.to_vec();
+        let name = self.controller;
         let tracker = Tracker::new(self.queue.clone(), Arc::clone(&caches), self.primary);
         let shared = Arc::new(Workers {
             controller: self.controller,
-            name: self.name,
+            undecided: Undecided::new(self.api.connection().clone()),
             queue: self.queue,
             reconciler: self.reconciler,
             api: self.api,
-            context: self.context,
+            context: Arc::new(self.context),
             metrics: self.metrics,
             caches,
             tracker,
         });
         let (live, workers) = (self.live, self.workers);
-        Loop::new(self.name, reads, move |cancel| {
+        Loop::new(name, reads, move |cancel| {
             let (shared, live) = (Arc::clone(&shared), live.clone());
             Box::pin(async move {
                 let mut work = JoinSet::new();
@@ -62,6 +86,7 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
                 tokio::select! {
                     ended = all_ended(&mut work) => ended,
                     () = shared.tracker.check_pending_writes(&live) => Ok(()),
+                    () = shared.decide() => Ok(()),
                 }
             })
         })
@@ -79,25 +104,35 @@ async fn all_ended(work: &mut JoinSet<()>) -> Result<(), BoxError> {
     Ok(())
 }
 
-struct Workers<K: QueueKey, R> {
+struct Workers<R: Reconcile> {
     controller: &'static str,
-    name: &'static str,
-    queue: Queue<K>,
+    queue: Queue<R::Key>,
+    /// The keys that failed in what may be an outage.
+    undecided: Undecided<(R::Key, Class)>,
     reconciler: R,
     api: ApiClient,
     context: Arc<LoopContext>,
     metrics: Arc<Metrics>,
     caches: Arc<[Arc<dyn Cache>]>,
-    tracker: Arc<Tracker<K>>,
+    tracker: Arc<Tracker<R::Key>>,
 }
 
-impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
-    /// Processes keys until `cancel`; the key that is processing is finished.
+impl<R: Reconcile> Workers<R> {
+    /// Processes keys until `cancel`; the key that is processing is finished. While the API server is unreachable, all
+    /// keys wait.
     async fn work(self: Arc<Self>, cancel: CancellationToken) {
+        let connection = self.api.connection();
         loop {
             let key = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return,
+                () = connection.lost() => {
+                    let was_cancelled = cancel.run_until_cancelled(connection.reachable()).await.is_none();
+                    if was_cancelled {
+                        return;
+                    }
+                    continue;
+                }
                 key = self.queue.get() => key,
             };
             let Some(key) = key else { return };
@@ -105,42 +140,48 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
         }
     }
 
-    async fn handle(&self, mut processing: Processing<'_, K, R>) {
+    async fn handle(&self, mut processing: Processing<'_, R>) {
         processing.session.act_for(self.tracker.object(&processing.key));
         let Processing { key, session, .. } = &processing;
         let object = key.object();
         let span = tracing::info_span!(
             "reconcile",
             controller = self.controller,
-            r#loop = self.name,
             namespace = object.and_then(|object| object.namespace()),
             name = object.map(ObjectKey::name),
             attempt = self.queue.failures(key) + 1,
         );
+        let outages = self.api.connection().outages();
         let result = AssertUnwindSafe(async { self.reconciler.reconcile(key, session).await })
             .catch_unwind()
             .instrument(span.clone())
             .await;
         span.in_scope(|| match result {
             Ok(Ok(outcome)) => self.succeeded(key, outcome),
-            Ok(Err(error)) => self.failed(key, &error),
+            Ok(Err(error)) => self.failed(key, &error, outages),
             Err(panic) => self.panicked(key, &panic_message(&*panic)),
         });
         processing.is_handled = true;
     }
 
-    fn succeeded(&self, key: &K, outcome: Outcome) {
-        self.metrics.reconciled(self.controller, self.name, "success");
+    fn succeeded(&self, key: &R::Key, outcome: Outcome) {
+        self.metrics.reconciled(self.controller, "success");
         self.queue.forget(key);
         if let Some(delay) = outcome.requeue_after {
             self.queue.add_after(key.clone(), delay, Priority::Live);
         }
     }
 
-    fn failed(&self, key: &K, error: &ReconcileError) {
+    /// Requeues a key whose reconcile began when there had been so many `outages`.
+    fn failed(&self, key: &R::Key, error: &ReconcileError, outages: u64) {
         let (class, before) = (error.class(), self.queue.failures(key));
         let source = std::error::Error::source(error);
-        self.metrics.reconciled(self.controller, self.name, class.as_str());
+        if class.may_be_outage() && !self.api.connection().has_served_since(outages) {
+            self.metrics.reconciled(self.controller, "unreachable");
+            tracing::debug!(%key, error = source, "Reconcile failed as the API server is unreachable; waiting for it");
+            return self.undecided.add((key.clone(), class), outages);
+        }
+        self.metrics.reconciled(self.controller, class.as_str());
         match class {
             Class::Conflict if !class.is_logged(before) => {
                 tracing::debug!(%key, error = source, "Conflict; requeued");
@@ -156,7 +197,11 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
                 "Reconcile lacks a permission: grant it to the user that the message names",
             ),
         }
-        match class.retry(before) {
+        self.requeue(key, class);
+    }
+
+    fn requeue(&self, key: &R::Key, class: Class) {
+        match class.retry(self.queue.failures(key)) {
             Retry::BackOff => self.queue.retry(key.clone()),
             Retry::BackOffWithin(longest) => self.queue.retry_within(key.clone(), longest),
             Retry::After(delay) => self.queue.add_after(key.clone(), delay, Priority::Live),
@@ -164,29 +209,43 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
         }
     }
 
-    fn panicked(&self, key: &K, panic: &str) {
-        self.metrics.reconciled(self.controller, self.name, "panic");
+    /// Requeues the undecided keys: those that failed in an outage without back-off, and the others with it; never
+    /// returns.
+    async fn decide(&self) {
+        self.undecided
+            .decide(|(key, class), was_reachable| {
+                if was_reachable {
+                    self.requeue(&key, class);
+                } else {
+                    self.queue.add(key, Priority::Live);
+                }
+            })
+            .await;
+    }
+
+    fn panicked(&self, key: &R::Key, panic: &str) {
+        self.metrics.reconciled(self.controller, "panic");
         tracing::error!(%key, panic, "Reconcile panicked; requeued with back-off");
         self.queue.retry(key.clone());
     }
 }
 
 /// A key that a worker processes. When it is dropped, the key returns to the queue and waits for its pending writes.
-struct Processing<'a, K: QueueKey, R> {
-    shared: &'a Workers<K, R>,
-    key: K,
+struct Processing<'a, R: Reconcile> {
+    shared: &'a Workers<R>,
+    key: R::Key,
     session: Session,
     is_handled: bool,
 }
 
-impl<'a, K: QueueKey, R> Processing<'a, K, R> {
-    fn new(shared: &'a Workers<K, R>, key: K) -> Self {
+impl<'a, R: Reconcile> Processing<'a, R> {
+    fn new(shared: &'a Workers<R>, key: R::Key) -> Self {
         let session = Session::new(shared.api.clone(), Arc::clone(&shared.caches), Arc::clone(&shared.context));
         Self { shared, key, session, is_handled: false }
     }
 }
 
-impl<K: QueueKey, R> Drop for Processing<'_, K, R> {
+impl<R: Reconcile> Drop for Processing<'_, R> {
     fn drop(&mut self) {
         if !self.is_handled {
             self.shared.queue.add(self.key.clone(), Priority::Live);

@@ -5,13 +5,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 
 mod answers;
-mod control_loop;
 mod events;
-mod informers;
 mod loops;
 mod lost_answers;
 mod manager;
 mod metrics;
+mod outages;
 mod read_your_own_writes;
 mod repeats;
 mod sends;

@@ -32,7 +32,7 @@ use tokio::time::Instant;
 pub use monitor::ConnectionMonitor;
 use state::State;
 pub use state::{PROBE_GAP, Reachability};
-pub use suspicion::may_be_outage;
+pub use suspicion::{is_storage_failure, may_be_outage};
 
 /// The connection to one API server: a handle that all clients, informers and loops of one client pool share.
 ///
@@ -130,6 +130,13 @@ impl Connection {
     #[must_use]
     pub fn outages(&self) -> u64 {
         self.0.published.borrow().outages
+    }
+
+    /// Whether the API server has been serving all the time since there had been so many [`outages`](Self::outages).
+    #[must_use]
+    pub fn has_served_since(&self, outages: u64) -> bool {
+        let published = self.0.published.borrow();
+        published.reachability == Reachability::Reachable && published.outages == outages
     }
 
     /// Waits until the API server is not known to be unreachable.

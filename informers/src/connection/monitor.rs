@@ -25,7 +25,7 @@ impl ConnectionMonitor {
     ///
     /// Logs once that it has become unreachable, with the cause, and once that it is back, with the length of the
     /// outage.
-    pub async fn run(self, client: Client) -> Infallible {
+    pub async fn run(&self, client: &Client) -> Infallible {
         let inner = &self.connection.0;
         loop {
             // Bound first: a lock in the scrutinee would be held across the await.
@@ -37,7 +37,7 @@ impl ConnectionMonitor {
             sleep_until(inner.started + at).await;
             let begun = Instant::now() - inner.started;
             self.connection.with_state(State::probe_begins);
-            let probed = probe(&client).await;
+            let probed = probe(client).await;
             match self.connection.with_state(|state, now| state.probe_ended(begun, probed, now)) {
                 None => {}
                 Some(Transition::Lost { cause }) => {

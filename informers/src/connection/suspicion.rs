@@ -9,15 +9,20 @@ use kcm_api::Status;
 /// failure of an admission webhook is never an outage, though its message may read like one.
 #[must_use]
 pub fn may_be_outage(status: &Status) -> bool {
-    if status.code < 500 || status.message.contains("webhook") || status.has_cause("ResourceVersionTooLarge") {
-        return false;
-    }
-    // What etcd's client reports, which the API server passes on as it is.
-    let is_of_storage = ["etcdserver: ", "rpc error: code = ", "context deadline exceeded"]
-        .iter()
-        .any(|part| status.message.contains(part));
     // A gateway, or a request that the API server gave up.
-    is_of_storage || matches!(status.code, 502..=504)
+    let is_of_gateway = matches!(status.code, 502..=504) && !is_of_webhook(status);
+    (is_of_gateway || is_storage_failure(status)) && !status.has_cause("ResourceVersionTooLarge")
+}
+
+/// Whether an error response passes on what etcd's client reported: storage did not answer the API server.
+#[must_use]
+pub fn is_storage_failure(status: &Status) -> bool {
+    const REPORTED: [&str; 3] = ["etcdserver: ", "rpc error: code = ", "context deadline exceeded"];
+    status.code >= 500 && !is_of_webhook(status) && REPORTED.iter().any(|part| status.message.contains(part))
+}
+
+fn is_of_webhook(status: &Status) -> bool {
+    status.message.contains("webhook")
 }
 
 #[cfg(test)]

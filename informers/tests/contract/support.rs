@@ -246,7 +246,7 @@ pub(crate) fn monitored(client: &Client) -> (Factory, Connection, impl Future<Ou
     options.connection = connection.clone();
     let client = client.clone();
     let monitoring = async move {
-        monitor.run(client).await;
+        monitor.run(&client).await;
     };
     (Factory::new(options), connection, monitoring)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kcm_api::Status;
+use kcm_informers::is_storage_failure;
 
 use super::error::{Cause, is_failed_webhook, is_final};
 
@@ -42,6 +43,8 @@ pub(crate) enum Answer {
     TooManyRequests(Option<Duration>),
     /// An admission webhook could not be called.
     FailedWebhook,
+    /// 5xx as storage did not answer the API server, without `Retry-After`.
+    StorageFailed,
     /// 5xx except 501, with its `Retry-After`.
     ServerError(Option<Duration>),
     /// A refusal that holds for every attempt of the request: a conflict, a missing or an invalid object.
@@ -56,6 +59,7 @@ impl Answer {
             429 => Self::TooManyRequests(retry_after),
             501 => Self::Denied,
             _ if is_failed_webhook(status) => Self::FailedWebhook,
+            500.. if retry_after.is_none() && is_storage_failure(status) => Self::StorageFailed,
             500.. => Self::ServerError(retry_after),
             _ if is_final(status) => Self::Refused,
             _ => Self::Denied,
@@ -119,8 +123,7 @@ pub(crate) struct Meaning {
 pub(crate) const fn meaning(kind: RequestKind, answer: Answer, in_doubt: bool) -> Meaning {
     use RequestKind::{Create, CreateUnnamed, Cumulative, Eviction, Guarded, Idempotent, Read};
 
-    let may_reconnect = matches!(kind, Create | Guarded | Idempotent | Eviction);
-    let reconnect = if may_reconnect { Repeat::Reconnect } else { Repeat::Never };
+    let reconnect = if repeats_safely(kind) { Repeat::Reconnect } else { Repeat::Never };
     let open = match kind {
         Read => Effect::None,
         Create | CreateUnnamed | Guarded | Idempotent | Cumulative | Eviction => Effect::Open,
@@ -136,12 +139,24 @@ pub(crate) const fn meaning(kind: RequestKind, answer: Answer, in_doubt: bool) -
             (Effect::None, if matches!(kind, Eviction) { Repeat::Never } else { asked(retry_after) })
         }
         Answer::FailedWebhook | Answer::Denied => (Effect::None, Repeat::Never),
-        Answer::ServerError(retry_after) => {
-            (if matches!(kind, Guarded | Eviction) { Effect::Harmless } else { open }, asked(retry_after))
-        }
+        Answer::StorageFailed => (harmless_or(kind, open), reconnect),
+        Answer::ServerError(retry_after) => (harmless_or(kind, open), asked(retry_after)),
         Answer::Refused => (Effect::Settled, Repeat::Never),
     };
     Meaning { effect, repeat }
+}
+
+/// Whether a request of that kind, sent again, has no effect beyond the first.
+pub(crate) const fn repeats_safely(kind: RequestKind) -> bool {
+    use RequestKind::{Create, CreateUnnamed, Cumulative, Eviction, Guarded, Idempotent, Read};
+    match kind {
+        Create | Guarded | Idempotent | Eviction => true,
+        Read | CreateUnnamed | Cumulative => false,
+    }
+}
+
+const fn harmless_or(kind: RequestKind, open: Effect) -> Effect {
+    if matches!(kind, RequestKind::Guarded | RequestKind::Eviction) { Effect::Harmless } else { open }
 }
 
 const fn asked(retry_after: Option<Duration>) -> Repeat {
@@ -173,7 +188,7 @@ mod tests {
         let after = After(SECOND);
         let all = |effect, repeat| [(effect, repeat); 7];
         #[rustfmt::skip]
-        let table: [(Answer, [(Effect, Repeat); 7]); 12] = [
+        let table: [(Answer, [(Effect, Repeat); 7]); 13] = [
             (Answer::Success, all(Landed, Never)),
             (Answer::Undecodable, [
                 (NoEffect, Never), (Unread, Never), (Unread, Never), (Unread, Never), (Unread, Never), (Unread, Never),
@@ -194,6 +209,10 @@ mod tests {
                 (NoEffect, after), (NoEffect, Never),
             ]),
             (Answer::FailedWebhook, all(NoEffect, Never)),
+            (Answer::StorageFailed, [
+                (NoEffect, Never), (Open, Reconnect), (Open, Never), (Harmless, Reconnect), (Open, Reconnect),
+                (Open, Never), (Harmless, Reconnect),
+            ]),
             (Answer::ServerError(None), [
                 (NoEffect, Never), (Open, Never), (Open, Never), (Harmless, Never), (Open, Never), (Open, Never),
                 (Harmless, Never),
@@ -223,6 +242,17 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_of_storage_is_like_a_broken_connection() {
+        let status = |code, message: &str| Status { code, message: message.to_owned(), ..Status::default() };
+        for (status, answer) in [
+            (status(500, "etcdserver: request timed out"), Answer::StorageFailed),
+            (status(503, "service unavailable"), Answer::ServerError(None)),
+        ] {
+            assert_eq!(Answer::of_status(&status, None), answer, "{status:?}");
+        }
+    }
+
+    #[test]
     fn statuses_are_answers() {
         let status = |code, reason: &str, message: &str| Status {
             code,
@@ -234,7 +264,7 @@ mod tests {
         for (status, answer) in [
             (status(429, "TooManyRequests", ""), Answer::TooManyRequests(Some(SECOND))),
             (status(500, "InternalError", webhook), Answer::FailedWebhook),
-            (status(500, "InternalError", "etcd"), Answer::ServerError(Some(SECOND))),
+            (status(500, "InternalError", "etcdserver: no leader"), Answer::ServerError(Some(SECOND))),
             (status(503, "ServiceUnavailable", ""), Answer::ServerError(Some(SECOND))),
             (status(504, "Timeout", ""), Answer::ServerError(Some(SECOND))),
             (status(501, "", ""), Answer::Denied),

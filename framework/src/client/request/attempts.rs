@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::answer::{Answer, Effect, Meaning, Repeat, RequestKind, meaning};
+use super::answer::{Answer, Effect, Meaning, Repeat, RequestKind, meaning, repeats_safely};
 
 /// How often a request is repeated because the API server asked for it.
 ///
@@ -66,6 +66,11 @@ impl Attempts {
     /// Whether an attempt before the last may have taken effect.
     pub(crate) const fn was_lost(&self) -> bool {
         self.was_lost
+    }
+
+    /// Whether a repetition is safe, and would show the outcome of the attempts so far.
+    pub(crate) const fn may_repeat_after_outage(&self) -> bool {
+        self.may_reconnect && self.may_have_landed && repeats_safely(self.kind)
     }
 
     /// Before when a repetition must begin: the deadline of the first attempt.
