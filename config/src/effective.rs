@@ -1,16 +1,12 @@
 //! The effective settings, each with its origin.
 
-use std::collections::BTreeMap;
-
 use figment::Figment;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Origin, Warning};
-use crate::file::{API_VERSION, KIND};
 use crate::gates::{Gate, Gates};
-use crate::keys::{Key, Section};
-use crate::merge::{Layer, Merged};
-use crate::row::{Row, printable};
+use crate::merge::{Layer, Merged, merge};
+use crate::row::Row;
 use crate::table::Table;
 use crate::value::{FromValue, Value};
 
@@ -131,80 +127,20 @@ impl Effective {
         &self.operands
     }
 
-    /// Every setting with its value and its origin, aligned, sorted by name.
+    /// The defaults of the same settings.
     #[must_use]
-    pub fn render(&self) -> String {
-        let lines: Vec<[String; 3]> = self
-            .entries
-            .iter()
-            .map(|(name, entry)| {
-                let label = self.table.find(name).map_or_else(|| (*name).to_owned(), Row::label);
-                [label, printable(&entry.value), entry.origin.to_string()]
-            })
-            .collect();
-        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-        let (flags, values) = (width(0), width(1));
-        let aligned = |[flag, value, origin]: &[String; 3]| format!("{flag:flags$}  {value:values$}  {origin}\n");
-        lines.iter().map(aligned).collect()
+    pub fn defaults(&self) -> Self {
+        let merged = merge(self.table.rows(), Default::default());
+        Self::new(self.table.clone(), merged, Gates::default(), Vec::new(), Vec::new())
     }
 
-    /// The settings as a configuration file. Loading it gives the same values; what has no key in the file is not in
-    /// it.
-    #[must_use]
-    pub fn render_yaml(&self) -> String {
-        let mut lines = vec![format!("apiVersion: {API_VERSION}"), format!("kind: {KIND}")];
-        self.render_section(self.table.keys(), "", &mut lines);
-        lines.join("\n") + "\n"
+    /// The table that the settings are of.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
     }
 
-    fn render_section(&self, section: &Section, indent: &str, lines: &mut Vec<String>) {
-        for (key, meaning) in section.iter() {
-            match meaning {
-                Key::Section(inner) => {
-                    lines.push(format!("{indent}{key}:"));
-                    self.render_section(inner, &format!("{indent}  "), lines);
-                }
-                Key::Setting(row) => {
-                    let value = self.value(self.table.row(*row).name).expect("every row has a value");
-                    lines.push(format!("{indent}{key}: {}", yaml(value)));
-                }
-            }
-        }
+    /// The values with their origins, by name.
+    pub(crate) fn entries(&self) -> &Layer {
+        &self.entries
     }
-}
-
-fn yaml(value: &Value) -> String {
-    match value {
-        Value::Bool(_) | Value::Int32(_) | Value::Int(_) | Value::Float32(_) | Value::Float64(_) => value.to_string(),
-        Value::Duration(duration) => quoted(&duration.to_string()),
-        Value::String(text) => quoted(text),
-        Value::Strings(items) => list(items.iter().map(|item| quoted(item))),
-        Value::Ip(value) => quoted(&value.to_string()),
-        Value::Quantity(value) => quoted(&value.to_string()),
-        Value::Int32s(items) => list(items.iter().map(ToString::to_string)),
-        Value::CertKeys(items) => list(items.iter().map(|item| quoted(&item.to_string()))),
-        Value::ModuleLevels(items) => list(items.iter().map(|item| quoted(&item.to_string()))),
-        Value::Map(pairs) => map(pairs),
-        Value::Objects(items) => list(items.iter().map(map)),
-    }
-}
-
-fn list(items: impl Iterator<Item = String>) -> String {
-    format!("[{}]", items.collect::<Vec<_>>().join(", "))
-}
-
-fn map(pairs: &BTreeMap<String, String>) -> String {
-    let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{}: {}", quoted(key), quoted(value))).collect();
-    format!("{{{}}}", pairs.join(", "))
-}
-
-/// Text in double quotes, with every character escaped that some YAML reader does not take as it is.
-fn quoted(text: &str) -> String {
-    let escaped = text.chars().map(|c| match c {
-        '"' | '\\' => format!("\\{c}"),
-        ' '..='~' => c.to_string(),
-        '\u{a0}'..='\u{d7ff}' if !matches!(c, '\u{2028}' | '\u{2029}') => c.to_string(),
-        _ => format!("\\U{:08x}", u32::from(c)),
-    });
-    format!("\"{}\"", escaped.collect::<String>())
 }

@@ -173,6 +173,11 @@ pub enum Problem {
         /// The reason that the parser gave.
         reason: String,
     },
+    /// The file has more errors than are reported.
+    MoreErrors {
+        /// How many.
+        count: usize,
+    },
     /// The file uses a feature of YAML that is not supported.
     Unsupported {
         /// The feature, as the start of the sentence "… are not supported here".
@@ -239,6 +244,7 @@ impl fmt::Display for Problem {
             Self::WrongHeader { key, given: None, expected } => write!(f, "{key} is missing, expected {expected}"),
             Self::Unreadable { reason } => write!(f, "cannot read the configuration file: {reason}"),
             Self::Syntax { reason } => write!(f, "not valid YAML or JSON: {reason}"),
+            Self::MoreErrors { count } => write!(f, "{count} more errors, not reported one by one"),
             Self::Unsupported { feature } => write!(f, "{feature} are not supported here"),
             Self::UnknownGate { gate, nearest } => {
                 write!(f, "unknown feature gate {gate}{}", DidYouMean(nearest.as_ref()))

@@ -19,13 +19,21 @@ pub const KIND: &str = "KubeControllerManagerConfiguration";
 
 const START: Position = Position { line: 1, column: 1 };
 
-/// Parses the settings of a file. All errors are collected; only invalid YAML stops the parser.
+/// The errors that are reported of one file. A file of another kind has tens of thousands, which help no more.
+const MOST_ERRORS: usize = 100;
+
+/// Parses the settings of a file. All errors are collected, up to a hundred; only invalid YAML stops the parser.
 pub(crate) fn read(table: &Table, path: &Path, bytes: &[u8]) -> Reading {
-    let mut file = File { table, path, reading: Reading::default() };
+    let mut file = File { table, path, reading: Reading::default(), unreported: 0 };
     match yaml::parse(bytes) {
         Ok(Some(root)) => file.document(&root),
         Ok(None) => file.headers(&BTreeMap::new(), START),
         Err(Failure { at, problem }) => file.error(at, problem),
+    }
+    if file.unreported > 0 {
+        let origin = Origin::File { path: path.to_owned(), at: None };
+        let problem = Problem::MoreErrors { count: file.unreported };
+        file.reading.errors.push(ConfigError { origin, problem });
     }
     file.reading
 }
@@ -34,6 +42,8 @@ struct File<'a> {
     table: &'a Table,
     path: &'a Path,
     reading: Reading,
+    /// The number of errors beyond those in `reading`.
+    unreported: usize,
 }
 
 /// The values of `apiVersion` and `kind`, by key.
@@ -76,6 +86,10 @@ impl File<'_> {
         let mut seen = Seen::default();
         for (key, node) in entries {
             let Some((name, meaning)) = keys.find(&key.text) else {
+                if self.reading.errors.len() >= MOST_ERRORS {
+                    self.unreported += 1;
+                    continue;
+                }
                 let spellings = keys.spellings();
                 let nearest = nearest(&key.text, spellings.iter().map(String::as_str)).map(str::to_owned);
                 let (key_text, section) = (shortened(&key.text), path.to_owned());
@@ -115,7 +129,7 @@ impl File<'_> {
     fn is_first(&mut self, seen: &mut Seen, name: &'static str, key: &Scalar) -> bool {
         match seen.get(name) {
             Some(&first) => {
-                self.error(key.at, Problem::DuplicateKey { key: key.text.clone(), first });
+                self.error(key.at, Problem::DuplicateKey { key: shortened(&key.text), first });
                 false
             }
             None => seen.insert(name, key.at).is_none(),
@@ -128,6 +142,10 @@ impl File<'_> {
     }
 
     fn error(&mut self, at: Position, problem: Problem) {
+        if self.reading.errors.len() >= MOST_ERRORS {
+            self.unreported += 1;
+            return;
+        }
         let origin = self.origin(at);
         self.reading.errors.push(ConfigError { origin, problem });
     }

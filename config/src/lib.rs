@@ -66,6 +66,8 @@ pub mod generic;
 mod keys;
 mod load;
 mod merge;
+mod read_file;
+mod render;
 mod row;
 mod table;
 mod table_error;

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::effective::Effective;
 use crate::error::{ConfigError, ConfigErrors, Origin, Problem, Warning, excerpt};
 use crate::gates::Gates;
 use crate::merge::{Layer, Reading, merge};
+use crate::read_file::{read_file, remedy};
 use crate::row::Row;
 use crate::table::Table;
 use crate::value::{Kind, Value};
@@ -40,9 +41,6 @@ pub enum Outcome {
     /// The effective settings.
     Settings(Box<Effective>),
 }
-
-/// The size limit of the configuration file.
-const LARGEST_FILE: u64 = 1 << 20;
 
 impl Sources {
     /// The environment and the file system of this process, and these arguments (without the program's name).
@@ -87,15 +85,6 @@ impl Sources {
         let (path, bytes) = (path.into(), bytes.into());
         self.reader(move |asked| if asked == path { Ok(bytes.clone()) } else { Err(io::ErrorKind::NotFound.into()) })
     }
-}
-
-fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        return Err(io::Error::other("it is larger than 1 MiB"));
-    }
-    Ok(bytes)
 }
 
 impl Table {
@@ -183,7 +172,7 @@ fn read_config(table: &Table, sources: &Sources, path: &Path, named_by: &Origin)
     match bytes {
         Ok(bytes) => file::read(table, path, &bytes),
         Err(error) => {
-            let reason = format!("{error} (named by {named_by})");
+            let reason = format!("{error} (named by {named_by}){}", remedy(&error));
             let origin = Origin::File { path: path.to_owned(), at: None };
             let errors = vec![ConfigError { origin, problem: Problem::Unreadable { reason } }];
             Reading { errors, ..Reading::default() }

@@ -7,6 +7,9 @@ use crate::error::{Position, Problem};
 /// Deeper than any section, and shallow enough for recursion.
 const DEEPEST: usize = 16;
 
+/// What the parser says of text that is nested more deeply than [`DEEPEST`].
+const TOO_DEEP: &str = "recursion limit exceeded";
+
 /// A value and where it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
@@ -102,6 +105,9 @@ impl<'text, I: granit_parser::BorrowedInput<'text>> Reader<'text, I> {
         let next: Option<Result<(Event<'text>, Span), ScanError>> = self.events.next();
         match next {
             Some(Ok((event, span))) => Ok((event, position(&span.start))),
+            Some(Err(error)) if error.info() == TOO_DEEP => {
+                Err(Failure::unsupported(position(error.marker()), "so many nested values"))
+            }
             Some(Err(error)) => Err(Failure::syntax(position(error.marker()), error.info())),
             None => Err(Failure::syntax(Position { line: 1, column: 1 }, "the document does not end")),
         }
@@ -258,7 +264,8 @@ mod tests {
     #[test]
     fn nesting_is_bounded() {
         for text in ["[".repeat(100_000), "- ".repeat(100_000), "{a: ".repeat(100_000)] {
-            assert!(parse(text.as_bytes()).is_err());
+            let failure = parse(text.as_bytes()).expect_err("it is nested too deeply");
+            assert_eq!(failure.problem, Problem::Unsupported { feature: "so many nested values" }, "{}", &text[..4]);
         }
     }
 

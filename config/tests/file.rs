@@ -244,3 +244,15 @@ proptest! {
         drop(load_whole_file(&format!("{}{noise}{}", &whole[..cut], &whole[cut..])));
     }
 }
+
+#[test]
+fn a_file_without_the_right_to_read_it_is_refused_with_what_to_do() {
+    let reader = |_: &std::path::Path| Err(std::io::ErrorKind::PermissionDenied.into());
+    let errors = load(&Sources::default().arguments(["--config", FILE]).reader(reader)).expect_err("it is unreadable");
+    let [error] = &errors[..] else { panic!("{errors:?}") };
+    assert_eq!(
+        error.to_string(),
+        "/etc/kcm.yaml: cannot read the configuration file: permission denied (named by --config): \
+         give the user of this process the right to read it"
+    );
+}

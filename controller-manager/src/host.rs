@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use kcm_config::{Effective, Outcome, Row, Sources, Table, gates, generic};
 use kcm_framework::{Extensions, Registry};
 
+use crate::config_command::CONFIG;
 use crate::logs::{LogOptions, Logs, log_flags};
 use crate::output::{print, refuse};
 use crate::runtime::WakeUps;
 use crate::settings::is_default;
-use crate::subcommand::{Action, CONFIG, Invocation, Subcommand};
+use crate::subcommand::{Action, Invocation, Subcommand};
 use crate::{Exit, run, runtime, settings};
 
 /// What the help says after the flags.
@@ -61,8 +62,9 @@ impl Host {
         let program = words.next().unwrap_or_default();
         let mut arguments: Vec<OsString> = words.collect();
         let subcommand = self.named_by(&arguments);
-        if subcommand.is_some() {
+        if let Some(subcommand) = subcommand {
             arguments.remove(0);
+            arguments.extend(config_flag(&subcommand, &arguments));
         }
         let (registry, table) = match linked(subcommand.map_or(&[], |subcommand| subcommand.rows)) {
             Ok(linked) => linked,
@@ -97,6 +99,18 @@ impl Host {
         let mut command = table.command("kube-controller-manager").override_usage(usage).after_help(SOURCES);
         command.render_help().to_string()
     }
+}
+
+/// The flag that names the configuration file which an operand of the sub-command names.
+fn config_flag(subcommand: &Subcommand, arguments: &[OsString]) -> Option<OsString> {
+    let [before, file, ..] = arguments else { return None };
+    let is_file =
+        subcommand.file_after.is_some_and(|word| before == word) && !file.as_encoded_bytes().starts_with(b"-");
+    is_file.then(|| {
+        let mut flag = OsString::from(format!("--{}=", generic::CONFIG));
+        flag.push(file);
+        flag
+    })
 }
 
 /// The controllers that are linked, and the table of their settings, the manager's own and `rows`.

@@ -33,6 +33,7 @@
 //! There is no lease: `--leader-elect=true` is refused, and without the flag a warning says that only one replica may
 //! run. There is no HTTP server.
 
+mod config_command;
 mod exit;
 mod host;
 mod logs;

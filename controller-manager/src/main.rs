@@ -21,8 +21,14 @@ mod sandbox {
     use kcm_controller_manager::{Action, Exit, Failure, Invocation, Subcommand};
     use kcm_sandbox_cli::{Command, RunError};
 
-    pub(crate) const SUBCOMMAND: Subcommand =
-        Subcommand { name: "sandbox", usages: kcm_sandbox_cli::USAGES, rows: kcm_sandbox_cli::ROWS, quiet: true, run };
+    pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
+        name: "sandbox",
+        usages: kcm_sandbox_cli::USAGES,
+        rows: kcm_sandbox_cli::ROWS,
+        file_after: None,
+        quiet: true,
+        run,
+    };
 
     fn run(Invocation { settings, manager }: Invocation) -> Result<Action, Vec<String>> {
         Ok(match kcm_sandbox_cli::command(&settings, manager)? {

@@ -16,6 +16,8 @@ pub struct Subcommand {
     pub usages: &'static [&'static str],
     /// The settings that only this sub-command has.
     pub rows: &'static [Row],
+    /// An operand before the name of a configuration file, which is read as if `--config` named it.
+    pub file_after: Option<&'static str>,
     /// Logs only warnings and errors unless `--v` is given, as the terminal shows something else.
     pub quiet: bool,
     /// Checks the command line and returns what to do.
@@ -49,19 +51,3 @@ pub struct Failure {
     /// What is printed, a line each.
     pub reasons: Vec<String>,
 }
-
-/// Prints the effective settings.
-pub(crate) const CONFIG: Subcommand = Subcommand {
-    name: "config",
-    usages: &["config effective [FLAGS]"],
-    rows: &[],
-    quiet: false,
-    run: |invocation| match invocation.settings.operands() {
-        [word] if word == "effective" => Ok(Action::Print(invocation.settings.render())),
-        _other => Err(vec![
-            "config: give `config effective` to print every setting and where its value comes from, \
-             or --config=FILE to read settings from a file"
-                .to_owned(),
-        ]),
-    },
-};

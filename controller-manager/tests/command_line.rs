@@ -39,10 +39,16 @@ fn the_help_has_every_flag_under_its_heading() {
         ]
     );
     assert!(help.stdout.starts_with(
-        "Usage: kube-controller-manager [FLAGS]\n       kube-controller-manager config effective [FLAGS]\n"
+        "Usage: kube-controller-manager [FLAGS]\n       kube-controller-manager config effective [FLAGS]\n       \
+         kube-controller-manager config validate FILE [FLAGS]\n       kube-controller-manager config default\n"
     ));
     assert_eq!(manager(&["-h"]).stdout, help.stdout);
-    assert_eq!(manager(&["config", "effective", "--help"]).stdout, help.stdout);
+    // A sub-command has flags of its own beside these.
+    let of_config = manager(&["config", "effective", "--help"]).stdout;
+    let (before, own) = of_config.split_once("Config flags:\n").expect("it has flags of its own");
+    let (own, after) = own.split_once("\n\n").expect("other flags follow");
+    assert!(own.contains("--output <string>"), "{own}");
+    assert_eq!(format!("{before}{after}"), help.stdout);
 }
 
 #[test]
@@ -141,7 +147,7 @@ fn a_verb_that_nobody_knows_is_told_the_one_there_is() {
         assert_eq!(
             manager(arguments).refusals(),
             ["config: give `config effective` to print every setting and where its value comes from, \
-              or --config=FILE to read settings from a file"]
+              `config validate FILE` to check a file, `config default` to print one with all defaults, or --config=FILE to read settings from a file"]
         );
     }
 }

@@ -33,6 +33,7 @@ fn without_sources_the_defaults_are_upstreams() {
 --kubeconfig                   \"\"       default
 --leader-elect                 true     default
 --min-resync-period            12h0m0s  default
+--output                       \"\"       default
 --v                            0        default
 "
     );
@@ -67,6 +68,7 @@ fn flags_override_variables_and_variables_the_file() {
             ["--kubeconfig", "\"\"", "default"],
             ["--leader-elect", "false", "FILE:7:20"],
             ["--min-resync-period", "12h0m0s", "default"],
+            ["--output", "\"\"", "default"],
             ["--v", "0", "default"],
         ]
     );
@@ -120,7 +122,7 @@ fn a_missing_file_is_refused_with_the_flag_that_names_it() {
     assert_eq!(
         ended.refusals(),
         [
-            "/nowhere/kcm.yaml: cannot read the configuration file: No such file or directory (os error 2) (named by --config)"
+            "/nowhere/kcm.yaml: cannot read the configuration file: No such file or directory (os error 2) (named by --config): check the path"
         ]
     );
 }

@@ -1,0 +1,104 @@
+//! Files that are no configuration.
+
+#![cfg(feature = "builtin")]
+
+mod support;
+
+use std::fs::File;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, mkfifoat};
+use support::program::{Ended, Folder, run};
+
+const HEAD: &str =
+    "apiVersion: kubecontrollermanager.config.k8s.io/v1alpha1\nkind: KubeControllerManagerConfiguration\n";
+
+fn start(file: &Path) -> Ended {
+    run(env!("CARGO_BIN_EXE_kube-controller-manager"), &["--config", &file.display().to_string()])
+}
+
+/// The only reason for not starting, without the name of the file.
+#[track_caller]
+fn refusal(file: &Path) -> String {
+    let ended = start(file);
+    let [refusal] = ended.refusals()[..] else { panic!("{}", ended.stderr) };
+    refusal.strip_prefix(&file.display().to_string()).expect("it names the file").to_owned()
+}
+
+fn refusal_of(text: &str) -> String {
+    let folder = Folder::new();
+    folder.file("kcm.yaml", text);
+    refusal(&folder.path("kcm.yaml"))
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_in_one_sentence() {
+    let folder = Folder::new();
+    let cannot = |why: &str| format!(": cannot read the configuration file: {why}");
+    assert_eq!(refusal(folder.as_ref()), cannot("it is a directory (named by --config): name the file in it"));
+    let pipe = folder.path("pipe");
+    mkfifoat(CWD, &pipe, Mode::RUSR).expect("there must be room for a pipe");
+    let socket = folder.path("socket");
+    let _listener = UnixListener::bind(&socket).expect("there must be room for a socket");
+    for file in [&pipe, &socket, Path::new("/dev/zero")] {
+        assert_eq!(
+            refusal(file),
+            cannot("it is a pipe, a socket or a device (named by --config): name a regular file")
+        );
+    }
+    assert_eq!(
+        refusal(&folder.path("none")),
+        cannot("No such file or directory (os error 2) (named by --config): check the path")
+    );
+    let under_a_file = Path::new("/dev/null/x");
+    assert_eq!(refusal(under_a_file), cannot("Not a directory (os error 20) (named by --config): check the path"));
+}
+
+#[test]
+fn a_file_of_50_megabytes_is_refused_in_one_sentence() {
+    let folder = Folder::new();
+    let path = folder.path("large");
+    let file = File::create(&path).expect("there must be room for a file");
+    file.set_len(50_000_000).expect("it takes no room");
+    assert_eq!(
+        refusal(&path),
+        ": cannot read the configuration file: it is larger than 1 MiB (named by --config): \
+         a configuration file is a few kilobytes, so check the path"
+    );
+}
+
+fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
+    let mut lines: Vec<String> = (0..count).map(line).collect();
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+#[test]
+fn a_thousand_nested_levels_are_refused_with_their_position() {
+    for (text, expected) in [
+        (format!("{HEAD}A: {}", "[".repeat(1000)), ":3:20"),
+        (format!("{HEAD}A: {}", "{a: ".repeat(1000)), ":3:61"),
+        (format!("{HEAD}A:\n{}", "- ".repeat(1000)), ":4:31"),
+        (HEAD.to_owned() + &lines(1000, |level| format!("{}a:", " ".repeat(level))), ":18:16"),
+    ] {
+        assert_eq!(refusal_of(&text), format!("{expected}: so many nested values are not supported here"));
+    }
+}
+
+#[test]
+fn aliases_that_multiply_are_refused_with_their_position() {
+    let laughs = "a: &a [x, x, x, x]\nb: &b [*a, *a, *a, *a]\nc: &c [*b, *b, *b, *b]\n";
+    assert_eq!(refusal_of(laughs), ":1:7: anchors and aliases are not supported here");
+}
+
+#[test]
+fn a_file_full_of_mistakes_reports_the_first_hundred() {
+    let folder = Folder::new();
+    let keys = lines(50_000, |number| format!("k{number}: 1"));
+    let ended = start(Path::new(&folder.file("kcm.yaml", &format!("{HEAD}{keys}"))));
+    let refusals = ended.refusals();
+    assert_eq!(refusals.len(), 101);
+    assert!(refusals[0].ends_with("kcm.yaml:3:1: unknown key k0"), "{}", refusals[0]);
+    assert!(refusals[100].ends_with("kcm.yaml: 49900 more errors, not reported one by one"), "{}", refusals[100]);
+}
