@@ -1,6 +1,7 @@
 //! One named loop of a controller.
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -12,7 +13,10 @@ use crate::error::BoxError;
 type LoopFn = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
 /// A loop of a controller: its name, the caches that must sync before it starts, and the function that runs it.
-pub(crate) struct Loop {
+///
+/// Made by a [`ControlLoopBuilder`](crate::ControlLoopBuilder), and run as a part of a [`Running`](crate::Running).
+#[must_use = "a loop does nothing until it is part of a `Running`"]
+pub struct Loop {
     pub(crate) name: &'static str,
     pub(crate) reads: Vec<Arc<dyn Cache>>,
     pub(crate) run: LoopFn,
@@ -24,6 +28,15 @@ impl Loop {
         F: Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
     {
         Self { name, reads, run: Box::new(run) }
+    }
+
+    /// The same loop, which checks its description at each start.
+    pub(crate) fn checked(self, check: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static) -> Self {
+        let Self { name, reads, run } = self;
+        Self::new(name, reads, move |cancel| match check() {
+            Ok(()) => run(cancel),
+            Err(mistake) => Box::pin(ready(Err(mistake))),
+        })
     }
 }
 

@@ -44,6 +44,7 @@ mod controller;
 pub mod discovery;
 mod error;
 pub mod events;
+mod loop_builder;
 mod manager;
 mod metrics;
 mod queue_key;
@@ -60,13 +61,15 @@ pub use kcm_informers as informers;
 pub use kcm_workqueue as workqueue;
 pub use prometheus_client;
 
+pub use control_loop::Loop;
 pub use controller::{
     AbsentController, ControllerContext, ControllerDescriptor, DebugPage, Extensions, HealthCheck, InitFunc, Registry,
-    RegistryError, Running, Selection, SelectionError, StartGroup,
+    RegistryError, Running, Selection, SelectionError, SettingsSection, StartGroup,
 };
 pub use error::{BoxError, error_chain};
 pub use events::Recorder;
+pub use loop_builder::{ControlLoopBuilder, Enqueue, Source};
 pub use manager::{API_SERVER_PATIENCE, GRACE, Manager, ManagerBuilder, ManagerError, Stage, Stop};
 pub use metrics::Metrics;
 pub use queue_key::QueueKey;
-pub use reconcile::{Class, NameGenerator, Outcome, Reconcile, ReconcileError, ReconcileLoop, Session, priority};
+pub use reconcile::{Class, NameGenerator, Outcome, Reconcile, ReconcileError, Session};

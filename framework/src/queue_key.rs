@@ -10,11 +10,10 @@ use kcm_api::ObjectKey;
 /// A string is no key: it does not say which object it names.
 ///
 /// ```compile_fail
-/// use kcm_framework::workqueue::Queue;
 /// use kcm_framework::ControllerContext;
 ///
-/// fn queue(context: &ControllerContext) -> Queue<String> {
-///     context.queue("greeter")
+/// fn keyed_by_strings(context: &ControllerContext) {
+///     let _ = context.control_loop::<String>("greeter");
 /// }
 /// ```
 pub trait QueueKey: Clone + Ord + Hash + fmt::Debug + fmt::Display + Send + Sync + 'static {

@@ -270,3 +270,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_cache_whose_resource_has_disappeared_holds_no_key() {
+    let now = Instant::now();
+    let mut state = PendingWrites::new(2);
+    state.add(&"both", None, vec![version(PODS, "5"), version(SETS, "6")], now);
+    state.add(&"pods", None, vec![version(PODS, "7"), deletion("u"), lost(now)], now);
+    assert_eq!(state.cache_emptied(PODS), ["pods"]);
+    assert!(state.object_ended(PODS, &Uid::from("u")).is_empty() && state.cache_reached(PODS, &rv("9")).is_empty());
+    assert_eq!(state.cache_reached(SETS, &rv("6")), ["both"]);
+    assert!(state.is_empty());
+}

@@ -15,13 +15,14 @@ pub trait Cache: Send + Sync {
     /// The list options.
     fn list_options(&self) -> &ListOptions;
 
-    /// Whether the informer has synced: its cache has held all objects once.
+    /// Whether the informer has synced: its cache has held all objects once, since the resource is served.
     fn has_synced(&self) -> bool;
 
     /// The status of the informer.
     fn status(&self) -> InformerStatus;
 
-    /// The resource version up to which the cache has applied all changes; unset until the first list is complete.
+    /// The resource version up to which the cache has applied all changes; unset until the first list is complete, and
+    /// after the resource has disappeared.
     fn last_sync_resource_version(&self) -> ResourceVersion;
 
     /// The state of the object that the cache holds under a key.

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::availability::Availability;
 use crate::cache::Cache;
 use crate::connection::Connection;
 use crate::informer::Informer;
@@ -84,10 +85,26 @@ struct Entry {
     view: TypeId,
     view_name: &'static str,
     /// The `SharedInformer` of that view.
-    informer: Arc<dyn Any + Send + Sync>,
+    shared: Arc<dyn AnyView>,
     cache: Arc<dyn Cache>,
     users: usize,
     task: Task,
+}
+
+/// A `SharedInformer` of any view.
+trait AnyView: Send + Sync {
+    fn availability(&self) -> &Availability;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+impl<V: View> AnyView for SharedInformer<V> {
+    fn availability(&self) -> &Availability {
+        &self.availability
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
 }
 
 enum Task {
@@ -153,16 +170,14 @@ impl Factory {
         tasks.shutdown().await;
     }
 
-    /// Stops and removes the informers of a resource, as when its CRD is deleted. Without any it does nothing.
+    /// Applies what discovery has found: whether each resource is served.
     ///
-    /// Handles keep their cache as it is. The current step is finished. The next call for the resource creates a new
-    /// informer.
-    pub fn stop(&self, resource: &Resource) {
-        let stopped: Vec<Entry> = {
-            let state = &mut *self.inner.state.lock();
-            state.informers.extract_if(.., |entry| entry.resource == *resource).collect()
-        };
-        stopped.into_iter().for_each(Entry::stop);
+    /// The cache of a resource that is not served any more, and whose list is answered with 404, is emptied: event
+    /// handlers are notified of deletions. When discovery has it again its informers list it at once.
+    pub fn apply_discovery(&self, is_served: impl Fn(&Resource) -> bool) {
+        for entry in &self.inner.state.lock().informers {
+            entry.shared.availability().set_discovered(is_served(&entry.resource));
+        }
     }
 
     /// The status of each informer, in the order of creation.
@@ -195,7 +210,7 @@ impl Inner {
         });
         if let Some(entry) = known {
             entry.users += 1;
-            let shared = Arc::clone(&entry.informer).downcast();
+            let shared = Arc::clone(&entry.shared).into_any().downcast();
             return (entry.id, shared.expect("an entry must hold what its type says"));
         }
         let FactoryOptions { client, connection, metrics, interner, .. } = &self.options;
@@ -210,7 +225,7 @@ impl Inner {
             list_options,
             view: TypeId::of::<V>(),
             view_name: std::any::type_name::<V>(),
-            informer: Arc::clone(&shared) as Arc<dyn Any + Send + Sync>,
+            shared: Arc::clone(&shared) as Arc<dyn AnyView>,
             cache: Arc::clone(&shared) as Arc<dyn Cache>,
             users: 1,
             task: Task::NotStarted(task),

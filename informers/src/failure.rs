@@ -58,6 +58,11 @@ fn remedy(resource: &Resource, cause: &Cause) -> String {
 }
 
 impl Cause {
+    /// Whether the API server has no such resource.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Status(status) if status.code == 404)
+    }
+
     /// The class of the failure, which decides the next step of the protocol.
     pub(crate) fn class(&self) -> Failure {
         match self {

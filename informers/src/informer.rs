@@ -111,7 +111,7 @@ impl<V: View> Informer<V> {
         self.shared.remove_event_handler(registration);
     }
 
-    /// Whether the informer has synced: its cache has held all objects once.
+    /// Whether the informer has synced: its cache has held all objects once, since the resource is served.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         Cache::has_synced(&*self.shared)

@@ -87,12 +87,16 @@
 //!   again;
 //! - *a panic in the informer leads to a new list*.
 //!
+//! A resource that **disappears**, as when its CRD is deleted: lists are answered with 404, and discovery does not have it,
+//! - *empties its cache and notifies of deletions*, whose final state is unknown. The status says why;
+//! - *is requested no more until it appears, and then is listed as if for the first time*;
+//! - *does so only if both lists and discovery lack it*.
+//!
 //! A **factory**
 //! - *shares one watch among users of the same* resource, view and list options;
 //! - *watches another view or list options again, and logs that*;
 //! - *starts once, and starts late informers at once*;
 //! - *stops an informer when its last user ends, and frees its memory*; users are counted by their [`Registrations`];
-//! - *stops and removes the informers of a resource*, for kinds that come and go;
 //! - *shuts down every informer*, and returns when none runs.
 //!
 //! # What it costs
@@ -107,6 +111,7 @@
 //! It writes nothing, and retries no requests but its own. It keeps no history: a later state of an object may replace
 //! one of which no handler was notified. Items of a list by page carry neither `apiVersion` nor `kind`.
 
+mod availability;
 mod backoff;
 mod cache;
 mod change;

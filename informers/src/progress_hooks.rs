@@ -16,7 +16,7 @@ pub type ProgressHook = Box<dyn Fn(&Progress<'_>) + Send + Sync>;
 /// The result of a step of a cache.
 #[derive(Debug)]
 pub struct Progress<'a> {
-    /// The last sync resource version after the step.
+    /// The last sync resource version after the step; unset where the resource has disappeared and the cache is empty.
     pub resource_version: &'a ResourceVersion,
     /// An object that was deleted, or that is terminating for the first time.
     pub ended: Option<&'a Uid>,

@@ -25,13 +25,27 @@ use crate::shared_informer::{SharedInformer, Staged, Undecodable};
 use crate::status::Phase;
 use crate::store::is_same_version;
 
-/// Lists and watches until it is dropped. After a panic it lists again.
+/// Lists and watches until it is dropped. After a panic it lists again; when the resource has disappeared it empties the
+/// cache, and lists again when the resource appears.
 pub(crate) async fn run<V: View>(shared: Arc<SharedInformer<V>>, client: Client, connection: Connection, seed: u64) {
     let _stopped = StoppedOnDrop(Arc::clone(&shared));
-    let mut reflector = Reflector::new(shared, client, connection, seed);
+    let reflector = || Reflector::new(Arc::clone(&shared), client.clone(), connection.clone(), seed);
+    let mut current = reflector();
     loop {
-        let Err(panic) = AssertUnwindSafe(reflector.drive()).catch_unwind().await;
-        reflector.start_again(&panic_message(&*panic));
+        tokio::select! {
+            Err(panic) = AssertUnwindSafe(current.drive()).catch_unwind() => {
+                current.start_again(&panic_message(&*panic));
+            }
+            () = shared.availability.disappeared() => {
+                tracing::info!(resource = %shared.resource, "The API server does not serve the resource any more");
+                shared.record.lock().enter(Phase::NotServed);
+                shared.empty();
+                // The new one waits without a request; the old one drops its exchange.
+                current = reflector();
+                shared.availability.appeared().await;
+                shared.availability.set_not_found(false);
+            }
+        }
     }
 }
 
@@ -166,6 +180,7 @@ impl<V: View> Reflector<V> {
             ResponseEvent::Started(ResponseBody { body, is_protobuf }) => {
                 self.exchange = HttpExchange::Reading(body);
                 self.frames = Frames::of(is_protobuf);
+                self.shared.availability.set_not_found(false);
                 self.step(Input::ResponseStarted);
                 if matches!(self.request, ListWatchRequest::Watch { .. }) {
                     self.shared.record.lock().all_is_well();
@@ -306,6 +321,7 @@ impl<V: View> Reflector<V> {
 
     fn fail(&mut self, cause: Cause) {
         let class = cause.class();
+        self.shared.availability.set_not_found(cause.is_not_found());
         let effect = self.protocol.step(Input::Failed(class), self.now());
         if class == Failure::Unsupported && !self.is_backing_off() {
             tracing::info!(resource = %self.shared.resource, "The API server has no streaming lists, listing by page");

@@ -13,6 +13,7 @@ use parking_lot::{Mutex, ReentrantMutex};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use crate::availability::Availability;
 use crate::cache::{Cache, ObjectState};
 use crate::change::{Change, Origin};
 use crate::event_handlers::{EventHandlers, Handler, HandlerOptions, HandlerRegistration, Report};
@@ -29,6 +30,7 @@ pub(crate) struct SharedInformer<V> {
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) store: Arc<Store<V>>,
     pub(crate) record: Mutex<Record>,
+    pub(crate) availability: Availability,
     /// Held from before the cache changes until all event handlers are notified. Reentrant only so that a handler that
     /// adds a handler causes a clear panic instead of a deadlock.
     handlers: ReentrantMutex<RefCell<EventHandlers<V>>>,
@@ -72,6 +74,7 @@ impl<V: View> SharedInformer<V> {
             metrics,
             store: Arc::new(Store::new()),
             record: Mutex::new(Record::new()),
+            availability: Availability::new(),
             handlers: ReentrantMutex::new(RefCell::new(EventHandlers::new())),
             hooks: Arc::default(),
             observed: watch::Sender::new(ResourceVersion::default()),
@@ -120,12 +123,12 @@ impl<V: View> SharedInformer<V> {
 
     /// Replaces the contents of the cache by a complete list at that version.
     pub(crate) fn commit(&self, staged: Staged<V>, version: ResourceVersion) {
-        let first = {
+        let first = self.last_sync_resource_version().is_unset();
+        {
             let mut record = self.record.lock();
             record.lists += 1;
             record.undecodable_objects = staged.undecodable_objects.clone();
-            record.lists == 1
-        };
+        }
         self.metrics.listed(!first);
         let origin = if first { Origin::Initial } else { Origin::Live };
         self.step(Some(version), origin, || {
@@ -136,6 +139,16 @@ impl<V: View> SharedInformer<V> {
     /// Moves the last sync resource version, as a bookmark does.
     pub(crate) fn advance(&self, version: ResourceVersion) {
         self.step(Some(version), Origin::Live, Vec::new);
+    }
+
+    /// Empties the cache, as all objects of a resource go with it. The next list is the first again.
+    pub(crate) fn empty(&self) {
+        let mut ended = Vec::new();
+        self.record.lock().undecodable_objects = UndecodableObjects::default();
+        self.notify(Origin::Live, || self.store.replace(Vec::new(), |_| false), &mut ended);
+        self.synced.send_replace(false);
+        self.observed.send_replace(ResourceVersion::default());
+        self.hooks.call(ResourceVersion::default, &ended, &self.report());
     }
 
     fn step_and_end(

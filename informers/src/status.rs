@@ -19,6 +19,8 @@ pub enum Phase {
     Watching,
     /// It has failed and waits before it tries again.
     BackingOff,
+    /// The API server does not serve the resource any more; its cache is empty.
+    NotServed,
     /// It was stopped; its cache stays as it was.
     Stopped,
 }
@@ -151,10 +153,13 @@ impl Record {
         if self.phase == Phase::Stopped {
             return Some("it was stopped".to_owned());
         }
+        if self.phase == Phase::NotServed {
+            return Some("the API server does not serve the resource; it is listed when discovery has it".to_owned());
+        }
         self.trouble.clone().or_else(|| self.undecodable_objects.sentence()).or_else(|| {
             (!synced).then(|| match self.phase {
                 Phase::NotStarted => "it has not been started".to_owned(),
-                Phase::Listing | Phase::Watching | Phase::BackingOff | Phase::Stopped => {
+                Phase::Listing | Phase::Watching | Phase::BackingOff | Phase::NotServed | Phase::Stopped => {
                     "the first list has not been completed".to_owned()
                 }
             })

@@ -270,6 +270,19 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         orphaned
     }
 
+    /// Drops the pending writes of a cache whose resource has disappeared, its objects with it; returns the keys that
+    /// wait no longer.
+    pub fn cache_emptied(&mut self, cache: CacheIndex) -> Vec<K> {
+        let mut released = Vec::new();
+        self.versions[cache].clear();
+        self.deletions.retain(|(of, _), _| *of != cache);
+        let waiting: Vec<K> = self.waiting.keys().cloned().collect();
+        for key in waiting {
+            self.confirm(&key, |write| write.cache() == cache, &mut released);
+        }
+        released
+    }
+
     /// Drops all pending writes of `key`.
     pub fn forget(&mut self, key: &K) {
         let Some(pending) = self.waiting.remove(key) else { return };

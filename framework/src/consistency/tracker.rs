@@ -49,7 +49,11 @@ impl<K: QueueKey> Tracker<K> {
         if writes.is_empty() {
             return;
         }
-        let mut released = writes.cache_reached(index, progress.resource_version);
+        let mut released = if progress.resource_version.is_unset() {
+            writes.cache_emptied(index)
+        } else {
+            writes.cache_reached(index, progress.resource_version)
+        };
         if let Some(uid) = progress.ended {
             released.extend(writes.object_ended(index, uid));
             if self.primary == Some(index) {

@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_config::{Effective, Gate};
+use kcm_config::{Effective, FromValue, Gate};
 use kcm_informers::{Factory, Registrations};
-use kcm_workqueue::{Queue, QueueOptions};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -18,9 +17,10 @@ use crate::clock::Clock;
 use crate::discovery::Discovery;
 use crate::error::BoxError;
 use crate::events::{Recorder, Recorders};
+use crate::loop_builder::{ControlLoopBuilder, LoopEnvironment};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
-use crate::reconcile::{LoopContext, NameGenerator, Reconcile, ReconcileLoop};
+use crate::reconcile::{LoopContext, NameGenerator};
 
 /// The part of the context that all controllers of a manager share.
 pub(crate) struct SharedContext {
@@ -72,6 +72,30 @@ impl Extensions {
         let value = self.0.lock().get(&TypeId::of::<T>()).cloned()?;
         value.downcast().ok()
     }
+}
+
+/// A struct of the settings of a controller that are read together.
+///
+/// ```
+/// use kcm_framework::{BoxError, ControllerContext, SettingsSection};
+///
+/// #[derive(serde::Deserialize)]
+/// #[serde(rename_all = "PascalCase")]
+/// struct Settings {
+///     greeting: String,
+/// }
+///
+/// impl SettingsSection for Settings {
+///     const SECTION: &str = "HelloController";
+/// }
+///
+/// fn greeting(context: &ControllerContext) -> Result<String, BoxError> {
+///     Ok(context.settings_of::<Settings>()?.greeting)
+/// }
+/// ```
+pub trait SettingsSection: DeserializeOwned {
+    /// The section of the configuration that the rows of the controller name, for example `ReplicaSetController`.
+    const SECTION: &str;
 }
 
 /// The context of one controller; cheap to clone.
@@ -141,6 +165,22 @@ impl ControllerContext {
         Ok(self.shared.settings.section(section)?)
     }
 
+    /// The section of the settings that `S` reads.
+    ///
+    /// # Errors
+    /// The section does not deserialize into `S`.
+    pub fn settings_of<S: SettingsSection>(&self) -> Result<S, BoxError> {
+        self.settings(S::SECTION)
+    }
+
+    /// One setting, by its flag (without dashes).
+    ///
+    /// # Errors
+    /// No controller has a row of that flag, or the row is of another type.
+    pub fn setting<T: FromValue>(&self, flag: &str) -> Result<T, BoxError> {
+        Ok(self.shared.settings.get(flag)?)
+    }
+
     /// Whether a feature gate is on.
     #[must_use]
     pub fn gate(&self, gate: &Gate) -> bool {
@@ -195,34 +235,24 @@ impl ControllerContext {
         self.shared.extensions.get()
     }
 
-    /// A work queue with metrics. `name` is their label `name`: that of upstream, where upstream has the queue.
-    #[must_use]
-    pub fn queue<K: QueueKey>(&self, name: &'static str) -> Queue<K> {
-        let metrics = self.shared.metrics.queues();
-        let queue = Queue::new(QueueOptions { metrics: metrics.of(name), ..QueueOptions::named(name) });
-        let at_scrape = queue.clone();
-        metrics.on_scrape(name, move || at_scrape.unfinished_work());
-        queue
-    }
-
-    /// A reconcile loop over `queue`, with one worker by default.
-    pub fn reconcile_loop<R: Reconcile>(&self, queue: Queue<R::Key>, reconciler: R) -> ReconcileLoop<R> {
-        ReconcileLoop {
-            controller: self.controller,
-            queue,
-            reconciler,
-            api: self.client(),
-            live: self.shared.clients.client_for(ClientBuilder::MANAGER),
-            context: LoopContext {
-                names: self.shared.names.clone(),
-                clock: Arc::clone(&self.shared.clock),
-                recorder: self.recorder(),
+    /// Describes a loop of this controller. `name` is the label `name` of its queue, which is that of upstream where
+    /// upstream has the queue, and names the loop in all logs and metrics.
+    pub fn control_loop<K: QueueKey>(&self, name: &'static str) -> ControlLoopBuilder<K> {
+        let shared = &self.shared;
+        let context =
+            LoopContext { names: shared.names.clone(), clock: Arc::clone(&shared.clock), recorder: self.recorder() };
+        ControlLoopBuilder::new(
+            name,
+            LoopEnvironment {
+                controller: self.controller,
+                informers: self.informers.clone(),
+                resync_period: shared.resync,
+                api: self.client(),
+                live: shared.clients.client_for(ClientBuilder::MANAGER),
+                metrics: Arc::clone(&shared.metrics),
+                context: Arc::new(context),
             },
-            metrics: Arc::clone(&self.shared.metrics),
-            workers: 1,
-            caches: Vec::new(),
-            primary: None,
-        }
+        )
     }
 }
 

@@ -8,7 +8,7 @@ mod running;
 mod selection;
 
 pub(crate) use context::SharedContext;
-pub use context::{ControllerContext, Extensions};
+pub use context::{ControllerContext, Extensions, SettingsSection};
 pub use descriptor::{ControllerDescriptor, InitFunc, StartGroup};
 pub use registry::{Registry, RegistryError};
 pub use running::{DebugPage, HealthCheck, Running};

@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::control_loop::Loop;
 use crate::error::BoxError;
-use crate::reconcile::{Reconcile, ReconcileLoop};
 
 /// A health check of a controller: `Err` has the reason why it is unhealthy.
 pub type HealthCheck = dyn Fn() -> Result<(), String> + Send + Sync;
@@ -48,9 +47,9 @@ impl Running {
         Self { loops: Vec::new(), health: None, debug: None }
     }
 
-    /// Adds a reconcile loop; a controller may have several.
-    pub fn reconcile<R: Reconcile>(mut self, reconcile: ReconcileLoop<R>) -> Self {
-        self.loops.push(reconcile.into_loop());
+    /// Adds a loop; a controller may have several.
+    pub fn with(mut self, added: Loop) -> Self {
+        self.loops.push(added);
         self
     }
 

@@ -17,7 +17,7 @@ use stage::Stages;
 use crate::client::{ApiError, ClientBuilder, Unreachable, wait_for_api_server};
 use crate::clock::Clock;
 use crate::controller::{ControllerContext, ControllerDescriptor, Extensions, Registry, Selection, SharedContext};
-use crate::discovery::Refresher;
+use crate::discovery::{Discovery, Refresher};
 use crate::events::Recorders;
 use crate::metrics::Metrics;
 use crate::reconcile::NameGenerator;
@@ -135,9 +135,9 @@ impl Manager {
 
         stages.enter(Stage::Informers);
         shared.informers.start();
-        let informers = shared.informers.clone();
+        let (informers, discovery) = (shared.informers.clone(), shared.discovery.clone());
         stages.spawn(|cancel| async move {
-            cancel.cancelled().await;
+            cancel.run_until_cancelled(follow_discovery(&informers, &discovery)).await;
             informers.shut_down().await;
         });
         shared.informers_started.cancel();
@@ -185,6 +185,15 @@ impl Manager {
             extensions: self.extensions.clone(),
         }))
     }
+}
+
+/// Applies to the informers what discovery finds; never returns.
+async fn follow_discovery(informers: &Factory, discovery: &Discovery) {
+    let mut changes = discovery.changes();
+    while changes.changed().await.is_ok() {
+        informers.apply_discovery(|resource| discovery.is_available(resource));
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Initializes the enabled controllers one after another, each after a jittered delay, the first group first.

@@ -40,6 +40,7 @@ pub struct Metrics {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReconcileLabels {
     controller: &'static str,
+    name: &'static str,
     result: &'static str,
 }
 
@@ -65,7 +66,7 @@ impl Metrics {
         let reconciles = Family::default();
         registry.register(
             "controller_reconciles",
-            "Reconciles by controller and result: success, panic, or the class of the error",
+            "Reconciles by controller, loop and result: success, panic, or the class of the error",
             reconciles.clone(),
         );
         let loop_failures = Family::default();
@@ -137,8 +138,8 @@ impl Metrics {
         Arc::new(self.requests.to(host.to_owned()))
     }
 
-    pub(crate) fn reconciled(&self, controller: &'static str, result: &'static str) {
-        self.reconciles.get_or_create(&ReconcileLabels { controller, result }).inc();
+    pub(crate) fn reconciled(&self, controller: &'static str, name: &'static str, result: &'static str) {
+        self.reconciles.get_or_create(&ReconcileLabels { controller, name, result }).inc();
     }
 
     pub(crate) fn loop_failed(&self, controller: &str, name: &'static str) {

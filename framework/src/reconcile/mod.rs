@@ -4,12 +4,14 @@ mod error;
 mod loop_context;
 mod names;
 mod session;
+mod session_extras;
 mod undecided;
 mod worker;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kcm_api::ObjectKey;
 use kcm_informers::Origin;
 use kcm_workqueue::Priority;
 
@@ -19,14 +21,13 @@ pub use error::{Class, ReconcileError};
 pub(crate) use loop_context::LoopContext;
 pub use names::NameGenerator;
 pub use session::Session;
-pub use worker::ReconcileLoop;
+pub(crate) use worker::ReconcileLoop;
 
 /// A reconciler: brings the object of a key to its desired state.
+///
+/// Keys are [`ObjectKey`]s for nearly every controller; another type is a [`QueueKey`].
 #[async_trait]
-pub trait Reconcile: Send + Sync + 'static {
-    /// The keys of the queue; [`ObjectKey`](kcm_api::ObjectKey) for nearly every controller.
-    type Key: QueueKey;
-
+pub trait Reconcile<K: QueueKey = ObjectKey>: Send + Sync + 'static {
     /// Reconciles one key: reads the caches, decides, and writes through `session`.
     ///
     /// Never called twice at once for one key, and never before the caches show the writes of the previous call for
@@ -41,7 +42,7 @@ pub trait Reconcile: Send + Sync + 'static {
     ///
     /// # Panics
     /// A panic is caught, counted and logged with the key, and the key is requeued with back-off.
-    async fn reconcile(&self, key: &Self::Key, session: &Session) -> Result<Outcome, ReconcileError>;
+    async fn reconcile(&self, key: &K, session: &Session) -> Result<Outcome, ReconcileError>;
 }
 
 /// The outcome of a successful reconcile.
@@ -66,7 +67,7 @@ impl Outcome {
 
 /// The priority of a key that a change of that origin enqueues: live changes go before initial objects.
 #[must_use]
-pub const fn priority(origin: Origin) -> Priority {
+pub(crate) const fn priority(origin: Origin) -> Priority {
     match origin {
         Origin::Live => Priority::Live,
         Origin::Initial | Origin::Resync => Priority::Initial,

@@ -22,61 +22,39 @@ use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
 
 /// A [`Reconcile`] over a queue, with a number of workers.
-///
-/// Created by [`ControllerContext::reconcile_loop`](crate::ControllerContext::reconcile_loop).
-#[must_use = "a loop does nothing until it is part of a `Running`"]
-pub struct ReconcileLoop<R: Reconcile> {
+pub(crate) struct ReconcileLoop<K, R> {
     pub(crate) controller: &'static str,
-    pub(crate) queue: Queue<R::Key>,
+    pub(crate) name: &'static str,
+    pub(crate) queue: Queue<K>,
     pub(crate) reconciler: R,
     pub(crate) api: ApiClient,
     pub(crate) live: ApiClient,
-    pub(crate) context: LoopContext,
+    pub(crate) context: Arc<LoopContext>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) workers: usize,
     pub(crate) caches: Vec<Arc<dyn Cache>>,
     pub(crate) primary: Option<usize>,
 }
 
-impl<R: Reconcile> ReconcileLoop<R> {
-    /// Sets how many keys are reconciled concurrently (upstream: `MaxConcurrentReconciles`).
-    pub const fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
-        self
-    }
-
-    /// Adds the cache of the objects that keys name. The loop waits for its sync, and distinguishes a recreated object
-    /// from the earlier one by its uid there.
-    pub fn keyed_by(mut self, cache: Arc<dyn Cache>) -> Self {
-        self.primary = Some(self.caches.len());
-        self.caches.push(cache);
-        self
-    }
-
-    /// Adds a cache that the reconciler reads. The loop waits for its sync, and keys wait until it shows their writes.
-    pub fn reads(mut self, cache: Arc<dyn Cache>) -> Self {
-        self.caches.push(cache);
-        self
-    }
-
+impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
     pub(crate) fn into_loop(self) -> Loop {
         let caches: Arc<[_]> = self.caches.into();
         let reads = caches.to_vec();
-        let name = self.controller;
         let tracker = Tracker::new(self.queue.clone(), Arc::clone(&caches), self.primary);
         let shared = Arc::new(Workers {
             controller: self.controller,
+            name: self.name,
             undecided: Undecided::new(self.api.connection().clone()),
             queue: self.queue,
             reconciler: self.reconciler,
             api: self.api,
-            context: Arc::new(self.context),
+            context: self.context,
             metrics: self.metrics,
             caches,
             tracker,
         });
         let (live, workers) = (self.live, self.workers);
-        Loop::new(name, reads, move |cancel| {
+        Loop::new(self.name, reads, move |cancel| {
             let (shared, live) = (Arc::clone(&shared), live.clone());
             Box::pin(async move {
                 let mut work = JoinSet::new();
@@ -104,20 +82,21 @@ async fn all_ended(work: &mut JoinSet<()>) -> Result<(), BoxError> {
     Ok(())
 }
 
-struct Workers<R: Reconcile> {
+struct Workers<K: QueueKey, R> {
     controller: &'static str,
-    queue: Queue<R::Key>,
+    name: &'static str,
+    queue: Queue<K>,
     /// The keys that failed in what may be an outage.
-    undecided: Undecided<(R::Key, Class)>,
+    undecided: Undecided<(K, Class)>,
     reconciler: R,
     api: ApiClient,
     context: Arc<LoopContext>,
     metrics: Arc<Metrics>,
     caches: Arc<[Arc<dyn Cache>]>,
-    tracker: Arc<Tracker<R::Key>>,
+    tracker: Arc<Tracker<K>>,
 }
 
-impl<R: Reconcile> Workers<R> {
+impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
     /// Processes keys until `cancel`; the key that is processing is finished. While the API server is unreachable, all
     /// keys wait.
     async fn work(self: Arc<Self>, cancel: CancellationToken) {
@@ -140,13 +119,14 @@ impl<R: Reconcile> Workers<R> {
         }
     }
 
-    async fn handle(&self, mut processing: Processing<'_, R>) {
+    async fn handle(&self, mut processing: Processing<'_, K, R>) {
         processing.session.act_for(self.tracker.object(&processing.key));
         let Processing { key, session, .. } = &processing;
         let object = key.object();
         let span = tracing::info_span!(
             "reconcile",
             controller = self.controller,
+            r#loop = self.name,
             namespace = object.and_then(|object| object.namespace()),
             name = object.map(ObjectKey::name),
             attempt = self.queue.failures(key) + 1,
@@ -164,8 +144,8 @@ impl<R: Reconcile> Workers<R> {
         processing.is_handled = true;
     }
 
-    fn succeeded(&self, key: &R::Key, outcome: Outcome) {
-        self.metrics.reconciled(self.controller, "success");
+    fn succeeded(&self, key: &K, outcome: Outcome) {
+        self.metrics.reconciled(self.controller, self.name, "success");
         self.queue.forget(key);
         if let Some(delay) = outcome.requeue_after {
             self.queue.add_after(key.clone(), delay, Priority::Live);
@@ -173,15 +153,15 @@ impl<R: Reconcile> Workers<R> {
     }
 
     /// Requeues a key whose reconcile began when there had been so many `outages`.
-    fn failed(&self, key: &R::Key, error: &ReconcileError, outages: u64) {
+    fn failed(&self, key: &K, error: &ReconcileError, outages: u64) {
         let (class, before) = (error.class(), self.queue.failures(key));
         let source = std::error::Error::source(error);
         if class.may_be_outage() && !self.api.connection().has_served_since(outages) {
-            self.metrics.reconciled(self.controller, "unreachable");
+            self.metrics.reconciled(self.controller, self.name, "unreachable");
             tracing::debug!(%key, error = source, "Reconcile failed as the API server is unreachable; waiting for it");
             return self.undecided.add((key.clone(), class), outages);
         }
-        self.metrics.reconciled(self.controller, class.as_str());
+        self.metrics.reconciled(self.controller, self.name, class.as_str());
         match class {
             Class::Conflict if !class.is_logged(before) => {
                 tracing::debug!(%key, error = source, "Conflict; requeued");
@@ -200,7 +180,7 @@ impl<R: Reconcile> Workers<R> {
         self.requeue(key, class);
     }
 
-    fn requeue(&self, key: &R::Key, class: Class) {
+    fn requeue(&self, key: &K, class: Class) {
         match class.retry(self.queue.failures(key)) {
             Retry::BackOff => self.queue.retry(key.clone()),
             Retry::BackOffWithin(longest) => self.queue.retry_within(key.clone(), longest),
@@ -223,29 +203,29 @@ impl<R: Reconcile> Workers<R> {
             .await;
     }
 
-    fn panicked(&self, key: &R::Key, panic: &str) {
-        self.metrics.reconciled(self.controller, "panic");
+    fn panicked(&self, key: &K, panic: &str) {
+        self.metrics.reconciled(self.controller, self.name, "panic");
         tracing::error!(%key, panic, "Reconcile panicked; requeued with back-off");
         self.queue.retry(key.clone());
     }
 }
 
 /// A key that a worker processes. When it is dropped, the key returns to the queue and waits for its pending writes.
-struct Processing<'a, R: Reconcile> {
-    shared: &'a Workers<R>,
-    key: R::Key,
+struct Processing<'a, K: QueueKey, R> {
+    shared: &'a Workers<K, R>,
+    key: K,
     session: Session,
     is_handled: bool,
 }
 
-impl<'a, R: Reconcile> Processing<'a, R> {
-    fn new(shared: &'a Workers<R>, key: R::Key) -> Self {
+impl<'a, K: QueueKey, R> Processing<'a, K, R> {
+    fn new(shared: &'a Workers<K, R>, key: K) -> Self {
         let session = Session::new(shared.api.clone(), Arc::clone(&shared.caches), Arc::clone(&shared.context));
         Self { shared, key, session, is_handled: false }
     }
 }
 
-impl<R: Reconcile> Drop for Processing<'_, R> {
+impl<K: QueueKey, R> Drop for Processing<'_, K, R> {
     fn drop(&mut self) {
         if !self.is_handled {
             self.shared.queue.add(self.key.clone(), Priority::Live);

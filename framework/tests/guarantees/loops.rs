@@ -8,8 +8,9 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use kcm_api::{ObjectKey, PartialObjectMeta};
 use kcm_framework::client::Payload;
-use kcm_framework::{BoxError, Class, Outcome, QueueKey, Reconcile, ReconcileError, Running, Session, async_trait};
-use kcm_informers::ListOptions;
+use kcm_framework::{
+    BoxError, Class, Outcome, QueueKey, Reconcile, ReconcileError, Running, Session, Source, async_trait,
+};
 use kcm_sandbox_apiserver::{Fault, Verb};
 use kcm_workqueue::Priority;
 use parking_lot::Mutex;
@@ -82,7 +83,7 @@ async fn the_class_of_an_error_decides_when_its_key_is_tried_again() {
         let tries: Vec<_> = tries.into_iter().map(Duration::from_millis).collect();
         assert_eq!(world.visited(tries.len()).await, tries, "{class:?}");
         let counted = format!(
-            "controller_reconciles_total{{controller=\"{CONTROLLER}\",result=\"{}\"}} {}",
+            "controller_reconciles_total{{controller=\"{CONTROLLER}\",name=\"sets\",result=\"{}\"}} {}",
             class.as_str(),
             tries.len().min(3)
         );
@@ -141,7 +142,9 @@ async fn a_panic_is_counted_and_its_key_is_tried_again_while_others_go_on() {
     assert_eq!(tries, [0, 5, 15, 35].map(Duration::from_millis));
     assert_eq!(b.len(), 1);
     for (result, count) in [("panic", 3), ("success", 2)] {
-        let counted = format!("controller_reconciles_total{{controller=\"{CONTROLLER}\",result=\"{result}\"}} {count}");
+        let counted = format!(
+            "controller_reconciles_total{{controller=\"{CONTROLLER}\",name=\"sets\",result=\"{result}\"}} {count}"
+        );
         assert!(world.manager.has_metric(&counted), "{counted}");
     }
 }
@@ -278,9 +281,7 @@ impl QueueKey for Fragile {
 struct CreatesAPart(Arc<Mutex<Vec<(Fragile, Instant)>>>);
 
 #[async_trait]
-impl Reconcile for CreatesAPart {
-    type Key = Fragile;
-
+impl Reconcile<Fragile> for CreatesAPart {
     async fn reconcile(&self, key: &Fragile, session: &Session) -> Result<Outcome, ReconcileError> {
         self.0.lock().push((key.clone(), Instant::now()));
         if !key.1 {
@@ -298,12 +299,14 @@ async fn a_loop_that_dies_loses_neither_its_keys_nor_what_they_wait_for() {
     let known = Arc::clone(&log);
     let _manager = Setup::on(&sandbox)
         .controller(descriptor("fragile-controller"), move |context| {
-            let parts = context.informers().informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
-            let queue = context.queue("fragile");
+            let mut described = context.control_loop("fragile").workers(2);
+            let parts = described.reads_for::<PartialObjectMeta>(Source::of(PARTS));
+            described.keyed_by(&parts);
+            let queue = described.queue();
             queue.add(Fragile(key("p"), false), Priority::Live);
             queue.add_after(Fragile(key("broken"), true), seconds(1), Priority::Live);
-            let fragile = context.reconcile_loop(queue, CreatesAPart(Arc::clone(&log))).workers(2);
-            async move { Ok(Some(Running::new().reconcile(fragile.keyed_by(parts.cache())))) }
+            let fragile = described.reconcile(CreatesAPart(Arc::clone(&log)));
+            async move { Ok(Some(Running::new().with(fragile))) }
         })
         .start();
     tokio::time::sleep(seconds(100)).await;

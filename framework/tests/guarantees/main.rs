@@ -5,7 +5,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 
 mod answers;
+mod control_loop;
 mod events;
+mod informers;
 mod loops;
 mod lost_answers;
 mod manager;

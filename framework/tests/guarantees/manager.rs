@@ -188,7 +188,7 @@ async fn an_init_func_that_fails_leaves_no_subscriber_behind() {
             note(&tries, "try");
             let (number, changes) = (tries.lock().len(), Arc::clone(&changes));
             let parts = context.informers().informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
-            let queue = context.queue::<ObjectKey>("parts");
+            let queue = context.control_loop::<ObjectKey>("parts").queue();
             parts.add_event_handler(HandlerOptions { name: "a-controller", resync_period: None }, move |change, _| {
                 note(&changes, change.key().name());
                 queue.add(change.key().clone(), Priority::Initial);

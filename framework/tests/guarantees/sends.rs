@@ -3,8 +3,8 @@
 use kcm_api::{ObjectKey, Uid};
 use kcm_framework::client::{ApiClient, ClientBuilder, DeleteOptions, Patch, Payload, Subresource};
 use kcm_framework::{
-    ControllerContext, ControllerDescriptor, Manager, Metrics, Outcome, Reconcile, ReconcileError, ReconcileLoop,
-    Recorder, Registry, Running, Selection, Session, Stop, async_trait,
+    ControlLoopBuilder, ControllerContext, ControllerDescriptor, Loop, Manager, Metrics, Outcome, Reconcile,
+    ReconcileError, Recorder, Registry, Running, Selection, Session, Stop, async_trait,
 };
 
 use crate::support::PARTS;
@@ -13,8 +13,6 @@ struct Nothing;
 
 #[async_trait]
 impl Reconcile for Nothing {
-    type Key = ObjectKey;
-
     async fn reconcile(&self, _key: &ObjectKey, _session: &Session) -> Result<Outcome, ReconcileError> {
         Ok(Outcome::done())
     }
@@ -29,6 +27,8 @@ fn futures(manager: Manager, session: &Session, context: &ControllerContext, key
     is_send(&session.patch(&PARTS, key, Subresource::Status, Patch::Merge(Payload::raw("{}"))));
     is_send(&session.delete(&PARTS, key, &Uid::default(), &DeleteOptions::default()));
     is_send(&context.informers_started());
+    is_send::<ControlLoopBuilder>(&context.control_loop("nothing"));
+    is_send(&context.control_loop("nothing").reconcile(Nothing));
     is_send(&manager.run(Stop::default()));
 }
 
@@ -38,8 +38,8 @@ fn everything_that_the_manager_runs_can_move_between_threads() {
     are_shared::<ClientBuilder>();
     are_shared::<ControllerContext>();
     are_shared::<ControllerDescriptor>();
+    are_shared::<Loop>();
     are_shared::<Metrics>();
-    are_shared::<ReconcileLoop<Nothing>>();
     are_shared::<Recorder>();
     are_shared::<Registry>();
     are_shared::<Running>();

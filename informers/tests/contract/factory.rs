@@ -50,24 +50,6 @@ async fn starts_once_and_starts_late_informers_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stops_and_removes_the_informers_of_a_resource() {
-    let (mut peer, factory, informer) = widgets();
-    let stream = peer.serves(5, &[widget("x", 1)]).await;
-    informer.wait_synced().await;
-    factory.stop(informer.resource());
-    yield_to_informer().await;
-    assert!(!stream.is_open());
-    assert!(factory.status().is_empty());
-    assert_eq!(informer.status().phase, Phase::Stopped);
-    assert_eq!(contents(&informer), "x@1", "a cache in other hands stays as it was");
-    factory.stop(informer.resource());
-    let again = factory.informer::<Widget>(ListOptions::default());
-    let _stream = peer.serves(9, &[]).await;
-    again.wait_synced().await;
-    assert!(again.is_empty());
-}
-
-#[tokio::test(start_paused = true)]
 async fn shuts_down_every_informer() {
     let (mut peer, factory, informer) = widgets();
     let stream = peer.serves(5, &[]).await;

@@ -1,6 +1,7 @@
 //! The contract page of the crate, sentence by sentence.
 
 mod cache;
+mod disappearance;
 mod event_handlers;
 mod factory;
 mod last_sync_resource_version;
@@ -80,6 +81,7 @@ fn every_sentence_of_the_page_has_a_test() {
         include_str!("sync.rs"),
         include_str!("trouble.rs"),
         include_str!("outages.rs"),
+        include_str!("disappearance.rs"),
         include_str!("factory.rs"),
     ]
     .concat();

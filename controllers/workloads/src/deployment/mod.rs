@@ -86,16 +86,13 @@ mod tests;
 use std::future::ready;
 
 use futures::FutureExt as _;
-use kcm_api::ObjectKey;
 use kcm_api::views::{Deployment, Pod, ReplicaSet};
-use kcm_framework::workqueue::Queue;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, priority};
-use kcm_informers::{HandlerOptions, ListOptions, Origin};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
 
 use observe::Caches;
 use reconcile::Reconciler;
-use settings::{ROWS, SECTION, Section, Settings};
-use wiring::{keys_for_deployment, keys_for_pod, keys_for_replica_set};
+use settings::{ROWS, Section, Settings};
+use wiring::{keys_for_pod, keys_for_replica_set};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
@@ -104,45 +101,16 @@ pub const DESCRIPTOR: ControllerDescriptor =
         .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
-    let section: Section = context.settings(SECTION)?;
-    let deployments = context.informers().informer::<Deployment>(ListOptions::default());
-    let replica_sets = context.informers().informer::<ReplicaSet>(ListOptions::default());
-    let pods = context.informers().informer::<Pod>(ListOptions::default());
-    let caches = Caches::new(deployments.clone(), replica_sets.clone(), pods.clone());
-    let queue = context.queue::<ObjectKey>("deployment");
-    add_event_handlers(context, &caches, &queue);
+    let section: Section = context.settings_of()?;
+    let mut rollouts = context.control_loop("deployment").workers(section.concurrent_syncs as usize);
+    let deployments = rollouts.primary::<Deployment>();
+    let owners = deployments.clone();
+    let replica_sets = rollouts.watches::<ReplicaSet, _>(move |change| keys_for_replica_set(change, &owners));
+    let caches = Caches::new(deployments, replica_sets, &rollouts.reads::<Pod>());
+    let (owners, sets) = (caches.deployments.clone(), caches.cached_replica_sets());
+    rollouts.watches::<Pod, _>(move |change| keys_for_pod(change, &owners, &sets));
     let reconciler = Reconciler { caches, settings: Settings::from_gates(|gate| context.gate(gate)) };
-    let reconcile = context
-        .reconcile_loop(queue, reconciler)
-        .workers(section.concurrent_syncs as usize)
-        .keyed_by(deployments.cache())
-        .reads(replica_sets.cache())
-        .reads(pods.cache());
-    Ok(Some(Running::new().reconcile(reconcile)))
-}
-
-fn add_event_handlers(context: &ControllerContext, caches: &Caches, queue: &Queue<ObjectKey>) {
-    let name = context.controller();
-    let keys = queue.clone();
-    let resync_period = Some(context.resync_period());
-    caches.deployments.add_event_handler(HandlerOptions { name, resync_period }, move |change, origin| {
-        enqueue(&keys, keys_for_deployment(change, origin), origin);
-    });
-    // No resync: an unchanged replica set or pod enqueues nothing.
-    let (keys, deployments) = (queue.clone(), caches.deployments.clone());
-    caches.replica_sets.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
-        enqueue(&keys, keys_for_replica_set(change, &deployments), origin);
-    });
-    let (keys, deployments, replica_sets) = (queue.clone(), caches.deployments.clone(), caches.cached_replica_sets());
-    caches.pods.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
-        enqueue(&keys, keys_for_pod(change, &deployments, &replica_sets), origin);
-    });
-}
-
-fn enqueue(queue: &Queue<ObjectKey>, keys: Vec<ObjectKey>, origin: Origin) {
-    for key in keys {
-        queue.add(key, priority(origin));
-    }
+    Ok(Some(Running::new().with(rollouts.reconcile(reconciler))))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

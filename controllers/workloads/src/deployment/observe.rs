@@ -28,8 +28,6 @@ pub(super) struct Caches {
     pub(super) deployments: Informer<Deployment>,
     /// Replica sets.
     pub(super) replica_sets: Informer<ReplicaSet>,
-    /// Pods.
-    pub(super) pods: Informer<Pod>,
     sets_by_owner: Index<ReplicaSet, OwnerKey>,
     pods_by_owner: Index<Pod, OwnerKey>,
 }
@@ -39,10 +37,10 @@ impl Caches {
     pub(super) fn new(
         deployments: Informer<Deployment>,
         replica_sets: Informer<ReplicaSet>,
-        pods: Informer<Pod>,
+        pods: &Informer<Pod>,
     ) -> Self {
-        let (sets_by_owner, pods_by_owner) = (by_owner(&replica_sets), by_owner(&pods));
-        Self { deployments, replica_sets, pods, sets_by_owner, pods_by_owner }
+        let (sets_by_owner, pods_by_owner) = (by_owner(&replica_sets), by_owner(pods));
+        Self { deployments, replica_sets, sets_by_owner, pods_by_owner }
     }
 
     /// The replica sets, as the event mapping of pods looks them up.

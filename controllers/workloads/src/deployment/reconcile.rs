@@ -19,8 +19,6 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    type Key = ObjectKey;
-
     async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
         let Some(observed) = self.caches.observe(key) else { return Ok(Outcome::done()) };
         let deployment = &*observed.deployment;

@@ -2,6 +2,7 @@
 
 use kcm_config::gates::DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS;
 use kcm_config::{Gate, Initial, Row, checks};
+use kcm_framework::SettingsSection;
 use serde::Deserialize;
 
 /// The rows of the settings.
@@ -11,15 +12,16 @@ pub(super) const ROWS: &[Row] =
         .help("How many deployments are brought to their desired state at once. More is faster, and loads the API server and the network more.")
         .check(checks::positive)];
 
-/// The section of the configuration that the rows name.
-pub(super) const SECTION: &str = "DeploymentController";
-
 /// The values of the section.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Section {
     /// How many deployments are reconciled at once.
     #[serde(rename = "ConcurrentDeploymentSyncs")]
     pub(super) concurrent_syncs: u32,
+}
+
+impl SettingsSection for Section {
+    const SECTION: &str = "DeploymentController";
 }
 
 /// The feature gates that a plan depends on.

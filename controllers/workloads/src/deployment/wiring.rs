@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kcm_api::views::{Deployment, DeploymentStrategy, Pod, ReplicaSet};
 use kcm_api::{KnownView as _, Meta, ObjectKey, Resource};
-use kcm_informers::{Change, Origin};
+use kcm_informers::Change;
 
 use super::rollout::recreate::may_run;
 use crate::shared::ownership::Owner;
@@ -30,21 +30,6 @@ pub(super) trait ReplicaSetLister {
     fn has_running_pods(&self, set: &ReplicaSet) -> bool;
 }
 
-/// A change of a deployment, or a resync, enqueues the deployment.
-///
-/// So does its deletion, which ends the retries of the key.
-pub(super) fn keys_for_deployment(change: &Change<Deployment>, origin: Origin) -> Vec<ObjectKey> {
-    match change {
-        // A relist that returns the known version is not a change; a resync is handled as one.
-        Change::Updated { old, new } if origin != Origin::Resync && is_same_version(&old.metadata, &new.metadata) => {
-            Vec::new()
-        }
-        Change::Added(deployment)
-        | Change::Updated { new: deployment, .. }
-        | Change::Deleted { last: deployment, .. } => vec![deployment.metadata.key.clone()],
-    }
-}
-
 /// A change of a replica set enqueues the deployment that controls it, before and after the change. That of an orphan
 /// enqueues all deployments that select it: one of them adopts it.
 pub(super) fn keys_for_replica_set(change: &Change<ReplicaSet>, deployments: &impl DeploymentLister) -> Vec<ObjectKey> {
@@ -60,9 +45,6 @@ pub(super) fn keys_for_replica_set(change: &Change<ReplicaSet>, deployments: &im
 }
 
 fn keys_for_updated_set(old: &Meta, new: &Meta, deployments: &impl DeploymentLister) -> Vec<ObjectKey> {
-    if is_same_version(old, new) {
-        return Vec::new();
-    }
     let has_other_owner = old.controller() != new.controller();
     let mut keys = if has_other_owner { owner_of(old, deployments) } else { Vec::new() };
     if new.controller().is_some() {
@@ -132,8 +114,4 @@ fn selecting(set: &Meta, deployments: &impl DeploymentLister) -> Vec<ObjectKey> 
     };
     let all = deployments.in_namespace(namespace);
     all.iter().filter(selects).map(|deployment| deployment.metadata.key.clone()).collect()
-}
-
-fn is_same_version(old: &Meta, new: &Meta) -> bool {
-    old.resource_version == new.resource_version
 }

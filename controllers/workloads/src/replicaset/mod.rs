@@ -70,17 +70,14 @@ mod tests;
 use std::future::ready;
 
 use futures::FutureExt as _;
-use kcm_api::ObjectKey;
 use kcm_api::views::{Pod, ReplicaSet};
-use kcm_framework::workqueue::Queue;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, priority};
-use kcm_informers::{HandlerOptions, ListOptions, Origin};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
 
 use metrics::Metrics;
 use observe::Caches;
 use reconcile::Reconciler;
-use settings::{ROWS, SECTION, Section, Settings};
-use wiring::{Enqueue, keys_for_pod, keys_for_replica_set};
+use settings::{ROWS, Section, Settings};
+use wiring::keys_for_pod;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
@@ -89,49 +86,17 @@ pub const DESCRIPTOR: ControllerDescriptor =
         .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
-    let section: Section = context.settings(SECTION)?;
-    let replica_sets = context.informers().informer::<ReplicaSet>(ListOptions::default());
-    let pods = context.informers().informer::<Pod>(ListOptions::default());
-    let caches = Caches::new(replica_sets.clone(), pods.clone());
-    let queue = context.queue::<ObjectKey>("replicaset");
-    add_event_handlers(context, &caches, &queue);
+    let section: Section = context.settings_of()?;
+    let mut sets = context.control_loop("replicaset").workers(section.concurrent_syncs as usize);
+    let replica_sets = sets.primary::<ReplicaSet>();
+    let owners = replica_sets.clone();
+    let pods = sets.watches::<Pod, _>(move |change| keys_for_pod(change, &owners));
     let reconciler = Reconciler {
-        caches,
+        caches: Caches::new(replica_sets, pods),
         settings: Settings::from_gates(|gate| context.gate(gate)),
         metrics: Metrics::register(context.metrics()),
     };
-    let reconcile = context
-        .reconcile_loop(queue, reconciler)
-        .workers(section.concurrent_syncs as usize)
-        .keyed_by(replica_sets.cache())
-        .reads(pods.cache());
-    Ok(Some(Running::new().reconcile(reconcile)))
-}
-
-fn add_event_handlers(context: &ControllerContext, caches: &Caches, queue: &Queue<ObjectKey>) {
-    let name = context.controller();
-    let known = caches.replica_sets.clone();
-    let keys = queue.clone();
-    let resync_period = Some(context.resync_period());
-    caches.replica_sets.add_event_handler(HandlerOptions { name, resync_period }, move |change, origin| {
-        enqueue(&keys, keys_for_replica_set(change, origin), origin);
-    });
-    let keys = queue.clone();
-    // No resync: an unchanged pod enqueues nothing.
-    caches.pods.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
-        enqueue(&keys, keys_for_pod(change, &known), origin);
-    });
-}
-
-fn enqueue(queue: &Queue<ObjectKey>, enqueues: Vec<Enqueue>, origin: Origin) {
-    let priority = priority(origin);
-    for Enqueue { key, after } in enqueues {
-        if after.is_zero() {
-            queue.add(key, priority);
-        } else {
-            queue.add_after(key, after, priority);
-        }
-    }
+    Ok(Some(Running::new().with(sets.reconcile(reconciler))))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -5,31 +5,13 @@ use std::time::Duration;
 
 use kcm_api::ObjectKey;
 use kcm_api::views::{Pod, ReplicaSet};
-use kcm_informers::{Change, Origin};
+use kcm_framework::Enqueue;
+use kcm_informers::Change;
 
 use crate::shared::ownership::Owner;
 
 /// The kind of the controller references to replica sets.
 const KIND: &str = "ReplicaSet";
-
-/// A key to enqueue, at once or later.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Enqueue {
-    /// The key of a replica set.
-    pub(super) key: ObjectKey,
-    /// The delay.
-    pub(super) after: Duration,
-}
-
-impl Enqueue {
-    fn now(replica_set: &ReplicaSet) -> Self {
-        Self::after(replica_set, Duration::ZERO)
-    }
-
-    fn after(replica_set: &ReplicaSet, after: Duration) -> Self {
-        Self { key: replica_set.metadata.key.clone(), after }
-    }
-}
 
 /// Lists replica sets.
 pub(super) trait ReplicaSetLister {
@@ -40,22 +22,9 @@ pub(super) trait ReplicaSetLister {
     fn in_namespace(&self, namespace: &str) -> Vec<Arc<ReplicaSet>>;
 }
 
-/// A change of a replica set, or a resync, enqueues the replica set.
-///
-/// So does its deletion, which ends the retries of the key.
-pub(super) fn keys_for_replica_set(change: &Change<ReplicaSet>, origin: Origin) -> Vec<Enqueue> {
-    match change {
-        // A relist that returns the known version is not a change; a resync is handled as one.
-        Change::Updated { old, new } if origin != Origin::Resync && is_same_version(old, new) => Vec::new(),
-        Change::Added(replica_set)
-        | Change::Updated { new: replica_set, .. }
-        | Change::Deleted { last: replica_set, .. } => vec![Enqueue::now(replica_set)],
-    }
-}
-
 /// A change of a pod enqueues the replica set that controls it, before and after the change. That of an orphan enqueues
 /// all replica sets that select it.
-pub(super) fn keys_for_pod(change: &Change<Pod>, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue> {
+pub(super) fn keys_for_pod(change: &Change<Pod>, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue<ObjectKey>> {
     match change {
         // A pod that is terminating when it is first seen is handled as a deletion.
         Change::Added(pod) if pod.metadata.is_terminating() => enqueue_owner(pod, replica_sets),
@@ -66,10 +35,7 @@ pub(super) fn keys_for_pod(change: &Change<Pod>, replica_sets: &impl ReplicaSetL
     }
 }
 
-fn keys_for_updated_pod(old: &Pod, new: &Pod, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue> {
-    if old.metadata.resource_version == new.metadata.resource_version {
-        return Vec::new();
-    }
+fn keys_for_updated_pod(old: &Pod, new: &Pod, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue<ObjectKey>> {
     let relabelled = old.metadata.labels != new.metadata.labels;
     let has_other_owner = old.metadata.controller() != new.metadata.controller();
     let mut enqueues = if has_other_owner { enqueue_owner(old, replica_sets) } else { Vec::new() };
@@ -80,17 +46,17 @@ fn keys_for_updated_pod(old: &Pod, new: &Pod, replica_sets: &impl ReplicaSetList
             enqueues.extend(enqueue_selecting(new, replica_sets));
         }
     } else if let Some(owner) = owner_of(new, replica_sets) {
-        enqueues.push(Enqueue::now(&owner));
+        enqueues.push(owner.metadata.key.clone().into());
         let period = u64::try_from(owner.min_ready_seconds).unwrap_or(0);
         if !old.is_ready() && new.is_ready() && period > 0 {
-            enqueues.push(Enqueue::after(&owner, Duration::from_secs(period)));
+            enqueues.push(Enqueue::after(owner.metadata.key.clone(), Duration::from_secs(period)));
         }
     }
     enqueues
 }
 
-fn enqueue_owner(pod: &Pod, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue> {
-    owner_of(pod, replica_sets).iter().map(|owner| Enqueue::now(owner)).collect()
+fn enqueue_owner(pod: &Pod, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue<ObjectKey>> {
+    owner_of(pod, replica_sets).iter().map(|owner| owner.metadata.key.clone().into()).collect()
 }
 
 /// The replica set that controls the pod, by the uid of the reference.
@@ -103,7 +69,7 @@ fn owner_of(pod: &Pod, replica_sets: &impl ReplicaSetLister) -> Option<Arc<Repli
 /// All replica sets that could adopt the pod. More than one is a mistake in their selectors.
 ///
 /// A selector that selects everything does not count, as upstream: validation rejects it.
-fn enqueue_selecting(pod: &Pod, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue> {
+fn enqueue_selecting(pod: &Pod, replica_sets: &impl ReplicaSetLister) -> Vec<Enqueue<ObjectKey>> {
     let (Some(namespace), false) = (pod.metadata.key.namespace(), pod.metadata.labels.is_empty()) else {
         return Vec::new();
     };
@@ -112,9 +78,5 @@ fn enqueue_selecting(pod: &Pod, replica_sets: &impl ReplicaSetLister) -> Vec<Enq
         selector.is_ok_and(|selector| !selector.is_everything() && selector.matches(&pod.metadata.labels))
     };
     let selecting: Vec<_> = replica_sets.in_namespace(namespace);
-    selecting.iter().filter(selects).map(|replica_set| Enqueue::now(replica_set)).collect()
-}
-
-fn is_same_version(old: &ReplicaSet, new: &ReplicaSet) -> bool {
-    old.metadata.resource_version == new.metadata.resource_version
+    selecting.iter().filter(selects).map(|replica_set| replica_set.metadata.key.clone().into()).collect()
 }

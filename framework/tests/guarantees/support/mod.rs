@@ -49,6 +49,7 @@ pub(crate) struct Setup {
     selected: Vec<&'static str>,
     arguments: Vec<&'static str>,
     start_interval: Duration,
+    min_resync: Duration,
 }
 
 impl Setup {
@@ -61,6 +62,7 @@ impl Setup {
             selected: vec!["*"],
             arguments: Vec::new(),
             start_interval: Duration::ZERO,
+            min_resync: Duration::from_hours(12),
         }
     }
 
@@ -98,6 +100,11 @@ impl Setup {
         self
     }
 
+    pub(crate) const fn min_resync(mut self, period: Duration) -> Self {
+        self.min_resync = period;
+        self
+    }
+
     pub(crate) fn manager(self) -> Manager {
         let table = Table::new(generic::ROWS.iter().copied()).unwrap();
         let Ok(Outcome::Settings(settings)) = table.load(&Sources::default().arguments(self.arguments)) else {
@@ -113,6 +120,7 @@ impl Setup {
             .clock(SimulatedClock::starting_at(self.sandbox.now()))
             .seed(1)
             .start_interval(self.start_interval)
+            .min_resync(self.min_resync)
             .extensions(extensions)
             .build(self.client, "sandbox:443")
     }

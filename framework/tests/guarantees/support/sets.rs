@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid};
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Written};
-use kcm_framework::{ControllerContext, Outcome, Reconcile, ReconcileError, Running, Session, async_trait, priority};
-use kcm_informers::{HandlerOptions, Informer, ListOptions};
+use kcm_framework::{ControllerContext, Outcome, Reconcile, ReconcileError, Running, Session, Source, async_trait};
+use kcm_informers::{Informer, ListOptions};
 use kcm_sandbox_apiserver::Sandbox;
 use kcm_workqueue::Queue;
 use parking_lot::Mutex;
@@ -121,8 +121,6 @@ impl Drop for Processing<'_> {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    type Key = ObjectKey;
-
     async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
         let number = {
             let mut log = self.shared.log.lock();
@@ -249,28 +247,19 @@ pub(crate) fn sandbox() -> Sandbox {
 }
 
 fn init(context: &ControllerContext, shared: &Arc<Shared>, workers: usize, list_options: &[ListOptions]) -> Running {
-    let informers = context.informers();
-    let sets = informers.informer_for::<PartialObjectMeta>(SETS, ListOptions::default());
-    let caches: Vec<_> = list_options
-        .iter()
-        .map(|list_options| informers.informer_for::<PartialObjectMeta>(PARTS, list_options.clone()))
-        .collect();
-    let queue = context.queue("sets");
-    let keys = queue.clone();
-    sets.add_event_handler(HandlerOptions { name: CONTROLLER, resync_period: None }, move |change, origin| {
-        keys.add(change.key().clone(), priority(origin));
+    let mut described = context.control_loop("sets").workers(workers);
+    let sets = described.primary_for(Source::of(SETS));
+    let source = |list_options: &ListOptions| Source::of(PARTS).list_options(list_options.clone());
+    let parts = described.watches_for(source(&list_options[0]), |change| {
+        let part: &Arc<PartialObjectMeta> = change.object();
+        part.metadata.labels.get("set").map(key)
     });
-    let keys = queue.clone();
-    caches[0].add_event_handler(HandlerOptions { name: CONTROLLER, resync_period: None }, move |change, origin| {
-        if let Some(set) = change.object().metadata.labels.get("set") {
-            keys.add(key(set), priority(origin));
-        }
-    });
-    let wiring = Wiring { queue: queue.clone(), sets: sets.clone(), parts: caches[0].clone() };
+    for list_options in &list_options[1..] {
+        described.reads_for::<PartialObjectMeta>(source(list_options));
+    }
+    let wiring = Wiring { queue: described.queue(), sets, parts };
     *shared.wiring.lock() = Some(wiring.clone());
-    let reconciler = Reconciler { shared: Arc::clone(shared), wiring };
-    let sets_loop = context.reconcile_loop(queue, reconciler).workers(workers).keyed_by(sets.cache());
-    Running::new().reconcile(caches.iter().fold(sets_loop, |sets_loop, parts| sets_loop.reads(parts.cache())))
+    Running::new().with(described.reconcile(Reconciler { shared: Arc::clone(shared), wiring }))
 }
 
 pub(crate) fn key(name: &str) -> ObjectKey {

@@ -93,10 +93,6 @@ impl DeploymentBuilder {
         self.with("/metadata", "generation", json!(generation))
     }
 
-    pub(crate) fn version(self, version: &str) -> Self {
-        self.with("/metadata", "resourceVersion", json!(version))
-    }
-
     pub(crate) fn uid(self, uid: &str) -> Self {
         self.with("/metadata", "uid", json!(uid))
     }

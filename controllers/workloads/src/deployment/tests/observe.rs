@@ -23,15 +23,16 @@ async fn with_caches<T>(
     let owner = create_deployment(&sandbox, owner);
     prepare(&sandbox, owner["metadata"]["uid"].as_str().unwrap());
     let factory = Factory::new(FactoryOptions::new(sandbox.client(), 1));
+    let pods = factory.informer::<Pod>(ListOptions::default());
     let caches = Caches::new(
         factory.informer::<Deployment>(ListOptions::default()),
         factory.informer::<ReplicaSet>(ListOptions::default()),
-        factory.informer::<Pod>(ListOptions::default()),
+        &pods,
     );
     factory.start();
     caches.deployments.wait_synced().await;
     caches.replica_sets.wait_synced().await;
-    caches.pods.wait_synced().await;
+    pods.wait_synced().await;
     let seen = look(&caches);
     factory.shut_down().await;
     seen

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use kcm_api::ObjectKey;
 use kcm_api::views::{Deployment, ReplicaSet};
-use kcm_informers::{Change, Origin};
+use kcm_informers::Change;
 use serde_json::json;
 
 use super::fixtures::{DeploymentBuilder, SetBuilder, deployment, key, pod_in, pod_of, set};
-use crate::deployment::wiring::{
-    DeploymentLister, ReplicaSetLister, keys_for_deployment, keys_for_pod, keys_for_replica_set,
-};
+use crate::deployment::wiring::{DeploymentLister, ReplicaSetLister, keys_for_pod, keys_for_replica_set};
 
 struct Known(Vec<Arc<Deployment>>);
 
@@ -39,25 +37,6 @@ fn known() -> Known {
 
 fn updated(old: &SetBuilder, new: &SetBuilder) -> Change<ReplicaSet> {
     Change::Updated { old: old.build(), new: new.clone().version("21").build() }
-}
-
-#[test]
-fn changes_of_a_deployment_enqueue_it() {
-    let web = || deployment("web").build();
-    let same = || Change::Updated { old: web(), new: web() };
-    let changed = || Change::Updated { old: web(), new: deployment("web").version("11").build() };
-    for (name, change, origin, enqueues) in [
-        ("added", Change::Added(web()), Origin::Live, true),
-        ("in the first list", Change::Added(web()), Origin::Initial, true),
-        ("updated", changed(), Origin::Live, true),
-        ("unchanged in a relist", same(), Origin::Live, false),
-        ("resync", same(), Origin::Resync, true),
-        ("deleted", Change::Deleted { last: web(), final_state_known: true }, Origin::Live, true),
-        ("deleted, seen in a relist", Change::Deleted { last: web(), final_state_known: false }, Origin::Live, true),
-    ] {
-        let expected = if enqueues { vec![key("web")] } else { vec![] };
-        assert_eq!(keys_for_deployment(&change, origin), expected, "{name}");
-    }
 }
 
 struct Case {
@@ -91,7 +70,6 @@ fn changes_of_a_replica_set_enqueue_its_owner_and_possible_owners() {
         Case { name: "an orphan without labels", change: added(orphan().labels(json!({}))), enqueues: &[] },
         Case { name: "a terminating orphan", change: added(orphan().terminating()), enqueues: &[] },
         Case { name: "updated", change: updated(&own(), &own()), enqueues: &["web"] },
-        Case { name: "unchanged", change: Change::Updated { old: own().build(), new: own().build() }, enqueues: &[] },
         Case { name: "relabelled", change: updated(&own(), &own().labels(other())), enqueues: &["web"] },
         Case {
             name: "of another owner",

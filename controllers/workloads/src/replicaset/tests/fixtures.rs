@@ -78,10 +78,6 @@ impl ReplicaSetBuilder {
         self.with("/spec/template/metadata", "labels", labels)
     }
 
-    pub(crate) fn version(self, version: &str) -> Self {
-        self.with("/metadata", "resourceVersion", json!(version))
-    }
-
     pub(crate) fn generation(self, generation: i64) -> Self {
         self.with("/metadata", "generation", json!(generation))
     }

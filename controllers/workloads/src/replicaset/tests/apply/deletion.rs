@@ -55,8 +55,9 @@ async fn a_failed_deletion_is_reported_and_retried() {
     })
     .await;
     cluster.create(&replica_set("web").replicas(0));
-    cluster.eventually("the failure is reported", |_| cluster.status("web").get("conditions").is_some()).await;
-    let condition = &cluster.status("web")["conditions"][0];
+    // The retry follows at once, so that the condition is seen in the request only.
+    cluster.eventually("the failure is reported", |_| !cluster.bodies("PUT").is_empty()).await;
+    let condition = &cluster.bodies("PUT")[0]["status"]["conditions"][0];
     assert_eq!(
         (&condition["type"], &condition["reason"], &condition["message"]),
         (&json!("ReplicaFailure"), &json!("FailedDelete"), &json!("unable to delete pods: storage is sick"))

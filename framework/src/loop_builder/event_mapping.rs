@@ -1,0 +1,28 @@
+//! Event mapping by controller reference.
+
+use kcm_api::{Meta, ObjectKey, View};
+use kcm_informers::{Cache, Change};
+
+/// The objects of the cache `owners` that control the changed object: before the change, if that differs, and after it.
+pub(super) fn controllers<V: View>(change: &Change<V>, owners: &dyn Cache) -> Vec<ObjectKey> {
+    let (old, new) = match change {
+        Change::Added(object) | Change::Deleted { last: object, .. } => (None, object.meta()),
+        Change::Updated { old, new } => {
+            let has_other_owner = old.meta().controller() != new.meta().controller();
+            (has_other_owner.then_some(old.meta()), new.meta())
+        }
+    };
+    old.into_iter().chain([new]).filter_map(|object| controller_in(owners, object)).collect()
+}
+
+/// The controller of an object, if it is of the resource of `owners` and in that cache: kind, name and uid must match.
+fn controller_in(owners: &dyn Cache, object: &Meta) -> Option<ObjectKey> {
+    let resource = owners.resource();
+    let reference = object.controller().filter(|reference| *reference.kind == *resource.kind)?;
+    let key = if resource.namespaced {
+        ObjectKey::namespaced(object.key.namespace()?, &*reference.name)
+    } else {
+        ObjectKey::cluster_scoped(&*reference.name)
+    };
+    owners.object_state(&key).is_some_and(|owner| owner.uid == reference.uid).then_some(key)
+}

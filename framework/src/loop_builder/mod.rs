@@ -1,0 +1,300 @@
+//! The builder of a loop.
+
+mod enqueue;
+mod event_mapping;
+mod source;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_api::{KnownView, ObjectKey, View};
+use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer};
+use kcm_workqueue::{Queue, QueueOptions, RetryLimits};
+
+use crate::client::ApiClient;
+use crate::control_loop::Loop;
+use crate::error::BoxError;
+use crate::metrics::Metrics;
+use crate::queue_key::QueueKey;
+use crate::reconcile::{LoopContext, Reconcile, ReconcileLoop, priority};
+use event_mapping::controllers;
+
+pub use enqueue::Enqueue;
+pub use source::Source;
+
+/// The description of one loop of a controller: for each cache that it reads, what a change enqueues.
+///
+/// Made by [`ControllerContext::control_loop`](crate::ControllerContext::control_loop). Event handlers, the queue with
+/// its limits and metrics, the wait for sync and read-your-own-writes follow from it.
+///
+/// # Guarantees
+/// - A change of the [primary](Self::primary) resource enqueues its key, and so does a resync.
+/// - A change of an [owned](Self::owns) resource enqueues the primary object that controls it, before and after the
+///   change.
+/// - A change of a [watched](Self::watches) resource enqueues what its event mapping returns, at once or after a delay.
+/// - A list that is repeated enqueues nothing for objects that have not changed.
+/// - Keys of live changes go before those of the first list and of resyncs.
+/// - No key is taken before all caches of the loop have synced, and no key is reconciled again before they show its
+///   writes.
+/// - Logs and metrics name the loop.
+/// - Nothing happens before [`reconcile`](Self::reconcile).
+///
+/// # Examples
+/// ```
+/// use kcm_framework::api::views::{Pod, ReplicaSet};
+/// use kcm_framework::{BoxError, ControllerContext, Reconcile, Running};
+///
+/// fn init(context: &ControllerContext, reconciler: impl Reconcile) -> Result<Option<Running>, BoxError> {
+///     let mut sets = context.control_loop("replicaset");
+///     let replica_sets = sets.primary::<ReplicaSet>();
+///     let pods = sets.owns::<Pod>();
+///     # let _caches = (replica_sets, pods);
+///     Ok(Some(Running::new().with(sets.workers(5).reconcile(reconciler))))
+/// }
+/// ```
+#[must_use = "a loop does nothing until `reconcile`"]
+pub struct ControlLoopBuilder<K: QueueKey = ObjectKey> {
+    name: &'static str,
+    environment: LoopEnvironment,
+    limits: RetryLimits,
+    workers: usize,
+    queue: Option<Queue<K>>,
+    caches: Vec<Arc<dyn Cache>>,
+    primary: Option<usize>,
+    handlers: Vec<AddHandler<K>>,
+}
+
+/// What a loop takes from the context of its controller.
+pub(crate) struct LoopEnvironment {
+    pub(crate) controller: &'static str,
+    pub(crate) informers: Factory,
+    pub(crate) resync_period: Duration,
+    pub(crate) api: ApiClient,
+    /// The client of live checks.
+    pub(crate) live: ApiClient,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) context: Arc<LoopContext>,
+}
+
+/// Adds an event handler that enqueues into the queue of a target.
+type AddHandler<K> = Box<dyn FnOnce(&Target<K>) -> Result<(), LoopError> + Send>;
+
+/// Where event handlers enqueue, and the cache of the primary resource.
+struct Target<K> {
+    queue: Queue<K>,
+    primary: Option<Arc<dyn Cache>>,
+}
+
+/// A mistake in the description of a loop.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum LoopError {
+    #[error("the loop {name:?} owns {owned} without a primary resource: call `primary` or `keyed_by` as well")]
+    OwnsWithoutPrimary { name: &'static str, owned: String },
+}
+
+impl<K: QueueKey> ControlLoopBuilder<K> {
+    pub(crate) fn new(name: &'static str, environment: LoopEnvironment) -> Self {
+        Self {
+            name,
+            environment,
+            limits: RetryLimits::default(),
+            workers: 1,
+            queue: None,
+            caches: Vec::new(),
+            primary: None,
+            handlers: Vec::new(),
+        }
+    }
+
+    /// Sets how many keys are reconciled concurrently; 1 by default (upstream: `MaxConcurrentReconciles`).
+    pub fn workers(self, workers: usize) -> Self {
+        Self { workers, ..self }
+    }
+
+    /// Sets the rate limits of retries, where upstream's differ from the default. They apply to a queue that is created
+    /// after this call.
+    pub fn retry_limits(self, limits: RetryLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The queue, for keys that other loops and tasks enqueue.
+    pub fn queue(&mut self) -> Queue<K> {
+        let queue = self.queue.get_or_insert_with(|| {
+            let metrics = self.environment.metrics.queues();
+            let options = QueueOptions { limits: self.limits, ..QueueOptions::named(self.name) };
+            let queue = Queue::new(QueueOptions { metrics: metrics.of(self.name), ..options });
+            let at_scrape = queue.clone();
+            metrics.on_scrape(self.name, move || at_scrape.unfinished_work());
+            queue
+        });
+        queue.clone()
+    }
+
+    /// Reads the resource that keys name: a change enqueues the key of the object, and so does a resync.
+    ///
+    /// An object recreated under the same name does not wait for writes that were made for the earlier one.
+    pub fn primary<V: KnownView>(&mut self) -> Informer<V>
+    where
+        K: From<ObjectKey>,
+    {
+        self.primary_for(Source::known())
+    }
+
+    /// As [`primary`](Self::primary), for any source.
+    pub fn primary_for<V: View>(&mut self, source: Source<V>) -> Informer<V>
+    where
+        K: From<ObjectKey>,
+    {
+        let informer = self.watches_for(source.resync(), |change: &Change<V>| [K::from(change.key().clone())]);
+        self.keyed_by(&informer);
+        informer
+    }
+
+    /// Reads a resource that the primary resource owns: a change enqueues the primary object that controls the changed
+    /// object, before and after the change.
+    ///
+    /// An owner that is not in its cache is not enqueued; its own addition enqueues it.
+    pub fn owns<V: KnownView>(&mut self) -> Informer<V>
+    where
+        K: From<ObjectKey>,
+    {
+        self.owns_for(Source::known())
+    }
+
+    /// As [`owns`](Self::owns), for any source.
+    pub fn owns_for<V: View>(&mut self, source: Source<V>) -> Informer<V>
+    where
+        K: From<ObjectKey>,
+    {
+        let resync_period = self.resync_period(&source);
+        let (name, owned) = (self.name, source.resource.to_string());
+        let informer = self.reads_for(source);
+        let read = informer.clone();
+        self.handlers.push(Box::new(move |target| {
+            let owners = target.primary.clone().ok_or(LoopError::OwnsWithoutPrimary { name, owned })?;
+            add_handler(&read, HandlerOptions { name, resync_period }, target, move |change| {
+                controllers(change, &*owners).into_iter().map(K::from)
+            });
+            Ok(())
+        }));
+        informer
+    }
+
+    /// Reads a resource: a change enqueues the keys that `event_mapping` returns.
+    ///
+    /// `event_mapping` runs on the task of the informer, for every change and under its lock, so it does no more than
+    /// to compute keys.
+    pub fn watches<V, I>(&mut self, event_mapping: impl Fn(&Change<V>) -> I + Send + 'static) -> Informer<V>
+    where
+        V: KnownView,
+        I: IntoIterator<Item: Into<Enqueue<K>>>,
+    {
+        self.watches_for(Source::known(), event_mapping)
+    }
+
+    /// As [`watches`](Self::watches), for any source.
+    pub fn watches_for<V, I>(
+        &mut self,
+        source: Source<V>,
+        event_mapping: impl Fn(&Change<V>) -> I + Send + 'static,
+    ) -> Informer<V>
+    where
+        V: View,
+        I: IntoIterator<Item: Into<Enqueue<K>>>,
+    {
+        let options = HandlerOptions { name: self.name, resync_period: self.resync_period(&source) };
+        let informer = self.reads_for(source);
+        let read = informer.clone();
+        self.handlers.push(Box::new(move |target| {
+            add_handler(&read, options, target, event_mapping);
+            Ok(())
+        }));
+        informer
+    }
+
+    /// Reads a resource whose changes enqueue nothing.
+    pub fn reads<V: KnownView>(&mut self) -> Informer<V> {
+        self.reads_for(Source::known())
+    }
+
+    /// As [`reads`](Self::reads), for any source.
+    pub fn reads_for<V: View>(&mut self, source: Source<V>) -> Informer<V> {
+        let informer = self.environment.informers.informer_for(source.resource, source.list_options);
+        self.add_cache(informer.cache());
+        informer
+    }
+
+    /// Says that keys name the objects of this informer, for a loop that maps the changes of its primary resource
+    /// itself.
+    pub fn keyed_by<V: View>(&mut self, informer: &Informer<V>) {
+        self.primary = Some(self.add_cache(informer.cache()));
+    }
+
+    /// The loop, which reconciles with `reconciler`; from here on, changes enqueue keys.
+    ///
+    /// A mistake in the description is an error of the loop when it starts.
+    pub fn reconcile<R: Reconcile<K>>(mut self, reconciler: R) -> Loop {
+        let queue = self.queue();
+        let primary = self.primary.map(|primary| Arc::clone(&self.caches[primary]));
+        let target = Target { queue: queue.clone(), primary };
+        let added = self.handlers.into_iter().try_for_each(|add| add(&target));
+        let LoopEnvironment { controller, api, live, metrics, context, .. } = self.environment;
+        let described = ReconcileLoop {
+            controller,
+            name: self.name,
+            queue,
+            reconciler,
+            api,
+            live,
+            context,
+            metrics,
+            workers: self.workers,
+            caches: self.caches,
+            primary: self.primary,
+        };
+        described.into_loop().checked(move || added.clone().map_err(BoxError::from))
+    }
+
+    fn resync_period<V>(&self, source: &Source<V>) -> Option<Duration> {
+        source.resync.then_some(self.environment.resync_period)
+    }
+
+    /// Adds a cache, once; returns its position.
+    fn add_cache(&mut self, cache: Arc<dyn Cache>) -> usize {
+        let known = self.caches.iter().position(|known| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(&cache)));
+        known.unwrap_or_else(|| {
+            self.caches.push(cache);
+            self.caches.len() - 1
+        })
+    }
+}
+
+fn add_handler<K, V, I>(
+    informer: &Informer<V>,
+    options: HandlerOptions,
+    target: &Target<K>,
+    event_mapping: impl Fn(&Change<V>) -> I + Send + 'static,
+) where
+    K: QueueKey,
+    V: View,
+    I: IntoIterator<Item: Into<Enqueue<K>>>,
+{
+    let queue = target.queue.clone();
+    informer.add_event_handler(options, move |change, origin| {
+        for enqueue in event_mapping(change) {
+            let Enqueue { key, after } = enqueue.into();
+            if after.is_zero() {
+                queue.add(key, priority(origin));
+            } else {
+                queue.add_after(key, after, priority(origin));
+            }
+        }
+    });
+}
+
+impl<K: QueueKey> fmt::Debug for ControlLoopBuilder<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControlLoopBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}

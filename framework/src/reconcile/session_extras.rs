@@ -1,0 +1,98 @@
+//! What a session offers beside its client: the time, the event recorder, and requests in fewer words.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kcm_api::{Document, KnownView, Meta, ObjectKey, Resource};
+use serde_json::{Value, json};
+
+use super::{Outcome, Session};
+use crate::client::{ApiError, Patch, Payload, Subresource, Written};
+use crate::events::{EventDetails, ObjectReference, Recorder};
+
+impl Session {
+    /// The current time, for what is written into the API and compared with it.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.context().clock.now()
+    }
+
+    /// The outcome of a reconcile whose key is to be reconciled again at a time, at once if that is past.
+    pub fn requeue_at(&self, at: Timestamp) -> Outcome {
+        Outcome::requeue_after(Duration::try_from(at.duration_since(self.now())).unwrap_or(Duration::ZERO))
+    }
+
+    /// Records an event about an object of a kind that is known at compile time.
+    ///
+    /// Never waits, and never fails: see [`Recorder`].
+    pub fn record<V: KnownView>(&self, object: &V, event: &impl EventDetails) {
+        self.record_for(const { &V::RESOURCE }, object.meta(), event);
+    }
+
+    /// Records an event about an object of any resource.
+    pub fn record_for(&self, resource: &Resource, object: &Meta, event: &impl EventDetails) {
+        let regarding = ObjectReference::of(resource, object);
+        self.recorder().event(&regarding, event.event_type(), event.reason(), event.message());
+    }
+
+    /// The event recorder of the controller.
+    #[must_use]
+    pub fn recorder(&self) -> &Recorder {
+        &self.context().recorder
+    }
+
+    /// Merges `changes` into an object of a cache, as a JSON merge patch.
+    ///
+    /// The patch carries the uid of the object, so that it never changes an object recreated under the same name.
+    ///
+    /// # Errors
+    /// As those of [`patch`](Self::patch).
+    pub async fn merge_patch<V: KnownView>(&self, object: &V, changes: Value) -> Result<Written, ApiError> {
+        let patch = Patch::Merge(Payload::json(&with_uid(changes, object.meta())));
+        self.patch(const { &V::RESOURCE }, &object.meta().key, Subresource::None, patch).await
+    }
+
+    /// Updates the object or a subresource to `document`, which carries the resource version that it is based on.
+    ///
+    /// # Errors
+    /// As those of [`put`](Self::put).
+    pub async fn put_document(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        subresource: Subresource,
+        document: &Document,
+    ) -> Result<Written, ApiError> {
+        self.put(resource, key, subresource, Payload::raw(document.as_str().to_owned())).await
+    }
+}
+
+/// The patch with the uid of the object; what is no patch of an object stays as it is, for the API server to refuse.
+fn with_uid(mut changes: Value, object: &Meta) -> Value {
+    if let Value::Object(fields) = &mut changes
+        && let Value::Object(metadata) = fields.entry("metadata").or_insert_with(|| json!({}))
+    {
+        metadata.insert("uid".to_owned(), json!(object.uid));
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use kcm_api::{PartialObjectMeta, View as _};
+
+    use super::*;
+
+    #[test]
+    fn a_merge_patch_carries_the_uid_beside_what_it_changes() {
+        let object = PartialObjectMeta::decode(r#"{"metadata":{"name":"a","uid":"u"}}"#).unwrap();
+        for (changes, patch) in [
+            (json!({ "spec": { "replicas": 1 } }), json!({ "spec": { "replicas": 1 }, "metadata": { "uid": "u" } })),
+            (json!({ "metadata": { "labels": null } }), json!({ "metadata": { "labels": null, "uid": "u" } })),
+            (json!({ "metadata": null }), json!({ "metadata": null })),
+            (json!([]), json!([])),
+        ] {
+            assert_eq!(with_uid(changes, object.meta()), patch);
+        }
+    }
+}
