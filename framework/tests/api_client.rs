@@ -161,6 +161,50 @@ async fn a_delete_states_its_preconditions_and_an_absent_object_is_as_good_as_de
 }
 
 #[tokio::test]
+async fn an_eviction_and_the_deletion_of_a_collection_state_what_they_delete() {
+    let script = Script::answering(201, &r#"{"kind":"Status","status":"Success"}"#);
+    let options = DeleteOptions { grace_period_seconds: Some(5), ..DeleteOptions::of_uid(Uid::from("u")) };
+    assert_eq!(script.api().evict(&PODS, &web(), &options).await.unwrap(), Deleted::Accepted);
+    let sent = script.only();
+    assert_eq!(sent.line, "POST /api/v1/namespaces/a/pods/web/eviction?timeout=30s");
+    let body: serde_json::Value = serde_json::from_str(&sent.body).unwrap();
+    let options = json!({
+        "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 5, "preconditions": {"uid": "u"},
+    });
+    let expected = json!({
+        "kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "web", "namespace": "a"},
+        "deleteOptions": options,
+    });
+    assert_eq!(body, expected);
+
+    let script = Script::answering(200, &json!({"metadata": {}, "items": []}));
+    let selected = ListOptions { label_selector: Some("app=web".to_owned()), ..ListOptions::default() };
+    script.api().delete_collection(&PODS, Some("a"), &selected, &DeleteOptions::default()).await.unwrap();
+    let sent = script.only();
+    assert_eq!(sent.line, "DELETE /api/v1/namespaces/a/pods?labelSelector=app%3Dweb&timeout=30s");
+    assert!(sent.accept.contains("as=PartialObjectMetadataList"), "the answer is a list: {}", sent.accept);
+}
+
+#[tokio::test]
+async fn a_scale_is_read_and_written_through_the_subresource_of_any_kind() {
+    let scale = json!({"metadata": {"name": "web", "uid": "u", "resourceVersion": "7"}, "spec": {"replicas": 3}});
+    let script = Script::answering(200, &scale);
+    let mut scale = script.api().scale(&REPLICA_SETS, &web()).await.unwrap();
+    assert_eq!(
+        (scale.replicas, script.only().line.as_str()),
+        (3, "GET /apis/apps/v1/namespaces/a/replicasets/web/scale")
+    );
+    let script = Script::answering(200, &"{}");
+    scale.replicas = 4;
+    script.api().put_scale(&REPLICA_SETS, &web(), &scale).await.unwrap();
+    let sent = script.only();
+    assert_eq!(sent.line, "PUT /apis/apps/v1/namespaces/a/replicasets/web/scale?timeout=30s");
+    let body: serde_json::Value = serde_json::from_str(&sent.body).unwrap();
+    assert_eq!((&body["kind"], &body["spec"]["replicas"]), (&json!("Scale"), &json!(4)));
+    assert_eq!((&body["metadata"]["uid"], &body["metadata"]["resourceVersion"]), (&json!("u"), &json!("7")));
+}
+
+#[tokio::test]
 async fn a_list_is_asked_for_as_stated_and_comes_in_pages() {
     let page = json!({
         "metadata": {"resourceVersion": "9", "continue": "more"},

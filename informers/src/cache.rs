@@ -28,6 +28,9 @@ pub trait Cache: Send + Sync {
     /// The state of the object that the cache holds under a key.
     fn object_state(&self, key: &ObjectKey) -> Option<ObjectState>;
 
+    /// The objects of the cache that certainly match `options`, in no order; see [`ListOptions::covers`].
+    fn matching(&self, options: &ListOptions) -> Vec<(ObjectKey, ObjectState)>;
+
     /// Whether an object with that metadata matches the list options.
     fn covers(&self, meta: &Meta) -> bool;
 

@@ -295,6 +295,12 @@ impl<V: View> Cache for SharedInformer<V> {
         self.store.get(key).map(|object| ObjectState::from(object.meta()))
     }
 
+    fn matching(&self, options: &ListOptions) -> Vec<(ObjectKey, ObjectState)> {
+        let objects = self.store.list().into_iter();
+        let matching = objects.filter(|object| options.covers(object.meta()));
+        matching.map(|object| (object.meta().key.clone(), ObjectState::from(object.meta()))).collect()
+    }
+
     fn covers(&self, meta: &Meta) -> bool {
         self.list_options.covers(meta)
     }

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use super::client_identity::ClientIdentity;
 use super::request::{
     Answer, ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, ListOptions, Page, Patch, Payload, RequestKind,
-    Subresource, Target, Written, has_name, read_status, retry_after, transport,
+    Scale, Subresource, Target, Written, has_name, read_status, retry_after, transport,
 };
 
 /// The `timeout` parameter of writes: how long the API server may take.
@@ -187,7 +187,8 @@ impl ApiClient {
 
     /// Sends a deletion, of one object or of several.
     pub(crate) async fn delete_with(&self, call: &Call<'_>, attempts: &mut Attempts) -> Result<Deleted, ApiError> {
-        match self.send_call(call, METADATA, attempts).await {
+        let accept = if call.target.name().is_some() { METADATA } else { METADATA_LIST };
+        match self.send_call(call, accept, attempts).await {
             Ok(_) => Ok(Deleted::Accepted),
             Err(error) if error.is_not_found() => {
                 attempts.answered(Answer::Success, Instant::now());
@@ -218,6 +219,22 @@ impl ApiClient {
     ) -> Result<Bytes, ApiError> {
         let target = Target::object(resource, key, subresource);
         self.read(target.path(), JSON, &|| target.describe("get")).await
+    }
+
+    /// Reads the scale of an object of any kind that has one.
+    pub async fn scale(&self, resource: &Resource, key: &ObjectKey) -> Result<Scale, ApiError> {
+        let target = Target::object(resource, key, Subresource::Scale);
+        let describe = || target.describe("get");
+        let body = self.read(target.path(), JSON, &describe).await?;
+        Scale::read(&body).map_err(|error| ApiError::new(describe(), Cause::Decode(error)))
+    }
+
+    /// Updates the scale of an object of any kind that has one.
+    ///
+    /// # Errors
+    /// [`ApiError::is_conflict`] where `scale` carries another uid or resource version than the object.
+    pub async fn put_scale(&self, resource: &Resource, key: &ObjectKey, scale: &Scale) -> Result<Written, ApiError> {
+        self.put(resource, key, Subresource::Scale, scale.payload(key)).await
     }
 
     /// Reads one page of a list, of one namespace or of all.

@@ -1,5 +1,6 @@
 //! The session of one reconcile: an API client that records its writes.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use tokio::time::Instant;
 
 use super::LoopContext;
 use crate::client::{
-    ApiClient, ApiError, Attempts, Call, DeleteOptions, Deleted, Outcome, Patch, Payload, REQUEST_TIMEOUT, Subresource,
-    Written,
+    self, ApiClient, ApiError, Attempts, Call, DeleteOptions, Deleted, Outcome, Patch, Payload, REQUEST_TIMEOUT, Scale,
+    Subresource, Written,
 };
 use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 
@@ -134,13 +135,74 @@ impl Session {
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
         let call = Call::delete(resource, key, options);
-        let mut write = self.begin(resource, key, Some(uid.clone()), &call);
+        let mut write = self.begin(resource, [(key.clone(), Some(uid.clone()))].into(), &call);
         let answer = self.writer.delete_with(&call, &mut write.attempts).await;
         write.deleted(answer)
     }
 
+    /// Creates a subresource that changes its object, such as a binding.
+    ///
+    /// Where the response does not tell the new version of the object, a live list reads it. A token request changes
+    /// no object and belongs to [`api`](Self::api).
+    pub async fn post(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        subresource: Subresource,
+        object: Payload,
+    ) -> Result<Written, ApiError> {
+        self.write(resource, key, Call::post(resource, key, subresource, object)).await
+    }
+
+    /// Updates the scale of an object of any kind that has one.
+    pub async fn put_scale(&self, resource: &Resource, key: &ObjectKey, scale: &Scale) -> Result<Written, ApiError> {
+        self.put(resource, key, Subresource::Scale, scale.payload(key)).await
+    }
+
+    /// Evicts the pod with that uid, as its disruption budgets allow; a pod that is gone already is no error.
+    ///
+    /// # Errors
+    /// [`ApiError::is_too_many_requests`] where a disruption budget does not allow it now: the request is not repeated.
+    pub async fn evict(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        uid: &Uid,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        let options = DeleteOptions { uid: Some(uid.clone()), ..options.clone() };
+        let call = Call::evict(resource, key, &options);
+        let mut write = self.begin(resource, [(key.clone(), Some(uid.clone()))].into(), &call);
+        let answer = self.writer.delete_with(&call, &mut write.attempts).await;
+        write.deleted(answer)
+    }
+
+    /// Deletes the objects that match `selected`, each with `options`.
+    ///
+    /// The key waits for the end of those that its caches hold. Of a field selector on other fields than name and
+    /// namespace the caches do not know which objects match, and the key waits for none.
+    pub async fn delete_collection(
+        &self,
+        resource: &Resource,
+        selected: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<(), ApiError> {
+        let selectors = client::ListOptions {
+            label_selector: selected.label_selector.as_ref().map(ToString::to_string),
+            field_selector: selected.field_selector.clone(),
+            ..client::ListOptions::default()
+        };
+        let call = Call::delete_collection(resource, selected.namespace.as_deref(), &selectors, options);
+        let caches = self.caches.iter().filter(|cache| cache.resource() == resource);
+        let held = caches.flat_map(|cache| cache.matching(selected));
+        let objects = held.map(|(key, state)| (key, Some(state.uid))).collect::<BTreeMap<_, _>>();
+        let mut write = self.begin(resource, objects.into_iter().collect(), &call);
+        let answer = self.writer.delete_with(&call, &mut write.attempts).await;
+        write.deleted(answer).map(drop)
+    }
+
     async fn write(&self, resource: &Resource, key: &ObjectKey, call: Call<'_>) -> Result<Written, ApiError> {
-        let mut write = self.begin(resource, key, None, &call);
+        let mut write = self.begin(resource, [(key.clone(), None)].into(), &call);
         let answer = self.writer.write(&call, &mut write.attempts).await;
         write.written(answer)
     }
@@ -148,8 +210,7 @@ impl Session {
     fn begin<'a>(
         &'a self,
         resource: &'a Resource,
-        object: &ObjectKey,
-        deleted: Option<Uid>,
+        objects: Vec<(ObjectKey, Option<Uid>)>,
         call: &Call<'_>,
     ) -> Write<'a> {
         self.acts_for.get_or_init(|| {
@@ -157,7 +218,7 @@ impl Session {
             self.caches[*cache].object_state(key).map(|state| state.uid)
         });
         let attempts = Attempts::of(call.kind).reconnecting();
-        Write { session: self, resource, object: object.clone(), deleted, attempts }
+        Write { session: self, resource, objects, is_of_object: call.target.is_of_object(), attempts }
     }
 }
 
@@ -168,17 +229,25 @@ const ANSWER_BY: Duration = Duration::from_secs(2 * REQUEST_TIMEOUT.as_secs());
 struct Write<'a> {
     session: &'a Session,
     resource: &'a Resource,
-    object: ObjectKey,
-    deleted: Option<Uid>,
+    /// The objects that it changes, with the uids of those that it deletes.
+    objects: Vec<(ObjectKey, Option<Uid>)>,
+    /// Whether the response carries the metadata of the object itself, and not of a subresource.
+    is_of_object: bool,
     attempts: Attempts,
 }
 
 impl Write<'_> {
     fn written(self, answer: Result<Written, ApiError>) -> Result<Written, ApiError> {
         if let Ok(written) = &answer {
-            for (cache, _) in self.caches().filter(|(_, cache)| covers(*cache, written)) {
-                let version = written.resource_version.clone();
-                self.record(PendingWrite::Version { cache, object: self.object.clone(), version });
+            for (cache, object, _) in
+                self.pending().filter(|(cache, object, _)| self.is_covered(*cache, object, written))
+            {
+                // A response such as that to a binding does not tell the version.
+                self.record(if written.resource_version.is_unset() {
+                    PendingWrite::OutcomeUnknown { cache, object, deleted: None, deadline: Instant::now() }
+                } else {
+                    PendingWrite::Version { cache, object, version: written.resource_version.clone() }
+                });
             }
         }
         answer
@@ -191,18 +260,31 @@ impl Write<'_> {
             Ok(Deleted::Gone) => self.attempts.was_lost(),
             Err(_) => false,
         };
-        if let (true, Some(uid)) = (is_ours, &self.deleted) {
-            for (cache, _) in self.caches() {
-                self.record(PendingWrite::Deletion { cache, object: self.object.clone(), uid: uid.clone() });
+        if is_ours {
+            for (cache, object, deleted) in self.pending() {
+                if let Some(uid) = deleted {
+                    self.record(PendingWrite::Deletion { cache, object, uid });
+                }
             }
         }
         answer
     }
 
-    /// The caches of the resource: a loop may read it through several views or list options.
-    fn caches(&self) -> impl Iterator<Item = (CacheIndex, &dyn Cache)> {
-        let caches = self.session.caches.iter().enumerate().map(|(index, cache)| (index, cache.as_ref()));
-        caches.filter(|(_, cache)| cache.resource() == self.resource)
+    /// The objects of the write in each cache of the resource: a loop may read it through several views or list
+    /// options.
+    fn pending(&self) -> impl Iterator<Item = (CacheIndex, ObjectKey, Option<Uid>)> {
+        let caches = self.session.caches.iter().enumerate().filter(|(_, cache)| cache.resource() == self.resource);
+        caches.flat_map(|(cache, _)| {
+            self.objects.iter().map(move |(object, deleted)| (cache, object.clone(), deleted.clone()))
+        })
+    }
+
+    /// Whether the cache shows the written object.
+    fn is_covered(&self, cache: CacheIndex, object: &ObjectKey, written: &Written) -> bool {
+        let cache = &self.session.caches[cache];
+        // Nearly every cache holds all objects; only for others the response is decoded again.
+        *cache.list_options() == ListOptions::default()
+            || if self.is_of_object { covers(cache.as_ref(), written) } else { cache.object_state(object).is_some() }
     }
 
     fn record(&self, write: PendingWrite) {
@@ -214,8 +296,7 @@ impl Drop for Write<'_> {
     fn drop(&mut self) {
         if let Outcome::Unknown { deadline } = self.attempts.outcome() {
             let deadline = deadline.unwrap_or_else(|| Instant::now() + ANSWER_BY);
-            for (cache, _) in self.caches() {
-                let (object, deleted) = (self.object.clone(), self.deleted.clone());
+            for (cache, object, deleted) in self.pending() {
                 self.record(PendingWrite::OutcomeUnknown { cache, object, deleted, deadline });
             }
         }
@@ -223,10 +304,6 @@ impl Drop for Write<'_> {
 }
 
 fn covers(cache: &dyn Cache, written: &Written) -> bool {
-    // Nearly every cache holds all objects; only for others the response is decoded again.
-    *cache.list_options() == ListOptions::default()
-        || std::str::from_utf8(&written.body)
-            .ok()
-            .and_then(|json| PartialObjectMeta::decode(json).ok())
-            .is_some_and(|object| cache.covers(&object.metadata))
+    let object = std::str::from_utf8(&written.body).ok().and_then(|json| PartialObjectMeta::decode(json).ok());
+    object.is_some_and(|object| cache.covers(&object.metadata))
 }

@@ -18,3 +18,4 @@ mod repeats;
 mod sends;
 mod session;
 mod support;
+mod writes;

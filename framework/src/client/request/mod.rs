@@ -7,6 +7,7 @@ mod error;
 mod head;
 mod payload;
 mod response;
+mod scale;
 mod status;
 mod target;
 
@@ -18,5 +19,6 @@ pub use error::{ApiError, Cause, ErrorClass};
 pub(super) use error::{chain, transport};
 pub use payload::{DeleteOptions, DeletionPropagation, ListOptions, Patch, Payload, Subresource};
 pub use response::{Deleted, Page, Written};
+pub use scale::Scale;
 pub(super) use status::read_status;
 pub(super) use target::Target;

@@ -51,6 +51,16 @@ pub enum Patch {
 }
 
 impl Patch {
+    /// Server-side apply of `configuration`, which takes over the fields of other managers, as a controller does with
+    /// what it owns.
+    ///
+    /// The configuration has `apiVersion`, `kind`, name and the fields that the manager wants; a field that it applied
+    /// before and now leaves out is removed. An object that does not exist is created. With a uid in the metadata, an
+    /// object recreated under the same name is a conflict, and no object is created.
+    pub fn apply(field_manager: impl Into<String>, configuration: &impl Serialize) -> Self {
+        Self::Apply { field_manager: field_manager.into(), force: true, body: Payload::json(configuration) }
+    }
+
     pub(crate) const fn content_type(&self) -> &'static str {
         match self {
             Self::Merge(_) => "application/merge-patch+json",

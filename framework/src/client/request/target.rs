@@ -32,6 +32,11 @@ impl<'a> Target<'a> {
         self.name
     }
 
+    /// Whether the response to a write is the object itself, and not a subresource such as its scale.
+    pub(crate) const fn is_of_object(&self) -> bool {
+        matches!(self.subresource, Subresource::None | Subresource::Status)
+    }
+
     pub(crate) fn path(&self) -> String {
         let mut path = self.resource.collection_path(self.namespace);
         if let Some(name) = self.name {

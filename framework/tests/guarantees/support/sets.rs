@@ -25,6 +25,8 @@ pub(crate) const CONTROLLER: &str = "sets-controller";
 /// What differs between tests before anything runs.
 pub(crate) struct Options {
     pub(crate) workers: usize,
+    /// The resource of the parts.
+    pub(crate) resource: Resource,
     /// The list options of the caches of parts; the reconciler sees the first.
     pub(crate) parts: Vec<ListOptions>,
     pub(crate) client: Option<kube::Client>,
@@ -32,7 +34,7 @@ pub(crate) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { workers: 4, parts: vec![ListOptions::default()], client: None }
+        Self { workers: 4, resource: PARTS, parts: vec![ListOptions::default()], client: None }
     }
 }
 
@@ -168,9 +170,9 @@ impl World {
         if let Some(client) = options.client {
             setup = setup.client(client);
         }
-        let (known, workers, list_options) = (Arc::clone(&shared), options.workers, options.parts);
+        let (known, workers, parts) = (Arc::clone(&shared), options.workers, (options.resource, options.parts));
         let setup = setup.controller(descriptor(CONTROLLER), move |context| {
-            let running = init(&context, &known, workers, &list_options);
+            let running = init(&context, &known, workers, &parts.0, &parts.1);
             async move { Ok(Some(running)) }
         });
         let manager = setup.start();
@@ -246,10 +248,16 @@ pub(crate) fn sandbox() -> Sandbox {
     sandbox
 }
 
-fn init(context: &ControllerContext, shared: &Arc<Shared>, workers: usize, list_options: &[ListOptions]) -> Running {
+fn init(
+    context: &ControllerContext,
+    shared: &Arc<Shared>,
+    workers: usize,
+    resource: &Resource,
+    list_options: &[ListOptions],
+) -> Running {
     let mut described = context.control_loop("sets").workers(workers);
     let sets = described.primary_for(Source::of(SETS));
-    let source = |list_options: &ListOptions| Source::of(PARTS).list_options(list_options.clone());
+    let source = |list_options: &ListOptions| Source::of(resource.clone()).list_options(list_options.clone());
     let parts = described.watches_for(source(&list_options[0]), |change| {
         let part: &Arc<PartialObjectMeta> = change.object();
         part.metadata.labels.get("set").map(key)
