@@ -96,6 +96,11 @@ pub enum Problem {
         /// The known flag that is spelled most like it.
         nearest: Option<String>,
     },
+    /// Upstream has removed this flag.
+    RemovedFlag {
+        /// What to do instead.
+        advice: &'static str,
+    },
     /// No setting has this one-letter flag.
     UnknownShorthand {
         /// The letter.
@@ -216,6 +221,7 @@ impl fmt::Display for Problem {
         match self {
             Self::UnknownFlag { nearest: None } => f.write_str("unknown flag; --help lists all flags"),
             Self::UnknownFlag { nearest } => write!(f, "unknown flag{}", DidYouMean(nearest.as_ref())),
+            Self::RemovedFlag { advice } => write!(f, "Kubernetes has removed this flag: {advice}"),
             Self::UnknownShorthand { letter, nearest } => {
                 write!(f, "unknown one-letter flag -{letter}{}", DidYouMean(nearest.as_ref()))
             }

@@ -1,24 +1,35 @@
 //! The parser of the command line, compatible with pflag.
 //!
-//! clap prints the help, and this module parses: clap stops at the first error, while all are reported here, and
-//! pflag's grammar differs in what manifests rely on (`--controllers -foo` takes its value from the next argument
-//! whatever that begins with; `_` stands for `-`; a boolean takes a value only behind `=`).
+//! A parser of its own, because libraries stop at the first error, while all are reported here, and pflag's grammar
+//! differs in what manifests rely on (`--controllers -foo` takes its value from the next argument whatever that begins
+//! with; `_` stands for `-`; a boolean takes a value only behind `=`).
 
 use std::ffi::OsString;
 
 use crate::did_you_mean::nearest;
 use crate::error::{ConfigError, Origin, Problem, excerpt};
 use crate::merge::{Entry, Reading};
+use crate::removed;
 use crate::row::Row;
 use crate::table::Table;
-use crate::value::{Kind, Value};
+use crate::value::{Kind, Value, parse_bool};
 
 /// The parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) reading: Reading,
     pub(crate) asks_for_help: bool,
+    pub(crate) asks_for_version: Option<VersionRequest>,
     /// Positional arguments; empty where the command takes none.
     pub(crate) operands: Vec<String>,
+}
+
+/// How `--version` asks for the version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionRequest {
+    /// `--version`: as a sentence.
+    Short,
+    /// `--version=raw`: with everything that is known of the build.
+    Raw,
 }
 
 /// Parses the arguments after the name of the program. Positional arguments are operands or errors.
@@ -26,7 +37,12 @@ pub(crate) fn read(table: &Table, arguments: &[OsString], takes_operands: bool) 
     let mut scan = Scan {
         table,
         rest: arguments,
-        line: CommandLine { reading: Reading::default(), asks_for_help: false, operands: Vec::new() },
+        line: CommandLine {
+            reading: Reading::default(),
+            asks_for_help: false,
+            asks_for_version: None,
+            operands: Vec::new(),
+        },
         takes_operands,
         bare_boolean: None,
     };
@@ -79,12 +95,33 @@ impl<'a> Scan<'a> {
         let normalized = name.replace('_', "-");
         if normalized == "help" {
             self.line.asks_for_help = true;
+        } else if normalized == "version" {
+            self.version(typed, value.unwrap_or("true"));
         } else if let Some(row) = self.table.find(&normalized).filter(|row| row.flag().is_some()) {
             self.flag(row, typed, value);
+        } else if let Some(advice) = removed::advice(&normalized) {
+            self.skip_value(value);
+            self.error(typed, Problem::RemovedFlag { advice });
         } else {
             let nearest = nearest(&normalized, self.table.flags()).map(|flag| format!("--{flag}"));
             self.skip_value(value);
             self.error(typed, Problem::UnknownFlag { nearest });
+        }
+    }
+
+    fn version(&mut self, typed: &str, value: &str) {
+        let (setting, given) = ("--version".to_owned(), excerpt(value));
+        match (value, parse_bool(value)) {
+            ("raw", _) => self.line.asks_for_version = Some(VersionRequest::Raw),
+            (_, Some(asks)) => self.line.asks_for_version = asks.then_some(VersionRequest::Short),
+            (_, None) if value.starts_with('v') => {
+                let reason = "cannot change the version that is reported; --version=raw prints it".to_owned();
+                self.error(typed, Problem::Refused { setting, given, reason });
+            }
+            (_, None) => {
+                let expected = "true, false or raw".to_owned();
+                self.error(typed, Problem::WrongType { setting, given, expected });
+            }
         }
     }
 

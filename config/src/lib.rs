@@ -5,7 +5,7 @@
 //! are made from, so a setting that a plugin adds has all of them.
 //!
 //! ```text
-//! rows ──▶ Table ──▶ command()                 help
+//! rows ──▶ Table ──▶ help()                    help
 //!            │  ├──▶ markdown()                documentation
 //!            │  └──▶ load(Sources) ──▶ Effective ──▶ get, section, origin, render
 //!            │
@@ -39,7 +39,7 @@
 //!     greeting: String,
 //! }
 //!
-//! let table = Table::new(generic::ROWS.iter().copied().chain([GREETING]))?;
+//! let table = Table::new(generic::rows().chain([GREETING]))?;
 //! let sources = Sources::default().arguments(["--kube-api-qps=50"]).variables([("KCM_HELLO_GREETING", "hi")]);
 //! let Outcome::Settings(settings) = table.load(&sources)? else { panic!("--help was not given") };
 //!
@@ -54,6 +54,8 @@
 //! Validation that needs more than the value itself (controller names against the registry, the durations of leader
 //! election against each other) is in the host.
 
+pub mod absent;
+pub mod checks;
 mod did_you_mean;
 mod duration;
 mod effective;
@@ -63,10 +65,12 @@ mod file;
 mod flags;
 pub mod gates;
 pub mod generic;
+mod help;
 mod keys;
 mod load;
 mod merge;
 mod read_file;
+mod removed;
 mod render;
 mod row;
 mod table;
@@ -74,14 +78,18 @@ mod table_error;
 mod value;
 mod yaml;
 
+/// The version of Kubernetes whose kube-controller-manager the flags, gates and defaults are those of.
+pub const KUBERNETES_VERSION: &str = "1.36.3";
+
 pub use did_you_mean::nearest;
 pub use duration::{GoDuration, NotADuration};
 pub use effective::{AccessError, Effective};
 pub use error::{ConfigError, ConfigErrors, Origin, Position, Problem, Warning};
 pub use file::{API_VERSION, KIND};
+pub use flags::VersionRequest;
 pub use gates::{Gate, GateStage, Gates};
 pub use load::{Outcome, Sources};
-pub use row::{Check, Initial, Row, VARIABLE_PREFIX, checks};
+pub use row::{Check, Initial, Row, VARIABLE_PREFIX};
 pub use table::Table;
 pub use table_error::{TableError, TableErrors};
 pub use value::{CertKey, FromValue, Kind, ModuleLevel, NotAQuantity, Quantity, Value};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::effective::Effective;
 use crate::error::{ConfigError, ConfigErrors, Origin, Problem, Warning, excerpt};
+use crate::flags::VersionRequest;
 use crate::gates::Gates;
 use crate::merge::{Layer, Reading, merge};
 use crate::read_file::{read_file, remedy};
@@ -36,8 +37,10 @@ type ReadFile = dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync;
 /// The result of loading.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The help is requested: print that of [`Table::command`].
+    /// The help is requested: print that of [`Table::help`].
     Help,
+    /// The version is requested, on a command line that has no mistakes.
+    Version(VersionRequest),
     /// The effective settings.
     Settings(Box<Effective>),
 }
@@ -101,6 +104,9 @@ impl Table {
         if line.asks_for_help {
             return Ok(Outcome::Help);
         }
+        if let Some(request) = line.asks_for_version.filter(|_| line.reading.errors.is_empty()) {
+            return Ok(Outcome::Version(request));
+        }
         let variables = env::read(self, &sources.variables);
         let file = match config_file(&[&line.reading.layer, &variables.layer]) {
             Some((path, origin)) => read_config(self, sources, path, origin),
@@ -111,28 +117,33 @@ impl Table {
         let layers = [file, variables, line.reading].map(|reading| {
             errors.extend(reading.errors);
             warnings.extend(reading.warnings);
-            self.examine(&reading.layer, &mut errors, &mut warnings);
+            self.examine(&reading.layer, &mut errors);
             reading.layer
         });
         if !errors.is_empty() {
             return Err(ConfigErrors(errors));
         }
         let merged = merge(self.rows(), layers);
+        warnings.extend(self.deprecations(&merged.entries));
         let gates = self.gates_of(&merged.entries);
         Ok(Outcome::Settings(Box::new(Effective::new(self.clone(), merged, gates, warnings, line.operands))))
     }
 
-    /// Checks the values of one layer and collects the warnings.
-    fn examine(&self, layer: &Layer, errors: &mut Vec<ConfigError>, warnings: &mut Vec<Warning>) {
+    /// Checks the values of one layer.
+    fn examine(&self, layer: &Layer, errors: &mut Vec<ConfigError>) {
         for row in self.rows() {
             let Some(entry) = layer.get(row.name) else { continue };
-            let origin = || entry.origin.clone();
-            if let Some(advice) = row.deprecated {
-                warnings.push(Warning::Deprecated { origin: origin(), flag: row.name, advice });
-            }
-            let problems = self.problems_of(row, &entry.value);
-            errors.extend(problems.into_iter().map(|problem| ConfigError { origin: origin(), problem }));
+            let problems = self.problems_of(row, &entry.value).into_iter();
+            errors.extend(problems.map(|problem| ConfigError { origin: entry.origin.clone(), problem }));
         }
+    }
+
+    /// A warning for each deprecated setting that any source gives, whose value counts.
+    fn deprecations(&self, entries: &Layer) -> impl Iterator<Item = Warning> {
+        self.rows().iter().filter_map(|row| {
+            let (advice, origin) = (row.deprecated?, entries.get(row.name)?.origin.clone());
+            (origin != Origin::Default).then_some(Warning::Deprecated { origin, flag: row.name, advice })
+        })
     }
 
     fn problems_of(&self, row: &Row, value: &Value) -> Vec<Problem> {

@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clap::{Arg, ArgAction, Command};
-
 use crate::gates::Gate;
+use crate::help;
 use crate::keys::Section;
 use crate::row::{Row, printable};
 use crate::table_error::{TableError, TableErrors};
-use crate::value::Kind;
 
 /// Every setting of a program and every gate it knows, checked against each other.
 #[derive(Debug, Clone)]
@@ -109,17 +107,11 @@ impl Table {
         &self.keys
     }
 
-    /// The flags as a clap command, for its help and for completions: [`Table::load`] reads the command line itself.
-    ///
-    /// Flags stand under the headings that upstream prints, in the order of their sections' first rows.
+    /// The help: every flag that is not deprecated, under the headings that upstream prints. Lines are wrapped to `width`
+    /// columns, if there is one.
     #[must_use]
-    pub fn command(&self, program: &'static str) -> Command {
-        let help = Arg::new("help").long("help").short('h').help_heading("Global flags").action(ArgAction::Help);
-        Command::new(program)
-            .disable_help_flag(true)
-            .args_override_self(true)
-            .args(self.rows.iter().filter_map(|row| Some(argument(row, row.flag()?))))
-            .arg(help.help("Print this help."))
+    pub fn help(&self, width: Option<usize>) -> String {
+        help::render(&self.rows, width)
     }
 
     /// The settings as tables in Markdown, one per section.
@@ -157,43 +149,15 @@ fn is_flag(flag: &str) -> bool {
     flag.starts_with(|c: char| c.is_ascii_lowercase())
         && flag.split('-').all(|word| !word.is_empty())
         && flag.bytes().all(|byte| byte == b'-' || byte.is_ascii_lowercase() || byte.is_ascii_digit())
-        && flag != "help"
-}
-
-fn argument(row: &Row, flag: &'static str) -> Arg {
-    let argument = Arg::new(flag)
-        .long(flag)
-        .help_heading(format!("{} flags", row.section))
-        .help(row.described())
-        .value_name(row.kind().name())
-        .hide(row.deprecated.is_some());
-    let argument = match row.short {
-        Some(short) => argument.short(short),
-        None => argument,
-    };
-    match row.kind() {
-        Kind::Bool => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
-        Kind::Strings | Kind::FeatureGates | Kind::Int32s | Kind::Map | Kind::CertKeys | Kind::ModuleLevels => {
-            argument.action(ArgAction::Append).allow_hyphen_values(true)
-        }
-        Kind::Int32
-        | Kind::Int
-        | Kind::Float32
-        | Kind::Float64
-        | Kind::Duration
-        | Kind::String
-        | Kind::Ip
-        | Kind::Quantity
-        | Kind::Level
-        | Kind::Objects => argument.allow_hyphen_values(true),
-    }
+        && !["help", "version"].contains(&flag)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks;
     use crate::gates::GateStage;
-    use crate::row::{Initial, checks};
+    use crate::row::Initial;
 
     fn row(flag: &'static str) -> Row {
         Row::new(flag, "Test", Initial::Int32(0)).help("A setting.")

@@ -2,7 +2,7 @@
 
 mod support;
 
-use kcm_config::{GoDuration, Kind, Origin, Outcome, Problem, Sources, Value, Warning};
+use kcm_config::{GoDuration, Kind, Origin, Outcome, Problem, Sources, Value, VersionRequest, Warning};
 use support::{argument, load, load_arguments, table, wrong_type};
 
 #[test]
@@ -70,7 +70,7 @@ fn what_only_a_file_can_set_has_no_flag_and_no_variable() {
     let problem = Problem::UnknownFlag { nearest: None };
     assert_eq!(load_arguments(&["--Hello.Ignored=x"]).err(), Some(vec![argument("--Hello.Ignored", problem)]));
     assert_eq!(table().find("Hello.Ignored").and_then(kcm_config::Row::variable), None);
-    assert!(!table().command("kube-controller-manager").render_help().to_string().contains("Ignored"));
+    assert!(!table().help(None).contains("Ignored"));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn mistakes_are_refused_with_what_was_probably_meant() {
     let cases = [
         (&["--kube-api-qsp=1"][..], vec![unknown("--kube-api-qsp", Some("--kube-api-qps"))]),
         (&["--kube-api-qsp", "1"], vec![unknown("--kube-api-qsp", Some("--kube-api-qps"))]),
-        (&["--pod-eviction-timeout=1m"], vec![unknown("--pod-eviction-timeout", None)]),
+        (&["--completely-unknown=1m"], vec![unknown("--completely-unknown", None)]),
         (&["--", "x"], vec![positional("x", None)]),
         (&["-kubeconfig=x"], vec![letter("-kubeconfig", 'k', Some("--kubeconfig"))]),
         (&["-x"], vec![letter("-x", 'x', Some("--v"))]),
@@ -152,6 +152,59 @@ fn mistakes_are_refused_with_what_was_probably_meant() {
 }
 
 #[test]
+fn what_upstream_has_removed_is_refused_with_its_successor() {
+    let cases = [
+        (
+            &["--port", "0"][..],
+            "--port: Kubernetes has removed this flag: there is no port without encryption; use --secure-port",
+        ),
+        (
+            &["--horizontal_pod_autoscaler_downscale_delay=5m"],
+            "--horizontal_pod_autoscaler_downscale_delay: Kubernetes has removed this flag: \
+             use --horizontal-pod-autoscaler-downscale-stabilization",
+        ),
+        (
+            &["--register-retry-count=10"],
+            "--register-retry-count: Kubernetes has removed this flag: it had no effect any more; leave it out",
+        ),
+    ];
+    for (arguments, expected) in cases {
+        let errors = load_arguments(arguments).expect_err("it is removed");
+        assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+    }
+    for flag in [
+        "deployment-controller-sync-period",
+        "pod-eviction-timeout",
+        "enable-taint-manager",
+        "horizontal-pod-autoscaler-upscale-delay",
+        "address",
+        "logtostderr",
+    ] {
+        let errors = load_arguments(&[&format!("--{flag}")]).expect_err("it is removed");
+        assert!(matches!(&errors[..], [error] if matches!(error.problem, Problem::RemovedFlag { .. })), "{errors:?}");
+    }
+}
+
+#[test]
+fn the_version_is_asked_for_as_upstream_takes_it() {
+    let version = |arguments: &[&str]| match table().load(&Sources::default().arguments(arguments)) {
+        Ok(Outcome::Version(request)) => Some(request),
+        Ok(Outcome::Help | Outcome::Settings(_)) | Err(_) => None,
+    };
+    for arguments in [&["--version"][..], &["--version=true"], &["--v=2", "--version=T"]] {
+        assert_eq!(version(arguments), Some(VersionRequest::Short), "{arguments:?}");
+    }
+    assert_eq!(version(&["--version=raw"]), Some(VersionRequest::Raw));
+    assert_eq!(version(&["--version", "--nope"]), None, "mistakes come first");
+    assert!(load_arguments(&["--version=false"]).is_ok());
+    let refused = load_arguments(&["--version=v1.2.3"]).expect_err("it cannot be changed");
+    assert!(matches!(refused[0].problem, Problem::Refused { .. }), "{refused:?}");
+    let wrong = load_arguments(&["--version=x"]).expect_err("it is no version");
+    let expected = wrong_type("--version", "\"x\"", "true, false or raw");
+    assert_eq!(wrong, [argument("--version", expected)]);
+}
+
+#[test]
 fn every_mistake_is_reported_at_once() {
     let errors = load_arguments(&["--nope=1", "stray", "-v=x", "--kube-api-qps=fast", "--leader-elect=maybe"]);
     let typed: Vec<String> = errors.expect_err("all are wrong").iter().map(|error| error.origin.to_string()).collect();
@@ -182,24 +235,13 @@ fn help_is_given_when_asked_for_even_beside_mistakes() {
 
 #[test]
 fn help_stands_under_the_headings_of_upstream() {
-    let help = table().command("kube-controller-manager").render_help().to_string();
+    let help = table().help(None);
     for heading in ["Generic flags:", "Logs flags:", "Misc flags:", "Replicaset-controller flags:", "Global flags:"] {
         assert!(help.contains(heading), "{heading} in {help}");
     }
-    assert!(help.contains("-v, --v <Level>"), "{help}");
+    assert!(help.contains("-v, --v Level"), "{help}");
     assert!(help.contains("(default 12h0m0s)"), "{help}");
     assert!(!help.contains("--hello-old"), "a deprecated flag is hidden in {help}");
-}
-
-#[test]
-fn the_command_takes_every_flag_that_we_take() {
-    let mut command = table().command("kube-controller-manager");
-    command.build();
-    for row in table().rows().iter().filter(|row| row.flag().is_some()) {
-        let argument = format!("--{}={}", row.name, row.initial.value());
-        let matches = command.try_get_matches_from_mut(["kube-controller-manager", &argument, &argument]);
-        assert!(matches.is_ok(), "{argument}: {matches:?}");
-    }
 }
 
 #[test]
@@ -211,5 +253,7 @@ fn a_deprecated_flag_works_and_is_noticed() {
         flag: "hello-old",
         advice: "say hello-greeting instead",
     };
-    assert_eq!(settings.warnings(), [expected]);
+    assert_eq!(settings.warnings(), std::slice::from_ref(&expected));
+    let sources = Sources::default().arguments(["--hello-old", "--hello-old"]).variables([("KCM_HELLO_OLD", "true")]);
+    assert_eq!(load(&sources).expect("it still works").warnings(), [expected], "once, however often it is given");
 }

@@ -127,8 +127,7 @@ fn a_misspelled_variable_is_refused_and_a_service_link_is_not() {
 
 #[test]
 fn the_listing_is_aligned_and_names_origins() {
-    let rows =
-        kcm_config::generic::ROWS.iter().copied().filter(|row| ["kube-api-qps", "kubeconfig"].contains(&row.name));
+    let rows = kcm_config::generic::rows().filter(|row| ["kube-api-qps", "kubeconfig"].contains(&row.name));
     let table = Table::new(rows).expect("two rows of a good table");
     let sources = Sources::default().variables([("KCM_KUBE_API_QPS", "7.5")]);
     let Ok(Outcome::Settings(settings)) = table.load(&sources) else { panic!("the variable is good") };

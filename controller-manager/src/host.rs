@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
-use kcm_config::{Effective, Outcome, Row, Sources, Table, gates, generic};
+use kcm_config::{Effective, Outcome, Row, Sources, Table, VersionRequest, generic};
 use kcm_framework::{Extensions, Registry};
 
 use crate::config_command::CONFIG;
@@ -76,6 +76,7 @@ impl Host {
         }
         let settings = match table.load(&sources) {
             Ok(Outcome::Help) => return print(&self.help(&table, &program)),
+            Ok(Outcome::Version(request)) => return print(&version(request)),
             Ok(Outcome::Settings(settings)) => *settings,
             Err(errors) => return refuse(&errors.0),
         };
@@ -96,8 +97,9 @@ impl Host {
         let usages: Vec<String> =
             std::iter::once("[FLAGS]").chain(usages).map(|usage| format!("{program} {usage}")).collect();
         let usage = usages.join("\n       ");
-        let mut command = table.command("kube-controller-manager").override_usage(usage).after_help(SOURCES);
-        command.render_help().to_string()
+        let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map(|size| usize::from(size.ws_col));
+        let flags = table.help(columns.ok().filter(|columns| *columns > 0));
+        format!("Usage: {usage}\n\n{flags}\n{SOURCES}\n")
     }
 }
 
@@ -113,12 +115,10 @@ fn config_flag(subcommand: &Subcommand, arguments: &[OsString]) -> Option<OsStri
     })
 }
 
-/// The controllers that are linked, and the table of their settings, the manager's own and `rows`.
+/// The controllers that are linked, and the table of all settings.
 fn linked(rows: &[Row]) -> Result<(Registry, Table), Vec<String>> {
     let registry = Registry::linked().map_err(|errors| messages(&errors))?;
-    let of_controllers = registry.iter().flat_map(|controller| controller.rows().iter().copied());
-    let rows: Vec<Row> = generic::ROWS.iter().copied().chain(of_controllers).chain(rows.iter().copied()).collect();
-    let table = Table::with_gates(rows, gates::KNOWN.iter().copied()).map_err(|errors| messages(&errors.0))?;
+    let table = settings::table(&registry, rows).map_err(|errors| messages(&errors.0))?;
     Ok((registry, table))
 }
 
@@ -134,9 +134,7 @@ fn start(registry: Registry, settings: Effective, extensions: Extensions) -> Exi
     log_flags(settings);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "Starting");
     run::warn(settings.warnings());
-    if is_default(settings, "leader-elect") {
-        run::warn_of_missing_lease();
-    }
+    run::warn(&configured.warnings);
     runtime::run(WakeUps::Moderated, &logs, |stop| run::run(configured, stop))
 }
 
@@ -167,6 +165,18 @@ fn start_subcommand(subcommand: &Subcommand, registry: Registry, settings: Effec
             let logs = Logs::set_up(options);
             run::warn(&warnings);
             runtime::run(WakeUps::Immediate, &logs, program)
+        }
+    }
+}
+
+/// The version of Kubernetes whose kube-controller-manager this one behaves as, and its own.
+fn version(request: VersionRequest) -> String {
+    let (kubernetes, own) = (kcm_config::KUBERNETES_VERSION, env!("CARGO_PKG_VERSION"));
+    match request {
+        VersionRequest::Short => format!("Kubernetes v{kubernetes}\nkcm {own}\n"),
+        VersionRequest::Raw => {
+            let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+            format!("{{\"kubernetes\":\"v{kubernetes}\",\"kcm\":\"{own}\",\"platform\":\"{system}/{machine}\"}}\n")
         }
     }
 }

@@ -30,13 +30,15 @@
 //!
 //! # What it does not do yet
 //!
-//! There is no lease: `--leader-elect=true` is refused, and without the flag a warning says that only one replica may
-//! run. There is no HTTP server.
+//! There is no lease: `--leader-elect=true` is refused, unless `--allow-missing-controllers` says that the program is
+//! being tried, and without the flag a warning says that only one replica may run. There is no HTTP server. Settings of
+//! what is not there are read and checked, and a warning says that they have no effect.
 
 mod config_command;
 mod exit;
 mod host;
 mod logs;
+mod missing;
 mod moderation;
 mod output;
 mod run;
@@ -45,13 +47,15 @@ mod settings;
 mod signals;
 mod subcommand;
 mod upstream;
+mod without_effect;
 
 use std::process::ExitCode;
 
 pub use exit::Exit;
 pub use host::Host;
+pub use settings::table;
 pub use subcommand::{Action, Failure, Invocation, Subcommand};
-pub use upstream::UPSTREAM;
+pub use upstream::{UPSTREAM, UpstreamController, UpstreamStart};
 
 /// Runs the linked controllers as the command line says, until a signal: the `main` of a host without sub-commands of
 /// its own.

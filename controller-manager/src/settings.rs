@@ -2,16 +2,17 @@
 
 use std::path::PathBuf;
 
-use kcm_config::{AccessError, Effective, GoDuration, Origin};
+use kcm_config::{AccessError, Effective, GoDuration, Origin, Row, Table, TableErrors, absent, gates, generic};
 use kcm_framework::client::Limits;
 use kcm_framework::{Extensions, Manager, ManagerBuilder, Registry, Selection};
 use serde::Deserialize;
 
-use crate::UPSTREAM;
+use crate::upstream::{UPSTREAM, UpstreamController};
+use crate::{missing, without_effect};
 
-/// The section `Generic` of the configuration file, whole: a row that has no field here is an error.
+/// The parts of the section `Generic` of the configuration file that the program acts on.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[serde(rename_all = "PascalCase")]
 struct Generic {
     controllers: Vec<String>,
     controller_start_interval: GoDuration,
@@ -21,7 +22,6 @@ struct Generic {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ClientConnection {
     kubeconfig: String,
     qps: f32,
@@ -29,10 +29,26 @@ struct ClientConnection {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 struct LeaderElection {
     leader_elect: bool,
 }
+
+/// The table of all settings: the manager's own, those of the linked controllers, those of upstream's controllers that
+/// are not built yet, and `rows`.
+///
+/// # Errors
+/// Every violation in the set of rows.
+pub fn table(registry: &Registry, rows: &[Row]) -> Result<Table, TableErrors> {
+    let linked = registry.iter().flat_map(|controller| controller.rows().iter().copied());
+    let absent = absent::controllers().filter(|controller| registry.find(controller.controller).is_none());
+    let absent = absent.flat_map(|controller| controller.rows.iter().copied());
+    let rows = generic::rows().chain(linked).chain(absent).chain(rows.iter().copied());
+    Table::with_gates(rows, gates::KNOWN.iter().copied().chain(registry.feature_gates()))
+}
+
+/// Nothing keeps a second replica from acting.
+const MISSING_LEASE: &str = "There is no leader election yet: run a single replica; --leader-elect=false silences this";
 
 /// What the settings configure.
 pub(crate) struct Configured {
@@ -40,6 +56,10 @@ pub(crate) struct Configured {
     pub(crate) manager: ManagerBuilder,
     /// The kubeconfig file that names the API server; `None` is the cluster of this pod.
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// The address of the API server, in place of that in the kubeconfig file.
+    pub(crate) master: Option<String>,
+    /// What the operator should know before it runs.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Whether the settings leave `flag` at its default.
@@ -64,11 +84,33 @@ pub(crate) fn configure(
 
     let origin_of = |flag| settings.origin(flag).unwrap_or(&Origin::Default);
     let mut reasons = Vec::new();
-    let selection = Selection::parse(controllers.iter().map(String::as_str), &registry, UPSTREAM);
+    let mut warnings = without_effect::warnings(&settings, &registry);
+    let may_miss = settings.get(generic::ALLOW_MISSING_CONTROLLERS).unwrap_or(false);
+    let is_missing = |item: &&str| missing::named_by(item, &registry).is_some();
+    let (lacking, items): (Vec<&str>, Vec<&str>) =
+        controllers.iter().map(String::as_str).partition(|item| may_miss && is_missing(item));
+    let names = lacking.iter().filter_map(|item| missing::named_by(item, &registry));
+    warnings.extend(names.map(|controller| {
+        let (origin, name) = (origin_of("controllers"), controller.name);
+        format!("{origin}: the controller {name} is not part of this program: let another controller manager run it")
+    }));
+    let left_out = missing::left_out(&controllers, &registry, |_gate| false);
+    if !left_out.is_empty() {
+        warnings.push(format!(
+            "These controllers of Kubernetes are not part of this program, and * leaves them out: \
+             let another controller manager run them: {}",
+            left_out.join(", ")
+        ));
+    }
+    let known: Vec<_> = UPSTREAM.iter().map(UpstreamController::names).collect();
+    let selection = Selection::parse(items, &registry, &known);
     for error in selection.as_ref().err().into_iter().flatten() {
         reasons.push(format!("{}: {error}", origin_of("controllers")));
     }
-    if leader_elect && !is_default(&settings, "leader-elect") {
+    // A program that may miss controllers is being tried, beside a manifest that others wrote: there it is a warning.
+    if leader_elect && (may_miss || is_default(&settings, "leader-elect")) {
+        warnings.push(MISSING_LEASE.to_owned());
+    } else if leader_elect {
         let origin = origin_of("leader-elect");
         reasons.push(format!(
             "{origin}: there is no leader election yet: give --leader-elect=false and run a single replica"
@@ -81,6 +123,12 @@ pub(crate) fn configure(
             "{origin}: a burst of {burst} lets no request pass: give at least 1, or --kube-api-qps=-1 for no limit"
         ));
     }
+    let master: String = settings.get("master").unwrap_or_default();
+    let master = (!master.is_empty()).then_some(master);
+    if master.is_some() && kubeconfig.is_empty() {
+        let origin = origin_of("master");
+        reasons.push(format!("{origin}: an address without credentials cannot be used: give --kubeconfig as well"));
+    }
     let selection = match selection {
         Ok(selection) if reasons.is_empty() => selection,
         Ok(_) | Err(_) => return Err(reasons),
@@ -92,5 +140,5 @@ pub(crate) fn configure(
         .start_interval(controller_start_interval.unsigned())
         .min_resync(min_resync_period.unsigned())
         .extensions(extensions);
-    Ok(Configured { manager, kubeconfig: (!kubeconfig.is_empty()).then(|| kubeconfig.into()) })
+    Ok(Configured { manager, kubeconfig: (!kubeconfig.is_empty()).then(|| kubeconfig.into()), master, warnings })
 }

@@ -1,62 +1,134 @@
-//! The controllers of upstream, by name.
+//! The controllers of upstream.
 
 use kcm_framework::AbsentController;
 
-/// Every controller that upstream knows, with its aliases: what `--controllers` may name, whether it is linked or not.
+/// A controller that upstream knows, whether it is linked or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpstreamController {
+    /// Its canonical name.
+    pub name: &'static str,
+    /// Its aliases.
+    pub aliases: &'static [&'static str],
+    /// When upstream starts it.
+    pub start: UpstreamStart,
+}
+
+/// When upstream starts a controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpstreamStart {
+    /// With `*`, if all these feature gates are on.
+    ByDefault {
+        /// The names of the gates.
+        gates: &'static [&'static str],
+    },
+    /// Only if `--controllers` names it, and all these feature gates are on.
+    Named {
+        /// The names of the gates.
+        gates: &'static [&'static str],
+    },
+    /// Never: it is a known name that belongs to cloud controller managers.
+    Never,
+}
+
+impl UpstreamController {
+    /// The name and the aliases, for [`Selection::parse`](kcm_framework::Selection::parse).
+    #[must_use]
+    pub const fn names(&self) -> AbsentController {
+        (self.name, self.aliases)
+    }
+
+    const fn new(name: &'static str, aliases: &'static [&'static str], start: UpstreamStart) -> Self {
+        Self { name, aliases, start }
+    }
+}
+
+const BY_DEFAULT: UpstreamStart = UpstreamStart::ByDefault { gates: &[] };
+const NAMED: UpstreamStart = UpstreamStart::Named { gates: &[] };
+
+/// What starts with `*` if these gates are on.
+const fn gated(gates: &'static [&'static str]) -> UpstreamStart {
+    UpstreamStart::ByDefault { gates }
+}
+
+/// Every controller that upstream knows: what `--controllers` may name.
 ///
 /// # Upstream
 /// `NewControllerDescriptors` and `ControllersAliases` of kube-controller-manager 1.36.3.
-pub const UPSTREAM: &[AbsentController] = &[
-    ("bootstrap-signer-controller", &["bootstrapsigner"]),
-    ("certificatesigningrequest-approving-controller", &["csrapproving"]),
-    ("certificatesigningrequest-cleaner-controller", &["csrcleaner"]),
-    ("certificatesigningrequest-signing-controller", &["csrsigning"]),
-    ("cloud-node-lifecycle-controller", &["cloud-node-lifecycle"]),
-    ("clusterrole-aggregation-controller", &["clusterrole-aggregation"]),
-    ("cronjob-controller", &["cronjob"]),
-    ("daemonset-controller", &["daemonset"]),
-    ("deployment-controller", &["deployment"]),
-    ("device-taint-eviction-controller", &[]),
-    ("disruption-controller", &["disruption"]),
-    ("endpoints-controller", &["endpoint"]),
-    ("endpointslice-controller", &["endpointslice"]),
-    ("endpointslice-mirroring-controller", &["endpointslicemirroring"]),
-    ("ephemeral-volume-controller", &["ephemeral-volume"]),
-    ("garbage-collector-controller", &["garbagecollector"]),
-    ("horizontal-pod-autoscaler-controller", &["horizontalpodautoscaling"]),
-    ("job-controller", &["job"]),
-    ("kube-apiserver-serving-clustertrustbundle-publisher-controller", &[]),
-    ("legacy-serviceaccount-token-cleaner-controller", &["legacy-service-account-token-cleaner"]),
-    ("namespace-controller", &["namespace"]),
-    ("node-ipam-controller", &["nodeipam"]),
-    ("node-lifecycle-controller", &["nodelifecycle"]),
-    ("node-route-controller", &["route"]),
-    ("persistentvolume-attach-detach-controller", &["attachdetach"]),
-    ("persistentvolume-binder-controller", &["persistentvolume-binder"]),
-    ("persistentvolume-expander-controller", &["persistentvolume-expander"]),
-    ("persistentvolume-protection-controller", &["pv-protection"]),
-    ("persistentvolumeclaim-protection-controller", &["pvc-protection"]),
-    ("pod-garbage-collector-controller", &["podgc"]),
-    ("podcertificaterequest-cleaner-controller", &[]),
-    ("podgroup-protection-controller", &[]),
-    ("replicaset-controller", &["replicaset"]),
-    ("replicationcontroller-controller", &["replicationcontroller"]),
-    ("resourceclaim-controller", &["resource-claim-controller"]),
-    ("resourcepoolstatusrequest-controller", &[]),
-    ("resourcequota-controller", &["resourcequota"]),
-    ("root-ca-certificate-publisher-controller", &["root-ca-cert-publisher"]),
-    ("selinux-warning-controller", &[]),
-    ("service-cidr-controller", &[]),
-    ("service-lb-controller", &["service"]),
-    ("serviceaccount-controller", &["serviceaccount"]),
-    ("serviceaccount-token-controller", &["serviceaccount-token"]),
-    ("statefulset-controller", &["statefulset"]),
-    ("storage-version-migrator-controller", &["svm"]),
-    ("storageversion-garbage-collector-controller", &["storage-version-gc"]),
-    ("taint-eviction-controller", &[]),
-    ("token-cleaner-controller", &["tokencleaner"]),
-    ("ttl-after-finished-controller", &["ttl-after-finished"]),
-    ("ttl-controller", &["ttl"]),
-    ("validatingadmissionpolicy-status-controller", &[]),
-    ("volumeattributesclass-protection-controller", &[]),
+pub const UPSTREAM: &[UpstreamController] = &[
+    UpstreamController::new("bootstrap-signer-controller", &["bootstrapsigner"], NAMED),
+    UpstreamController::new("certificatesigningrequest-approving-controller", &["csrapproving"], BY_DEFAULT),
+    UpstreamController::new("certificatesigningrequest-cleaner-controller", &["csrcleaner"], BY_DEFAULT),
+    UpstreamController::new("certificatesigningrequest-signing-controller", &["csrsigning"], BY_DEFAULT),
+    UpstreamController::new("cloud-node-lifecycle-controller", &["cloud-node-lifecycle"], UpstreamStart::Never),
+    UpstreamController::new("clusterrole-aggregation-controller", &["clusterrole-aggregation"], BY_DEFAULT),
+    UpstreamController::new("cronjob-controller", &["cronjob"], BY_DEFAULT),
+    UpstreamController::new("daemonset-controller", &["daemonset"], BY_DEFAULT),
+    UpstreamController::new("deployment-controller", &["deployment"], BY_DEFAULT),
+    UpstreamController::new(
+        "device-taint-eviction-controller",
+        &[],
+        gated(&["DynamicResourceAllocation", "DRADeviceTaints"]),
+    ),
+    UpstreamController::new("disruption-controller", &["disruption"], BY_DEFAULT),
+    UpstreamController::new("endpoints-controller", &["endpoint"], BY_DEFAULT),
+    UpstreamController::new("endpointslice-controller", &["endpointslice"], BY_DEFAULT),
+    UpstreamController::new("endpointslice-mirroring-controller", &["endpointslicemirroring"], BY_DEFAULT),
+    UpstreamController::new("ephemeral-volume-controller", &["ephemeral-volume"], BY_DEFAULT),
+    UpstreamController::new("garbage-collector-controller", &["garbagecollector"], BY_DEFAULT),
+    UpstreamController::new("horizontal-pod-autoscaler-controller", &["horizontalpodautoscaling"], BY_DEFAULT),
+    UpstreamController::new("job-controller", &["job"], BY_DEFAULT),
+    UpstreamController::new(
+        "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+        &[],
+        gated(&["ClusterTrustBundle"]),
+    ),
+    UpstreamController::new(
+        "legacy-serviceaccount-token-cleaner-controller",
+        &["legacy-service-account-token-cleaner"],
+        BY_DEFAULT,
+    ),
+    UpstreamController::new("namespace-controller", &["namespace"], BY_DEFAULT),
+    UpstreamController::new("node-ipam-controller", &["nodeipam"], BY_DEFAULT),
+    UpstreamController::new("node-lifecycle-controller", &["nodelifecycle"], BY_DEFAULT),
+    UpstreamController::new("node-route-controller", &["route"], UpstreamStart::Never),
+    UpstreamController::new("persistentvolume-attach-detach-controller", &["attachdetach"], BY_DEFAULT),
+    UpstreamController::new("persistentvolume-binder-controller", &["persistentvolume-binder"], BY_DEFAULT),
+    UpstreamController::new("persistentvolume-expander-controller", &["persistentvolume-expander"], BY_DEFAULT),
+    UpstreamController::new("persistentvolume-protection-controller", &["pv-protection"], BY_DEFAULT),
+    UpstreamController::new("persistentvolumeclaim-protection-controller", &["pvc-protection"], BY_DEFAULT),
+    UpstreamController::new("pod-garbage-collector-controller", &["podgc"], BY_DEFAULT),
+    UpstreamController::new("podcertificaterequest-cleaner-controller", &[], gated(&["PodCertificateRequest"])),
+    UpstreamController::new("podgroup-protection-controller", &[], gated(&["GenericWorkload"])),
+    UpstreamController::new("replicaset-controller", &["replicaset"], BY_DEFAULT),
+    UpstreamController::new("replicationcontroller-controller", &["replicationcontroller"], BY_DEFAULT),
+    UpstreamController::new(
+        "resourceclaim-controller",
+        &["resource-claim-controller"],
+        gated(&["DynamicResourceAllocation"]),
+    ),
+    UpstreamController::new("resourcepoolstatusrequest-controller", &[], gated(&["DRAResourcePoolStatus"])),
+    UpstreamController::new("resourcequota-controller", &["resourcequota"], BY_DEFAULT),
+    UpstreamController::new("root-ca-certificate-publisher-controller", &["root-ca-cert-publisher"], BY_DEFAULT),
+    UpstreamController::new(
+        "selinux-warning-controller",
+        &[],
+        UpstreamStart::Named { gates: &["SELinuxChangePolicy"] },
+    ),
+    UpstreamController::new("service-cidr-controller", &[], gated(&["MultiCIDRServiceAllocator"])),
+    UpstreamController::new("service-lb-controller", &["service"], UpstreamStart::Never),
+    UpstreamController::new("serviceaccount-controller", &["serviceaccount"], BY_DEFAULT),
+    UpstreamController::new("serviceaccount-token-controller", &["serviceaccount-token"], BY_DEFAULT),
+    UpstreamController::new("statefulset-controller", &["statefulset"], BY_DEFAULT),
+    UpstreamController::new("storage-version-migrator-controller", &["svm"], BY_DEFAULT),
+    UpstreamController::new(
+        "storageversion-garbage-collector-controller",
+        &["storage-version-gc"],
+        gated(&["APIServerIdentity", "StorageVersionAPI"]),
+    ),
+    UpstreamController::new("taint-eviction-controller", &[], gated(&["SeparateTaintEvictionController"])),
+    UpstreamController::new("token-cleaner-controller", &["tokencleaner"], NAMED),
+    UpstreamController::new("ttl-after-finished-controller", &["ttl-after-finished"], BY_DEFAULT),
+    UpstreamController::new("ttl-controller", &["ttl"], BY_DEFAULT),
+    UpstreamController::new("validatingadmissionpolicy-status-controller", &[], BY_DEFAULT),
+    UpstreamController::new("volumeattributesclass-protection-controller", &[], gated(&["VolumeAttributesClass"])),
 ];

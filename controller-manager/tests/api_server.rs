@@ -13,7 +13,8 @@ const MANAGER: &str = env!("CARGO_BIN_EXE_kube-controller-manager");
 
 /// The manager with a kubeconfig for this cluster.
 fn start(folder: &Folder, cluster: &str) -> Process {
-    Process::start(MANAGER, &["--leader-elect=false", &folder.kubeconfig(cluster)])
+    let controllers = "--controllers=deployment,replicaset";
+    Process::start(MANAGER, &["--leader-elect=false", controllers, &folder.kubeconfig(cluster)])
 }
 
 async fn run(cluster: &str) -> Ended {

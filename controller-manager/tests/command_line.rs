@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
 use support::program::{Ended, Folder, run};
 
 fn manager(arguments: &[&str]) -> Ended {
@@ -14,30 +16,23 @@ fn manager(arguments: &[&str]) -> Ended {
 fn the_help_has_every_flag_under_its_heading() {
     let help = manager(&["--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
-    let headings = ["Generic", "Logs", "Misc", "Replicaset-controller", "Global"];
-    let flags_of = |heading: &str| -> Vec<&str> {
-        let after = help.stdout.split_once(&format!("\n{heading} flags:\n")).expect("the heading must be there").1;
-        let lines = after.lines().take_while(|line| !line.is_empty()).filter(|line| line.trim_start().starts_with('-'));
-        lines.filter_map(|line| line.split_once("--")?.1.split([' ', '[']).next()).collect()
-    };
-    assert_eq!(
-        headings.map(flags_of),
-        [
-            &[
-                "controller-start-interval",
-                "controllers",
-                "feature-gates",
-                "kube-api-burst",
-                "kube-api-qps",
-                "leader-elect",
-                "min-resync-period"
-            ][..],
-            &["v"],
-            &["config", "kubeconfig"],
-            &["concurrent-replicaset-syncs"],
-            &["help"]
-        ]
-    );
+    let mut headings = BTreeMap::new();
+    let mut heading = "";
+    for line in help.stdout.lines() {
+        let flag = line.split_once("--").filter(|(before, _)| before.trim_end_matches(", ").trim().len() <= 2);
+        match (line.strip_suffix(" flags:"), flag) {
+            (Some(section), _) => heading = section,
+            (None, Some((_, flag))) if line.starts_with(' ') => {
+                headings.insert(flag.split(' ').next().unwrap_or(flag), heading);
+            }
+            (None, _) => {}
+        }
+    }
+    let flags = include_str!("../../config/tests/data/flags.tsv").lines().skip(1);
+    let flags = flags.map(|line| line.split('\t').collect::<Vec<_>>()).filter(|fields| !fields[5].contains("hidden"));
+    let mut expected: BTreeMap<&str, &str> = flags.map(|fields| (fields[1], fields[0])).collect();
+    expected.extend([("allow-missing-controllers", "Generic"), ("config", "Misc")]);
+    assert_eq!(headings, expected);
     assert!(help.stdout.starts_with(
         "Usage: kube-controller-manager [FLAGS]\n       kube-controller-manager config effective [FLAGS]\n       \
          kube-controller-manager config validate FILE [FLAGS]\n       kube-controller-manager config default\n"
@@ -55,7 +50,7 @@ fn the_help_has_every_flag_under_its_heading() {
 fn every_mistake_is_told_at_once_with_the_nearest_flag() {
     let ended = manager(&[
         "--kubecofnig=x",
-        "--cluster-name",
+        "--telepathy",
         "kubernetes",
         "start",
         "--leader-elect",
@@ -67,7 +62,7 @@ fn every_mistake_is_told_at_once_with_the_nearest_flag() {
         ended.refusals(),
         [
             "--kubecofnig: unknown flag; did you mean --kubeconfig?",
-            "--cluster-name: unknown flag; --help lists all flags",
+            "--telepathy: unknown flag; --help lists all flags",
             "start: arguments that are not flags are not taken",
             "false: arguments that are not flags are not taken; the value of --leader-elect is given with an equals sign",
             "--controller-start-interval is \"5\", expected a duration with units, such as 1m30s",
@@ -121,9 +116,85 @@ fn without_kubeconfig(arguments: &[&str]) -> Ended {
 #[test]
 fn a_missing_lease_is_warned_of_unless_nobody_wants_one() {
     let warning = "\"There is no leader election yet: run a single replica; --leader-elect=false silences this\"";
-    let warnings = |arguments| without_kubeconfig(arguments).warnings().join("\n");
-    assert!(warnings(&[]).ends_with(warning));
-    assert_eq!(warnings(&["--leader-elect=false"]), "");
+    let controllers = "--controllers=deployment,replicaset";
+    let warnings = |arguments: &[&str]| without_kubeconfig(arguments).warnings().join("\n");
+    assert!(warnings(&[controllers]).ends_with(warning));
+    assert_eq!(warnings(&[controllers, "--leader-elect=false"]), "");
+}
+
+#[test]
+fn what_a_star_leaves_out_is_warned_of() {
+    let warnings = |arguments: &[&str]| -> Vec<String> {
+        let ended = without_kubeconfig(&[&["--leader-elect=false"], arguments].concat());
+        let lines = ended.warnings().into_iter().filter(|line| line.contains("These controllers of Kubernetes"));
+        lines.map(str::to_owned).collect()
+    };
+    for arguments in [&[][..], &["--controllers=*"]] {
+        let [warning] = &warnings(arguments)[..] else { panic!("one warning") };
+        assert!(warning.contains(" garbage-collector-controller, "), "{warning}");
+        for absent in [" deployment-controller", " token-cleaner-controller", " service-lb-controller"] {
+            assert!(!warning.contains(absent), "{absent} in {warning}");
+        }
+    }
+    assert!(!warnings(&["--controllers=*,-garbagecollector"])[0].contains(" garbage-collector-controller"));
+    assert_eq!(warnings(&["--controllers=replicaset"]), [""; 0]);
+}
+
+#[test]
+fn controllers_that_are_missing_may_be_named_where_they_are_allowed_to_be() {
+    let arguments =
+        ["--allow-missing-controllers", "--controllers=*,bootstrapsigner,tokencleaner", "--leader-elect=true"];
+    let ended = without_kubeconfig(&arguments);
+    for name in ["bootstrap-signer-controller", "token-cleaner-controller"] {
+        let warning = format!(
+            "--controllers: the controller {name} is not part of this program: let another controller manager run it"
+        );
+        assert!(ended.stderr.contains(&warning), "{}", ended.stderr);
+    }
+    assert!(ended.stderr.contains("There is no leader election yet: run a single replica"), "{}", ended.stderr);
+    let unknown = manager(&["--allow-missing-controllers", "--controllers=bootstrapsiner"]);
+    assert_eq!(
+        unknown.refusals(),
+        [
+            "--controllers: \"bootstrapsiner\" is not in the list of known controllers; did you mean \"bootstrapsigner\"?"
+        ]
+    );
+}
+
+#[test]
+fn settings_without_effect_are_warned_of_once_for_each_reason() {
+    let ended = without_kubeconfig(&[
+        "--secure-port=0",
+        "--client-ca-file=/etc/kubernetes/pki/ca.crt",
+        "--concurrent-job-syncs=9",
+        "--root-ca-file=/etc/kubernetes/pki/ca.crt",
+        "--concurrent-replicaset-syncs=9",
+    ]);
+    let warnings = ended.warnings().into_iter();
+    let lines = warnings.filter_map(|line| line.split_once("Settings without effect, as "));
+    assert_eq!(
+        lines.map(|(_, line)| line.trim_end_matches('"')).collect::<Vec<_>>(),
+        [
+            "there is no HTTPS port yet: --secure-port, --client-ca-file",
+            "their controllers are not part of this program: --concurrent-job-syncs, --root-ca-file",
+        ]
+    );
+}
+
+#[test]
+fn the_version_is_that_of_kubernetes_and_our_own() {
+    let ended = manager(&["--version"]);
+    assert_eq!(ended.code, Some(0));
+    assert_eq!(ended.stdout.lines().next(), Some("Kubernetes v1.36.3"));
+    assert!(manager(&["--version=raw"]).stdout.starts_with("{\"kubernetes\":\"v1.36.3\","));
+}
+
+#[test]
+fn an_address_without_credentials_is_refused() {
+    assert_eq!(
+        manager(&["--master=https://10.0.0.1:6443"]).refusals(),
+        ["--master: an address without credentials cannot be used: give --kubeconfig as well"]
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kcm_config::Kind;
-use kcm_controller_manager::UPSTREAM;
+use kcm_controller_manager::{UPSTREAM, UpstreamStart};
 use kcm_controllers as _;
 use kcm_framework::{Registry, Selection, StartGroup};
 
@@ -15,6 +15,7 @@ struct Upstream<'a> {
     aliases: Vec<&'a str>,
     on_by_default: bool,
     gates: Vec<&'a str>,
+    is_of_cloud: bool,
     group: StartGroup,
     service_account: &'a str,
 }
@@ -30,6 +31,7 @@ fn table() -> Vec<Upstream<'static>> {
             aliases: list(aliases),
             on_by_default: default == "on",
             gates: list(gates),
+            is_of_cloud: special.starts_with("cloud"),
             group: if special == "first" { StartGroup::First } else { StartGroup::Rest },
             service_account,
         }
@@ -41,8 +43,16 @@ fn table() -> Vec<Upstream<'static>> {
 fn every_controller_of_upstream_is_known_with_its_aliases() {
     let table = table();
     assert_eq!(table.len(), 52);
-    let known: Vec<_> = UPSTREAM.iter().map(|(name, aliases)| (*name, aliases.to_vec())).collect();
-    assert_eq!(known, table.into_iter().map(|row| (row.name, row.aliases)).collect::<Vec<_>>());
+    let known: Vec<_> = UPSTREAM.iter().map(|known| (known.name, known.aliases.to_vec())).collect();
+    assert_eq!(known, table.iter().map(|row| (row.name, row.aliases.clone())).collect::<Vec<_>>());
+    for (known, row) in UPSTREAM.iter().zip(table) {
+        let expected = match known.start {
+            UpstreamStart::ByDefault { gates } => (true, false, gates),
+            UpstreamStart::Named { gates } => (false, false, gates),
+            UpstreamStart::Never => (true, true, &[][..]),
+        };
+        assert_eq!((row.on_by_default, row.is_of_cloud, &row.gates[..]), expected, "{}", row.name);
+    }
 }
 
 /// Linkers drop what nothing refers to: naming the facade must link the controllers of every area.
@@ -88,5 +98,44 @@ fn every_flag_of_a_controller_has_upstream_s_section_type_and_default() {
             (_, value) => value.to_string(),
         };
         assert_eq!(upstream[..5], [row.section, row.name, &short, row.kind().name(), &default], "--{}", row.name);
+    }
+}
+
+#[test]
+fn every_flag_of_upstream_is_a_flag_here() {
+    let linked = Registry::linked().expect("the built-in controllers are linked");
+    let table = kcm_controller_manager::table(&linked, &[]).expect("the rows make a table");
+    let ours: BTreeSet<&str> =
+        table.rows().iter().filter_map(kcm_config::Row::flag).chain(["help", "version"]).collect();
+    let flags = include_str!("../../config/tests/data/flags.tsv").lines().skip(1);
+    let upstreams: BTreeSet<&str> = flags.filter_map(|line| line.split('\t').nth(1)).collect();
+    assert_eq!(upstreams.len(), 150);
+    assert_eq!(upstreams.difference(&ours).collect::<Vec<_>>(), [&""; 0]);
+    assert_eq!(ours.difference(&upstreams).copied().collect::<Vec<_>>(), ["allow-missing-controllers", "config"]);
+}
+
+#[test]
+fn every_key_that_configz_prints_is_a_key_of_the_file() {
+    let linked = Registry::linked().expect("the built-in controllers are linked");
+    let table = kcm_controller_manager::table(&linked, &[]).expect("the rows make a table");
+    let ours: BTreeSet<&str> = table.rows().iter().filter_map(|row| row.path).collect();
+    let defaults: serde_json::Value =
+        serde_json::from_str(include_str!("../../config/tests/data/config-defaults.json")).expect("it is JSON");
+    let mut upstreams = BTreeSet::new();
+    paths(&defaults, "", &mut upstreams);
+    let headers = ["apiVersion", "kind"].map(str::to_owned);
+    let upstreams: BTreeSet<String> = upstreams.into_iter().filter(|path| !headers.contains(path)).collect();
+    assert_eq!(ours.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), upstreams);
+}
+
+/// The paths of all values; a section without keys is a value.
+fn paths(value: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
+    match value.as_object().filter(|section| !section.is_empty()) {
+        Some(section) => {
+            for (key, inner) in section {
+                paths(inner, &if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, found);
+            }
+        }
+        None => drop(found.insert(path.to_owned())),
     }
 }

@@ -132,7 +132,9 @@ impl TestEnvironment {
         }
         match table.load(&sources) {
             Ok(Outcome::Settings(settings)) => *settings,
-            Ok(Outcome::Help) => panic!("the arguments of a test must not ask for help"),
+            Ok(Outcome::Help | Outcome::Version(_)) => {
+                panic!("the arguments of a test must not ask for help or version")
+            }
             Err(errors) => panic!("settings: {errors}"),
         }
     }

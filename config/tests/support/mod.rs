@@ -47,14 +47,14 @@ pub const TYPED: &[Row] = &[
 pub const FILE: &str = "/etc/kcm.yaml";
 
 pub fn table() -> Table {
-    let rows = generic::ROWS.iter().copied().chain([REPLICA_SET_SYNCS, GREETING, OLD]).chain(TYPED.iter().copied());
+    let rows = generic::rows().chain([REPLICA_SET_SYNCS, GREETING, OLD]).chain(TYPED.iter().copied());
     Table::new(rows).expect("the rows do not clash")
 }
 
 pub fn load(sources: &Sources) -> Result<Effective, Vec<ConfigError>> {
     match table().load(sources) {
         Ok(Outcome::Settings(settings)) => Ok(*settings),
-        Ok(Outcome::Help) => panic!("--help was not given"),
+        Ok(Outcome::Help | Outcome::Version(_)) => panic!("neither --help nor --version was given"),
         Err(ConfigErrors(errors)) => Err(errors),
     }
 }

@@ -106,7 +106,7 @@ impl Setup {
     }
 
     pub(crate) fn manager(self) -> Manager {
-        let table = Table::new(generic::ROWS.iter().copied()).unwrap();
+        let table = Table::new(generic::rows()).unwrap();
         let Ok(Outcome::Settings(settings)) = table.load(&Sources::default().arguments(self.arguments)) else {
             panic!("the arguments of a test must be valid")
         };

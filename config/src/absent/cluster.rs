@@ -1,0 +1,41 @@
+//! Of the cluster as a whole.
+
+use super::AbsentSettings;
+use crate::checks;
+use crate::duration::GoDuration;
+use crate::row::{Initial, Row};
+
+/// The settings of each controller.
+pub(super) const CONTROLLERS: &[AbsentSettings] = &[
+    AbsentSettings {
+        controller: "garbage-collector-controller",
+        rows: &[
+            Row::new("concurrent-gc-syncs", "Garbage-collector-controller", Initial::Int32(20)).path("GarbageCollectorController.ConcurrentGCSyncs").help("How many objects of the garbage collector are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
+            Row::new("enable-garbage-collector", "Garbage-collector-controller", Initial::Bool(true)).path("GarbageCollectorController.EnableGarbageCollector").help("Delete objects whose owners are gone. It must be what the flag of the API server of the same name is."),
+            Row::in_file("GarbageCollectorController.GCIgnoredResources", "Garbage-collector-controller", Initial::Objects {
+                    fields: &["Group", "Resource"],
+                    items: &[&["", "events"], &["events.k8s.io", "events"]],
+                }).help("The resources that the garbage collector leaves alone."),
+        ],
+    },
+    AbsentSettings {
+        controller: "namespace-controller",
+        rows: &[
+            Row::new("concurrent-namespace-syncs", "Namespace-controller", Initial::Int32(10)).path("NamespaceController.ConcurrentNamespaceSyncs").help("How many namespaces that terminate are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
+            Row::new("namespace-sync-period", "Namespace-controller", Initial::Duration(GoDuration::from_secs(5 * 60))).path("NamespaceController.NamespaceSyncPeriod").help("How often every namespace is looked at again."),
+        ],
+    },
+    AbsentSettings {
+        controller: "resourcequota-controller",
+        rows: &[
+            Row::new("concurrent-resource-quota-syncs", "Resourcequota-controller", Initial::Int32(5)).path("ResourceQuotaController.ConcurrentResourceQuotaSyncs").help("How many resource quotas are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
+            Row::new("resource-quota-sync-period", "Resourcequota-controller", Initial::Duration(GoDuration::from_secs(5 * 60))).path("ResourceQuotaController.ResourceQuotaSyncPeriod").help("How often the usage of every quota is counted again."),
+        ],
+    },
+    AbsentSettings {
+        controller: "validatingadmissionpolicy-status-controller",
+        rows: &[
+            Row::new("concurrent-validating-admission-policy-status-syncs", "Validatingadmissionpolicy-status-controller", Initial::Int32(5)).path("ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs").help("How many validating admission policies are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
+        ],
+    },
+];

@@ -1,0 +1,36 @@
+//! The settings of controllers that upstream has and this project does not have yet, a file for each area.
+//!
+//! They are read, checked and shown like all others, so that the command line of any manifest is accepted; that they have
+//! no effect is for the host to say. When a controller is built, its rows move into its folder.
+
+mod cluster;
+mod network;
+mod nodes;
+mod security;
+mod storage;
+mod workloads;
+
+use crate::row::Row;
+
+/// The settings of a controller that is not built yet.
+#[derive(Debug, Clone, Copy)]
+pub struct AbsentSettings {
+    /// The controller's canonical name.
+    pub controller: &'static str,
+    /// The rows of its settings.
+    pub rows: &'static [Row],
+}
+
+const AREAS: &[&[AbsentSettings]] = &[
+    workloads::CONTROLLERS,
+    cluster::CONTROLLERS,
+    network::CONTROLLERS,
+    nodes::CONTROLLERS,
+    storage::CONTROLLERS,
+    security::CONTROLLERS,
+];
+
+/// The settings of every controller that is not built yet.
+pub fn controllers() -> impl Iterator<Item = &'static AbsentSettings> {
+    AREAS.iter().copied().flatten()
+}

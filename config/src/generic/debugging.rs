@@ -1,0 +1,15 @@
+//! The settings of profiling.
+
+use crate::row::{Initial, Row};
+
+const SECTION: &str = "Debugging";
+
+/// The rows of the section.
+pub(super) const ROWS: &[Row] = &[
+    Row::new("contention-profiling", SECTION, Initial::Bool(false))
+        .path("Generic.Debugging.enableContentionProfiling")
+        .help("Profile waits for locks as well, where --profiling is on."),
+    Row::new("profiling", SECTION, Initial::Bool(true))
+        .path("Generic.Debugging.enableProfiling")
+        .help("Serve profiles under /debug/pprof/ on the secure port."),
+];

@@ -1,0 +1,37 @@
+//! The settings of metrics.
+
+use crate::row::{Initial, Row};
+use crate::value::Value;
+
+const SECTION: &str = "Metrics";
+
+/// The rows of the section.
+pub(super) const ROWS: &[Row] = &[
+    Row::new("allow-metric-labels", SECTION, Initial::Map).help("The values that a label of a metric may have, as METRIC,LABEL=VALUE,VALUE; others are shown as unexpected.").check(labels),
+    Row::new("allow-metric-labels-manifest", SECTION, Initial::String("")).help("A YAML file whose allowListMapping says what --allow-metric-labels says; not both."),
+    Row::new("disabled-metrics", SECTION, Initial::Strings(&[])).help("The metrics that are not shown, by their whole names.").check(metric_names),
+    Row::new("show-hidden-metrics-for-version", SECTION, Initial::String("")).help("Show the metrics that were hidden since this version; only the minor version before this one is taken, as 1.35."),
+];
+
+fn labels(value: &Value) -> Result<(), String> {
+    let Value::Map(pairs) = value else { return Ok(()) };
+    let bad = pairs
+        .keys()
+        .find(|key| !key.split_once(',').is_some_and(|(metric, label)| is_metric(metric) && is_name(label)));
+    bad.map_or(Ok(()), |key| Err(format!("must have keys as METRIC,LABEL, and has {key:?}")))
+}
+
+fn metric_names(value: &Value) -> Result<(), String> {
+    let Value::Strings(names) = value else { return Ok(()) };
+    let bad = names.iter().find(|name| !is_metric(name));
+    bad.map_or(Ok(()), |name| Err(format!("must be names of metrics, and {name:?} is none")))
+}
+
+fn is_metric(name: &str) -> bool {
+    is_name(&name.replace(':', "_"))
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
