@@ -115,7 +115,7 @@ fn without_kubeconfig(arguments: &[&str]) -> Ended {
 
 #[test]
 fn a_missing_lease_is_warned_of_unless_nobody_wants_one() {
-    let warning = "\"There is no leader election yet: run a single replica; --leader-elect=false silences this\"";
+    let warning = "There is no leader election yet: run a single replica; --leader-elect=false silences this";
     let controllers = "--controllers=deployment,replicaset";
     let warnings = |arguments: &[&str]| without_kubeconfig(arguments).warnings().join("\n");
     assert!(warnings(&[controllers]).ends_with(warning));

@@ -117,7 +117,8 @@ fn a_missing_file_is_refused_with_the_flag_that_names_it() {
 
 #[test]
 fn an_ignored_variable_is_warned_of() {
-    let ended = run_with(MANAGER, &["--leader-elect=false"], &[("KCM_SERVICE_HOST", "10.0.0.1")]);
+    let arguments = ["--leader-elect=false", "--controllers=replicaset"];
+    let ended = run_with(MANAGER, &arguments, &[("KCM_SERVICE_HOST", "10.0.0.1")]);
     let [warning] = ended.warnings()[..] else { panic!("{}", ended.stderr) };
     assert!(warning.ends_with("] KCM_SERVICE_HOST: no setting has this variable, it is ignored"), "{warning}");
 }
