@@ -141,8 +141,14 @@ impl Table {
     /// A warning for each deprecated setting that any source gives, whose value counts.
     fn deprecations(&self, entries: &Layer) -> impl Iterator<Item = Warning> {
         self.rows().iter().filter_map(|row| {
-            let (advice, origin) = (row.deprecated?, entries.get(row.name)?.origin.clone());
-            (origin != Origin::Default).then_some(Warning::Deprecated { origin, flag: row.name, advice })
+            let (advice, entry) = (row.deprecated?, entries.get(row.name)?);
+            let is_given = match &entry.origin {
+                Origin::Default => false,
+                // A file may spell out the defaults.
+                Origin::File { .. } => entry.value != row.initial.value(),
+                Origin::Variable(_) | Origin::Argument(_) => true,
+            };
+            is_given.then(|| Warning::Deprecated { origin: entry.origin.clone(), flag: row.name, advice })
         })
     }
 
