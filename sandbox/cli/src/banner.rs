@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn all_controllers_of_upstream_fit_into_the_window() {
-        let controllers = kcm_controller_manager::UPSTREAM.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let controllers =
+            kcm_controller_manager::UPSTREAM.iter().map(|controller| controller.name.to_owned()).collect();
         let text = Banner { controllers, ..banner() }.text();
         assert!(is_narrow(&text), "{text}");
         assert!(text.contains("\n               certificatesigningrequest-approving-controller,"), "{text}");

@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn controller_names_equal_upstream() {
         for (controller, _) in KINDS {
-            assert!(UPSTREAM.iter().any(|(name, _)| *name == controller), "{controller}");
+            assert!(UPSTREAM.iter().any(|known| known.name == controller), "{controller}");
         }
     }
 }
