@@ -47,6 +47,7 @@ pub mod events;
 mod loop_builder;
 mod manager;
 mod metrics;
+pub mod ownership;
 mod queue_key;
 mod reconcile;
 mod supervise;

@@ -6,4 +6,3 @@
 mod cluster;
 pub mod deployment;
 pub mod replicaset;
-mod shared;

@@ -3,6 +3,8 @@
 use kcm_api::{Meta, ObjectKey, View};
 use kcm_informers::{Cache, Change};
 
+use crate::ownership::controller_key;
+
 /// The objects of the cache `owners` that control the changed object: before the change, if that differs, and after it.
 pub(super) fn controllers<V: View>(change: &Change<V>, owners: &dyn Cache) -> Vec<ObjectKey> {
     let (old, new) = match change {
@@ -17,12 +19,7 @@ pub(super) fn controllers<V: View>(change: &Change<V>, owners: &dyn Cache) -> Ve
 
 /// The controller of an object, if it is of the resource of `owners` and in that cache: kind, name and uid must match.
 fn controller_in(owners: &dyn Cache, object: &Meta) -> Option<ObjectKey> {
-    let resource = owners.resource();
-    let reference = object.controller().filter(|reference| *reference.kind == *resource.kind)?;
-    let key = if resource.namespaced {
-        ObjectKey::namespaced(object.key.namespace()?, &*reference.name)
-    } else {
-        ObjectKey::cluster_scoped(&*reference.name)
-    };
-    owners.object_state(&key).is_some_and(|owner| owner.uid == reference.uid).then_some(key)
+    let key = controller_key(owners.resource(), object)?;
+    let owner = owners.object_state(&key)?;
+    object.controller().is_some_and(|reference| reference.uid == owner.uid).then_some(key)
 }

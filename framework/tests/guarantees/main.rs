@@ -13,6 +13,7 @@ mod lost_answers;
 mod manager;
 mod metrics;
 mod outages;
+mod ownership;
 mod read_your_own_writes;
 mod repeats;
 mod sends;

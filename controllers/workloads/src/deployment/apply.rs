@@ -11,7 +11,6 @@ use super::replica_sets::{Edit, ExistingReplicaSet, NewReplicaSet, classify_exis
 use super::rollback::Rollback;
 use super::status::with_status;
 use super::status_update::{StatusUpdate, collision_update, failed_creation_update};
-use crate::shared::error::retryable;
 
 const DEPLOYMENT: &Resource = &Deployment::RESOURCE;
 const REPLICA_SET: &Resource = &ReplicaSet::RESOURCE;
@@ -73,12 +72,12 @@ impl Writer<'_> {
             return Ok(StepOutcome::Superseded);
         }
         self.report_failed_creation(set, &error).await;
-        Err(retryable(error))
+        Err(error.into())
     }
 
     /// Gets the replica set that has the name of the new one, and counts a collision unless it can be used.
     async fn check_existing(&self, key: &ObjectKey) -> Result<StepOutcome, ReconcileError> {
-        let found: ReplicaSet = self.session.api().get(REPLICA_SET, key).await.map_err(retryable)?;
+        let found: ReplicaSet = self.session.api().get(REPLICA_SET, key).await?;
         let existing = classify_existing(self.deployment, self.selector, &found);
         tracing::info!(replica_set = %key, ?existing, "The name of the new replica set is taken");
         match existing {
@@ -118,7 +117,7 @@ impl Writer<'_> {
             resource_version: Some(set.metadata.resource_version.clone()),
             ..DeleteOptions::of_uid(uid.clone())
         };
-        self.session.delete(REPLICA_SET, key, uid, &options).await.map_err(retryable)?;
+        self.session.delete(REPLICA_SET, key, uid, &options).await?;
         tracing::info!(replica_set = %key, "Deleted old replica set");
         Ok(())
     }
@@ -137,7 +136,8 @@ impl Writer<'_> {
         subresource: Subresource,
         document: &Document,
     ) -> Result<(), ReconcileError> {
-        self.session.put_document(resource, key, subresource, document).await.map(drop).map_err(retryable)
+        self.session.put_document(resource, key, subresource, document).await?;
+        Ok(())
     }
 
     fn record_event(&self, event: &EventReason) {

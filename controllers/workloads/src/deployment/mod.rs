@@ -7,7 +7,7 @@
 //! event of a deployment, a replica set or a pod ──event mapping──▶ key
 //!                                                                   │
 //!   observe ──▶ claim ──▶ adopt, release ──▶ plan ──▶ create, edit, delete ──▶ status ──▶ requeue after
-//!   (caches)   (shared)      (shared)       (pure)          (apply)           (apply)     the deadline
+//!   (caches)   (pure)       (framework)     (pure)          (apply)           (apply)     the deadline
 //!                                             │
 //!           replica_sets: which one is new    rollout: replicas of each    status: counts and conditions
 //! ```
@@ -92,7 +92,7 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
 use observe::Caches;
 use reconcile::Reconciler;
 use settings::{ROWS, Section, Settings};
-use wiring::{keys_for_pod, keys_for_replica_set};
+use wiring::{key_for_pod, owners};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
@@ -104,11 +104,12 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let section: Section = context.settings_of()?;
     let mut rollouts = context.control_loop("deployment").workers(section.concurrent_syncs as usize);
     let deployments = rollouts.primary::<Deployment>();
-    let owners = deployments.clone();
-    let replica_sets = rollouts.watches::<ReplicaSet, _>(move |change| keys_for_replica_set(change, &owners));
+    let owners = owners(deployments.clone());
+    let of_replica_sets = owners.clone();
+    let replica_sets = rollouts.watches::<ReplicaSet, _>(move |change| of_replica_sets.keys(change));
     let caches = Caches::new(deployments, replica_sets, &rollouts.reads::<Pod>());
-    let (owners, sets) = (caches.deployments.clone(), caches.cached_replica_sets());
-    rollouts.watches::<Pod, _>(move |change| keys_for_pod(change, &owners, &sets));
+    let sets = caches.cached_replica_sets();
+    rollouts.watches::<Pod, _>(move |change| key_for_pod(change, &owners, &sets));
     let reconciler = Reconciler { caches, settings: Settings::from_gates(|gate| context.gate(gate)) };
     Ok(Some(Running::new().with(rollouts.reconcile(reconciler))))
 }

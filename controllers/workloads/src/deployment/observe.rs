@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use kcm_api::views::{Deployment, DeploymentStrategy, Pod, PodPhase, ReplicaSet};
 use kcm_api::{ObjectKey, Uid};
-use kcm_informers::{Index, Informer};
+use kcm_framework::ownership::{Dependents, Owner};
+use kcm_informers::Informer;
 
 use super::rollout::recreate::may_run;
-use super::wiring::{DeploymentLister, ReplicaSetLister};
-use crate::shared::ownership::{Owner, OwnerKey, by_owner};
+use super::wiring::ReplicaSetLister;
 
 /// The snapshot of one deployment.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +28,8 @@ pub(super) struct Caches {
     pub(super) deployments: Informer<Deployment>,
     /// Replica sets.
     pub(super) replica_sets: Informer<ReplicaSet>,
-    sets_by_owner: Index<ReplicaSet, OwnerKey>,
-    pods_by_owner: Index<Pod, OwnerKey>,
+    sets: Dependents<ReplicaSet>,
+    pods: Dependents<Pod>,
 }
 
 impl Caches {
@@ -39,19 +39,20 @@ impl Caches {
         replica_sets: Informer<ReplicaSet>,
         pods: &Informer<Pod>,
     ) -> Self {
-        let (sets_by_owner, pods_by_owner) = (by_owner(&replica_sets), by_owner(pods));
-        Self { deployments, replica_sets, sets_by_owner, pods_by_owner }
+        let (sets, pods) = (Dependents::of(&replica_sets), Dependents::of(pods));
+        Self { deployments, replica_sets, sets, pods }
     }
 
     /// The replica sets, as the event mapping of pods looks them up.
     pub(super) fn cached_replica_sets(&self) -> CachedReplicaSets {
-        CachedReplicaSets { replica_sets: self.replica_sets.clone(), pods_by_owner: self.pods_by_owner.clone() }
+        CachedReplicaSets { replica_sets: self.replica_sets.clone(), pods: self.pods.clone() }
     }
 
     /// The snapshot of one deployment; absent if it does not exist.
     pub(super) fn observe(&self, key: &ObjectKey) -> Option<Observed> {
         let deployment = self.deployments.get(key)?;
-        let replica_sets = self.sets_of(&deployment);
+        let selector = deployment.selector.as_ref().ok();
+        let replica_sets = self.sets.owned_or_orphaned(Owner::of(&*deployment), selector);
         let pods = match deployment.strategy {
             DeploymentStrategy::Recreate => replica_sets.iter().flat_map(|set| self.pods_of(set)).collect(),
             DeploymentStrategy::RollingUpdate { .. } | DeploymentStrategy::Other(_) => Vec::new(),
@@ -59,30 +60,8 @@ impl Caches {
         Some(Observed { deployment, replica_sets, pods })
     }
 
-    fn sets_of(&self, deployment: &Deployment) -> Vec<Arc<ReplicaSet>> {
-        let mut sets = self.sets_by_owner.get(&OwnerKey::Controller(deployment.metadata.uid.clone()));
-        sets.retain(|set| Owner::of(deployment).owns(&set.metadata));
-        if let (Some(namespace), Ok(selector)) = (deployment.metadata.key.namespace(), &deployment.selector) {
-            let orphans = self.sets_by_owner.get(&OwnerKey::Orphan(namespace.into()));
-            sets.extend(orphans.into_iter().filter(|set| selector.matches(&set.metadata.labels)));
-        }
-        sets
-    }
-
     fn pods_of(&self, set: &ReplicaSet) -> Vec<(Uid, PodPhase)> {
-        let pods = self.pods_by_owner.get(&OwnerKey::Controller(set.metadata.uid.clone()));
-        let own = pods.iter().filter(|pod| Owner::of(set).owns(&pod.metadata));
-        own.map(|pod| (set.metadata.uid.clone(), pod.phase)).collect()
-    }
-}
-
-impl DeploymentLister for Informer<Deployment> {
-    fn get(&self, key: &ObjectKey) -> Option<Arc<Deployment>> {
-        Informer::get(self, key)
-    }
-
-    fn in_namespace(&self, namespace: &str) -> Vec<Arc<Deployment>> {
-        Informer::in_namespace(self, namespace)
+        self.pods.owned_by(Owner::of(set)).iter().map(|pod| (set.metadata.uid.clone(), pod.phase)).collect()
     }
 }
 
@@ -90,7 +69,7 @@ impl DeploymentLister for Informer<Deployment> {
 #[derive(Clone)]
 pub(super) struct CachedReplicaSets {
     replica_sets: Informer<ReplicaSet>,
-    pods_by_owner: Index<Pod, OwnerKey>,
+    pods: Dependents<Pod>,
 }
 
 impl ReplicaSetLister for CachedReplicaSets {
@@ -99,7 +78,6 @@ impl ReplicaSetLister for CachedReplicaSets {
     }
 
     fn has_running_pods(&self, set: &ReplicaSet) -> bool {
-        let pods = self.pods_by_owner.get(&OwnerKey::Controller(set.metadata.uid.clone()));
-        pods.iter().any(|pod| may_run(pod.phase))
+        self.pods.controlled_by(&set.metadata.uid).iter().any(|pod| may_run(pod.phase))
     }
 }

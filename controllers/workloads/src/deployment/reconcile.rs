@@ -1,15 +1,13 @@
 //! The order of a reconcile: observe, claim, plan, apply, status.
 
 use kcm_api::ObjectKey;
+use kcm_framework::ownership::{Claims, Owner, adopt_and_release};
 use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::{StepOutcome, Writer};
 use super::observe::Caches;
 use super::plan::{InvalidDeployment, plan, plan_for_everything};
 use super::settings::Settings;
-use crate::shared::adoption::adopt_and_release;
-use crate::shared::claim::Claims;
-use crate::shared::ownership::Owner;
 
 /// Reconciles deployments.
 pub(super) struct Reconciler {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::annotations::{Changes, DESIRED_REPLICAS, MAX_REPLICAS, revision_of, size_of};
 use super::rollout::{ScaleReason, SetCount};
-use crate::shared::ownership::Owner;
+use kcm_framework::ownership::Owner;
 
 const TEMPLATE: [&str; 2] = ["spec", "template"];
 const LABELS: [&str; 2] = ["metadata", "labels"];

@@ -6,6 +6,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use kcm_api::views::{Pod, ReplicaSet, ReplicaSetStatus};
 use kcm_api::{KnownView as _, ObjectKey};
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Subresource};
+use kcm_framework::ownership::StaleOwner;
 use kcm_framework::{Class, ReconcileError, Session};
 
 use super::error::ScaleError;
@@ -15,7 +16,6 @@ use super::plan::Step;
 use super::pod_template::PodTemplate;
 use super::slow_start::SlowStart;
 use super::status::with_status;
-use crate::shared::error::{StaleOwner, retryable};
 
 /// How many names are generated for a pod whose name is taken, as the API server does for `generateName`.
 const NAMES_TRIED: usize = 8;
@@ -127,7 +127,7 @@ impl Writer<'_> {
             return Ok(());
         }
         let key = &self.owner.metadata.key;
-        let live: ReplicaSet = self.session.api().get(&ReplicaSet::RESOURCE, key).await.map_err(retryable)?;
+        let live: ReplicaSet = self.session.api().get(&ReplicaSet::RESOURCE, key).await?;
         if live.metadata.uid != self.owner.metadata.uid {
             let wanted = self.owner.metadata.uid.clone();
             return Err(StaleOwner::Replaced { got: live.metadata.uid.clone(), wanted }.into());
@@ -138,8 +138,8 @@ impl Writer<'_> {
     async fn put_status_into(&self, current: &ReplicaSet, status: &ReplicaSetStatus) -> Result<(), ReconcileError> {
         let document = with_status(current, status).map_err(|error| ReconcileError::new(Class::Terminal, error))?;
         let key = &current.metadata.key;
-        let put = self.session.put_document(&ReplicaSet::RESOURCE, key, Subresource::Status, &document).await;
-        put.map(drop).map_err(retryable)
+        self.session.put_document(&ReplicaSet::RESOURCE, key, Subresource::Status, &document).await?;
+        Ok(())
     }
 
     fn record_event(&self, event: &EventReason) {

@@ -2,10 +2,9 @@
 
 use kcm_api::Selector;
 use kcm_api::views::Pod;
+use kcm_framework::ownership::{Claims, Owner};
 
 use super::observe::Observed;
-use crate::shared::claim::Claims;
-use crate::shared::ownership::Owner;
 
 /// The claims on the observed pods.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,6 @@ use kcm_framework::{Class, ReconcileError};
 
 use super::plan::InvalidTemplate;
 use super::status::{Failure, FailureReason};
-use crate::shared::error::class_of;
 
 /// A change of the number of pods that failed: the first error of several.
 #[derive(Debug, thiserror::Error)]
@@ -40,9 +39,7 @@ impl ScaleError {
 impl From<ScaleError> for ReconcileError {
     fn from(error: ScaleError) -> Self {
         let class = match &error {
-            ScaleError::Create(error) | ScaleError::Delete(error) | ScaleError::Replaced(error) => {
-                class_of(error.class())
-            }
+            ScaleError::Create(error) | ScaleError::Delete(error) | ScaleError::Replaced(error) => Class::from(error),
             // Only a change of the template helps.
             ScaleError::InvalidTemplate(_) => Class::Terminal,
         };

@@ -6,7 +6,7 @@
 //! event of a pod or a replica set ──event mapping──▶ key
 //!                                                     │
 //!   observe ──▶ claim ──▶ adopt, release ──▶ plan ──▶ create, delete ──▶ status ──▶ requeue after
-//!   (caches)   (pure)       (shared)        (pure)       (apply)         (apply)     minReadySeconds
+//!   (caches)   (pure)      (framework)      (pure)       (apply)         (apply)     minReadySeconds
 //! ```
 //!
 //! # Guarantees
@@ -77,7 +77,7 @@ use metrics::Metrics;
 use observe::Caches;
 use reconcile::Reconciler;
 use settings::{ROWS, Section, Settings};
-use wiring::keys_for_pod;
+use wiring::{keys_for_pod, owners};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
@@ -89,7 +89,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let section: Section = context.settings_of()?;
     let mut sets = context.control_loop("replicaset").workers(section.concurrent_syncs as usize);
     let replica_sets = sets.primary::<ReplicaSet>();
-    let owners = replica_sets.clone();
+    let owners = owners(replica_sets.clone());
     let pods = sets.watches::<Pod, _>(move |change| keys_for_pod(change, &owners));
     let reconciler = Reconciler {
         caches: Caches::new(replica_sets, pods),

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use kcm_api::views::{Pod, ReplicaSet, ReplicaSetView};
 use kcm_api::{InternedStr, ObjectKey, POD_TEMPLATE_HASH, Selector};
+use kcm_framework::ownership::{Dependents, Owner};
 use kcm_informers::{Index, Informer};
 
 use super::rank::Occupancy;
-use super::wiring::ReplicaSetLister;
-use crate::shared::ownership::{Owner, OwnerKey, by_owner};
 
 /// The snapshot of one replica set.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,8 +28,8 @@ pub(super) struct Caches {
     pub(super) replica_sets: Informer<ReplicaSet>,
     /// Pods.
     pub(super) pods: Informer<Pod>,
-    siblings: Index<ReplicaSet, OwnerKey>,
-    by_owner: Index<Pod, OwnerKey>,
+    siblings: Dependents<ReplicaSet>,
+    dependents: Dependents<Pod>,
     by_template: Index<Pod, TemplateKey>,
 }
 
@@ -45,30 +44,20 @@ fn template(pod: &Pod) -> Option<TemplateKey> {
 impl Caches {
     /// Adds the indexes that a snapshot needs.
     pub(super) fn new(replica_sets: Informer<ReplicaSet>, pods: Informer<Pod>) -> Self {
-        let (siblings, by_owner) = (by_owner(&replica_sets), by_owner(&pods));
+        let (siblings, dependents) = (Dependents::of(&replica_sets), Dependents::of(&pods));
         let by_template = pods.index("template", template);
-        Self { replica_sets, pods, siblings, by_owner, by_template }
+        Self { replica_sets, pods, siblings, dependents, by_template }
     }
 
     /// The snapshot of one replica set; absent if it does not exist.
     pub(super) fn observe(&self, key: &ObjectKey) -> Option<Observed> {
         let owner = self.replica_sets.get(key)?;
-        let pods = self.pods_of(&owner);
+        let pods = self.dependents.owned_or_orphaned(Owner::of(&*owner), owner.selector.as_ref().ok());
         // Counting is expensive, and only a deletion ranks pods by it.
         let candidates = pods.iter().filter(|pod| pod.is_active()).count();
         let surplus = i64::try_from(candidates).unwrap_or(i64::MAX) > i64::from(owner.replicas);
         let occupancy = if surplus { self.occupancy_around(&owner) } else { Occupancy::default() };
         Some(Observed { owner, pods, occupancy })
-    }
-
-    fn pods_of(&self, owner: &ReplicaSetView) -> Vec<Arc<Pod>> {
-        let mut pods = self.by_owner.get(&OwnerKey::Controller(owner.metadata.uid.clone()));
-        pods.retain(|pod| Owner::of(owner).owns(&pod.metadata));
-        if let (Some(namespace), Ok(selector)) = (owner.metadata.key.namespace(), &owner.selector) {
-            let orphans = self.by_owner.get(&OwnerKey::Orphan(namespace.into()));
-            pods.extend(orphans.into_iter().filter(|pod| selector.matches(&pod.metadata.labels)));
-        }
-        pods
     }
 
     /// Counts the pods that replica sets of the same controller select, this one included.
@@ -79,7 +68,7 @@ impl Caches {
             return Occupancy::default();
         };
         // Owner references must not cross namespaces: those that do are ignored.
-        let siblings = self.siblings.get(&OwnerKey::Controller(controller.uid.clone()));
+        let siblings = self.siblings.controlled_by(&controller.uid);
         let selectors: Vec<&Selector> = siblings
             .iter()
             .filter(|sibling| sibling.metadata.key.namespace() == Some(namespace))
@@ -104,15 +93,5 @@ impl Caches {
             }
             None => self.pods.in_namespace(namespace),
         }
-    }
-}
-
-impl ReplicaSetLister for Informer<ReplicaSet> {
-    fn get(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>> {
-        Informer::get(self, key)
-    }
-
-    fn in_namespace(&self, namespace: &str) -> Vec<Arc<ReplicaSet>> {
-        Informer::in_namespace(self, namespace)
     }
 }

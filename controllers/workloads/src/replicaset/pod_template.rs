@@ -5,7 +5,7 @@ use kcm_api::{KnownView as _, OwnerReference, Resource};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::shared::ownership::Owner;
+use kcm_framework::ownership::Owner;
 
 const POD: &Resource = &Pod::RESOURCE;
 

@@ -1,6 +1,7 @@
 //! The order of a reconcile: observe, claim, plan, apply, status.
 
 use kcm_api::ObjectKey;
+use kcm_framework::ownership::{Owner, adopt_and_release};
 use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::Writer;
@@ -11,8 +12,6 @@ use super::observe::Caches;
 use super::plan::{Plan, plan};
 use super::settings::Settings;
 use super::status::{CountedPods, recheck_at, status};
-use crate::shared::adoption::adopt_and_release;
-use crate::shared::ownership::Owner;
 
 /// Reconciles replica sets.
 pub(super) struct Reconciler {

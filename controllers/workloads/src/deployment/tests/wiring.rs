@@ -8,22 +8,10 @@ use kcm_informers::Change;
 use serde_json::json;
 
 use super::fixtures::{DeploymentBuilder, SetBuilder, deployment, key, pod_in, pod_of, set};
-use crate::deployment::wiring::{DeploymentLister, ReplicaSetLister, keys_for_pod, keys_for_replica_set};
-
-struct Known(Vec<Arc<Deployment>>);
-
-impl DeploymentLister for Known {
-    fn get(&self, key: &ObjectKey) -> Option<Arc<Deployment>> {
-        self.0.iter().find(|known| known.metadata.key == *key).cloned()
-    }
-
-    fn in_namespace(&self, namespace: &str) -> Vec<Arc<Deployment>> {
-        self.0.iter().filter(|known| known.metadata.key.namespace() == Some(namespace)).cloned().collect()
-    }
-}
+use crate::deployment::wiring::{ReplicaSetLister, key_for_pod, owners};
 
 /// `web` and `twin` select the same replica sets, `elsewhere` as well, but in another namespace.
-fn known() -> Known {
+fn known() -> Vec<Arc<Deployment>> {
     let all = [
         deployment("web"),
         deployment("twin"),
@@ -32,7 +20,7 @@ fn known() -> Known {
         deployment("nothing").with("/spec", "selector", json!(null)),
         deployment("elsewhere").with("/metadata", "namespace", json!("elsewhere")),
     ];
-    Known(all.iter().map(DeploymentBuilder::build).collect())
+    all.iter().map(DeploymentBuilder::build).collect()
 }
 
 fn updated(old: &SetBuilder, new: &SetBuilder) -> Change<ReplicaSet> {
@@ -89,7 +77,7 @@ fn changes_of_a_replica_set_enqueue_its_owner_and_possible_owners() {
         Case { name: "a deleted orphan", change: removed(orphan(), true), enqueues: &[] },
     ] {
         let expected: Vec<_> = enqueues.iter().map(|name| key(name)).collect();
-        assert_eq!(keys_for_replica_set(&change, &known()), expected, "{name}");
+        assert_eq!(owners(known()).keys(&change), expected, "{name}");
     }
 }
 
@@ -145,7 +133,7 @@ fn only_the_last_pod_that_may_run_enqueues_and_only_a_deployment_that_recreates(
         ("of a deleted deployment", removed(), recreate().uid("new"), set("a"), false, false),
     ] {
         let replica_sets = FakeReplicaSets { sets: vec![owners_set.build()], others_run };
-        let expected = if enqueues { vec![key("web")] } else { vec![] };
-        assert_eq!(keys_for_pod(&change, &Known(vec![owner.build()]), &replica_sets), expected, "{name}");
+        let expected = enqueues.then(|| key("web"));
+        assert_eq!(key_for_pod(&change, &owners(vec![owner.build()]), &replica_sets), expected, "{name}");
     }
 }

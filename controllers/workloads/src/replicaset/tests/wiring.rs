@@ -1,28 +1,15 @@
 //! Event mapping.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
-use kcm_api::views::{Pod, ReplicaSet};
+use kcm_api::views::Pod;
 use kcm_framework::Enqueue;
 use kcm_informers::Change;
 use serde_json::json;
 
 use super::fixtures::{PodBuilder, ReplicaSetBuilder, key, pod, replica_set};
-use crate::replicaset::wiring::{ReplicaSetLister, keys_for_pod};
-
-struct Known(Vec<Arc<ReplicaSet>>);
-
-impl ReplicaSetLister for Known {
-    fn get(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>> {
-        self.0.iter().find(|known| known.metadata.key == *key).cloned()
-    }
-
-    fn in_namespace(&self, namespace: &str) -> Vec<Arc<ReplicaSet>> {
-        self.0.iter().filter(|known| known.metadata.key.namespace() == Some(namespace)).cloned().collect()
-    }
-}
+use crate::replicaset::wiring::{keys_for_pod, owners};
 
 fn enqueue(name: &str) -> Enqueue<ObjectKey> {
     enqueue_after(name, 0)
@@ -155,8 +142,8 @@ fn changes_of_a_pod_enqueue_its_owner_and_possible_owners() {
         case("deleted, orphan", removed(&orphan(), true), vec![]),
         case("deleted, owner gone", removed(&pod("a").owned_by("missing"), true), vec![]),
     ] {
-        let known = Known(known().iter().map(ReplicaSetBuilder::build).collect());
-        assert_eq!(keys_for_pod(&change, &known), enqueues, "{name}");
+        let known: Vec<_> = known().iter().map(ReplicaSetBuilder::build).collect();
+        assert_eq!(keys_for_pod(&change, &owners(known)), enqueues, "{name}");
     }
 }
 
@@ -164,6 +151,6 @@ fn changes_of_a_pod_enqueue_its_owner_and_possible_owners() {
 fn of_many_that_select_a_pod_only_its_owner_is_enqueued() {
     let overlapping = (0..10)
         .map(|at| replica_set(&format!("web-{at}")).selector(json!({ "matchLabels": { "app": "web" } })).build());
-    let known = Known(overlapping.collect());
+    let known = owners(overlapping.collect::<Vec<_>>());
     assert_eq!(keys_for_pod(&added(&pod("a").owned_by("web-7")), &known), [enqueue("web-7")]);
 }

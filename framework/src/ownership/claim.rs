@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use kcm_api::{Meta, Selector, View};
 
-use super::ownership::Owner;
+use super::owner::Owner;
 
 /// The decision of an owner on one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Claim {
+pub enum Claim {
     /// The owner controls the object and selects it.
     Keep,
     /// The object is an orphan that the owner selects.
@@ -21,7 +21,7 @@ pub(crate) enum Claim {
 
 /// Why an owner leaves an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LeaveReason {
+pub enum LeaveReason {
     /// Another owner controls it.
     ControlledByAnother,
     /// It is an orphan that the owner does not select.
@@ -32,51 +32,55 @@ pub(crate) enum LeaveReason {
     Terminating,
 }
 
-/// Decides on one object of the namespace of the owner.
-pub(crate) fn claim(owner: Owner<'_>, selector: &Selector, object: &Meta) -> Claim {
-    let selected = selector.matches(&object.labels);
-    let owner_terminating = owner.meta.is_terminating();
-    if owner.owns(object) {
-        return match (selected, owner_terminating) {
-            (true, _) => Claim::Keep,
-            (false, true) => Claim::Leave(LeaveReason::OwnerTerminating),
-            (false, false) => Claim::Release,
+impl Claim {
+    /// Decides on one object of the namespace of the owner.
+    #[must_use]
+    pub fn of(owner: Owner<'_>, selector: &Selector, object: &Meta) -> Self {
+        let selected = selector.matches(&object.labels);
+        let owner_terminating = owner.meta.is_terminating();
+        if owner.owns(object) {
+            return match (selected, owner_terminating) {
+                (true, _) => Self::Keep,
+                (false, true) => Self::Leave(LeaveReason::OwnerTerminating),
+                (false, false) => Self::Release,
+            };
+        }
+        let why = if object.controller().is_some() {
+            LeaveReason::ControlledByAnother
+        } else if !selected {
+            LeaveReason::NotSelected
+        } else if owner_terminating {
+            LeaveReason::OwnerTerminating
+        } else if object.is_terminating() {
+            LeaveReason::Terminating
+        } else {
+            return Self::Adopt;
         };
+        Self::Leave(why)
     }
-    let why = if object.controller().is_some() {
-        LeaveReason::ControlledByAnother
-    } else if !selected {
-        LeaveReason::NotSelected
-    } else if owner_terminating {
-        LeaveReason::OwnerTerminating
-    } else if object.is_terminating() {
-        LeaveReason::Terminating
-    } else {
-        return Claim::Adopt;
-    };
-    Claim::Leave(why)
 }
 
 /// The objects of an owner, by decision.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Claims<V> {
+pub struct Claims<V> {
     /// The objects to keep.
-    pub(crate) kept: Vec<Arc<V>>,
+    pub kept: Vec<Arc<V>>,
     /// The objects to adopt, by name.
-    pub(crate) adopt: Vec<Arc<V>>,
+    pub adopt: Vec<Arc<V>>,
     /// The objects to release, by name.
-    pub(crate) release: Vec<Arc<V>>,
+    pub release: Vec<Arc<V>>,
 }
 
 impl<V: View> Claims<V> {
     /// Decides on all objects.
-    pub(crate) fn of<'a>(owner: Owner<'_>, selector: &Selector, objects: impl IntoIterator<Item = &'a Arc<V>>) -> Self
+    #[must_use]
+    pub fn of<'a>(owner: Owner<'_>, selector: &Selector, objects: impl IntoIterator<Item = &'a Arc<V>>) -> Self
     where
         V: 'a,
     {
         let mut claims = Self { kept: Vec::new(), adopt: Vec::new(), release: Vec::new() };
         for object in objects {
-            match claim(owner, selector, object.meta()) {
+            match Claim::of(owner, selector, object.meta()) {
                 Claim::Keep => claims.kept.push(Arc::clone(object)),
                 Claim::Adopt => claims.adopt.push(Arc::clone(object)),
                 Claim::Release => claims.release.push(Arc::clone(object)),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use kcm_api::{KnownView, Meta, OwnerReference, PartialObjectMeta, Uid};
-use kcm_framework::Session;
-use kcm_framework::client::{ApiError, Patch, Payload, Subresource};
+use kcm_api::{KnownView, Meta, OwnerReference, PartialObjectMeta, Resource, Uid, View};
 use serde::Serialize;
 
 use super::claim::Claims;
 use super::error::{ClaimError, ObjectClaimError, StaleOwner};
-use super::ownership::Owner;
+use super::owner::Owner;
+use crate::client::{ApiError, Patch, Payload, Subresource};
+use crate::reconcile::Session;
 
 /// Adopts and releases objects, and returns those that the owner controls afterwards.
 ///
@@ -17,16 +17,28 @@ use super::ownership::Owner;
 ///
 /// # Errors
 /// Any failed claim, after all claims were tried. The set of claimed objects is unknown then, and must not be acted on.
-pub(crate) async fn adopt_and_release<V: KnownView>(
+pub async fn adopt_and_release<V: KnownView>(
     session: &Session,
     owner: Owner<'_>,
     claims: Claims<V>,
 ) -> Result<Vec<Arc<V>>, ClaimError> {
-    let resource = const { &V::RESOURCE };
+    adopt_and_release_for(session, const { &V::RESOURCE }, owner, claims).await
+}
+
+/// As [`adopt_and_release`], for objects of any resource of a built-in kind.
+///
+/// # Errors
+/// As those of [`adopt_and_release`].
+pub async fn adopt_and_release_for<V: View>(
+    session: &Session,
+    resource: &Resource,
+    owner: Owner<'_>,
+    claims: Claims<V>,
+) -> Result<Vec<Arc<V>>, ClaimError> {
     let mut claimed = claims.kept;
     let mut errors = Vec::new();
     for object in &claims.release {
-        match patch(session, &**object, &release(owner, object.meta())).await {
+        match patch(session, resource, object.meta(), &release(owner, object.meta())).await {
             Ok(()) => tracing::info!(kind = %resource.kind, object = %object.meta().key, "Released object"),
             // The object was deleted, or the reference was removed.
             Err(error) if error.is_not_found() || error.is_invalid() => {}
@@ -37,7 +49,7 @@ pub(crate) async fn adopt_and_release<V: KnownView>(
         match recheck(session, owner).await {
             Ok(()) => {
                 for object in claims.adopt {
-                    match patch(session, &*object, &adoption(owner, object.meta())).await {
+                    match patch(session, resource, object.meta(), &adoption(owner, object.meta())).await {
                         Ok(()) => {
                             tracing::info!(kind = %resource.kind, object = %object.meta().key, "Adopted object");
                             claimed.push(object);
@@ -50,12 +62,17 @@ pub(crate) async fn adopt_and_release<V: KnownView>(
             Err(error) => errors.push(error),
         }
     }
-    ClaimError::of(&resource.plural, errors).map_or(Ok(claimed), Err)
+    ClaimError::of(resource, errors).map_or(Ok(claimed), Err)
 }
 
-async fn patch<V: KnownView>(session: &Session, object: &V, body: &impl Serialize) -> Result<(), ApiError> {
+async fn patch(
+    session: &Session,
+    resource: &Resource,
+    object: &Meta,
+    body: &(impl Serialize + Sync),
+) -> Result<(), ApiError> {
     let patch = Patch::Strategic(Payload::json(body));
-    session.patch(const { &V::RESOURCE }, &object.meta().key, Subresource::None, patch).await.map(|_| ())
+    session.patch(resource, &object.key, Subresource::None, patch).await.map(drop)
 }
 
 /// Checks with a live read that the owner exists and is not being deleted.

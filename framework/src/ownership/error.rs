@@ -1,13 +1,15 @@
-//! Errors of claims, and the classes of errors for retries.
+//! Errors of claims.
 
 use jiff::Timestamp;
-use kcm_api::{ObjectKey, Uid};
-use kcm_framework::client::{ApiError, ErrorClass};
-use kcm_framework::{Class, ReconcileError};
+use kcm_api::{ObjectKey, Resource, Uid};
+
+use crate::client::ApiError;
+use crate::reconcile::{Class, ReconcileError};
 
 /// The cached owner is not the one that the API server has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum StaleOwner {
+#[non_exhaustive]
+pub enum StaleOwner {
     /// An object was recreated under the same name.
     #[error("the original is gone: got uid {got}, wanted {wanted}")]
     Replaced {
@@ -26,7 +28,8 @@ pub(crate) enum StaleOwner {
 
 /// An object that could not be adopted or released.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ObjectClaimError {
+#[non_exhaustive]
+pub enum ObjectClaimError {
     /// The request that adopts an object failed.
     #[error("cannot adopt an object")]
     Adopt(#[source] ApiError),
@@ -50,37 +53,19 @@ pub(crate) enum ObjectClaimError {
 /// Claims of objects that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot claim {count} of the {plural}; the first error is the cause")]
-pub(crate) struct ClaimError {
+pub struct ClaimError {
     count: usize,
-    plural: &'static str,
+    plural: String,
     #[source]
     first: ObjectClaimError,
 }
 
 impl ClaimError {
     /// The error of all claims; absent if none failed.
-    pub(crate) fn of(plural: &'static str, errors: Vec<ObjectClaimError>) -> Option<Self> {
+    pub(super) fn of(resource: &Resource, errors: Vec<ObjectClaimError>) -> Option<Self> {
         let count = errors.len();
-        errors.into_iter().next().map(|first| Self { count, plural, first })
+        errors.into_iter().next().map(|first| Self { count, plural: resource.plural.to_string(), first })
     }
-}
-
-/// The class for retries of an error of the API.
-///
-/// A request that is rejected now may be admitted later without a change of the owner, by another quota, limit range or
-/// webhook. So no error of the API server is terminal.
-pub(crate) const fn class_of(class: ErrorClass) -> Class {
-    match class {
-        ErrorClass::Transient | ErrorClass::Gone | ErrorClass::Terminal => Class::Transient,
-        ErrorClass::Unavailable => Class::Unavailable,
-        ErrorClass::Conflict | ErrorClass::NotFound => Class::Conflict,
-        ErrorClass::Forbidden => Class::Forbidden,
-    }
-}
-
-/// The error of a reconcile that is retried.
-pub(crate) fn retryable(error: ApiError) -> ReconcileError {
-    ReconcileError::new(class_of(error.class()), error)
 }
 
 impl From<StaleOwner> for ReconcileError {
@@ -93,7 +78,7 @@ impl From<ClaimError> for ReconcileError {
     fn from(error: ClaimError) -> Self {
         let class = match &error.first {
             ObjectClaimError::Adopt(error) | ObjectClaimError::Release(error) | ObjectClaimError::Recheck(error) => {
-                class_of(error.class())
+                Class::from(error)
             }
             ObjectClaimError::StaleOwner { .. } => Class::Conflict,
         };

@@ -1,0 +1,50 @@
+//! Owners and controller references.
+
+use kcm_api::{KnownView, Meta, ObjectKey, OwnerReference, Resource};
+
+/// An object that controls others.
+#[derive(Debug, Clone, Copy)]
+pub struct Owner<'a> {
+    /// Its resource.
+    pub resource: &'a Resource,
+    /// Its metadata.
+    pub meta: &'a Meta,
+}
+
+impl<'a> Owner<'a> {
+    /// The owner that an object of a kind known at compile time is.
+    pub fn of<V: KnownView>(owner: &'a V) -> Self {
+        Self { resource: const { &V::RESOURCE }, meta: owner.meta() }
+    }
+
+    /// Whether the controller reference of `dependent` refers to this object.
+    ///
+    /// The uid must match, and so must kind and name, and the namespace unless the owner has none.
+    #[must_use]
+    pub fn owns(self, dependent: &Meta) -> bool {
+        self.meta.key.namespace().is_none_or(|namespace| dependent.key.namespace() == Some(namespace))
+            && dependent.controller().is_some_and(|reference| {
+                reference.uid == self.meta.uid
+                    && *reference.kind == *self.resource.kind
+                    && &*reference.name == self.meta.key.name()
+            })
+    }
+
+    /// The reference that makes this object the controller of another.
+    #[must_use]
+    pub fn reference(self) -> OwnerReference {
+        OwnerReference::controller_of(self.resource, self.meta.key.name(), &self.meta.uid)
+    }
+}
+
+/// The key of the controller of an object, if that is of this resource. Whether it exists, and has the uid of the
+/// reference, is not known.
+#[must_use]
+pub fn controller_key(resource: &Resource, dependent: &Meta) -> Option<ObjectKey> {
+    let reference = dependent.controller().filter(|reference| *reference.kind == *resource.kind)?;
+    Some(if resource.namespaced {
+        ObjectKey::namespaced(dependent.key.namespace()?, &*reference.name)
+    } else {
+        ObjectKey::cluster_scoped(&*reference.name)
+    })
+}
