@@ -6,20 +6,20 @@ use std::sync::Arc;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use k8s_openapi::api::core::v1 as corev1;
 use kcm_api::views::{Deployment, Pod, ReplicaSet};
-use kcm_api::{Document, Interner, PartialObjectMeta, View};
+use kcm_api::{DecodeContext, Document, Needs, PartialObjectMeta, View};
 
 const POD: &str = include_str!("../fixtures/pod.json");
 const REPLICA_SET: &str = include_str!("../fixtures/replica_set.json");
 const DEPLOYMENT: &str = include_str!("../fixtures/deployment.json");
 
 fn decode_view<V: View>(criterion: &mut Criterion, name: &str, json: &str) {
-    let interner = Arc::new(Interner::default());
+    let context = Arc::new(DecodeContext::new::<V>(Arc::default(), &Needs::default()));
     let mut group = criterion.benchmark_group("decode");
     group.throughput(Throughput::Bytes(json.len() as u64));
     group.bench_function(name, |bencher| {
         // As in a cache: the strings of an earlier state are still held when the next one is decoded.
-        let _held = interner.scope(|| V::decode(json).expect("fixture must decode"));
-        bencher.iter(|| interner.scope(|| V::decode(black_box(json)).expect("fixture must decode")));
+        let _held = context.scope(|| V::decode(json).expect("fixture must decode"));
+        bencher.iter(|| context.scope(|| V::decode(black_box(json)).expect("fixture must decode")));
     });
 }
 

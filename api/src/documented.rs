@@ -1,5 +1,6 @@
 //! Views of kinds that a controller puts back whole.
 
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::ops::Deref;
 
@@ -46,6 +47,8 @@ impl<V> Deref for Documented<V> {
 }
 
 impl<V: View> View for Documented<V> {
+    const DECLARED: TypeId = V::DECLARED;
+
     const ANNOTATIONS: &'static [&'static str] = V::ANNOTATIONS;
 
     fn decode(json: &str) -> Result<Self, DecodeError> {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::decode::{null_as_default, text};
+use crate::needs::is_annotation_needed;
 use crate::protobuf::{Field, Kind, Message, ProtobufType};
 use crate::{InternedStr, Labels, ObjectKey, OwnerReference, ResourceVersion, Uid};
 
@@ -31,7 +32,8 @@ pub struct Meta {
     pub deletion_timestamp: Option<Timestamp>,
     /// Labels, sorted by key.
     pub labels: Labels,
-    /// The annotations that the view keeps, sorted by key: see [`View::ANNOTATIONS`](crate::View::ANNOTATIONS).
+    /// The annotations that the view keeps, sorted by key: see [`View::ANNOTATIONS`](crate::View::ANNOTATIONS)
+    /// and [`Need::annotation`](crate::Need::annotation).
     ///
     /// A controller that copies annotations takes them from the document, which has them all.
     pub annotations: Labels,
@@ -130,7 +132,7 @@ struct RawMeta<'a> {
 
 fn kept_annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
     let kept = KEPT.get();
-    Labels::deserialize_filtered(deserializer, |key| kept.contains(&key))
+    Labels::deserialize_filtered(deserializer, |key| kept.contains(&key) || is_annotation_needed(key))
 }
 
 impl<'de> Deserialize<'de> for Meta {

@@ -1,5 +1,7 @@
 //! What a cache can hold.
 
+use std::any::TypeId;
+
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
@@ -18,7 +20,12 @@ pub trait View: Send + Sync + Sized + 'static {
     /// [`decode_protobuf`](Self::decode_protobuf) is given.
     const READS_PROTOBUF: bool = false;
 
-    /// The annotations that [`Meta::annotations`] has; all others are skipped while decoding.
+    /// The view of which [`Need`](crate::Need)s are declared.
+    #[doc(hidden)]
+    const DECLARED: TypeId = TypeId::of::<Self>();
+
+    /// The annotations that [`Meta::annotations`] has; of all others those that a controller
+    /// [needs](crate::Need::annotation).
     const ANNOTATIONS: &'static [&'static str] = &[];
 
     /// Decodes one object from its JSON.

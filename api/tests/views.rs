@@ -70,7 +70,7 @@ fn a_pod_is_read() {
     let pod = Pod::decode(POD).unwrap();
     assert_eq!(pod.node_name.as_deref(), Some("worker-017"));
     assert_eq!(pod.phase, PodPhase::Running);
-    assert_eq!(pod.ready, Readiness::Ready { since: Some(at("2026-03-01T09:15:09Z")) });
+    assert_eq!(pod.readiness(), Readiness::Ready { since: Some(at("2026-03-01T09:15:09Z")) });
     assert_eq!((pod.restarts, pod.sidecar_restarts), (1, 0));
 }
 
@@ -122,7 +122,7 @@ fn the_first_ready_condition_decides() {
             Readiness::Ready { since: Some(at(since)) },
         ),
     ] {
-        assert_eq!(with_conditions(&conditions).ready, ready, "{conditions}");
+        assert_eq!(with_conditions(&conditions).readiness(), ready, "{conditions}");
     }
 }
 

@@ -7,17 +7,8 @@ use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Er
 use super::{Declared, Slots};
 use crate::DecodeError;
 use crate::meta::keeping;
+use crate::needs::{Part, is_decoded};
 use crate::protobuf::{Field, Kind, Message, Reader, Slot};
-
-/// Decodes a declared type from JSON.
-pub fn decode_json<T: DeserializeOwned>(json: &str) -> Result<T, DecodeError> {
-    Ok(serde_json::from_str(json)?)
-}
-
-/// Decodes a declared type from its message, without the envelope.
-pub fn decode_protobuf<T: Declared + DeserializeOwned>(message: &[u8]) -> Result<T, DecodeError> {
-    Ok(T::deserialize(Reader::new(message, T::MESSAGE))?)
-}
 
 /// Reads the fields of a message into their slots; what is not declared is skipped, and `null` has no fields.
 pub fn walk<'de, S: Slots, D: Deserializer<'de>>(message: &'static Message, object: D) -> Result<S, D::Error> {
@@ -164,4 +155,34 @@ pub fn no_metadata<T, E: Error>() -> Result<T, E> {
 /// Skips a value that has no slot.
 pub fn no_slot<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
     IgnoredAny::deserialize(value).map(drop)
+}
+
+/// An object in one of both forms.
+#[derive(Debug, Clone, Copy)]
+pub enum Object<'a> {
+    /// Its JSON.
+    Json(&'a str),
+    /// Its message, without the envelope.
+    Protobuf(&'a [u8]),
+}
+
+impl Object<'_> {
+    /// Decodes a view, or a part of it.
+    pub fn decode<T: Declared + DeserializeOwned>(self) -> Result<T, DecodeError> {
+        match self {
+            Self::Json(json) => Ok(serde_json::from_str(json)?),
+            Self::Protobuf(message) => Ok(T::deserialize(Reader::new(message, T::MESSAGE))?),
+        }
+    }
+
+    /// Decodes a part where a controller needs it; absent where nothing of it is set.
+    ///
+    /// The object is read once more for each part. In protobuf that costs little, since what is skipped is not looked
+    /// at.
+    pub fn decode_part<P: Part + Declared + DeserializeOwned>(self) -> Result<Option<P>, DecodeError> {
+        if !is_decoded::<P>() {
+            return Ok(None);
+        }
+        Ok(Some(self.decode()?).filter(|part| part != P::empty()))
+    }
 }

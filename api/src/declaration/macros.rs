@@ -37,6 +37,9 @@
 /// # Syntax
 /// - `resource:` is the resource that is listed and watched. `annotations:` are those that are kept; it can be left
 ///   out.
+/// - `parts: PodPart [PodVolumes, PodAddresses];` after those names the parts of the view, declared with
+///   [`message!`](crate::message!), and the enum that holds them. A [`Part`](crate::Part) is decoded where a controller
+///   needs it. Parts can be left out.
 /// - `"spec" { … }` has the fields of an object within the object, to any depth. They are fields of the one struct.
 /// - `pub image: String = "image";` is a field, decoded as its type; missing or `null` it is the type's default, and a
 ///   value of the wrong type is an error. Any type will do that implements `Deserialize` and `Default`, such as one
@@ -91,9 +94,26 @@ macro_rules! view {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __view {
-    (($(#[$meta:meta])* $vis:vis struct $name:ident) ($resource:expr) ($($annotation:expr),*) $($body:tt)*) => {
+    ($head:tt $resource:tt $annotations:tt parts: $parts:ident [$($part:ident),+ $(,)?]; $($body:tt)*) => {
+        $crate::__view! { $head $resource $annotations ($parts $($part)+) $($body)* }
+    };
+    // A section begins with a literal, a field with an attribute, a visibility or a name.
+    ($head:tt $resource:tt ($($annotation:expr),*) ($($parts:ident $($part:ident)+)?) $($body:tt)*) => {
+        $crate::__declare_view! { $head ($($parts)?) $($body)* }
+        $crate::__impl_view! { $head $resource ($($annotation),*) ($($parts $($part)+)?) }
+    };
+    ($head:tt $resource:tt $annotations:tt $($body:tt)*) => {
+        $crate::__view! { $head $resource $annotations () $($body)* }
+    };
+}
+
+/// The struct of a view.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __declare_view {
+    ($head:tt () $($body:tt)*) => {
         $crate::__declare! {
-            ($(#[$meta])* $vis struct $name) (view) () ()
+            $head (view) () ()
             (
                 /// Metadata of the object.
                 pub metadata: $crate::Meta = "metadata" @ 1;
@@ -103,9 +123,57 @@ macro_rules! __view {
             pub metadata: $crate::Meta = "metadata" @ 1;
             $($body)*
         }
+    };
+    ($head:tt ($parts:ident) $($body:tt)*) => {
+        $crate::__declare_view! { $head () $($body)* parts: ::std::boxed::Box<[$parts]> = ::std::boxed::Box::default(); }
+    };
+}
 
+/// The implementations of a view and of its parts.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __impl_view {
+    (
+        ($(#[$meta:meta])* $vis:vis struct $name:ident) ($resource:expr) ($($annotation:expr),*)
+        ($($parts:ident $($part:ident)+)?)
+    ) => {
         // Reports a contradiction also where the view is not used.
         const _: bool = $crate::declaration::has_numbers(<$name as $crate::declaration::Declared>::MESSAGE);
+
+        $(
+            /// The parts that an object has, of those that a controller needs.
+            #[derive(Debug, Clone, PartialEq)]
+            enum $parts { $($part($part),)+ }
+
+            $(impl $crate::Part for $part {
+                type View = $name;
+
+                #[allow(irrefutable_let_patterns, reason = "a view may have a single part")]
+                fn find(view: &$name) -> ::core::option::Option<&Self> {
+                    view.parts.iter().find_map(|part| {
+                        if let $parts::$part(part) = part { ::core::option::Option::Some(part) } else { None }
+                    })
+                }
+
+                fn empty() -> &'static Self {
+                    static EMPTY: ::std::sync::LazyLock<$part> = ::std::sync::LazyLock::new(Default::default);
+                    &EMPTY
+                }
+            })+
+        )?
+
+        impl $name {
+            fn decode_object(object: $crate::declaration::Object<'_>) -> ::core::result::Result<Self, $crate::DecodeError> {
+                #[allow(unused_mut, reason = "a view may have no parts")]
+                let mut view: Self = object.decode()?;
+                $(
+                    let mut parts = ::std::vec::Vec::new();
+                    $(parts.extend(object.decode_part()?.map($parts::$part));)+
+                    view.parts = parts.into_boxed_slice();
+                )?
+                ::core::result::Result::Ok(view)
+            }
+        }
 
         impl $crate::View for $name {
             const READS_PROTOBUF: bool =
@@ -114,11 +182,11 @@ macro_rules! __view {
             const ANNOTATIONS: &'static [&'static str] = &[$($annotation),*];
 
             fn decode(json: &str) -> ::core::result::Result<Self, $crate::DecodeError> {
-                $crate::declaration::decode_json(json)
+                Self::decode_object($crate::declaration::Object::Json(json))
             }
 
             fn decode_protobuf(message: &[u8]) -> ::core::result::Result<Self, $crate::DecodeError> {
-                $crate::declaration::decode_protobuf(message)
+                Self::decode_object($crate::declaration::Object::Protobuf(message))
             }
 
             fn meta(&self) -> &$crate::Meta {
@@ -215,13 +283,13 @@ macro_rules! __declare {
             #[derive(Default)]
             struct Values { $($slot: ::core::option::Option<$type>,)* }
 
-            #[allow(non_camel_case_types, reason = "the slots have the names of the fields")]
+            #[allow(non_camel_case_types, dead_code, reason = "named after the fields, of which there may be none")]
             enum Slot { $($slot,)* }
 
             impl $crate::declaration::Slots for Values {
                 fn read<'de, D: $crate::declaration::serde::Deserializer<'de>>(
                     &mut self,
-                    slot: u16,
+                    #[allow(unused_variables, reason = "there may be no fields")] slot: u16,
                     value: D,
                 ) -> ::core::result::Result<(), D::Error> {
                     $(if slot == Slot::$slot as u16 {
@@ -236,7 +304,7 @@ macro_rules! __declare {
             }
 
             impl ::core::convert::From<Values> for $name {
-                fn from(values: Values) -> Self {
+                fn from(#[allow(unused_variables, reason = "there may be no fields")] values: Values) -> Self {
                     $(let $slot = values.$slot.unwrap_or_default();)*
                     Self { $($field: $value,)* }
                 }

@@ -3,7 +3,7 @@
 mod decode;
 mod macros;
 
-pub use decode::{decode_json, decode_protobuf, no_metadata, no_slot, put, walk, walk_view};
+pub use decode::{Object, no_metadata, no_slot, put, walk, walk_view};
 pub use serde;
 
 use crate::protobuf::types;

@@ -53,7 +53,7 @@ impl<K, V: ProtobufType> ProtobufType for BTreeMap<K, V> {
     const KIND: Kind = Kind::Map(&V::KIND);
 }
 
-/// Whether a declared message can be read from protobuf: whether its fields have numbers.
+/// Whether a declared message can be read from protobuf: whether all of its fields have numbers.
 ///
 /// # Panics
 /// Where some of its fields have a number and others have none, or two of one message share a number or a name. It is
@@ -82,7 +82,7 @@ pub(crate) const fn has_numbers(message: &Message) -> bool {
         numbered == 0 || numbered == message.len(),
         "either all fields of a message have a protobuf number, or none"
     );
-    numbered > 0
+    numbered == message.len()
 }
 
 const fn kind_has_numbers(kind: Kind) -> bool {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer};
 
+use super::pod_parts::{PodAddresses, PodVolumes};
 use crate::decode::{fold, null_as_default, text};
 use crate::protobuf::{Field, Kind, ProtobufType};
 use crate::{InternedStr, Resource};
@@ -18,6 +19,7 @@ crate::view! {
         resource: Resource::namespaced("", "v1", "pods", "Pod");
         // ranks the pods that a replica set deletes
         annotations: ["controller.kubernetes.io/pod-deletion-cost"];
+        parts: PodPart [PodVolumes, PodAddresses];
 
         "spec" @ 2 {
             let node_name: Option<InternedStr> = "nodeName" @ 10;
@@ -29,8 +31,7 @@ crate::view! {
         "status" @ 3 {
             /// `status.phase`.
             pub phase: PodPhase = "phase" @ 1;
-            /// The condition `Ready`.
-            pub ready: Readiness = "conditions" @ 2;
+            ready: PackedReadiness = "conditions" @ 2;
             let most_restarts: MostRestarts = "containerStatuses" @ 8;
             /// The most restarts of any container.
             pub restarts: i32 = most_restarts.0;
@@ -62,10 +63,9 @@ pub enum PodPhase {
 }
 
 /// The condition `Ready` of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
     /// Not ready, or without a Ready condition.
-    #[default]
     NotReady,
     /// Ready since a time, which may be missing.
     Ready {
@@ -99,16 +99,22 @@ impl Pod {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 
+    /// The condition `Ready`; its time is in whole seconds, as the API serves it.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        self.ready.into()
+    }
+
     /// Whether the pod is ready.
     #[must_use]
     pub const fn is_ready(&self) -> bool {
-        matches!(self.ready, Readiness::Ready { .. })
+        self.ready.0 != PackedReadiness::NOT_READY.0
     }
 
     /// Since when the pod is ready; absent where it is not ready, or has no transition time.
     #[must_use]
-    pub const fn ready_since(&self) -> Option<Timestamp> {
-        match self.ready {
+    pub fn ready_since(&self) -> Option<Timestamp> {
+        match self.readiness() {
             Readiness::NotReady => None,
             Readiness::Ready { since } => since,
         }
@@ -143,7 +149,42 @@ struct RawCondition<'a> {
     last_transition_time: Option<Cow<'a, str>>,
 }
 
-impl ProtobufType for Readiness {
+/// A [`Readiness`] in a word instead of three: the seconds of its time, or one of the values that no time has.
+#[derive(Clone, Copy, PartialEq)]
+struct PackedReadiness(i64);
+
+impl PackedReadiness {
+    const NOT_READY: Self = Self(i64::MIN);
+    const SINCE_UNKNOWN: Self = Self(i64::MIN + 1);
+
+    fn since(time: Timestamp) -> Self {
+        Self(time.as_second())
+    }
+}
+
+impl Default for PackedReadiness {
+    fn default() -> Self {
+        Self::NOT_READY
+    }
+}
+
+impl From<PackedReadiness> for Readiness {
+    fn from(packed: PackedReadiness) -> Self {
+        if packed == PackedReadiness::NOT_READY {
+            return Self::NotReady;
+        }
+        // The value for an unknown time is out of range too.
+        Self::Ready { since: Timestamp::from_second(packed.0).ok() }
+    }
+}
+
+impl std::fmt::Debug for PackedReadiness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        Readiness::from(*self).fmt(f)
+    }
+}
+
+impl ProtobufType for PackedReadiness {
     const KIND: Kind = Kind::List(&Kind::One(&[
         Field::text(1, "type"),
         Field::text(2, "status"),
@@ -151,7 +192,7 @@ impl ProtobufType for Readiness {
     ]));
 }
 
-impl<'de> Deserialize<'de> for Readiness {
+impl<'de> Deserialize<'de> for PackedReadiness {
     /// Of several conditions of one type the first counts, as upstream.
     fn deserialize<D: Deserializer<'de>>(conditions: D) -> Result<Self, D::Error> {
         let ready = fold(conditions, None, |ready: &mut Option<RawCondition<'de>>, condition: RawCondition<'de>| {
@@ -159,10 +200,13 @@ impl<'de> Deserialize<'de> for Readiness {
                 *ready = Some(condition);
             }
         })?;
-        let Some(RawCondition { status, last_transition_time, .. }) = ready else { return Ok(Self::NotReady) };
+        let Some(RawCondition { status, last_transition_time, .. }) = ready else { return Ok(Self::NOT_READY) };
+        if status.as_deref() != Some("True") {
+            return Ok(Self::NOT_READY);
+        }
         // An invalid time must not hide the pod: it counts as unset.
         let since = last_transition_time.and_then(|time| time.parse().ok());
-        Ok(if status.as_deref() == Some("True") { Self::Ready { since } } else { Self::NotReady })
+        Ok(since.map_or(Self::SINCE_UNKNOWN, Self::since))
     }
 }
 

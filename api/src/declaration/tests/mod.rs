@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::Declared;
 use crate::protobuf::Message;
-use crate::views::{DeploymentView, Namespace, Pod, ReplicaSetView};
-use crate::{KnownView, Meta};
+use crate::views::{DeploymentView, Namespace, Pod, PodAddresses, PodVolumes, ReplicaSetView};
+use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
 use schema::Schema;
 
@@ -22,15 +22,24 @@ const SAMPLES: u64 = 300;
 /// Checks a view of a kind that API servers serve as protobuf; returns how many samples decoded to something else than
 /// the first one.
 fn check<V: KnownView + Declared + Debug + PartialEq>(schema: &Schema) -> usize {
-    let resource = V::RESOURCE;
-    let version = if resource.group.is_empty() { format!("/{}", resource.version) } else { resource.api_version() };
-    let of = format!("{version}/{}", resource.kind);
+    let of = kind_of(&V::RESOURCE);
     schema.assert_has(V::MESSAGE, &of);
     assert!(V::READS_PROTOBUF, "{of} has numbers");
 
+    check_samples::<V>(schema, &of, V::MESSAGE)
+}
+
+/// Checks a part of a view, with samples that have its fields.
+fn check_part<P: Part<View: KnownView + Debug + PartialEq> + Declared>(schema: &Schema) -> usize {
+    let of = kind_of(&<P::View as KnownView>::RESOURCE);
+    schema.assert_has(P::MESSAGE, &of);
+    check_samples::<P::View>(schema, &of, P::MESSAGE)
+}
+
+fn check_samples<V: KnownView + Debug + PartialEq>(schema: &Schema, of: &str, declared: &Message) -> usize {
     let mut decoded = Vec::new();
     for seed in 0..SAMPLES {
-        let (json, message) = sample::<V>(schema, &of, seed);
+        let (json, message) = sample::<V>(schema, of, declared, seed);
         let of_json = V::decode(&json).unwrap_or_else(|error| panic!("{error:?}: {json}"));
         let of_message = V::decode_protobuf(&message).unwrap_or_else(|error| panic!("{error:?}: {json}"));
         assert_eq!(of_json, of_message, "{json}");
@@ -42,9 +51,14 @@ fn check<V: KnownView + Declared + Debug + PartialEq>(schema: &Schema) -> usize 
     decoded.iter().filter(|view| **view != decoded[0]).count()
 }
 
-fn sample<V: KnownView + Declared>(schema: &Schema, of: &str, seed: u64) -> (String, Vec<u8>) {
+/// Upstream's name of the kind of a resource.
+fn kind_of(resource: &Resource) -> String {
+    format!("{}/{}/{}", resource.group, resource.version, resource.kind)
+}
+
+fn sample<V: KnownView>(schema: &Schema, of: &str, declared: &Message, seed: u64) -> (String, Vec<u8>) {
     let mut sampler = Sampler { schema, random: Random(seed), annotations: V::ANNOTATIONS };
-    let (mut json, mut message) = sampler.object(V::MESSAGE, of);
+    let (mut json, mut message) = sampler.object(declared, of);
     if json.get("metadata").is_none_or(Value::is_null) {
         json.insert("metadata".to_owned(), Value::Object(serde_json::Map::new()));
         message.extend(crate::protobuf::encode::field(1, b""));
@@ -76,13 +90,18 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check::<DeploymentView>(schema),
         check::<Namespace>(schema),
         other_kinds::check_all(schema),
+        check_part::<PodVolumes>(schema),
+        check_part::<PodAddresses>(schema),
     ];
     assert!(different.iter().all(|count| *count > 100), "samples must differ: {different:?}");
 
-    // Which fails where a view is missing above.
+    // Which fails where a view, or a part, is missing above.
     let views = concat!(env!("CARGO_MANIFEST_DIR"), "/src/views");
     let files = fs::read_dir(views).unwrap().map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
-    let declared: usize = files.map(|file| file.matches("view! {").count()).sum();
+    let parts = |file: &str| {
+        file.lines().find(|line| line.trim_start().starts_with("parts: ")).map_or(0, |line| line.split(", ").count())
+    };
+    let declared: usize = files.map(|file| file.matches("view! {").count() + parts(&file)).sum();
     assert_eq!(declared, different.len() - 1);
 }
 

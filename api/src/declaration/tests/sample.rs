@@ -121,7 +121,7 @@ impl Sampler<'_> {
             | Kind::One(_) => {
                 let (value, bytes) = self.value(number, kind, upstream.type_, is_unset);
                 let is_empty = [json!(""), json!(0), json!(false), Value::Null].contains(&value);
-                ((upstream.is_pointer || !is_empty).then_some(value), bytes)
+                ((upstream.is_pointer || upstream.is_always_written || !is_empty).then_some(value), bytes)
             }
         }
     }

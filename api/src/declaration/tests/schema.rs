@@ -15,6 +15,8 @@ pub(super) struct Upstream {
     pub(super) is_pointer: bool,
     /// Whether Go has a struct that is no pointer, which is always there.
     pub(super) is_embedded: bool,
+    /// Whether JSON has the field even where it is empty.
+    pub(super) is_always_written: bool,
     number: (u32, Option<u32>),
 }
 
@@ -88,12 +90,13 @@ impl Schema {
 }
 
 fn field(type_: &'static str, marks: std::str::Split<'static, char>) -> Upstream {
-    let mut read = Upstream { type_, is_pointer: false, is_embedded: false, number: (0, None) };
+    let mut read =
+        Upstream { type_, is_pointer: false, is_embedded: false, is_always_written: false, number: (0, None) };
     for mark in marks {
         match mark {
             "pointer" => read.is_pointer = true,
             "={}" => read.is_embedded = true,
-            _ => {}
+            _ => read.is_always_written |= mark.starts_with('='),
         }
         if let Some(number) = mark.strip_prefix('#') {
             // A struct embedded in an embedded one has three numbers, and no view.
