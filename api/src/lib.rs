@@ -25,6 +25,7 @@
 //! Rules of single controllers (which pod goes first, when a condition is worth writing), and full types of the API:
 //! those are `k8s-openapi`'s, through [`Typed`].
 
+mod annotations;
 mod condition;
 mod decimal;
 #[doc(hidden)]

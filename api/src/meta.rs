@@ -1,14 +1,13 @@
 //! Metadata of an object, as far as controllers read it.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use crate::annotations::is_kept;
 use crate::decode::{null_as_default, text};
-use crate::needs::is_annotation_needed;
 use crate::protobuf::{Field, Kind, Message, ProtobufType};
 use crate::{InternedStr, Labels, ObjectKey, OwnerReference, ResourceVersion, Uid};
 
@@ -41,23 +40,6 @@ pub struct Meta {
     pub owner_references: Box<[OwnerReference]>,
     /// Finalizers, in the order served.
     pub finalizers: Box<[InternedStr]>,
-}
-
-thread_local! {
-    // `Deserialize` has no context parameter.
-    static KEPT: Cell<&'static [&'static str]> = const { Cell::new(&[]) };
-}
-
-/// Runs `decode`, which keeps these annotations in the metadata that it decodes on this thread.
-pub(crate) fn keeping<R>(annotations: &'static [&'static str], decode: impl FnOnce() -> R) -> R {
-    struct Restore(&'static [&'static str]);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            KEPT.set(self.0);
-        }
-    }
-    let _restore = Restore(KEPT.replace(annotations));
-    decode()
 }
 
 impl Meta {
@@ -131,8 +113,7 @@ struct RawMeta<'a> {
 }
 
 fn kept_annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
-    let kept = KEPT.get();
-    Labels::deserialize_filtered(deserializer, |key| kept.contains(&key) || is_annotation_needed(key))
+    Labels::deserialize_filtered(deserializer, is_kept)
 }
 
 impl<'de> Deserialize<'de> for Meta {

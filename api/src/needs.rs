@@ -26,6 +26,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use crate::annotations::keeping_needed;
 use crate::{Interner, View};
 
 /// A part of a view: fields that are decoded where a controller needs them.
@@ -174,7 +175,7 @@ pub struct DecodeContext {
     interner: Arc<Interner>,
     view: TypeId,
     parts: Box<[TypeId]>,
-    annotations: Box<[&'static str]>,
+    annotations: Arc<[&'static str]>,
 }
 
 impl DecodeContext {
@@ -194,7 +195,7 @@ impl DecodeContext {
             }
         }
         let _restore = Restore(CONTEXT.with_borrow_mut(|context| context.replace(Arc::clone(self))));
-        self.interner.scope(decode)
+        keeping_needed(&self.annotations, || self.interner.scope(decode))
     }
 }
 
@@ -215,9 +216,4 @@ pub(crate) fn is_decoded<P: Part>() -> bool {
             context.view != <P::View as View>::DECLARED || context.parts.contains(&TypeId::of::<P>())
         })
     })
-}
-
-/// Whether a controller needs that annotation of the view that is decoded here.
-pub(crate) fn is_annotation_needed(key: &str) -> bool {
-    CONTEXT.with_borrow(|context| context.as_ref().is_some_and(|context| context.annotations.contains(&key)))
 }

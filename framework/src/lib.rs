@@ -24,6 +24,9 @@
 //!   controller is affected.
 //! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads
 //!   have synced; the loops are the first to stop.
+//! - **Only what is read is decoded.** A part of a view is decoded where an enabled controller
+//!   [needs](ControllerDescriptor::needs) it, and read through [`ControllerContext::part`] alone, which is an error at
+//!   start where the need is not declared.
 //!
 //! `tests/guarantees/` holds each of them, one test a claim.
 //!

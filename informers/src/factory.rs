@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use kcm_api::{Interner, KnownView, Resource, View};
+use kcm_api::{DecodeContext, Interner, KnownView, Needs, Resource, View};
 use kube::Client;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -34,14 +34,17 @@ pub struct FactoryOptions {
     pub metrics: Arc<MetricsOf>,
     /// The interner of the repeated strings of all views.
     pub interner: Arc<Interner>,
+    /// The parts of views, and the annotations, that the users of the informers need.
+    pub needs: Needs,
 }
 
 impl FactoryOptions {
-    /// Options without metrics, over a connection that nothing monitors.
+    /// Options without metrics and needs, over a connection that nothing monitors.
     #[must_use]
     pub fn new(client: Client, seed: u64) -> Self {
         let connection = Connection::unmonitored();
-        Self { client, connection, seed, metrics: Arc::new(|_| Arc::new(NoMetrics)), interner: Arc::default() }
+        let metrics: Arc<MetricsOf> = Arc::new(|_| Arc::new(NoMetrics));
+        Self { client, connection, seed, metrics, interner: Arc::default(), needs: Needs::default() }
     }
 }
 
@@ -213,9 +216,11 @@ impl Inner {
             let shared = Arc::clone(&entry.shared).into_any().downcast();
             return (entry.id, shared.expect("an entry must hold what its type says"));
         }
-        let FactoryOptions { client, connection, metrics, interner, .. } = &self.options;
-        let (interner, metrics) = (Arc::clone(interner), metrics(&resource));
-        let shared = Arc::new(SharedInformer::<V>::new(resource.clone(), list_options.clone(), interner, metrics));
+        let FactoryOptions { client, connection, metrics, interner, needs, .. } = &self.options;
+        let decode_context = Arc::new(DecodeContext::new::<V>(Arc::clone(interner), needs));
+        let metrics = metrics(&resource);
+        let shared =
+            Arc::new(SharedInformer::<V>::new(resource.clone(), list_options.clone(), decode_context, metrics));
         let task = reflector::run(Arc::clone(&shared), client.clone(), connection.clone(), state.seeds.u64(..)).boxed();
         let id = state.next_id;
         state.next_id += 1;

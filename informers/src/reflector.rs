@@ -203,8 +203,8 @@ impl<V: View> Reflector<V> {
 
     fn on_chunk(&mut self, chunk: &Bytes) {
         let mut frames = std::mem::take(&mut self.frames);
-        let interner = Arc::clone(&self.shared.interner);
-        let flow = interner.scope(|| {
+        let context = Arc::clone(&self.shared.decode_context);
+        let flow = context.scope(|| {
             frames.feed(chunk, |frame| {
                 self.on_frame(frame);
                 // Frames after the end of an exchange are ignored.
@@ -305,8 +305,8 @@ impl<V: View> Reflector<V> {
             Ok(page) => page,
             Err(error) => return self.fail(Cause::Unreadable(error)),
         };
-        let interner = Arc::clone(&self.shared.interner);
-        interner.scope(|| {
+        let context = Arc::clone(&self.shared.decode_context);
+        context.scope(|| {
             for item in page.items {
                 let decoded = decode::<V>(item);
                 if let Err(undecodable) = &decoded {

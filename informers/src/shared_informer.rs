@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use kcm_api::{Interner, Meta, ObjectKey, Resource, ResourceVersion, Uid, View};
+use kcm_api::{DecodeContext, Meta, ObjectKey, Resource, ResourceVersion, Uid, View};
 use parking_lot::{Mutex, ReentrantMutex};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -26,7 +26,7 @@ use crate::store::Store;
 pub(crate) struct SharedInformer<V> {
     pub(crate) resource: Resource,
     pub(crate) list_options: ListOptions,
-    pub(crate) interner: Arc<Interner>,
+    pub(crate) decode_context: Arc<DecodeContext>,
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) store: Arc<Store<V>>,
     pub(crate) record: Mutex<Record>,
@@ -64,13 +64,13 @@ impl<V: View> SharedInformer<V> {
     pub(crate) fn new(
         resource: Resource,
         list_options: ListOptions,
-        interner: Arc<Interner>,
+        decode_context: Arc<DecodeContext>,
         metrics: Arc<dyn Metrics>,
     ) -> Self {
         Self {
             resource,
             list_options,
-            interner,
+            decode_context,
             metrics,
             store: Arc::new(Store::new()),
             record: Mutex::new(Record::new()),

@@ -6,7 +6,7 @@ use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Er
 
 use super::{Declared, Slots};
 use crate::DecodeError;
-use crate::meta::keeping;
+use crate::annotations::keeping;
 use crate::needs::{Part, is_decoded};
 use crate::protobuf::{Field, Kind, Message, Reader, Slot};
 

@@ -2,7 +2,7 @@ use serde::Deserialize;
 
 use super::encode::{field, number, varint};
 use super::*;
-use crate::meta::keeping;
+use crate::annotations::keeping;
 use crate::views::Pod;
 use crate::{OwnerReference, PartialObjectMeta, View};
 

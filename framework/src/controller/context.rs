@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kcm_api::{Needs, Part, PartReader, UndeclaredPart};
 use kcm_config::{Effective, FromValue, Gate};
 use kcm_informers::{Factory, Registrations};
 use parking_lot::Mutex;
@@ -106,6 +107,7 @@ pub struct ControllerContext {
     controller: &'static str,
     identity: &'static str,
     event_component: &'static str,
+    needs: Needs,
     informers: Factory,
     registrations: Registrations,
     shared: Arc<SharedContext>,
@@ -120,6 +122,7 @@ impl ControllerContext {
             controller: descriptor.name(),
             identity: descriptor.account(),
             event_component: descriptor.component(),
+            needs: descriptor.needed().iter().copied().collect(),
             informers,
             registrations,
             shared,
@@ -155,6 +158,15 @@ impl ControllerContext {
     #[must_use]
     pub const fn informers(&self) -> &Factory {
         &self.informers
+    }
+
+    /// Reads a part of the objects of informers.
+    ///
+    /// # Errors
+    /// The [`needs`](ControllerDescriptor::needs) of the controller's descriptor lack the part, so informers may not
+    /// decode it.
+    pub fn part<P: Part>(&self) -> Result<PartReader<P>, UndeclaredPart> {
+        self.needs.reader()
     }
 
     /// A section of the settings, for example `ReplicaSetController`.

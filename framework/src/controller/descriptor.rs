@@ -1,6 +1,7 @@
 //! The descriptor of a controller: its names, its settings and its `InitFunc`.
 
 use futures::future::BoxFuture;
+use kcm_api::Need;
 use kcm_config::{Gate, Row};
 
 use super::{ControllerContext, Running};
@@ -58,6 +59,7 @@ pub struct ControllerDescriptor {
     pub(super) feature_gates: &'static [Gate],
     pub(super) on_by_default: bool,
     pub(super) start_group: StartGroup,
+    pub(super) needs: &'static [Need],
     pub(super) settings: &'static [Row],
     pub(super) init: InitFunc,
 }
@@ -78,6 +80,7 @@ impl ControllerDescriptor {
             feature_gates: &[],
             on_by_default: true,
             start_group: StartGroup::Rest,
+            needs: &[],
             settings: &[],
             init,
         }
@@ -134,12 +137,26 @@ impl ControllerDescriptor {
         self
     }
 
+    /// Sets the parts of views, and the annotations, that it reads: informers decode those that an enabled controller
+    /// needs. [`ControllerContext::part`] reads a part.
+    #[must_use]
+    pub const fn needs(mut self, needs: &'static [Need]) -> Self {
+        self.needs = needs;
+        self
+    }
+
     /// Sets the rows of its settings, from which flags, environment variables and keys of the configuration file
     /// derive.
     #[must_use]
     pub const fn settings(mut self, rows: &'static [Row]) -> Self {
         self.settings = rows;
         self
+    }
+
+    /// The parts of views, and the annotations, that it reads.
+    #[must_use]
+    pub const fn needed(&self) -> &'static [Need] {
+        self.needs
     }
 
     /// The rows of its settings.

@@ -6,6 +6,7 @@ mod stage;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kcm_api::Needs;
 use kcm_config::Effective;
 use kcm_informers::{ConnectionMonitor, Factory, FactoryOptions};
 use tokio_util::sync::CancellationToken;
@@ -168,6 +169,7 @@ impl Manager {
         let informers = Factory::new(FactoryOptions {
             connection: self.clients.connection().clone(),
             metrics: self.metrics.informers(),
+            needs: needs(&self.registry, &self.selection, &self.settings),
             ..FactoryOptions::new(self.clients.kube_client_for(ClientBuilder::SHARED_INFORMERS), rng.u64(..))
         });
         Ok(Arc::new(SharedContext {
@@ -194,6 +196,14 @@ async fn follow_discovery(informers: &Factory, discovery: &Discovery) {
         informers.apply_discovery(|resource| discovery.is_available(resource));
     }
     std::future::pending::<()>().await;
+}
+
+/// What the controllers that will be initialized need of views.
+fn needs(registry: &Registry, selection: &Selection, settings: &Effective) -> Needs {
+    let is_on = |descriptor: &&ControllerDescriptor| {
+        selection.enables(descriptor) && descriptor.gates().iter().all(|gate| settings.enabled(gate))
+    };
+    registry.iter().filter(is_on).flat_map(|descriptor| descriptor.needed().iter().copied()).collect()
 }
 
 /// Initializes the enabled controllers one after another, each after a jittered delay, the first group first.

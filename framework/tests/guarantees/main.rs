@@ -14,6 +14,7 @@ mod manager;
 mod metrics;
 mod outages;
 mod ownership;
+mod parts;
 mod read_your_own_writes;
 mod repeats;
 mod sends;
