@@ -1,11 +1,14 @@
 //! A cache independent of its view.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use kcm_api::{Meta, ObjectKey, Resource, ResourceVersion, Uid};
 
 use crate::list_options::ListOptions;
 use crate::progress_hooks::{HookRegistration, ProgressHook};
 use crate::status::InformerStatus;
+use crate::undecodable::UndecodableObject;
 
 /// An informer of any view, for tracking of pending writes, health checks and debugging.
 pub trait Cache: Send + Sync {
@@ -25,7 +28,7 @@ pub trait Cache: Send + Sync {
     /// after the resource has disappeared.
     fn last_sync_resource_version(&self) -> ResourceVersion;
 
-    /// The state of the object that the cache holds under a key.
+    /// The state of the object with that key, also of one that cannot be decoded.
     fn object_state(&self, key: &ObjectKey) -> Option<ObjectState>;
 
     /// The objects of the cache that certainly match `options`, in no order; see [`ListOptions::covers`].
@@ -33,6 +36,15 @@ pub trait Cache: Send + Sync {
 
     /// Whether an object with that metadata matches the list options.
     fn covers(&self, meta: &Meta) -> bool;
+
+    /// The object with that key, if it cannot be decoded.
+    fn undecodable(&self, key: &ObjectKey) -> Option<Arc<UndecodableObject>>;
+
+    /// The objects that cannot be decoded, sorted by key; those whose name cannot be read either are only counted, in
+    /// the [status](Self::status).
+    ///
+    /// They are not in the cache. A controller that takes an object for missing looks here before it creates another.
+    fn undecodable_objects(&self) -> Vec<Arc<UndecodableObject>>;
 
     /// Calls `hook` after each step, on the task of the informer, after event handlers and after the
     /// [last sync resource version](Self::last_sync_resource_version) has moved.
@@ -53,6 +65,16 @@ pub struct ObjectState {
     pub resource_version: ResourceVersion,
     /// Whether the object is being deleted.
     pub terminating: bool,
+}
+
+impl From<&UndecodableObject> for ObjectState {
+    fn from(object: &UndecodableObject) -> Self {
+        Self {
+            uid: object.uid.clone(),
+            resource_version: object.resource_version.clone(),
+            terminating: object.is_terminating(),
+        }
+    }
 }
 
 impl From<&Meta> for ObjectState {

@@ -63,7 +63,7 @@ impl<'a> Object<'a> {
     }
 
     /// Reads it as that type, of protobuf the fields of `message`.
-    fn read<T: Deserialize<'a>>(self, message: &'static Message) -> Result<T, serde_json::Error> {
+    pub(crate) fn read<T: Deserialize<'a>>(self, message: &'static Message) -> Result<T, serde_json::Error> {
         match self {
             Self::Json(json) => serde_json::from_str(json),
             Self::Protobuf(bytes) => T::deserialize(Reader::new(bytes, message)).map_err(unreadable),

@@ -13,6 +13,7 @@ use crate::registrations::Recorder;
 use crate::shared_informer::SharedInformer;
 use crate::status::InformerStatus;
 use crate::store::Index;
+use crate::undecodable::UndecodableObject;
 
 /// An informer: a cache of one resource that is kept up to date, with event handlers for changes.
 ///
@@ -51,6 +52,18 @@ impl<V: View> Informer<V> {
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<V>> {
         self.shared.store.in_namespace(namespace)
+    }
+
+    /// The object with that key, if it cannot be decoded and so is not in the cache.
+    #[must_use]
+    pub fn undecodable(&self, key: &ObjectKey) -> Option<Arc<UndecodableObject>> {
+        Cache::undecodable(&*self.shared, key)
+    }
+
+    /// The objects that cannot be decoded, sorted by key; see [`Cache::undecodable_objects`].
+    #[must_use]
+    pub fn undecodable_objects(&self) -> Vec<Arc<UndecodableObject>> {
+        Cache::undecodable_objects(&*self.shared)
     }
 
     /// How many objects there are.

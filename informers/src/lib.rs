@@ -62,16 +62,23 @@
 //! - *wakes a waiter with the event that reaches its version*;
 //! - *does not block on a version that does not compare*;
 //! - *calls no hook whose registration was dropped*;
-//! - *does not pass an object that cannot be decoded*, until that object is read, deleted, or gone from a list. Its old
-//!   state stays, all others go on. Otherwise a controller that waits for its own write, and cannot see it, would write
-//!   again and again.
+//! - *passes an object that cannot be decoded*, by the version in its metadata: who has written such an object waits no
+//!   longer for that than for any other.
 //!
 //! An informer has **synced** once its cache has held all objects. Its sync
-//! - *waits for objects of the first list that cannot be decoded*: a controller that does not see an object creates it
-//!   twice. The status names them;
+//! - *does not wait for objects that cannot be decoded*;
 //! - *reports why it is missing, and is tried again*, with back-off and for ever, also when forbidden or not found;
 //! - *of one kind does not hold up another*;
 //! - *stays through later failures*, as does the cache, until a new list is complete.
+//!
+//! An object that **cannot be decoded** is nothing to decide by, and keeps nothing else from being decided. A controller that
+//! does not see an object may create it twice, so it is not in the cache, and yet known
+//! ([`Informer::undecodable`](crate::Informer::undecodable)). Such an object
+//! - *is known by its metadata*, or by its name where that cannot be decoded either, or else is only counted;
+//! - *leaves the cache as if deleted and comes back as if added*, but its end is not reported to hooks;
+//! - *is reported once for each error*: a log line, a count, and the status, which names it;
+//! - *is forgotten when it is deleted or gone from a list*;
+//! - *holds up no other object*.
 //!
 //! In **trouble**
 //! - *a server without streaming lists is listed by page*, from then on;
@@ -116,6 +123,7 @@ mod backoff;
 mod cache;
 mod change;
 mod connection;
+mod decode;
 mod envelope;
 mod error_chain;
 mod event_handlers;
@@ -136,6 +144,7 @@ mod request;
 mod shared_informer;
 mod status;
 mod store;
+mod undecodable;
 
 pub use backoff::Backoff;
 pub use cache::{Cache, ObjectState};
@@ -155,3 +164,4 @@ pub use progress_hooks::{HookRegistration, Progress, ProgressHook};
 pub use registrations::Registrations;
 pub use status::{InformerStatus, Phase};
 pub use store::{Index, Put, Store};
+pub use undecodable::UndecodableObject;

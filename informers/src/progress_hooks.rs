@@ -20,6 +20,8 @@ pub struct Progress<'a> {
     pub resource_version: &'a ResourceVersion,
     /// An object that was deleted, or that is terminating for the first time.
     pub ended: Option<&'a Uid>,
+    /// Whether other objects than before the step cannot be decoded.
+    pub undecodable_changed: bool,
 }
 
 /// The registration of a progress hook. Dropping it removes the hook.
@@ -58,14 +60,20 @@ impl ProgressHooks {
     }
 
     /// Calls all hooks, once for each object that has ended, and once where none has.
-    pub(crate) fn call(&self, resource_version: impl FnOnce() -> ResourceVersion, ended: &[Uid], report: &Report<'_>) {
+    pub(crate) fn call(
+        &self,
+        resource_version: impl FnOnce() -> ResourceVersion,
+        ended: &[Uid],
+        undecodable_changed: bool,
+        report: &Report<'_>,
+    ) {
         let hooks = Arc::clone(&self.0.read().hooks);
         if hooks.is_empty() {
             return;
         }
         let resource_version = &resource_version();
         for ended in ended.iter().map(Some).chain(ended.is_empty().then_some(None)) {
-            let progress = Progress { resource_version, ended };
+            let progress = Progress { resource_version, ended, undecodable_changed };
             for (_, hook) in hooks.iter() {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(&progress))) {
                     report.metrics.panicked("progress hook");

@@ -2,18 +2,19 @@
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use kcm_api::{PartialObjectMeta, View};
+use kcm_api::View;
 use kube::Client;
 use tokio::time::{Instant, sleep_until};
 
 use crate::connection::{Connection, ConnectionChange, ConnectionChanges};
-use crate::envelope::{Bookmark, Event, EventKind, Object, Page, status_of_event};
+use crate::decode::{decode, decode_otherwise};
+use crate::envelope::{Bookmark, Event, EventKind, Page, status_of_event};
 use crate::error_chain::chain;
 use crate::failure::{Cause, ExchangeError};
 use crate::frames::{Frame, Frames};
@@ -21,9 +22,10 @@ use crate::http_exchange::{HttpExchange, ResponseBody, ResponseEvent};
 use crate::panic_message::panic_message;
 use crate::protocol::{Effect, Failure, Input, ListWatchRequest, Protocol};
 use crate::request::{Form, http_request};
-use crate::shared_informer::{SharedInformer, Staged, Undecodable};
+use crate::shared_informer::{SharedInformer, Staged};
 use crate::status::Phase;
 use crate::store::is_same_version;
+use crate::undecodable::Undecodable;
 
 /// Lists and watches until it is dropped. After a panic it lists again; when the resource has disappeared it empties the
 /// cache, and lists again when the resource appears.
@@ -252,10 +254,7 @@ impl<V: View> Reflector<V> {
     fn on_object(&mut self, deleted: bool, decoded: Result<V, Undecodable>) {
         let version = match &decoded {
             Ok(object) => Some(object.meta().resource_version.clone()),
-            Err(undecodable) => {
-                self.report_undecodable(undecodable);
-                undecodable.meta.as_ref().map(|meta| meta.resource_version.clone())
-            }
+            Err(undecodable) => undecodable.resource_version(),
         };
         match self.protocol.step(Input::Object(version), self.now()) {
             Effect::Stage => self.stage(deleted, decoded),
@@ -286,15 +285,13 @@ impl<V: View> Reflector<V> {
                 let known = self.shared.store.get(key).filter(|known| is_same_version(known.meta(), object.meta()));
                 objects.push(known.unwrap_or_else(|| Arc::new(object)));
             }
-            Err(Undecodable { meta: Some(meta), error }) => {
-                objects.retain(|staged| staged.meta().key != meta.key);
-                if deleted {
-                    undecodable_objects.forget(&meta.key);
-                } else {
-                    undecodable_objects.note(Some(&meta.key), error);
-                }
+            Err(Undecodable::Named(object)) if deleted => {
+                objects.retain(|staged| staged.meta().key != object.key);
+                undecodable_objects.forget(&object.key);
             }
-            Err(Undecodable { meta: None, error }) => undecodable_objects.note(None, error),
+            Err(undecodable) => {
+                undecodable_objects.note(undecodable);
+            }
         }
     }
 
@@ -308,11 +305,7 @@ impl<V: View> Reflector<V> {
         let context = Arc::clone(&self.shared.decode_context);
         context.scope(|| {
             for item in page.items {
-                let decoded = decode::<V>(item);
-                if let Err(undecodable) = &decoded {
-                    self.report_undecodable(undecodable);
-                }
-                self.stage(false, decoded);
+                self.stage(false, decode::<V>(item));
             }
             let continue_token = page.metadata.continue_token.filter(|token| !token.is_empty());
             self.step(Input::Page { version: page.metadata.resource_version, continue_token });
@@ -359,36 +352,9 @@ impl<V: View> Reflector<V> {
         self.protocol.deadline() > self.now()
     }
 
-    fn report_undecodable(&self, undecodable: &Undecodable) {
-        self.shared.metrics.undecodable();
-        let key = undecodable.meta.as_ref().map(|meta| tracing::field::display(&meta.key));
-        tracing::error!(resource = %self.shared.resource, key, error = undecodable.error, "Object cannot be decoded");
-    }
-
     fn start_again(&mut self, panic: &str) {
         self.shared.metrics.panicked("informer");
         self.shared.store.rebuild_indexes();
         self.fail(Cause::Panic(panic.to_owned()));
-    }
-}
-
-/// Decodes an object; of an undecodable object at least the metadata, if possible.
-fn decode<V: View>(object: Object<'_>) -> Result<V, Undecodable> {
-    let error = match catch_unwind(|| object.decode::<V>()) {
-        Ok(Ok(object)) => return Ok(object),
-        Ok(Err(error)) => chain(&error),
-        Err(panic) => format!("its decoder panicked: {}", panic_message(&*panic)),
-    };
-    let meta = object.decode::<PartialObjectMeta>().ok().map(|object| Box::new(object.metadata));
-    Err(Undecodable { meta: meta.filter(|meta| !meta.key.name().is_empty()), error })
-}
-
-/// Decodes the object of a line again, from the whole line parsed as JSON, after the split object could not be decoded.
-fn decode_otherwise<V: View>(line: &[u8], split: Event<'_>, undecodable: Undecodable) -> Result<V, Undecodable> {
-    match Event::parse(line) {
-        // The line has more than the usual two fields.
-        Ok(parsed) if parsed != split => decode(parsed.object),
-        Ok(_) => Err(undecodable),
-        Err(error) => Err(Undecodable { meta: None, error: chain(&error) }),
     }
 }

@@ -20,8 +20,9 @@ use crate::event_handlers::{EventHandlers, Handler, HandlerOptions, HandlerRegis
 use crate::list_options::ListOptions;
 use crate::metrics::Metrics;
 use crate::progress_hooks::{HookRegistration, ProgressHook, ProgressHooks};
-use crate::status::{InformerStatus, Record, UndecodableObjects};
+use crate::status::{InformerStatus, Record};
 use crate::store::Store;
+use crate::undecodable::{SharedUndecodable, Undecodable, UndecodableObject, UndecodableObjects};
 
 pub(crate) struct SharedInformer<V> {
     pub(crate) resource: Resource,
@@ -31,6 +32,7 @@ pub(crate) struct SharedInformer<V> {
     pub(crate) store: Arc<Store<V>>,
     pub(crate) record: Mutex<Record>,
     pub(crate) availability: Availability,
+    undecodable: SharedUndecodable,
     /// Held from before the cache changes until all event handlers are notified. Reentrant only so that a handler that
     /// adds a handler causes a clear panic instead of a deadlock.
     handlers: ReentrantMutex<RefCell<EventHandlers<V>>>,
@@ -39,13 +41,6 @@ pub(crate) struct SharedInformer<V> {
     synced: watch::Sender<bool>,
     /// Notified when an event handler is added, which may have a resync period.
     pub(crate) rescheduled: Notify,
-}
-
-/// An object that could not be decoded.
-#[derive(Debug)]
-pub(crate) struct Undecodable {
-    pub(crate) meta: Option<Box<Meta>>,
-    pub(crate) error: String,
 }
 
 /// The objects of a list that is not complete yet.
@@ -75,6 +70,7 @@ impl<V: View> SharedInformer<V> {
             store: Arc::new(Store::new()),
             record: Mutex::new(Record::new()),
             availability: Availability::new(),
+            undecodable: SharedUndecodable::default(),
             handlers: ReentrantMutex::new(RefCell::new(EventHandlers::new())),
             hooks: Arc::default(),
             observed: watch::Sender::new(ResourceVersion::default()),
@@ -86,53 +82,68 @@ impl<V: View> SharedInformer<V> {
     /// Applies an addition or a change.
     pub(crate) fn put(&self, object: Arc<V>) {
         let version = object.meta().resource_version.clone();
-        self.record.lock().undecodable_objects.forget(&object.meta().key);
-        self.step(Some(version), Origin::Live, || self.store.put(Arc::clone(&object)).into_changes(object).collect());
+        self.step(Some(version), Origin::Live, || {
+            let key = object.meta().key.clone();
+            let changes = self.store.put(Arc::clone(&object)).into_changes(object).collect();
+            self.undecodable.forget(&key);
+            changes
+        });
     }
 
     /// Applies a deletion; `last` is the last state of the object.
     pub(crate) fn remove(&self, last: Arc<V>) {
         let Meta { key, uid, resource_version: version, .. } = last.meta();
         let (key, uid, version) = (key.clone(), uid.clone(), version.clone());
-        self.record.lock().undecodable_objects.forget(&key);
         self.step_and_end(Some(version), Some(&uid), || {
+            self.undecodable.forget(&key);
             let removed = self.store.remove(&key)?;
             let final_state_known = removed.meta().uid == uid;
             Some(Change::Deleted { last: if final_state_known { last } else { removed }, final_state_known })
         });
     }
 
-    /// Applies a change of an object that cannot be decoded: its old state stays.
+    /// Applies a change of an object that cannot be decoded: it leaves the cache, as its old state is none to decide by.
     pub(crate) fn put_undecodable(&self, undecodable: Undecodable) {
-        let Undecodable { meta, error } = undecodable;
-        self.record.lock().undecodable_objects.note(meta.as_ref().map(|meta| &meta.key), error);
-        self.step(meta.map(|meta| meta.resource_version), Origin::Live, Vec::new);
+        let version = undecodable.resource_version();
+        let Undecodable::Named(object) = &undecodable else {
+            self.note(undecodable);
+            return self.step(version, Origin::Live, Vec::new);
+        };
+        let (key, terminating) = (object.key.clone(), object.is_terminating().then(|| object.uid.clone()));
+        self.step_and_end(version, terminating.as_ref(), || {
+            // Noted before the cache loses it, so that a reader finds it in one of both.
+            self.note(undecodable);
+            Some(Change::Deleted { last: self.store.remove(&key)?, final_state_known: false })
+        });
     }
 
     /// Applies a deletion of an object whose last state cannot be decoded.
     pub(crate) fn remove_undecodable(&self, undecodable: Undecodable) {
-        let Some(meta) = undecodable.meta else {
-            self.put_undecodable(undecodable);
-            return;
+        let version = undecodable.resource_version();
+        let Undecodable::Named(object) = undecodable else {
+            self.note(undecodable);
+            return self.step(version, Origin::Live, Vec::new);
         };
-        self.record.lock().undecodable_objects.forget(&meta.key);
-        self.step_and_end(Some(meta.resource_version), Some(&meta.uid), || {
-            Some(Change::Deleted { last: self.store.remove(&meta.key)?, final_state_known: false })
+        self.step_and_end(version, Some(&object.uid), || {
+            self.undecodable.forget(&object.key);
+            Some(Change::Deleted { last: self.store.remove(&object.key)?, final_state_known: false })
         });
     }
 
     /// Replaces the contents of the cache by a complete list at that version.
     pub(crate) fn commit(&self, staged: Staged<V>, version: ResourceVersion) {
         let first = self.last_sync_resource_version().is_unset();
-        {
-            let mut record = self.record.lock();
-            record.lists += 1;
-            record.undecodable_objects = staged.undecodable_objects.clone();
-        }
+        self.record.lock().lists += 1;
         self.metrics.listed(!first);
+        let Staged { mut objects, undecodable_objects } = staged;
+        for (object, error) in self.undecodable.new_of(&undecodable_objects) {
+            self.report_undecodable(object.map(|object| object.key.clone()).as_ref(), &error);
+        }
         let origin = if first { Origin::Initial } else { Origin::Live };
         self.step(Some(version), origin, || {
-            self.store.replace(staged.objects, |key| staged.undecodable_objects.contains(key))
+            // An object that became undecodable while it was listed.
+            objects.retain(|object| undecodable_objects.get(&object.meta().key).is_none());
+            self.undecodable.replace(undecodable_objects, || self.store.replace(objects))
         });
     }
 
@@ -144,11 +155,11 @@ impl<V: View> SharedInformer<V> {
     /// Empties the cache, as all objects of a resource go with it. The next list is the first again.
     pub(crate) fn empty(&self) {
         let mut ended = Vec::new();
-        self.record.lock().undecodable_objects = UndecodableObjects::default();
-        self.notify(Origin::Live, || self.store.replace(Vec::new(), |_| false), &mut ended);
+        let empty = || self.undecodable.replace(UndecodableObjects::default(), || self.store.replace(Vec::new()));
+        self.notify(Origin::Live, empty, &mut ended);
         self.synced.send_replace(false);
         self.observed.send_replace(ResourceVersion::default());
-        self.hooks.call(ResourceVersion::default, &ended, &self.report());
+        self.call_hooks(&ended);
     }
 
     fn step_and_end(
@@ -175,23 +186,55 @@ impl<V: View> SharedInformer<V> {
         self.with_handlers(|handlers, report| {
             for change in change_cache() {
                 handlers.notify(&change, origin, report);
-                ended.extend(ended_by(&change).cloned());
+                ended.extend(self.ended_by(&change).cloned());
             }
         });
     }
 
     fn progress(&self, version: Option<ResourceVersion>, ended: &[Uid]) {
-        let complete = {
-            let record = self.record.lock();
-            record.lists > 0 && record.undecodable_objects.is_empty()
-        };
-        if complete && let Some(version) = version {
+        if let Some(version) = version {
             self.observed.send_replace(version);
         }
-        if complete {
-            self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+        self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+        self.call_hooks(ended);
+    }
+
+    fn call_hooks(&self, ended: &[Uid]) {
+        let undecodable_changed = self.undecodable.take_changed();
+        self.hooks.call(|| self.last_sync_resource_version(), ended, undecodable_changed, &self.report());
+    }
+
+    /// The object that this change deletes, or shows terminating for the first time.
+    fn ended_by<'a>(&self, change: &'a Change<V>) -> Option<&'a Uid> {
+        let ended = match change {
+            Change::Added(new) => new.meta().is_terminating().then_some(new),
+            Change::Updated { old, new } => {
+                (new.meta().is_terminating() && !old.meta().is_terminating()).then_some(new)
+            }
+            // One that left the cache because it cannot be decoded any more is still there.
+            Change::Deleted { last, .. } => {
+                let undecodable = self.undecodable.get(&last.meta().key);
+                let is_there = undecodable.is_some_and(|object| object.uid == last.meta().uid);
+                (!is_there).then_some(last)
+            }
+        };
+        ended.map(|object| &object.meta().uid)
+    }
+
+    fn note(&self, undecodable: Undecodable) {
+        let (key, error) = match &undecodable {
+            Undecodable::Named(object) => (Some(object.key.clone()), object.error.clone()),
+            Undecodable::Nameless(error) => (None, error.clone()),
+        };
+        if self.undecodable.note(undecodable) {
+            self.report_undecodable(key.as_ref(), &error);
         }
-        self.hooks.call(|| self.last_sync_resource_version(), ended, &self.report());
+    }
+
+    fn report_undecodable(&self, key: Option<&ObjectKey>, error: &str) {
+        self.metrics.undecodable();
+        let key = key.map(tracing::field::display);
+        tracing::error!(resource = %self.resource, key, error, "Object cannot be decoded");
     }
 
     pub(crate) fn add_event_handler(&self, options: HandlerOptions, handler: Handler<V>) -> HandlerRegistration {
@@ -242,16 +285,6 @@ impl<V: View> SharedInformer<V> {
     }
 }
 
-/// The object that this change deletes, or shows terminating for the first time.
-fn ended_by<V: View>(change: &Change<V>) -> Option<&Uid> {
-    let ended = match change {
-        Change::Added(new) => new.meta().is_terminating().then_some(new),
-        Change::Updated { old, new } => (new.meta().is_terminating() && !old.meta().is_terminating()).then_some(new),
-        Change::Deleted { last, .. } => Some(last),
-    };
-    ended.map(|object| &object.meta().uid)
-}
-
 impl<V: View> Cache for SharedInformer<V> {
     fn resource(&self) -> &Resource {
         &self.resource
@@ -269,6 +302,7 @@ impl<V: View> Cache for SharedInformer<V> {
         let synced = self.has_synced();
         let objects = self.store.len();
         let last_sync_resource_version = self.last_sync_resource_version();
+        let (undecodable, sentence) = self.undecodable.read(|objects| (objects.len(), objects.sentence()));
         let record = self.record.lock();
         InformerStatus {
             resource: self.resource.clone(),
@@ -278,10 +312,10 @@ impl<V: View> Cache for SharedInformer<V> {
             phase: record.phase(),
             phase_for: record.phase_for(),
             synced,
-            reason: record.reason(synced),
+            reason: record.reason(synced, sentence),
             last_error: record.last_error.clone(),
             objects,
-            undecodable: record.undecodable_objects.len(),
+            undecodable,
             lists: record.lists,
             last_sync_resource_version,
         }
@@ -292,7 +326,8 @@ impl<V: View> Cache for SharedInformer<V> {
     }
 
     fn object_state(&self, key: &ObjectKey) -> Option<ObjectState> {
-        self.store.get(key).map(|object| ObjectState::from(object.meta()))
+        let cached = self.store.get(key).map(|object| ObjectState::from(object.meta()));
+        cached.or_else(|| self.undecodable.get(key).map(|object| ObjectState::from(&*object)))
     }
 
     fn matching(&self, options: &ListOptions) -> Vec<(ObjectKey, ObjectState)> {
@@ -303,6 +338,14 @@ impl<V: View> Cache for SharedInformer<V> {
 
     fn covers(&self, meta: &Meta) -> bool {
         self.list_options.covers(meta)
+    }
+
+    fn undecodable(&self, key: &ObjectKey) -> Option<Arc<UndecodableObject>> {
+        self.undecodable.get(key)
+    }
+
+    fn undecodable_objects(&self) -> Vec<Arc<UndecodableObject>> {
+        self.undecodable.read(|objects| objects.iter().cloned().collect())
     }
 
     fn on_progress(&self, hook: ProgressHook) -> HookRegistration {

@@ -1,9 +1,8 @@
 //! The status of an informer, for operators.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kcm_api::{ObjectKey, Resource, ResourceVersion};
+use kcm_api::{Resource, ResourceVersion};
 use tokio::time::Instant;
 
 use crate::list_options::ListOptions;
@@ -49,7 +48,7 @@ pub struct InformerStatus {
     pub last_error: Option<String>,
     /// How many objects the cache holds.
     pub objects: usize,
-    /// How many objects have a state that cannot be decoded.
+    /// How many objects cannot be decoded, and so are not in the cache.
     pub undecodable: usize,
     /// How many lists were completed.
     pub lists: u64,
@@ -65,64 +64,11 @@ pub(crate) struct Record {
     trouble: Option<String>,
     pub(crate) last_error: Option<String>,
     pub(crate) lists: u64,
-    pub(crate) undecodable_objects: UndecodableObjects,
-}
-
-/// The objects that cannot be decoded.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct UndecodableObjects {
-    by_key: BTreeMap<ObjectKey, String>,
-    /// The number of objects whose key cannot be read, by error; only a new list clears them.
-    without_key: BTreeMap<String, usize>,
-}
-
-impl UndecodableObjects {
-    pub(crate) fn note(&mut self, key: Option<&ObjectKey>, error: String) {
-        match key {
-            Some(key) => {
-                self.by_key.insert(key.clone(), error);
-            }
-            None => *self.without_key.entry(error).or_default() += 1,
-        }
-    }
-
-    pub(crate) fn forget(&mut self, key: &ObjectKey) {
-        self.by_key.remove(key);
-    }
-
-    pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
-        self.by_key.contains_key(key)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.by_key.is_empty() && self.without_key.is_empty()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.by_key.len() + self.without_key.values().sum::<usize>()
-    }
-
-    fn sentence(&self) -> Option<String> {
-        let first = self.by_key.iter().map(|(key, error)| format!("{key}: {error}")).next();
-        let first = first
-            .or_else(|| self.without_key.keys().next().map(|error| format!("an object without a name: {error}")))?;
-        Some(match self.len() {
-            1 => format!("an object cannot be decoded: {first}"),
-            count => format!("{count} objects cannot be decoded, the first: {first}"),
-        })
-    }
 }
 
 impl Record {
     pub(crate) fn new() -> Self {
-        Self {
-            phase: Phase::NotStarted,
-            since: Instant::now(),
-            trouble: None,
-            last_error: None,
-            lists: 0,
-            undecodable_objects: UndecodableObjects::default(),
-        }
+        Self { phase: Phase::NotStarted, since: Instant::now(), trouble: None, last_error: None, lists: 0 }
     }
 
     pub(crate) const fn phase(&self) -> Phase {
@@ -149,14 +95,15 @@ impl Record {
         self.trouble = None;
     }
 
-    pub(crate) fn reason(&self, synced: bool) -> Option<String> {
+    /// Why it has not synced, or what is wrong; `undecodable` is what is said of objects that cannot be decoded.
+    pub(crate) fn reason(&self, synced: bool, undecodable: Option<String>) -> Option<String> {
         if self.phase == Phase::Stopped {
             return Some("it was stopped".to_owned());
         }
         if self.phase == Phase::NotServed {
             return Some("the API server does not serve the resource; it is listed when discovery has it".to_owned());
         }
-        self.trouble.clone().or_else(|| self.undecodable_objects.sentence()).or_else(|| {
+        self.trouble.clone().or(undecodable).or_else(|| {
             (!synced).then(|| match self.phase {
                 Phase::NotStarted => "it has not been started".to_owned(),
                 Phase::Listing | Phase::Watching | Phase::BackingOff | Phase::NotServed | Phase::Stopped => {

@@ -141,11 +141,11 @@ impl<V: View> Store<V> {
         removed
     }
 
-    /// Replaces the contents by `all`, except for keys that `keep` selects, and returns the changes.
+    /// Replaces the contents by `all`, and returns the changes.
     ///
     /// Readers see the store before or after, never between. Deletions come first, then additions and updates, each
     /// sorted by key; an object in the same version is no change.
-    pub fn replace(&self, mut all: Vec<Arc<V>>, keep: impl Fn(&ObjectKey) -> bool) -> Vec<Change<V>> {
+    pub fn replace(&self, mut all: Vec<Arc<V>>) -> Vec<Change<V>> {
         sort_by_key(&mut all);
         // Of two objects of one key the later stays, as if they were put one after the other.
         let mut fresh: Vec<Arc<V>> = Vec::with_capacity(all.len());
@@ -168,7 +168,7 @@ impl<V: View> Store<V> {
         if contents.objects.len() > fresh.len() {
             let is_fresh = |key: &ObjectKey| fresh.binary_search_by(|object| object.meta().key.cmp(key)).is_ok();
             let objects = contents.objects.iter().map(|ByKey(object)| object);
-            let gone = objects.filter(|object| !is_fresh(&object.meta().key) && !keep(&object.meta().key));
+            let gone = objects.filter(|object| !is_fresh(&object.meta().key));
             vanished.extend(gone.cloned());
             sort_by_key(&mut vanished);
         }

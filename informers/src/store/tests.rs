@@ -132,7 +132,7 @@ proptest! {
                         }
                     }
                     model = next;
-                    apply(&mut subscriber, &store.replace(all, |_| false));
+                    apply(&mut subscriber, &store.replace(all));
                 }
             }
             let expected: Vec<_> = model.values().cloned().collect();
@@ -168,7 +168,7 @@ fn replace_tells_the_set_difference_vanished_first() {
         object("a", "alters", "3", 7, ""),
     ];
     let changes: Vec<String> = store
-        .replace(all, |_| false)
+        .replace(all)
         .iter()
         .map(|change| {
             let verb = match change {
@@ -180,15 +180,6 @@ fn replace_tells_the_set_difference_vanished_first() {
         })
         .collect();
     assert_eq!(changes, ["removed goes", "updated alters", "added new", "removed reborn", "added reborn"]);
-}
-
-#[test]
-fn replace_keeps_what_it_is_told_to_keep() {
-    let store = Store::new();
-    store.put(object("a", "unreadable", "1", 1, ""));
-    let changes = store.replace(Vec::new(), |key| key.name() == "unreadable");
-    assert!(changes.is_empty());
-    assert_eq!(store.len(), 1);
 }
 
 #[test]

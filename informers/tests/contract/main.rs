@@ -10,6 +10,7 @@ mod protobuf;
 mod support;
 mod sync;
 mod trouble;
+mod undecodable;
 
 use std::time::Duration;
 
@@ -80,6 +81,7 @@ fn every_sentence_of_the_page_has_a_test() {
         include_str!("last_sync_resource_version.rs"),
         include_str!("sync.rs"),
         include_str!("trouble.rs"),
+        include_str!("undecodable.rs"),
         include_str!("outages.rs"),
         include_str!("disappearance.rs"),
         include_str!("factory.rs"),

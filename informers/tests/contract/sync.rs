@@ -3,16 +3,17 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn waits_for_objects_of_the_first_list_that_cannot_be_decoded() {
+async fn does_not_wait_for_objects_that_cannot_be_decoded() {
     let (mut peer, _factory, informer) = widgets();
     let notified = add_event_handler(&informer, "test");
-    let stream = peer.serves(5, &[undecodable("x", 1), widget("y", 2)]).await;
-    yield_to_informer().await;
-    assert_eq!(notified.take(), ["added y@2 (initial)"], "what can be decoded is there");
-    assert!(!informer.has_synced());
-    stream.event("DELETED", &undecodable("x", 6));
+    let _stream = peer.serves(5, &[undecodable("x", 1), r#"{"metadata":{}}"#.to_owned(), widget("y", 2)]).await;
     informer.wait_synced().await;
-    assert_eq!(informer.last_sync_resource_version(), 6.into());
+    assert_eq!(notified.take(), ["added y@2 (initial)"]);
+    assert_eq!(informer.last_sync_resource_version(), 5.into());
+    let status = informer.status();
+    assert_eq!((status.synced, status.undecodable), (true, 2));
+    let reason = status.reason.unwrap();
+    assert!(reason.starts_with("2 objects cannot be decoded, the first: a/x: "), "{reason}");
 }
 
 #[tokio::test(start_paused = true)]

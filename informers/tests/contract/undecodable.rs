@@ -1,0 +1,145 @@
+//! What becomes of an object that cannot be decoded.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn is_known_by_its_metadata() {
+    let owned = r#","ownerReferences":[{"apiVersion":"v1","kind":"Set","name":"s","uid":"owner","controller":true}]"#;
+    let (mut peer, _factory, informer) = widgets();
+    let _stream = peer
+        .serves(
+            5,
+            &[
+                widget_with("owned", 1, "uid-owned", owned, r#""big""#),
+                widget_with("named", 2, "uid-named", r#","labels":"none""#, "1"),
+                r#"{"metadata":{"labels":"none"}}"#.to_owned(),
+                widget("y", 3),
+            ],
+        )
+        .await;
+    informer.wait_synced().await;
+    assert_eq!(contents(&informer), "y@3");
+    let object = informer.undecodable(&key("owned")).unwrap();
+    assert_eq!((object.uid.clone(), object.resource_version.clone()), ("uid-owned".into(), 1.into()));
+    assert!(object.is_controlled_by(&"owner".into()) && !object.is_controlled_by(&"another".into()));
+    let object = informer.undecodable(&key("named")).unwrap();
+    assert_eq!((object.uid.clone(), object.meta.is_none()), ("uid-named".into(), true));
+    assert_eq!(informer.undecodable(&key("y")), None);
+    let names: Vec<_> = informer.undecodable_objects().iter().map(|object| object.key.name().to_owned()).collect();
+    assert_eq!((names, informer.status().undecodable), (vec!["named".to_owned(), "owned".to_owned()], 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn leaves_the_cache_as_if_deleted_and_comes_back_as_if_added() {
+    let (mut peer, _factory, informer) = widgets();
+    let (notified, hooked) = (add_event_handler(&informer, "test"), Notifications::default());
+    let (notes, cache) = (hooked.clone(), informer.clone());
+    let _hook = informer.cache().on_progress(Box::new(move |progress| {
+        let known = usize::from(cache.undecodable(&key("x")).is_some());
+        assert!(known + cache.len() == 1 || progress.ended.is_some(), "it is in one of both");
+        notes.note(format!("{:?} {}", progress.ended, progress.undecodable_changed));
+    }));
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    informer.wait_synced().await;
+    notified.take();
+    hooked.take();
+    stream.event("MODIFIED", &undecodable("x", 6));
+    informer.wait_for_resource_version(&6.into()).await;
+    assert_eq!(
+        (notified.take(), hooked.take()),
+        (vec!["removed perhaps x@1".to_owned()], vec!["None true".to_owned()])
+    );
+    stream.event("MODIFIED", &widget("x", 7));
+    informer.wait_for_resource_version(&7.into()).await;
+    assert_eq!((notified.take(), hooked.take()), (vec!["added x@7".to_owned()], vec!["None true".to_owned()]));
+    // Its end is reported, as is that of another object under its name.
+    stream.event("MODIFIED", &widget_with("x", 8, "another", "", r#""big""#));
+    let deleting = r#","deletionTimestamp":"2030-01-01T00:00:00Z""#;
+    stream.event("MODIFIED", &widget_with("x", 9, "another", deleting, r#""big""#));
+    stream.event("DELETED", &widget_with("x", 10, "another", deleting, r#""big""#));
+    informer.wait_for_resource_version(&10.into()).await;
+    let ended = ["Some(Uid(uid-x)) true", "Some(Uid(another)) true", "Some(Uid(another)) true"];
+    assert_eq!(
+        (notified.take(), hooked.take()),
+        (vec!["removed perhaps x@7".to_owned()], ended.map(str::to_owned).to_vec())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn is_reported_once_for_each_error() {
+    struct Counted(Arc<AtomicUsize>);
+    impl kcm_informers::Metrics for Counted {
+        fn undecodable(&self) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+    let (client, mut peer) = peer();
+    let mut options = kcm_informers::FactoryOptions::new(client, 7);
+    let reports = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&reports);
+    options.metrics = Arc::new(move |_| Arc::new(Counted(Arc::clone(&counted))));
+    let factory = kcm_informers::Factory::new(options);
+    let informer = factory.informer::<Widget>(ListOptions::default());
+    factory.start();
+    let broken = r#"{"metadata":"broken"}"#.to_owned();
+    let list = |version| [undecodable("x", version), broken.clone(), broken.clone()];
+    let stream = peer.serves(5, &list(1)).await;
+    informer.wait_synced().await;
+    assert_eq!(reports.load(Relaxed), 2, "one object by name, and one error of two that have none");
+    stream.event("MODIFIED", &undecodable("x", 6));
+    stream.event("MODIFIED", &broken);
+    stream.error(410, "Expired", "too old");
+    let stream = peer.serves(9, &list(6)).await;
+    informer.wait_for_resource_version(&9.into()).await;
+    assert_eq!((reports.load(Relaxed), informer.status().undecodable), (2, 3));
+    stream.event("MODIFIED", &widget_with("x", 10, "uid-x", "", "-1"));
+    informer.wait_for_resource_version(&10.into()).await;
+    assert_eq!(reports.load(Relaxed), 3, "another error");
+    stream.event("MODIFIED", &widget("x", 11));
+    stream.event("MODIFIED", &undecodable("x", 12));
+    informer.wait_for_resource_version(&12.into()).await;
+    assert_eq!(reports.load(Relaxed), 4, "it could be decoded meanwhile");
+    assert!(informer.status().reason.unwrap().starts_with("3 objects cannot be decoded, the first: a/x: "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn is_forgotten_when_it_is_deleted_or_gone_from_a_list() {
+    let (mut peer, _factory, informer) = widgets();
+    let broken = r#"{"metadata":"broken"}"#.to_owned();
+    let stream = peer.serves(5, &[undecodable("x", 1), undecodable("y", 2), broken]).await;
+    informer.wait_synced().await;
+    stream.event("DELETED", &undecodable("x", 6));
+    informer.wait_for_resource_version(&6.into()).await;
+    assert_eq!((informer.undecodable(&key("x")), informer.status().undecodable), (None, 2));
+    stream.error(410, "Expired", "too old");
+    let _stream = peer.serves(9, &[]).await;
+    informer.wait_for_resource_version(&9.into()).await;
+    assert!(informer.undecodable_objects().is_empty());
+    assert_eq!(informer.status().reason, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn holds_up_no_other_object() {
+    const OBJECTS: u64 = 5_000;
+    let (mut peer, _factory, informer) = widgets();
+    let notified = add_event_handler(&informer, "test");
+    let name = |number: u64| format!("w{number}");
+    let objects: Vec<String> = (1..=OBJECTS)
+        .map(|number| if number == 2_500 { undecodable(&name(number), number) } else { widget(&name(number), number) })
+        .collect();
+    let stream = peer.serves(OBJECTS, &objects).await;
+    informer.wait_synced().await;
+    assert_eq!((informer.len(), notified.take().len()), (4_999, 4_999));
+    for number in 1..=OBJECTS {
+        let version = OBJECTS + number;
+        let change = if number == 2_500 { undecodable(&name(number), version) } else { widget(&name(number), version) };
+        stream.event("MODIFIED", &change);
+    }
+    informer.wait_for_resource_version(&(2 * OBJECTS).into()).await;
+    assert_eq!((informer.len(), notified.take().len()), (4_999, 4_999));
+    assert_eq!(informer.undecodable_objects().len(), 1);
+}
