@@ -20,6 +20,8 @@
 //!   is repeated, which mostly shows the outcome at once.
 //! - **No key is dropped.** A failing key stays at its longest back-off. A panic is caught, counted and logged with its
 //!   key, and counts as a failure.
+//! - **One bad object stops no other.** A key whose object, or an object that it controls, cannot be decoded is not
+//!   reconciled until it can be; it is logged once. All other keys are reconciled.
 //! - **Isolation.** A loop or an `InitFunc` that fails or panics is started again with back-off, and no other
 //!   controller is affected.
 //! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads

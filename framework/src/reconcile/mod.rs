@@ -6,6 +6,7 @@ mod names;
 mod session;
 mod session_extras;
 mod undecided;
+mod undecodable;
 mod worker;
 
 use std::time::Duration;

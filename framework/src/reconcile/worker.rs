@@ -13,6 +13,7 @@ use tracing::Instrument as _;
 
 use super::error::Retry;
 use super::undecided::Undecided;
+use super::undecodable::UndecodableGuard;
 use super::{Class, LoopContext, Outcome, Reconcile, ReconcileError, Session};
 use crate::client::ApiClient;
 use crate::consistency::Tracker;
@@ -41,6 +42,7 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
         let caches: Arc<[_]> = self.caches.into();
         let reads = caches.to_vec();
         let tracker = Tracker::new(self.queue.clone(), Arc::clone(&caches), self.primary);
+        let guard = UndecodableGuard::new(self.queue.clone(), Arc::clone(&caches), self.primary);
         let shared = Arc::new(Workers {
             controller: self.controller,
             name: self.name,
@@ -52,6 +54,7 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
             metrics: self.metrics,
             caches,
             tracker,
+            guard,
         });
         let (live, workers) = (self.live, self.workers);
         Loop::new(self.name, reads, move |cancel| {
@@ -94,6 +97,7 @@ struct Workers<K: QueueKey, R> {
     metrics: Arc<Metrics>,
     caches: Arc<[Arc<dyn Cache>]>,
     tracker: Arc<Tracker<K>>,
+    guard: Arc<UndecodableGuard<K>>,
 }
 
 impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
@@ -120,6 +124,10 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
     }
 
     async fn handle(&self, mut processing: Processing<'_, K, R>) {
+        if self.guard.holds(&processing.key) {
+            processing.is_handled = true;
+            return;
+        }
         processing.session.act_for(self.tracker.object(&processing.key));
         let Processing { key, session, .. } = &processing;
         let object = key.object();

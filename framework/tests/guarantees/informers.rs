@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use kcm_api::PartialObjectMeta;
-use kcm_framework::Running;
+use kcm_api::{DecodeError, Meta, ObjectKey, PartialObjectMeta, View};
+use kcm_framework::client::{Patch, Payload, Subresource};
+use kcm_framework::{Outcome, Reconcile, ReconcileError, Running, Session, Source, async_trait};
 use kcm_informers::{Informer, ListOptions};
+use kcm_sandbox_apiserver::Sandbox;
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 
-use crate::support::{PARTS, Setup, descriptor, part, sandbox, until};
+use crate::support::{PARTS, SETS, Setup, Started, descriptor, key, part, sandbox, set, settle, until};
 
 #[tokio::test(start_paused = true)]
 async fn the_cache_of_a_resource_that_disappears_is_emptied_and_filled_when_it_returns() {
@@ -32,4 +35,128 @@ async fn the_cache_of_a_resource_that_disappears_is_emptied_and_filled_when_it_r
     until("the cache is filled", || parts.has_synced()).await;
     assert_eq!(parts.list()[0].metadata.key.name(), "new");
     assert_eq!(sandbox.open_watches(&PARTS), 1);
+}
+
+/// An object whose size must be a number, if it has one.
+#[derive(serde::Deserialize)]
+struct Sized {
+    metadata: Meta,
+    #[serde(default, rename = "size")]
+    _size: u32,
+}
+
+impl View for Sized {
+    fn decode(json: &str) -> Result<Self, DecodeError> {
+        Ok(serde_json::from_str(json)?)
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+/// Notes each key, and makes the part that an annotation of the set names undecodable.
+#[derive(Clone, Default)]
+struct Noting(Arc<Mutex<Vec<String>>>);
+
+impl Noting {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
+#[async_trait]
+impl Reconcile for Noting {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        self.0.lock().push(key.name().to_owned());
+        if key.name() == "spoils" {
+            let patch = Patch::Merge(Payload::json(&json!({ "size": "big" })));
+            session.patch(&PARTS, &crate::support::key("p"), Subresource::None, patch).await?;
+        }
+        Ok(Outcome::done())
+    }
+}
+
+/// A manager with a loop over sets, which own parts.
+async fn sets_and_parts(sandbox: &Sandbox) -> (Started, Noting) {
+    let noting = Noting::default();
+    let reconciler = noting.clone();
+    let manager = Setup::on(sandbox)
+        .controller(descriptor("a-controller"), move |context| {
+            let mut sets = context.control_loop("sets");
+            sets.primary_for::<Sized>(Source::of(SETS));
+            sets.owns_for::<Sized>(Source::of(PARTS));
+            let sets = sets.reconcile(reconciler.clone());
+            async move { Ok(Some(Running::new().with(sets))) }
+        })
+        .start();
+    settle().await;
+    (manager, noting)
+}
+
+fn sized(mut object: Value, size: &Value) -> Value {
+    object["size"] = size.clone();
+    object
+}
+
+fn owned(name: &str, owner: &Value, size: &Value) -> Value {
+    let mut part = sized(part(name, "unused"), size);
+    let metadata = &owner["metadata"];
+    part["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "example.com/v1", "kind": "Set", "name": metadata["name"], "uid": metadata["uid"], "controller": true,
+    }]);
+    part
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_object_cannot_be_decoded_is_not_reconciled_until_it_can_be() {
+    let sandbox = sandbox();
+    sandbox.create(&SETS, sized(set("bad", 0), &json!("big"))).unwrap();
+    sandbox.create(&SETS, set("good", 0)).unwrap();
+    let (_manager, noting) = sets_and_parts(&sandbox).await;
+    assert_eq!(noting.take(), ["good"]);
+    sandbox.patch(&SETS, &key("good"), &json!({ "size": "big" })).unwrap();
+    settle().await;
+    assert_eq!(noting.take(), [""; 0], "an object that leaves the cache so is not reconciled as deleted");
+    sandbox.patch(&SETS, &key("bad"), &json!({ "size": 1 })).unwrap();
+    settle().await;
+    assert_eq!(noting.take(), ["bad"]);
+    sandbox.delete(&SETS, &key("good")).unwrap();
+    settle().await;
+    assert_eq!(noting.take(), ["good"], "one that is deleted meanwhile is");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_controls_an_object_that_cannot_be_decoded_is_not_reconciled_until_it_can_be() {
+    let sandbox = sandbox();
+    let bad = sandbox.create(&SETS, set("bad", 0)).unwrap();
+    let good = sandbox.create(&SETS, set("good", 0)).unwrap();
+    sandbox.create(&PARTS, owned("p", &bad, &json!("big"))).unwrap();
+    sandbox.create(&PARTS, owned("q", &good, &json!(1))).unwrap();
+    let (_manager, noting) = sets_and_parts(&sandbox).await;
+    assert_eq!(noting.take(), ["good"]);
+    sandbox.patch(&SETS, &key("bad"), &json!({ "size": 2 })).unwrap();
+    settle().await;
+    assert_eq!(noting.take(), [""; 0]);
+    sandbox.patch(&PARTS, &key("p"), &json!({ "size": 2 })).unwrap();
+    settle().await;
+    assert_eq!(noting.take(), ["bad"]);
+    sandbox.patch(&PARTS, &key("p"), &json!({ "size": "big" })).unwrap();
+    settle().await;
+    assert_eq!(noting.take(), [""; 0]);
+    sandbox.delete(&PARTS, &key("p")).unwrap();
+    settle().await;
+    assert_eq!(noting.take(), ["bad"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_to_an_object_that_cannot_be_decoded_is_confirmed_by_its_metadata() {
+    let sandbox = sandbox();
+    sandbox.create(&PARTS, part("p", "unused")).unwrap();
+    sandbox.create(&SETS, set("spoils", 0)).unwrap();
+    let (_manager, noting) = sets_and_parts(&sandbox).await;
+    assert_eq!(noting.take(), ["spoils"]);
+    sandbox.patch(&SETS, &key("spoils"), &json!({ "size": 2 })).unwrap();
+    settle().await;
+    assert_eq!(noting.take(), ["spoils"], "the key does not wait for its write");
 }
