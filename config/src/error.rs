@@ -42,8 +42,8 @@ impl fmt::Display for Origin {
             Self::Default => f.write_str("default"),
             Self::File { path, at: None } => write!(f, "{}", path.display()),
             Self::File { path, at: Some(at) } => write!(f, "{}:{at}", path.display()),
-            Self::Variable(name) => f.write_str(name),
-            Self::Argument(typed) => f.write_str(typed),
+            Self::Variable(name) => f.write_str(&cut(name)),
+            Self::Argument(typed) => f.write_str(&cut(typed)),
         }
     }
 }
@@ -291,13 +291,21 @@ impl fmt::Display for Warning {
     }
 }
 
+/// The characters of a given text that an error line shows.
+const LONGEST: usize = 80;
+
 /// The given value, quoted and cut to the length of an error line.
 pub(crate) fn excerpt(given: &str) -> String {
-    const LONGEST: usize = 80;
     match given.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{:?}…", &given[..end]),
         None => format!("{given:?}"),
     }
+}
+
+/// A name as it was given, cut to the length of an error line, with escapes for what would break the line.
+fn cut(given: &str) -> String {
+    let quoted = excerpt(given);
+    if given.contains(char::is_control) || given.chars().count() > LONGEST { quoted } else { given.to_owned() }
 }
 
 #[cfg(test)]

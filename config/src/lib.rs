@@ -61,6 +61,7 @@ mod duration;
 mod effective;
 mod env;
 mod error;
+mod example;
 mod file;
 mod flags;
 pub mod gates;

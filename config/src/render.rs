@@ -153,7 +153,8 @@ fn json_map(pairs: &BTreeMap<String, String>) -> serde_json::Value {
     pairs.iter().map(|(key, value)| (key.clone(), value.as_str())).collect()
 }
 
-fn yaml(value: &Value) -> String {
+/// The value as YAML takes it on one line.
+pub(crate) fn yaml(value: &Value) -> String {
     match value {
         Value::Bool(_) | Value::Int32(_) | Value::Int(_) | Value::Float32(_) | Value::Float64(_) => value.to_string(),
         Value::Duration(duration) => quoted(&duration.to_string()),

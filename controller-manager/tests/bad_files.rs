@@ -102,3 +102,27 @@ fn a_file_full_of_mistakes_reports_the_first_hundred() {
     assert!(refusals[0].ends_with("kcm.yaml:3:1: unknown key k0"), "{}", refusals[0]);
     assert!(refusals[100].ends_with("kcm.yaml: 49900 more errors, not reported one by one"), "{}", refusals[100]);
 }
+
+/// Without room for what a careless reader makes of them: the limit is on addresses, which the program itself uses too.
+#[test]
+fn no_file_takes_much_memory() {
+    const MOST_KIBIBYTES: u32 = 512 * 1024;
+    let folder = Folder::new();
+    let fill = |unit: &str| unit.repeat(((1 << 20) - 300) / unit.len());
+    for text in [
+        format!("{HEAD}A: [{}]\n", fill("x,")),
+        format!("{HEAD}A:\n{}", fill("- x\n")),
+        format!("{HEAD}A: [{}]\n", fill("{},")),
+        format!("{HEAD}Generic: {{x: 1, Controllers: [{}]}}\n", fill("\"\",")),
+        HEAD.to_owned() + &lines(150_000, |number| format!("{number:x}:")),
+        format!("{HEAD}A: \"{}\"\n", fill("\\n")),
+        format!("{HEAD}{}: 1\n", fill("k")),
+    ] {
+        let file = folder.file("kcm.yaml", &text);
+        let program = env!("CARGO_BIN_EXE_kube-controller-manager");
+        let limited = format!("ulimit -v {MOST_KIBIBYTES}; exec {program} --config {file}");
+        let ended = run("/bin/sh", &["-c", &limited]);
+        assert_eq!(ended.code, Some(1), "{}: {}", &text[HEAD.len()..HEAD.len() + 20], ended.stderr);
+        assert!(!ended.errors().is_empty() && ended.stderr.len() < 20_000, "{} bytes", ended.stderr.len());
+    }
+}

@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 use support::program::{Ended, Folder, run, run_with};
 
@@ -43,6 +45,37 @@ fn the_printed_defaults_load_again_as_the_defaults() {
         assert_eq!(values(&["--config", &file]), values(&[]), "{output}");
     }
     assert_eq!(printed(&["default"]), printed(&["default", "-o", "yaml"]));
+}
+
+/// Where the printed defaults are not what upstream's `/configz` prints, and why.
+const DIFFERENCES: [(&str, &str); 2] = [
+    ("/DeprecatedController", "a section without keys"),
+    ("/Generic/LeaderMigration/controllerLeaders", "an empty list, and null there"),
+];
+
+/// Every value that is no map, and every map without keys, by its pointer.
+fn leaves(value: &Value, pointer: &str, found: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Object(entries) if !entries.is_empty() => {
+            for (key, value) in entries {
+                leaves(value, &format!("{pointer}/{key}"), found);
+            }
+        }
+        leaf => drop(found.insert(pointer.to_owned(), leaf.clone())),
+    }
+}
+
+#[test]
+fn the_printed_defaults_are_those_of_upstreams_configz() {
+    let (mut ours, mut upstreams) = (BTreeMap::new(), BTreeMap::new());
+    let printed: Value = serde_json::from_str(&printed(&["default", "-o=json"])).expect("it is JSON");
+    let configz: Value = serde_json::from_str(include_str!("../../config/tests/data/config-defaults.json"))
+        .expect("the reference is JSON");
+    leaves(&printed, "", &mut ours);
+    leaves(&configz, "", &mut upstreams);
+    let pointers: BTreeSet<&String> = ours.keys().chain(upstreams.keys()).collect();
+    let differ = pointers.into_iter().filter(|pointer| ours.get(*pointer) != upstreams.get(*pointer));
+    assert_eq!(differ.map(String::as_str).collect::<Vec<_>>(), DIFFERENCES.map(|(pointer, _)| pointer));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use kcm_config::{GateStage, Table};
+use kcm_config::{GateStage, Origin, Outcome, Sources, Table};
 use kcm_controller_manager::{UPSTREAM, UpstreamController};
 use kcm_controllers as _;
 use kcm_framework::Registry;
@@ -40,10 +40,14 @@ fn check_generated(page: &str, name: &str, text: &str) {
     }
 }
 
+/// The settings of the binary without its sub-commands.
+fn table() -> Table {
+    kcm_controller_manager::table(&linked(), &[]).expect("the rows make a table")
+}
+
 #[test]
 fn the_page_of_settings_has_every_row_and_gate() {
-    let controllers = linked();
-    let table = kcm_controller_manager::table(&controllers, &[]).expect("the rows make a table");
+    let table = table();
     let mut page = table.markdown();
     page.push_str("## Feature gates\n\n| gate | default | stage |\n| --- | --- | --- |\n");
     for gate in table.gates() {
@@ -59,6 +63,42 @@ fn the_page_of_settings_has_every_row_and_gate() {
     check_generated("docs/configuration.md", "settings", &page);
     let table = Table::new(kcm_sandbox_cli::ROWS.iter().copied()).expect("the rows make a table");
     check_generated("docs/configuration.md", "sandbox", &table.markdown());
+}
+
+/// Compares a whole file with `text`, or replaces it.
+fn check_generated_file(file: &str, text: &str) {
+    let path = root().join(file);
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, text).expect("the file can be written");
+    }
+    let old = fs::read_to_string(&path).unwrap_or_default();
+    let how = "UPDATE=1 cargo test -p kcm-controller-manager --test documentation";
+    assert!(old == text, "{file} is behind the code: `{how}` rewrites it");
+}
+
+/// The file of which a table makes an example.
+const EXAMPLE: &str = "docs/configuration.example.yaml";
+
+#[test]
+fn the_example_file_has_every_key_and_loads_as_the_defaults() {
+    let table = table();
+    let head = "\
+# Every key of the configuration file of kube-controller-manager, with its default. See configuration.md.
+# Made from the code: UPDATE=1 cargo test -p kcm-controller-manager --test documentation
+";
+    let text = format!("{head}{}", table.example_file());
+    check_generated_file(EXAMPLE, &text);
+    let loaded = |sources: &Sources| match table.load(sources) {
+        Ok(Outcome::Settings(settings)) => settings,
+        other => panic!("the example must load: {other:?}"),
+    };
+    let defaults = loaded(&Sources::default());
+    let settings = loaded(&Sources::default().arguments(["--config", EXAMPLE]).file(EXAMPLE, text));
+    assert_eq!(settings.render_json(), defaults.render_json());
+    for row in table.rows().iter().filter(|row| row.path.is_some()) {
+        let origin = settings.origin(row.name);
+        assert!(matches!(origin, Some(Origin::File { at: Some(_), .. })), "{}: {origin:?}", row.name);
+    }
 }
 
 #[test]

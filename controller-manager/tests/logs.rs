@@ -51,6 +51,35 @@ fn lines_begin_as_klogs_do() {
     assert_eq!(place.split_once(':').map(|(file, _)| file), Some("host.rs"));
 }
 
+#[test]
+fn json_goes_to_standard_error_or_with_streams_apart_to_standard_output() {
+    let parsed = |text: &str| -> Vec<serde_json::Value> {
+        let lines = text.lines().filter(|line| line.starts_with('{'));
+        lines.map(|line| serde_json::from_str(line).expect("each line is an object")).collect()
+    };
+    let run =
+        |arguments: &[&str]| run(MANAGER, &[&["--leader-elect=false", "--logging-format=json"], arguments].concat());
+    let ended = run(&[]);
+    let lines = parsed(&ended.stderr);
+    let line = &lines[0];
+    assert_eq!((&line["msg"], &line["v"]), (&"Starting".into(), &0.into()));
+    assert!(line["ts"].is_f64() && line["caller"].as_str().is_some_and(|place| place.starts_with("src/host.rs:")));
+    assert_eq!(ended.stdout, "");
+    // What is still buffered at the end is written.
+    let alpha = "--feature-gates=LoggingAlphaOptions=true";
+    let split = run(&[alpha, "--log-json-split-stream", "--log-json-info-buffer-size=1Mi"]);
+    assert_eq!(parsed(&split.stdout).len(), lines.len(), "{}", split.stdout);
+    assert!(parsed(&split.stderr).is_empty(), "{}", split.stderr);
+    let refused = run(&["--log-json-split-stream", "--vmodule=worker=4"]);
+    assert_eq!(refused.refusals().len(), 2, "{}", refused.stderr);
+}
+
+#[test]
+fn vmodule_raises_the_verbosity_of_a_file() {
+    let with = |flag: &str| without_kubeconfig(&[flag]).stderr.matches("] FLAG: ").count();
+    assert_eq!((with("--vmodule=worker=9") > 0, with("--vmodule=flags=1") > 0), (false, true));
+}
+
 const SECRET: &str = "s3cr3t-0f-a-t3st";
 
 /// A kubeconfig whose user is written as `user`.
