@@ -108,15 +108,15 @@ fn a_file_full_of_mistakes_reports_the_first_hundred() {
 fn no_file_takes_much_memory() {
     const MOST_KIBIBYTES: u32 = 512 * 1024;
     let folder = Folder::new();
-    let fill = |unit: &str| unit.repeat(((1 << 20) - 300) / unit.len());
+    let full_of = |unit: &str| unit.repeat(((1 << 20) - 300) / unit.len());
     for text in [
-        format!("{HEAD}A: [{}]\n", fill("x,")),
-        format!("{HEAD}A:\n{}", fill("- x\n")),
-        format!("{HEAD}A: [{}]\n", fill("{},")),
-        format!("{HEAD}Generic: {{x: 1, Controllers: [{}]}}\n", fill("\"\",")),
+        format!("{HEAD}A: [{}]\n", full_of("x,")),
+        format!("{HEAD}A:\n{}", full_of("- x\n")),
+        format!("{HEAD}A: [{}]\n", full_of("{},")),
+        format!("{HEAD}Generic: {{x: 1, Controllers: [{}]}}\n", full_of("\"\",")),
         HEAD.to_owned() + &lines(150_000, |number| format!("{number:x}:")),
-        format!("{HEAD}A: \"{}\"\n", fill("\\n")),
-        format!("{HEAD}{}: 1\n", fill("k")),
+        format!("{HEAD}A: \"{}\"\n", full_of("\\n")),
+        format!("{HEAD}{}: 1\n", full_of("k")),
     ] {
         let file = folder.file("kcm.yaml", &text);
         let program = env!("CARGO_BIN_EXE_kube-controller-manager");
