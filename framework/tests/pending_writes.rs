@@ -223,6 +223,19 @@ async fn a_live_look_ends_a_wait_or_says_what_to_wait_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_of_unknown_name_is_waited_for_until_the_cache_shows_the_whole_list() {
+    let now = Instant::now();
+    let unnamed = ObjectKey::namespaced("ns", "");
+    let write = PendingWrite::OutcomeUnknown { cache: PODS, object: unnamed.clone(), deleted: None, deadline: now };
+    let mut state = waiting([write], now);
+    let check = LiveCheck { object: unnamed, ..check() };
+    assert_eq!(state.due(now), std::slice::from_ref(&check));
+    assert!(state.checked(&check, now, &answer("50", None, None)).is_empty());
+    assert!(state.cache_reached(PODS, &rv("49")).is_empty());
+    assert_eq!(state.cache_reached(PODS, &rv("50")), ["k"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_look_is_needed_until_its_mark_is_settled() {
     let mut state = waiting([version(PODS, "9")], Instant::now());
     assert!(state.needs(&check()));

@@ -7,7 +7,9 @@
 //!
 //! [`pending_writes`] is the state machine; `tracker` connects it to the queue, the caches and the API server.
 
+mod live_list;
 pub mod pending_writes;
 mod tracker;
 
+pub(crate) use live_list::list_objects;
 pub(crate) use tracker::Tracker;

@@ -42,7 +42,7 @@ pub enum PendingWrite {
     OutcomeUnknown {
         /// The cache of the written resource.
         cache: CacheIndex,
-        /// The object written.
+        /// The object written; without a name where the API server chooses it.
         object: ObjectKey,
         /// The uid of the object, where the write was a deletion.
         deleted: Option<Uid>,
@@ -396,6 +396,10 @@ fn after_check(write: PendingWrite, begun: Instant, state: &LiveState) -> Option
     };
     match write {
         PendingWrite::OutcomeUnknown { deadline, .. } if begun < deadline => Some(write),
+        // The API server chose the name, which was lost with the response: any object of the list may be it.
+        PendingWrite::OutcomeUnknown { cache, object, .. } if object.name().is_empty() => {
+            Some(PendingWrite::Version { cache, object, version: state.list_version.clone() })
+        }
         PendingWrite::OutcomeUnknown { cache, object, deleted, .. } => match (deleted, &state.live) {
             (Some(uid), Some(live)) if live.uid == uid && !live.terminating => None,
             (Some(uid), _) => match &state.cached {

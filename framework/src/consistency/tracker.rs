@@ -1,17 +1,19 @@
 //! The tracker of the pending writes of one queue: connects them to the queue, the caches of its loop, and the API
 //! server.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
-use kcm_api::{ObjectKey, PartialObjectMeta, ResourceVersion, Uid, View as _};
+use kcm_api::{ObjectKey, Uid, View as _};
 use kcm_informers::{Cache, HookRegistration, ObjectState, Progress};
 use kcm_workqueue::Queue;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::live_list::list_objects;
 use super::pending_writes::{CacheIndex, LiveCheck, LiveState, PendingWrite, PendingWrites};
-use crate::client::{ApiClient, ApiError, Cause, ListOptions};
+use crate::client::ApiClient;
 use crate::queue_key::QueueKey;
 
 /// Parks keys with pending writes, and unparks them on the event that confirms the last one.
@@ -135,61 +137,57 @@ impl<K: QueueKey> Tracker<K> {
             // A check that fails is repeated half a minute later: too late for the end of an outage.
             live.connection().reachable().await;
             let checks = self.writes.lock().due(Instant::now());
-            for check in checks {
+            for ((cache, namespace), mut checks) in by_list(checks) {
                 // The checks before it took time: the cache may have caught up by now.
-                let is_needed = self.writes.lock().needs(&check);
-                if is_needed {
-                    self.check(live, &check).await;
+                checks.retain(|check| self.writes.lock().needs(check));
+                if !checks.is_empty() {
+                    self.check(live, cache, namespace.as_deref(), &checks).await;
                 }
             }
         }
     }
 
-    async fn check(&self, live: &ApiClient, check: &LiveCheck<K>) {
+    /// Checks pending writes to one resource in one namespace by one list.
+    async fn check(&self, live: &ApiClient, index: CacheIndex, namespace: Option<&str>, checks: &[LiveCheck<K>]) {
         let begun = Instant::now();
-        let cache = &self.caches[check.cache];
-        match list_object(live, cache.as_ref(), &check.object).await {
-            Ok((list_version, live)) => {
+        let cache = &self.caches[index];
+        let names: BTreeSet<&str> = checks.iter().map(|check| check.object.name()).collect();
+        match list_objects(live, cache.resource(), namespace, &names).await {
+            Ok(list) => {
+                let objects = list.objects.iter().map(|(object, _)| (object.metadata.key.name(), object.meta()));
+                let live: BTreeMap<&str, ObjectState> =
+                    objects.map(|(name, meta)| (name, ObjectState::from(meta))).collect();
+                let mut released = Vec::new();
                 let mut writes = self.writes.lock();
-                // Read under the lock: later events of the cache are reported after the new pending writes are known.
-                let cached = cache.object_state(&check.object);
-                let mut released = writes.checked(check, begun, &LiveState { list_version, live, cached });
-                released.extend(writes.cache_reached(check.cache, &cache.last_sync_resource_version()));
+                for check in checks {
+                    // Read under the lock: later events of the cache are reported after the new pending writes are
+                    // known.
+                    let cached = cache.object_state(&check.object);
+                    let live = live.get(check.object.name()).cloned();
+                    let state = LiveState { list_version: list.version.clone(), live, cached };
+                    released.extend(writes.checked(check, begun, &state));
+                }
+                released.extend(writes.cache_reached(index, &cache.last_sync_resource_version()));
                 drop(writes);
                 self.unpark(released);
             }
             Err(error) => {
-                tracing::warn!(key = %check.key, object = %check.object, error = &error as &dyn std::error::Error,
-                    "Cannot check a pending write; the key stays parked and the check is repeated");
+                let (resource, count) = (cache.resource(), checks.len());
+                tracing::warn!(%resource, namespace, count, error = &error as &dyn std::error::Error,
+                    "Cannot check pending writes; their keys stay parked and the check is repeated");
             }
         }
     }
 }
 
-// A list and not a get: the manager may list everything, but not every role may get.
-async fn list_object(
-    live: &ApiClient,
-    cache: &dyn Cache,
-    object: &ObjectKey,
-) -> Result<(ResourceVersion, Option<ObjectState>), ApiError> {
-    let options = ListOptions {
-        field_selector: Some(format!("metadata.name={}", object.name())),
-        metadata_only: true,
-        ..ListOptions::default()
-    };
-    let list = || live.list(cache.resource(), object.namespace(), &options);
-    let list = match list().await {
-        // The next connection may work, and the next check is half a minute away.
-        Err(error) if error.is_connection_failure() => list().await?,
-        answer => answer?,
-    };
-    // At most one object has that name. An unreadable response must not count as a missing object.
-    let unreadable = |error| ApiError::new(format!("read {} \"{object}\"", cache.resource()), Cause::Decode(error));
-    if list.resource_version.is_unset() {
-        return Err(unreadable(serde::de::Error::custom("the answer is no list: it has no resourceVersion")));
+/// What one list reads: the resource of a cache, in a namespace where it is namespaced.
+type Listed = (CacheIndex, Option<Box<str>>);
+
+/// The checks by the list that answers them.
+fn by_list<K>(checks: Vec<LiveCheck<K>>) -> BTreeMap<Listed, Vec<LiveCheck<K>>> {
+    let mut lists: BTreeMap<Listed, Vec<_>> = BTreeMap::new();
+    for check in checks {
+        lists.entry((check.cache, check.object.namespace().map(Box::from))).or_default().push(check);
     }
-    let live = list.items.first().map(|item| PartialObjectMeta::decode(item.get())).transpose();
-    let live = live.map_err(|error| unreadable(error.into()))?;
-    let live = live.map(|object| ObjectState::from(object.meta()));
-    Ok((list.resource_version, live))
+    lists
 }

@@ -8,6 +8,7 @@ mod answers;
 mod control_loop;
 mod events;
 mod informers;
+mod live_checks;
 mod loops;
 mod lost_answers;
 mod manager;
