@@ -1,6 +1,6 @@
 //! The session of one reconcile: an API client that records its writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::client::{
     self, ApiClient, ApiError, Attempts, Call, DeleteOptions, Deleted, Outcome, Patch, Payload, REQUEST_TIMEOUT, Scale,
     Subresource, Written,
 };
+use crate::consistency::list_objects;
 use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 
 /// The API client of one reconcile of one key.
@@ -25,7 +26,7 @@ use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 /// A write that is answered 429 or 5xx is repeated as its [`ApiClient`] says. An idempotent write whose connection broke
 /// is repeated too, at once and twice more within half a second: a creation under a name chosen here, an update with a
 /// resource version, a deletion with preconditions. A JSON patch and a deletion without preconditions are not. A
-/// repeated creation that finds an object of its name fails with [`ApiError::is_probably_created`].
+/// repeated creation that finds an object of its name compares it with what was sent: see [`create`](Self::create).
 ///
 /// The body of a response is the metadata of the object; [`api`](Self::api) and the caches have the whole object.
 ///
@@ -35,6 +36,8 @@ pub struct Session {
     api: ApiClient,
     /// The client of the writes: its responses carry metadata alone, which pending writes need.
     writer: ApiClient,
+    /// The client of the manager, which may list everything.
+    live: ApiClient,
     caches: Arc<[Arc<dyn Cache>]>,
     context: Arc<LoopContext>,
     /// The object that the key names, and the cache that holds it.
@@ -46,11 +49,17 @@ pub struct Session {
 
 impl Session {
     /// A session over `api` for a loop that reads `caches`.
-    pub(crate) fn new(api: ApiClient, caches: Arc<[Arc<dyn Cache>]>, context: Arc<LoopContext>) -> Self {
+    pub(crate) fn new(
+        api: ApiClient,
+        live: ApiClient,
+        caches: Arc<[Arc<dyn Cache>]>,
+        context: Arc<LoopContext>,
+    ) -> Self {
         let writer = api.clone().returning_metadata();
         Self {
             api,
             writer,
+            live,
             caches,
             context,
             object: None,
@@ -99,9 +108,58 @@ impl Session {
     }
 
     /// Creates the object `key`, whose name `object` carries.
+    ///
+    /// A `key` with an empty name and an object with a `generateName` leave the name to the API server; such a creation
+    /// is in doubt once it was repeated after an error of the server, even if the repetition succeeds.
+    ///
+    /// # Errors
+    /// [`ApiError::is_already_exists`] where the name is taken. Where a repeated creation finds an object of its name
+    /// that has the same controller and the labels that were sent, it has succeeded. Without a controller, or where the
+    /// object cannot be read, the error is [`ApiError::is_probably_created`].
     pub async fn create(&self, resource: &Resource, key: &ObjectKey, object: Payload) -> Result<Written, ApiError> {
-        let call = Call::create(resource, key.namespace(), object, !key.name().is_empty());
-        self.write(resource, key, call).await
+        let has_name = !key.name().is_empty();
+        let call = Call::create(resource, key.namespace(), object.clone(), has_name);
+        let mut write = self.begin(resource, [(key.clone(), None)].into(), &call);
+        let mut answer = self.writer.write(&call, &mut write.attempts).await;
+        if has_name && answer.as_ref().is_err_and(ApiError::is_probably_created) {
+            match self.who_took_the_name(resource, key, &object).await {
+                Taken::ByThis(written) => {
+                    write.attempts.settle();
+                    answer = Ok(written);
+                }
+                Taken::ByAnother => {
+                    write.attempts.settle();
+                    answer = answer.map_err(ApiError::without_lost_response);
+                }
+                Taken::Unclear => {}
+            }
+        }
+        write.written(answer)
+    }
+
+    /// Compares the object that has the name of a created one with what was sent.
+    async fn who_took_the_name(&self, resource: &Resource, key: &ObjectKey, object: &Payload) -> Taken {
+        let Some(sent) = object.json_str().and_then(|json| PartialObjectMeta::decode(json).ok()) else {
+            return Taken::Unclear;
+        };
+        let Some(controller) = sent.metadata.controller() else { return Taken::Unclear };
+        let names = BTreeSet::from([key.name()]);
+        let Ok(list) = list_objects(&self.live, resource, key.namespace(), &names).await else {
+            return Taken::Unclear;
+        };
+        // Where it is gone again, the live check of the pending write shows what the cache has to reach.
+        let Some((found, json)) = list.objects.into_iter().next() else { return Taken::Unclear };
+        let found = found.metadata;
+        let has_labels = sent.metadata.labels.iter().all(|(name, value)| found.labels.get(name) == Some(value));
+        if !found.is_controlled_by(&controller.uid) || !has_labels {
+            return Taken::ByAnother;
+        }
+        Taken::ByThis(Written {
+            key: key.clone(),
+            uid: found.uid,
+            resource_version: found.resource_version,
+            body: json.get().to_owned().into(),
+        })
     }
 
     /// Updates the object or a subresource; `object` carries the resource version that it is based on.
@@ -222,6 +280,16 @@ impl Session {
     }
 }
 
+/// Whose the object is that has the name of a created one.
+enum Taken {
+    /// The one that was sent.
+    ByThis(Written),
+    /// Another object.
+    ByAnother,
+    /// It is not known.
+    Unclear,
+}
+
 /// The time after which a dropped request can no longer take effect: twice the time that a request is given.
 const ANSWER_BY: Duration = Duration::from_secs(2 * REQUEST_TIMEOUT.as_secs());
 
@@ -246,6 +314,7 @@ impl Write<'_> {
                 self.record(if written.resource_version.is_unset() {
                     PendingWrite::OutcomeUnknown { cache, object, deleted: None, deadline: Instant::now() }
                 } else {
+                    let object = if object.name().is_empty() { written.key.clone() } else { object };
                     PendingWrite::Version { cache, object, version: written.resource_version.clone() }
                 });
             }

@@ -50,15 +50,16 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
             queue: self.queue,
             reconciler: self.reconciler,
             api: self.api,
+            live: self.live,
             context: self.context,
             metrics: self.metrics,
             caches,
             tracker,
             guard,
         });
-        let (live, workers) = (self.live, self.workers);
+        let workers = self.workers;
         Loop::new(self.name, reads, move |cancel| {
-            let (shared, live) = (Arc::clone(&shared), live.clone());
+            let shared = Arc::clone(&shared);
             Box::pin(async move {
                 let mut work = JoinSet::new();
                 for _ in 0..workers {
@@ -66,7 +67,7 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
                 }
                 tokio::select! {
                     ended = all_ended(&mut work) => ended,
-                    () = shared.tracker.check_pending_writes(&live) => Ok(()),
+                    () = shared.tracker.check_pending_writes(&shared.live) => Ok(()),
                     () = shared.decide() => Ok(()),
                 }
             })
@@ -93,6 +94,7 @@ struct Workers<K: QueueKey, R> {
     undecided: Undecided<(K, Class)>,
     reconciler: R,
     api: ApiClient,
+    live: ApiClient,
     context: Arc<LoopContext>,
     metrics: Arc<Metrics>,
     caches: Arc<[Arc<dyn Cache>]>,
@@ -228,7 +230,12 @@ struct Processing<'a, K: QueueKey, R> {
 
 impl<'a, K: QueueKey, R> Processing<'a, K, R> {
     fn new(shared: &'a Workers<K, R>, key: K) -> Self {
-        let session = Session::new(shared.api.clone(), Arc::clone(&shared.caches), Arc::clone(&shared.context));
+        let session = Session::new(
+            shared.api.clone(),
+            shared.live.clone(),
+            Arc::clone(&shared.caches),
+            Arc::clone(&shared.context),
+        );
         Self { shared, key, session, is_handled: false }
     }
 }

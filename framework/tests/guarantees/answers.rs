@@ -116,6 +116,106 @@ async fn a_repeated_creation_that_had_taken_effect_makes_one_object() {
     }
 }
 
+/// Creates part `p` of set `a`, with a controller if it has one.
+async fn create_p(turn: &Turn<'_>, controller: Option<&str>) -> Result<(), ApiError> {
+    let mut object = part("p", "a");
+    if let Some(uid) = controller {
+        object["metadata"]["ownerReferences"] = json!([owner(uid)]);
+    }
+    let written = turn.session.create(&PARTS, &key("p"), Payload::json(&object)).await?;
+    assert_eq!(written.key, key("p"));
+    Ok(())
+}
+
+fn owner(uid: &str) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Set", "name": "a", "uid": uid, "controller": true})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_is_taken_on_a_repeat_is_compared_with_what_was_sent() {
+    let existing = |controller: Option<&str>, set: &str| {
+        let mut object = part("p", set);
+        object["metadata"]["ownerReferences"] = controller.map(|uid| json!([owner(uid)])).into();
+        Some(object)
+    };
+    for (name, before, controller, expected) in [
+        ("it was made by the first attempt", None, Some("u"), "created"),
+        ("of the same controller and labels", existing(Some("u"), "a"), Some("u"), "created"),
+        ("of another controller", existing(Some("v"), "a"), Some("u"), "exists"),
+        ("of nobody", existing(None, "a"), Some("u"), "exists"),
+        ("of other labels", existing(Some("u"), "b"), Some("u"), "exists"),
+        ("what was sent names no controller", None, None, "probably created"),
+    ] {
+        let returned = Arc::new(Mutex::new(Vec::new()));
+        let answers = Arc::clone(&returned);
+        let world = World::start(move |turn| {
+            let answers = Arc::clone(&answers);
+            async move {
+                if turn.number == 0 && turn.key.name() == "a" {
+                    let answer = create_p(&turn, controller).await;
+                    answers.lock().push(match answer {
+                        Ok(()) => "created",
+                        Err(error) if error.is_already_exists() && !error.response_lost() => "exists",
+                        Err(error) if error.is_probably_created() => "probably created",
+                        Err(_) => "failed",
+                    });
+                }
+                Ok(Outcome::done())
+            }
+            .boxed()
+        })
+        .await;
+        let first = creations().times(1);
+        world.sandbox.faults().hold_watches(&PARTS);
+        if let Some(object) = before {
+            world.sandbox.create(&PARTS, object).unwrap();
+            world.sandbox.faults().inject(first.disconnect());
+        } else {
+            world.sandbox.faults().inject(first.lose_answer());
+        }
+        world.create_set("a", 0);
+        world.visited(1).await;
+        settle().await;
+        assert_eq!(*returned.lock(), [expected], "{name}");
+        assert_eq!(world.parked().len(), usize::from(expected != "exists"), "{name}");
+        world.sandbox.faults().release_watches(&PARTS);
+        settle().await;
+        assert!(world.parked().is_empty(), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_whose_name_the_server_chooses_stays_in_doubt_after_a_repeated_error_of_the_server() {
+    for (status, doubt) in [(unavailable(Some(1)), true), (Status::too_many_requests(1), false)] {
+        let world = World::start(|turn| {
+            async move {
+                if turn.number == 0 && turn.key.name() == "a" {
+                    let mut object = part("", "other");
+                    object["metadata"] = json!({"generateName": "a-", "labels": {"set": "other"}});
+                    let unnamed = kcm_api::ObjectKey::namespaced("default", "");
+                    let written = turn.session.create(&PARTS, &unnamed, Payload::json(&object)).await?;
+                    assert!(written.key.name().starts_with("a-"));
+                }
+                Ok(Outcome::done())
+            }
+            .boxed()
+        })
+        .await;
+        world.sandbox.faults().inject(creations().times(1).fail(status));
+        world.create_set("a", 0);
+        world.visited(1).await;
+        settle().await;
+        assert_eq!((world.parts().len(), world.parked().len()), (1, usize::from(doubt)));
+        tokio::time::sleep(seconds(30)).await;
+        assert_eq!(world.parked().len(), usize::from(doubt), "until the first attempt can no longer take effect");
+        // And until the cache has reached what a list showed then: the next event or bookmark.
+        tokio::time::sleep(seconds(5)).await;
+        world.sandbox.create(&PARTS, part("p", "other")).unwrap();
+        settle().await;
+        assert!(world.parked().is_empty());
+    }
+}
+
 /// What a reconcile writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {

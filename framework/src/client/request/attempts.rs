@@ -87,6 +87,11 @@ impl Attempts {
         }
     }
 
+    /// The outcome of all attempts was found out otherwise.
+    pub(crate) const fn settle(&mut self) {
+        self.open_until = None;
+    }
+
     /// An attempt is sent, which can take effect until `deadline`.
     pub(crate) fn begin(&mut self, deadline: Instant) {
         self.until.get_or_insert(deadline);

@@ -85,6 +85,12 @@ impl ApiError {
         self
     }
 
+    /// Takes the mark back: what took the name is another object than that of the earlier attempt.
+    pub(crate) const fn without_lost_response(mut self) -> Self {
+        self.follows_lost_response = false;
+        self
+    }
+
     /// The cause of the failure.
     #[must_use]
     pub const fn cause(&self) -> &Cause {

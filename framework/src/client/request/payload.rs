@@ -17,6 +17,10 @@ impl Payload {
         Self(serde_json::to_vec(value).map(Bytes::from))
     }
 
+    pub(crate) fn json_str(&self) -> Option<&str> {
+        self.0.as_ref().ok().and_then(|json| std::str::from_utf8(json).ok())
+    }
+
     /// A body of JSON, such as a document.
     pub fn raw(json: impl Into<Bytes>) -> Self {
         Self(Ok(json.into()))
