@@ -98,7 +98,9 @@ async fn keep(website: &Website, websites: &Api<Website>, context: &Context) -> 
     services.patch(&website.name_any(), &apply, &Patch::Apply(website.service())).await?;
 
     let ready = deployment.status.and_then(|status| status.ready_replicas).unwrap_or_default();
-    let status = website.next_status(&host, ready, Timestamp::now());
+    #[expect(clippy::disallowed_methods, reason = "plain kube-rs has no clock to inject")]
+    let now = Timestamp::now();
+    let status = website.next_status(&host, ready, now);
     if website.status.as_ref() != Some(&status) {
         announce(website, &status, &host, context).await?;
         let patch: Value = json!({ "status": status });

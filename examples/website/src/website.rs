@@ -19,6 +19,7 @@ pub const PORT: i32 = 80;
 #[derive(CustomResource, Deserialize, Serialize, JsonSchema, Debug, Clone, Default, PartialEq)]
 #[kube(group = "example.com", version = "v1", kind = "Website", namespaced, status = "WebsiteStatus")]
 #[kube(derive = "Default", derive = "PartialEq")]
+#[expect(clippy::duplicated_attributes, reason = "two columns are two attributes")]
 #[kube(printcolumn(name = "Host", type_ = "string", json_path = ".spec.host"))]
 #[kube(printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"))]
 pub struct WebsiteSpec {
