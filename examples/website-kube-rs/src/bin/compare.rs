@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use kcm_example_website::WEBSITES;
@@ -17,7 +17,8 @@ use kcm_sandbox_listener::{ListenOptions, Listener};
 use kube::CustomResourceExt as _;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
-use tokio::time::{sleep, timeout};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
 
 const DEFINITIONS: Resource =
     Resource::cluster_scoped("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition");
@@ -77,7 +78,8 @@ async fn figures(program: &Path, arguments: &[String], websites: usize, sources:
     let listener = Listener::bind(&sandbox, ListenOptions::default()).await?;
     let kubeconfig = tempfile::NamedTempFile::new()?;
     std::fs::write(kubeconfig.path(), listener.kubeconfig())?;
-    let served = tokio::spawn(listener.serve(std::future::pending()));
+    let mut served = JoinSet::new();
+    served.spawn(listener.serve(std::future::pending()));
     let mut requests = BTreeMap::new();
 
     let mut operator = start(program, arguments, kubeconfig.path())?;
@@ -109,7 +111,7 @@ async fn figures(program: &Path, arguments: &[String], websites: usize, sources:
     ensure!(operator.try_wait()?.is_none(), "{} has ended", program.display());
     let restarted = resident_of(&operator)?;
     operator.kill().await?;
-    served.abort();
+    served.shutdown().await;
     Ok(Figures { lines: lines(sources), created, available, resident, restarted, requests })
 }
 
