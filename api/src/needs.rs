@@ -72,6 +72,17 @@ impl Need {
     }
 }
 
+impl Need {
+    fn is(&self, other: &Self) -> bool {
+        let is_what = match (self.what, other.what) {
+            (What::Part { part, .. }, What::Part { part: other, .. }) => part == other,
+            (What::Annotation(key), What::Annotation(other)) => key == other,
+            (What::Part { .. }, What::Annotation(_)) | (What::Annotation(_), What::Part { .. }) => false,
+        };
+        self.view == other.view && is_what
+    }
+}
+
 impl fmt::Debug for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.what {
@@ -102,6 +113,12 @@ impl Needs {
         }
         let view = last_segment(std::any::type_name::<P::View>());
         Err(UndeclaredPart { part: last_segment(std::any::type_name::<P>()), view })
+    }
+
+    /// Whether all of `others` are among these.
+    #[must_use]
+    pub fn include(&self, others: &[Need]) -> bool {
+        others.iter().all(|other| self.0.iter().any(|need| need.is(other)))
     }
 
     fn parts_of<V: View>(&self) -> impl Iterator<Item = TypeId> {

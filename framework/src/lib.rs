@@ -53,6 +53,7 @@ mod loop_builder;
 mod manager;
 mod metrics;
 pub mod ownership;
+mod panics;
 mod queue_key;
 mod reconcile;
 mod supervise;
@@ -75,7 +76,9 @@ pub use controller::{
 pub use error::{BoxError, error_chain};
 pub use events::Recorder;
 pub use loop_builder::{ControlLoopBuilder, Enqueue, Source};
-pub use manager::{API_SERVER_PATIENCE, GRACE, Manager, ManagerBuilder, ManagerError, Stage, Stop};
+pub use manager::{API_SERVER_PATIENCE, Manager, ManagerBuilder, ManagerError, ManagerHandle, Stage, Stop};
 pub use metrics::Metrics;
+pub use panics::TaskPanics;
 pub use queue_key::QueueKey;
 pub use reconcile::{Class, NameGenerator, Outcome, Reconcile, ReconcileError, Session};
+pub use supervise::{ControllerState, ControllerStatus, GRACE, INIT_PATIENCE, LoopState, LoopStatus};

@@ -20,22 +20,32 @@ const NODE_METRICS: Resource = Resource::cluster_scoped("metrics.k8s.io", "v1bet
 
 /// An API server with these documents; a number is an error.
 #[derive(Clone, Default)]
-struct Documents(Arc<Mutex<BTreeMap<String, Value>>>);
+struct Documents {
+    by_path: Arc<Mutex<BTreeMap<String, Value>>>,
+    /// The paths of all requests.
+    asked: Arc<Mutex<Vec<String>>>,
+}
 
 impl Documents {
     fn of<const N: usize>(documents: [(&str, Value); N]) -> Self {
         let all = documents.into_iter().map(|(path, document)| (path.to_owned(), document)).collect();
-        Self(Arc::new(Mutex::new(all)))
+        Self { by_path: Arc::new(Mutex::new(all)), asked: Arc::default() }
     }
 
     fn set(&self, path: &str, document: Value) {
-        self.0.lock().unwrap().insert(path.to_owned(), document);
+        self.by_path.lock().unwrap().insert(path.to_owned(), document);
+    }
+
+    fn get(&self, path: &str) -> Value {
+        self.by_path.lock().unwrap()[path].clone()
     }
 
     fn refresher(&self) -> Refresher {
         let documents = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
-            let document = documents.0.lock().unwrap().get(request.uri().path()).cloned().unwrap_or(json!(404));
+            let path = request.uri().path();
+            documents.asked.lock().unwrap().push(path.to_owned());
+            let document = documents.by_path.lock().unwrap().get(path).cloned().unwrap_or(json!(404));
             let is_new_format = request.headers()["accept"].to_str().unwrap().contains("apidiscovery");
             async move {
                 let code = match document.as_u64() {
@@ -223,4 +233,51 @@ async fn a_change_is_seen_within_thirty_seconds_and_told_once() {
 
     cancel.cancel();
     tasks.join_next().await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn snapshots_are_compared_by_what_is_served() {
+    let documents = legacy();
+    let refresher = documents.refresher();
+    refresher.refresh().await.unwrap();
+    let discovery = refresher.discovery();
+    let mut changes = discovery.changes();
+    // The group fails, then with another message, then recovers: it serves the same throughout.
+    for answer in [json!(503), json!(500), legacy().get("/apis/metrics.k8s.io/v1beta1")] {
+        documents.set("/apis/metrics.k8s.io/v1beta1", answer.clone());
+        refresher.refresh().await.unwrap();
+        assert!(!changes.has_changed().unwrap(), "{answer}");
+        assert_eq!(discovery.resources().broken().is_empty(), answer.is_object(), "the snapshot says it nevertheless");
+    }
+    documents.set("/apis/metrics.k8s.io/v1beta1", json!({"kind": "APIResourceList", "resources": []}));
+    refresher.refresh().await.unwrap();
+    assert!(changes.changed().await.is_ok() && !discovery.is_available(&NODE_METRICS));
+}
+
+#[tokio::test]
+async fn a_decision_that_needs_it_asks_afresh() {
+    let documents = legacy();
+    let refresher = documents.refresher();
+    refresher.refresh().await.unwrap();
+    let discovery = refresher.discovery();
+    documents.set("/apis/apps/v1beta1", json!(404));
+    assert!(discovery.resource_of_kind("apps", "Old").is_some(), "the snapshot is old");
+    assert_eq!(discovery.fresh().await.unwrap().resource_of_kind("apps", "Old"), None);
+    documents.set("/apis", json!(500));
+    assert_eq!(discovery.fresh().await.unwrap_err().to_string(), "cannot get /apis");
+}
+
+#[tokio::test]
+async fn many_calls_at_once_share_one_snapshot_that_was_read_after_them() {
+    let documents = legacy();
+    let discovery = documents.refresher().discovery();
+    let asked_of =
+        |documents: &Documents| documents.asked.lock().unwrap().iter().filter(|path| *path == "/api").count();
+    let calls = (0..50).map(|_| discovery.fresh());
+    for answer in futures::future::join_all(calls).await {
+        assert!(answer.unwrap().is_available(&PODS));
+    }
+    assert_eq!(asked_of(&documents), 2, "the read of the first call, which all others are later than, and one more");
+    discovery.fresh().await.unwrap();
+    assert_eq!(asked_of(&documents), 3, "a later call asks again");
 }

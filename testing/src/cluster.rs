@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kcm_framework::client::Limits;
 use kcm_framework::clock::SimulatedClock;
-use kcm_framework::{Manager, ManagerBuilder, ManagerError, Metrics, Stop};
+use kcm_framework::{Manager, ManagerBuilder, ManagerError, ManagerHandle, Metrics, Stop};
 use kcm_sandbox_apiserver::{Request, Resource, Sandbox};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -27,11 +27,36 @@ pub struct TestCluster {
 }
 
 /// The current manager; a killed one is replaced during the test.
-#[derive(Default)]
 struct Running {
     kill: Notify,
-    metrics: Mutex<Option<Arc<Metrics>>>,
-    started: Mutex<u64>,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    metrics: Arc<Metrics>,
+    handle: ManagerHandle,
+    /// How many managers have been started.
+    number: u64,
+}
+
+/// Makes managers, one after the other, on one API server.
+struct Starter {
+    sandbox: Sandbox,
+    builder: ManagerBuilder,
+    seed: u64,
+    writes: Arc<Writes>,
+}
+
+impl Starter {
+    /// The manager of that number. Like a new process, it has its own seed, and counters at zero.
+    fn manager(&self, number: u64) -> (Manager, Current) {
+        let metrics = Metrics::new();
+        let client = manager_client::connect(&self.sandbox, Arc::clone(&self.writes));
+        let builder = self.builder.clone().metrics(Arc::clone(&metrics)).seed(self.seed + number);
+        let manager = builder.build(client, "sandbox:443");
+        let handle = manager.handle();
+        (manager, Current { metrics, handle, number })
+    }
 }
 
 /// Longer than the maximum back-off of a controller.
@@ -61,16 +86,13 @@ impl TestCluster {
             .limits(Limits::UNLIMITED)
             .clock(SimulatedClock::starting_at(sandbox.now()))
             .extensions(environment.extensions);
-        let (writes, running, stop) = (Arc::<Writes>::default(), Arc::<Running>::default(), Stop::default());
+        let (writes, stop) = (Arc::<Writes>::default(), Stop::default());
+        let starter =
+            Starter { sandbox: sandbox.clone(), builder, seed: environment.options.seed, writes: Arc::clone(&writes) };
+        let (first, current) = starter.manager(1);
+        let running = Arc::new(Running { kill: Notify::new(), current: Mutex::new(current) });
         let mut manager = JoinSet::new();
-        manager.spawn(run(
-            sandbox.clone(),
-            builder,
-            environment.options.seed,
-            Arc::clone(&writes),
-            Arc::clone(&running),
-            stop.clone(),
-        ));
+        manager.spawn(run(starter, first, Arc::clone(&running), stop.clone()));
         Self { sandbox, writes, running, stop, manager, errors }
     }
 
@@ -80,10 +102,17 @@ impl TestCluster {
         &self.sandbox
     }
 
-    /// Returns the metrics of the running manager in the text format; empty before it starts.
+    /// Returns the metrics of the current manager in the text format.
     #[must_use]
     pub fn metrics(&self) -> String {
-        self.running.metrics.lock().as_ref().map(|metrics| metrics.encode()).unwrap_or_default()
+        let metrics = Arc::clone(&self.running.current.lock().metrics);
+        metrics.encode()
+    }
+
+    /// Returns the handle of the current manager: the state of its controllers, and what can be changed while it runs.
+    #[must_use]
+    pub fn handle(&self) -> ManagerHandle {
+        self.running.current.lock().handle.clone()
     }
 
     /// Waits until `holds` returns true, as Gomega's `Eventually`.
@@ -163,7 +192,7 @@ impl TestCluster {
     /// Returns the number of started managers: one, plus one per kill.
     #[must_use]
     pub fn managers_started(&self) -> u64 {
-        *self.running.started.lock()
+        self.running.current.lock().number
     }
 
     /// Stops the manager, and waits until it has drained.
@@ -202,30 +231,18 @@ impl TestCluster {
 }
 
 /// Runs managers, one after the other, until one ends without being killed.
-async fn run(
-    sandbox: Sandbox,
-    builder: ManagerBuilder,
-    seed: u64,
-    writes: Arc<Writes>,
-    running: Arc<Running>,
-    stop: Stop,
-) -> Result<(), ManagerError> {
+async fn run(starter: Starter, first: Manager, running: Arc<Running>, stop: Stop) -> Result<(), ManagerError> {
+    let mut manager = first;
     loop {
-        let number = {
-            let mut started = running.started.lock();
-            *started += 1;
-            *started
-        };
-        // Like a new process: its own seed, and counters at zero.
-        let metrics = Metrics::new();
-        *running.metrics.lock() = Some(Arc::clone(&metrics));
-        let client = manager_client::connect(&sandbox, Arc::clone(&writes));
-        let manager = builder.clone().metrics(metrics).seed(seed + number).build(client, "sandbox:443");
         tokio::select! {
             biased;
             () = running.kill.notified() => {}
-            () = writes.killed() => {}
+            () = starter.writes.killed() => {}
             ended = manager.run(stop.clone()) => return ended,
         }
+        let number = running.current.lock().number + 1;
+        let current;
+        (manager, current) = starter.manager(number);
+        *running.current.lock() = current;
     }
 }

@@ -132,5 +132,5 @@ pub use limits::RetryLimits;
 pub use metrics::{Metrics, NoMetrics};
 pub use options::QueueOptions;
 pub use priority::Priority;
-pub use queue::Queue;
+pub use queue::{Queue, WeakQueue};
 pub use snapshot::{Delayed, Failing, Held, QueueSnapshot, UnfinishedWork};

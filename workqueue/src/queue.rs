@@ -1,7 +1,7 @@
 //! The queue: its state behind a lock, with a clock and a wake-up for workers.
 
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -15,6 +15,23 @@ use crate::{Priority, QueueOptions};
 /// A queue of keys: see the [contract](crate). Clones are handles to one queue.
 #[derive(Clone)]
 pub struct Queue<K>(Arc<Inner<K>>);
+
+/// A reference to a [`Queue`] that does not keep it, for metrics that are read later.
+pub struct WeakQueue<K>(Weak<Inner<K>>);
+
+impl<K> std::fmt::Debug for WeakQueue<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WeakQueue")
+    }
+}
+
+impl<K> WeakQueue<K> {
+    /// The queue, unless its last reference is gone.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Queue<K>> {
+        self.0.upgrade().map(Queue)
+    }
+}
 
 struct Inner<K> {
     options: QueueOptions,
@@ -181,6 +198,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     #[must_use]
     pub fn unfinished_work(&self) -> UnfinishedWork {
         self.with(|state, now| state.unfinished_work(now))
+    }
+
+    /// A reference that does not keep the queue.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakQueue<K> {
+        WeakQueue(Arc::downgrade(&self.0))
     }
 
     /// A snapshot of the queue, for debugging. Reads every key under the lock.

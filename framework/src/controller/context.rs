@@ -5,14 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::{Needs, Part, PartReader, UndeclaredPart};
+use kcm_api::{Need, Needs, Part, PartReader, UndeclaredPart};
 use kcm_config::{Effective, FromValue, Gate};
 use kcm_informers::{Factory, Registrations};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::ControllerDescriptor;
 use crate::client::{ApiClient, ClientBuilder};
 use crate::clock::Clock;
 use crate::discovery::Discovery;
@@ -29,6 +28,8 @@ pub(crate) struct SharedContext {
     pub(crate) clients: ClientBuilder,
     /// The shared informers.
     pub(crate) informers: Factory,
+    /// What the informers decode beyond the fields of views.
+    pub(crate) needs: Needs,
     /// The merged settings.
     pub(crate) settings: Effective,
     /// The wall clock.
@@ -113,16 +114,29 @@ pub struct ControllerContext {
     shared: Arc<SharedContext>,
 }
 
+/// What the context takes from the descriptor of its controller.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DescriptorParts {
+    /// Its canonical name.
+    pub(crate) controller: &'static str,
+    /// Its client identity.
+    pub(crate) identity: &'static str,
+    /// The component that its events name as their source.
+    pub(crate) event_component: &'static str,
+    /// What it needs of views.
+    pub(crate) needs: &'static [Need],
+}
+
 impl ControllerContext {
     /// The context of one controller.
-    pub(crate) fn new(descriptor: &ControllerDescriptor, shared: Arc<SharedContext>) -> Self {
+    pub(crate) fn new(descriptor: DescriptorParts, shared: Arc<SharedContext>) -> Self {
         let registrations = Registrations::new();
         let informers = shared.informers.with_registrations(&registrations);
         Self {
-            controller: descriptor.name(),
-            identity: descriptor.account(),
-            event_component: descriptor.component(),
-            needs: descriptor.needed().iter().copied().collect(),
+            controller: descriptor.controller,
+            identity: descriptor.identity,
+            event_component: descriptor.event_component,
+            needs: descriptor.needs.iter().copied().collect(),
             informers,
             registrations,
             shared,
@@ -163,7 +177,7 @@ impl ControllerContext {
     /// Reads a part of the objects of informers.
     ///
     /// # Errors
-    /// The [`needs`](ControllerDescriptor::needs) of the controller's descriptor lack the part, so informers may not
+    /// The [`needs`](crate::ControllerDescriptor::needs) of the controller's descriptor lack the part, so informers may not
     /// decode it.
     pub fn part<P: Part>(&self) -> Result<PartReader<P>, UndeclaredPart> {
         self.needs.reader()
@@ -205,8 +219,8 @@ impl ControllerContext {
         &self.shared.clock
     }
 
-    /// The event recorder of this controller: its events name the [component](ControllerDescriptor::event_component) of
-    /// the descriptor as their source.
+    /// The event recorder of this controller: its events name the
+    /// [component](crate::ControllerDescriptor::event_component) of the descriptor as their source.
     #[must_use]
     pub fn recorder(&self) -> Recorder {
         self.shared.events.recorder(self.event_component, self.identity)

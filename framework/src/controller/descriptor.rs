@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use kcm_api::Need;
 use kcm_config::{Gate, Row};
 
-use super::{ControllerContext, Running};
+use super::{ControllerContext, DescriptorParts, Running};
 use crate::error::BoxError;
 
 /// The function that initializes a controller: it adds event handlers and returns the loops to run, or `None` where the
@@ -193,6 +193,11 @@ impl ControllerDescriptor {
     #[must_use]
     pub const fn other_names(&self) -> &'static [&'static str] {
         self.aliases
+    }
+
+    /// What its context takes from it.
+    pub(crate) const fn parts(&self) -> DescriptorParts {
+        DescriptorParts { controller: self.name, identity: self.service_account, event_component: self.event_component, needs: self.needs }
     }
 
     /// Calls its `InitFunc`.

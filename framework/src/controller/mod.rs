@@ -7,8 +7,8 @@ mod registry;
 mod running;
 mod selection;
 
-pub(crate) use context::SharedContext;
 pub use context::{ControllerContext, Extensions, SettingsSection};
+pub(crate) use context::{DescriptorParts, SharedContext};
 pub use descriptor::{ControllerDescriptor, InitFunc, StartGroup};
 pub use registry::{Registry, RegistryError};
 pub use running::{DebugPage, HealthCheck, Running};

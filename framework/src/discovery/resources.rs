@@ -88,6 +88,12 @@ impl Resources {
         merged
     }
 
+    /// Whether both have the same resources; whether and why discovery of a group fails does not count.
+    #[must_use]
+    pub fn serves_the_same_as(&self, other: &Self) -> bool {
+        self.served == other.served
+    }
+
     /// Every resource, in every version.
     pub fn iter(&self) -> impl Iterator<Item = &ServedResource> {
         self.served.iter()

@@ -102,6 +102,11 @@ impl Broadcaster {
     ///
     /// Returns earlier when every recorder is dropped.
     pub async fn run(mut self, cancel: CancellationToken, grace: Duration) {
+        self.send_until(cancel, grace).await;
+    }
+
+    /// As [`run`](Self::run); may be called again after a panic.
+    pub(super) async fn send_until(&mut self, cancel: CancellationToken, grace: Duration) {
         loop {
             let occurrence = tokio::select! {
                 biased;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Broadcaster, Recorder};
 use crate::client::ClientBuilder;
 use crate::clock::Clock;
+use crate::panics::PanicLog;
 
 /// How long sending queued events may take at shutdown.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -31,15 +32,21 @@ struct Made {
 
 /// The task that sends the events of all recorders.
 pub(crate) struct EventSender {
-    broadcasters: mpsc::UnboundedReceiver<Broadcaster>,
+    broadcasters: tokio::sync::Mutex<mpsc::UnboundedReceiver<Broadcaster>>,
+    panics: PanicLog,
 }
 
 impl Recorders {
-    pub(crate) fn new(clients: ClientBuilder, clock: Arc<dyn Clock>, seed: u64) -> (Self, EventSender) {
+    pub(crate) fn new(
+        clients: ClientBuilder,
+        clock: Arc<dyn Clock>,
+        panics: PanicLog,
+        seed: u64,
+    ) -> (Self, EventSender) {
         let (sender, broadcasters) = mpsc::unbounded_channel();
         let made = Made { recorders: BTreeMap::new(), seeds: fastrand::Rng::with_seed(seed) };
         let recorders = Self { clients, clock, made: Mutex::new(made), broadcasters: sender };
-        (recorders, EventSender { broadcasters })
+        (recorders, EventSender { broadcasters: tokio::sync::Mutex::new(broadcasters), panics })
     }
 
     /// The recorder of `component`, which sends as `identity`; created at the first call.
@@ -61,16 +68,22 @@ impl Recorders {
 
 impl EventSender {
     /// Sends events until `cancel`, then the queued ones for a short time.
-    pub(crate) async fn run(mut self, cancel: CancellationToken) {
+    pub(crate) async fn run(self: Arc<Self>, cancel: CancellationToken) {
         let mut sending = JoinSet::new();
-        while let Some(Some(broadcaster)) = cancel.run_until_cancelled(self.broadcasters.recv()).await {
-            sending.spawn(broadcaster.run(cancel.clone(), FLUSH));
+        let mut broadcasters = self.broadcasters.lock().await;
+        while let Some(Some(broadcaster)) = cancel.run_until_cancelled(broadcasters.recv()).await {
+            sending.spawn(Arc::clone(&self).send(broadcaster, cancel.clone()));
         }
         // Recorders that were created just before the shutdown have events too.
-        while let Ok(broadcaster) = self.broadcasters.try_recv() {
-            sending.spawn(broadcaster.run(cancel.clone(), FLUSH));
+        while let Ok(broadcaster) = broadcasters.try_recv() {
+            sending.spawn(Arc::clone(&self).send(broadcaster, cancel.clone()));
         }
         while sending.join_next().await.is_some() {}
+    }
+
+    /// Sends the events of one recorder. An event that causes a panic is lost, and the next one is sent.
+    async fn send(self: Arc<Self>, mut broadcaster: Broadcaster, cancel: CancellationToken) {
+        while self.panics.catch("events", broadcaster.send_until(cancel.clone(), FLUSH)).await.is_none() {}
     }
 }
 
@@ -84,6 +97,7 @@ mod tests {
     use crate::client::{Limits, UserAgent};
     use crate::clock::SimulatedClock;
     use crate::events::{EventType, ObjectReference};
+    use crate::metrics::Metrics;
 
     #[tokio::test(start_paused = true)]
     async fn events_of_a_recorder_made_just_before_the_shutdown_are_sent() {
@@ -96,13 +110,13 @@ mod tests {
         let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
         let clients = ClientBuilder::new(kube::Client::new(server, "default"), user_agent, Limits::UNLIMITED);
         let clock = Arc::new(SimulatedClock::starting_at(jiff::Timestamp::UNIX_EPOCH));
-        let (recorders, sender) = Recorders::new(clients, clock, 1);
+        let (recorders, sender) = Recorders::new(clients, clock, PanicLog::new(Metrics::new()), 1);
         let object = PartialObjectMeta::decode(r#"{"metadata":{"name":"a"}}"#).unwrap();
         let regarding = ObjectReference::of(&kcm_api::Resource::namespaced("", "v1", "pods", "Pod"), object.meta());
         recorders.recorder("a-controller", "a-controller").event(&regarding, EventType::Normal, "Ended", "");
         let cancel = CancellationToken::new();
         cancel.cancel();
-        sender.run(cancel).await;
+        Arc::new(sender).run(cancel).await;
         assert_eq!(*sent.lock(), 1);
     }
 }

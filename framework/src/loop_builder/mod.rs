@@ -124,8 +124,8 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
             let metrics = self.environment.metrics.queues();
             let options = QueueOptions { limits: self.limits, ..QueueOptions::named(self.name) };
             let queue = Queue::new(QueueOptions { metrics: metrics.of(self.name), ..options });
-            let at_scrape = queue.clone();
-            metrics.on_scrape(self.name, move || at_scrape.unfinished_work());
+            let at_scrape = queue.downgrade();
+            metrics.on_scrape(self.name, move || Some(at_scrape.upgrade()?.unfinished_work()));
             queue
         });
         queue.clone()

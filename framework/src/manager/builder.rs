@@ -7,7 +7,7 @@ use http::Uri;
 use kcm_config::Effective;
 use kcm_informers::Connection;
 
-use super::Manager;
+use super::{Manager, ManagerHandle};
 use crate::client::{ClientBuilder, ClientProvider, Limits, UserAgent};
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{ControllerDescriptor, Extensions, Registry, Selection};
@@ -123,13 +123,15 @@ impl ManagerBuilder {
         let seed = self.seed.unwrap_or_else(draw);
         let (connection, monitor) = Connection::new(seed);
         self.metrics.show(&connection);
+        let clients = ClientBuilder::over_connection(connection, provider, self.user_agent, self.limits, requests);
+        let handle = ManagerHandle::new(&self.registry, self.selection, clients.fence().clone(), &self.metrics);
         Manager {
-            clients: ClientBuilder::over_connection(connection, provider, self.user_agent, self.limits, requests),
+            clients,
+            handle,
             monitor: Arc::new(monitor),
             server,
             seed,
             registry: self.registry,
-            selection: self.selection,
             settings: self.settings,
             clock: self.clock,
             metrics: self.metrics,

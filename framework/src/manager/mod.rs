@@ -1,6 +1,7 @@
 //! Starts controllers in order, keeps them running, and stops them in reverse.
 
 mod builder;
+mod handle;
 mod stage;
 
 use std::sync::Arc;
@@ -12,23 +13,24 @@ use kcm_informers::{ConnectionMonitor, Factory, FactoryOptions};
 use tokio_util::sync::CancellationToken;
 
 pub use builder::ManagerBuilder;
+pub use handle::ManagerHandle;
 pub use stage::Stage;
 use stage::Stages;
 
 use crate::client::{ApiError, ClientBuilder, Unreachable, wait_for_api_server};
 use crate::clock::Clock;
-use crate::controller::{ControllerContext, ControllerDescriptor, Extensions, Registry, Selection, SharedContext};
+use crate::controller::{ControllerDescriptor, Extensions, Registry, SharedContext};
 use crate::discovery::{Discovery, Refresher};
 use crate::events::Recorders;
 use crate::metrics::Metrics;
 use crate::reconcile::NameGenerator;
-use crate::supervise::Supervised;
+use crate::supervise::{ControllerState, Controls, GRACE, Supervisor, Turns, jittered};
 
 /// Starts controllers, keeps them running and stops them. Made by [`Manager::builder`].
 #[must_use = "a manager does nothing until `run`"]
 pub struct Manager {
     registry: Registry,
-    selection: Selection,
+    handle: ManagerHandle,
     settings: Effective,
     clients: ClientBuilder,
     monitor: Arc<ConnectionMonitor>,
@@ -76,12 +78,6 @@ pub enum ManagerError {
     Discovery(#[source] ApiError),
 }
 
-/// How long each stage may take to end.
-///
-/// # Upstream
-/// The default of `--controller-shutdown-timeout`.
-pub const GRACE: Duration = Duration::from_secs(10);
-
 /// How long the API server has to answer at the start.
 ///
 /// # Upstream
@@ -100,13 +96,20 @@ impl Manager {
         &self.metrics
     }
 
+    /// The handle of this manager: its state, and what can be changed while it runs.
+    #[must_use]
+    pub fn handle(&self) -> ManagerHandle {
+        self.handle.clone()
+    }
+
     /// Starts every stage, runs until `stop`, and stops every stage.
     ///
     /// # Errors
     /// [`ManagerError::ApiServer`] where the API server does not answer or does not accept us; nothing has been
     /// started then. Controllers that fail are tried again and do not end the manager.
     pub async fn run(self, stop: Stop) -> Result<(), ManagerError> {
-        let mut stages = Stages::default();
+        let handle = self.handle();
+        let mut stages = Stages::new(handle.panics().clone());
         let metrics = Arc::clone(&self.metrics);
         let started = tokio::select! {
             biased;
@@ -118,6 +121,7 @@ impl Manager {
             tracing::info!("Stopping");
         }
         stages.stop(GRACE, &stop.abort).await;
+        handle.ended();
         metrics.log_longest_waits();
         started
     }
@@ -132,22 +136,50 @@ impl Manager {
         let shared = self.context(stages, drain, &mut rng).await?;
 
         stages.enter(Stage::Controllers);
-        let initialized = initialize(&self.registry, &self.selection, self.start_interval, &shared, &mut rng).await;
+        let turns = Turns::new(self.start_interval, rng.u64(..));
+        self.start_controllers(stages, &shared, &turns).await;
+        // By then every controller has been initialized, or goes on in the background.
+        drop(turns.next().await);
 
         stages.enter(Stage::Informers);
         shared.informers.start();
         let (informers, discovery) = (shared.informers.clone(), shared.discovery.clone());
-        stages.spawn(|cancel| async move {
-            cancel.run_until_cancelled(follow_discovery(&informers, &discovery)).await;
-            informers.shut_down().await;
+        stages.spawn(Stage::Informers, "informers", move |cancel| {
+            let (informers, discovery) = (informers.clone(), discovery.clone());
+            async move {
+                cancel.run_until_cancelled(follow_discovery(&informers, &discovery)).await;
+                informers.shut_down().await;
+            }
         });
-        shared.informers_started.cancel();
 
+        stages.enter(Stage::Lease);
         stages.enter(Stage::Loops);
-        for (descriptor, supervised) in initialized {
-            stages.spawn(|cancel| supervised.run(descriptor, cancel));
-        }
+        shared.informers_started.cancel();
         Ok(())
+    }
+
+    /// Starts a supervisor for each controller, in the order of groups and names. Those that are enabled have their
+    /// turns one after another.
+    async fn start_controllers(&self, stages: &mut Stages, shared: &Arc<SharedContext>, turns: &Turns) {
+        let mut order: Vec<_> = self.registry.iter().collect();
+        order.sort_by_key(|descriptor| (descriptor.group(), descriptor.name()));
+        for descriptor in order {
+            let controller = descriptor.name();
+            let Some(record) = self.handle.record(controller) else { continue };
+            if let Some(gate) = descriptor.gates().iter().find(|gate| !shared.settings.enabled(gate)) {
+                tracing::info!(controller, gate = gate.name, "Controller is disabled by a feature gate");
+                record.enter(ControllerState::Disabled(format!("the feature gate {} is off", gate.name)));
+                continue;
+            }
+            let controls = Arc::clone(self.handle.controls());
+            let is_enabled = controls.enables(descriptor);
+            let mut supervisor = Supervisor::new(*descriptor, shared, Arc::clone(record), controls, turns);
+            if is_enabled {
+                supervisor = supervisor.in_turn(turns.next().await);
+            }
+            let supervisor = Arc::new(supervisor);
+            stages.spawn(Stage::Loops, controller, move |cancel| Arc::clone(&supervisor).run(cancel));
+        }
     }
 
     async fn context(
@@ -157,24 +189,32 @@ impl Manager {
         rng: &mut fastrand::Rng,
     ) -> Result<Arc<SharedContext>, ManagerError> {
         let (monitor, prober) = (Arc::clone(&self.monitor), self.clients.kube_client_for(ClientBuilder::PROBE));
-        stages.spawn(|cancel| async move {
-            cancel.run_until_cancelled(monitor.run(&prober)).await;
+        stages.spawn(Stage::Context, "connection", move |cancel| {
+            let (monitor, prober) = (Arc::clone(&monitor), prober.clone());
+            async move {
+                cancel.run_until_cancelled(monitor.run(&prober)).await;
+            }
         });
         let refresher = Refresher::new(self.clients.client_for(ClientBuilder::MANAGER));
         refresher.refresh().await.map_err(ManagerError::Discovery)?;
         let discovery = refresher.discovery();
-        stages.spawn(|cancel| refresher.run(cancel));
-        let (events, sender) = Recorders::new(self.clients.clone(), Arc::clone(&self.clock), rng.u64(..));
-        stages.spawn(|cancel| sender.run(cancel));
+        stages.spawn(Stage::Context, "discovery", move |cancel| refresher.clone().run(cancel));
+        let (clock, panics) = (Arc::clone(&self.clock), self.handle.panics().clone());
+        let (events, sender) = Recorders::new(self.clients.clone(), clock, panics, rng.u64(..));
+        let sender = Arc::new(sender);
+        stages.spawn(Stage::Context, "events", move |cancel| Arc::clone(&sender).run(cancel));
+        let needs = needs(&self.registry, self.handle.controls(), &self.settings);
         let informers = Factory::new(FactoryOptions {
             connection: self.clients.connection().clone(),
             metrics: self.metrics.informers(),
-            needs: needs(&self.registry, &self.selection, &self.settings),
+            needs: needs.clone(),
             ..FactoryOptions::new(self.clients.kube_client_for(ClientBuilder::SHARED_INFORMERS), rng.u64(..))
         });
+        self.handle.started(informers.clone());
         Ok(Arc::new(SharedContext {
             clients: self.clients.clone(),
             informers,
+            needs,
             settings: self.settings.clone(),
             clock: Arc::clone(&self.clock),
             events,
@@ -198,63 +238,10 @@ async fn follow_discovery(informers: &Factory, discovery: &Discovery) {
     std::future::pending::<()>().await;
 }
 
-/// What the controllers that will be initialized need of views.
-fn needs(registry: &Registry, selection: &Selection, settings: &Effective) -> Needs {
+/// What the controllers that are enabled at the start need of views.
+fn needs(registry: &Registry, controls: &Controls, settings: &Effective) -> Needs {
     let is_on = |descriptor: &&ControllerDescriptor| {
-        selection.enables(descriptor) && descriptor.gates().iter().all(|gate| settings.enabled(gate))
+        controls.enables(descriptor) && descriptor.gates().iter().all(|gate| settings.enabled(gate))
     };
     registry.iter().filter(is_on).flat_map(|descriptor| descriptor.needed().iter().copied()).collect()
-}
-
-/// Initializes the enabled controllers one after another, each after a jittered delay, the first group first.
-async fn initialize(
-    registry: &Registry,
-    selection: &Selection,
-    interval: Duration,
-    shared: &Arc<SharedContext>,
-    rng: &mut fastrand::Rng,
-) -> Vec<(ControllerDescriptor, Supervised)> {
-    let mut order: Vec<&ControllerDescriptor> = registry.iter().collect();
-    order.sort_by_key(|descriptor| (descriptor.group(), descriptor.name()));
-    let mut initialized = Vec::new();
-    for descriptor in order {
-        let controller = descriptor.name();
-        if !selection.enables(descriptor) {
-            tracing::warn!(controller, "Controller is disabled");
-            continue;
-        }
-        if let Some(gate) = descriptor.gates().iter().find(|gate| !shared.settings.enabled(gate)) {
-            tracing::info!(controller, gate = gate.name, "Controller is disabled by a feature gate");
-            continue;
-        }
-        tokio::time::sleep(jittered(interval, rng)).await;
-        tracing::info!(controller, "Starting controller");
-        let context = ControllerContext::new(descriptor, Arc::clone(shared));
-        if let Some(supervised) = Supervised::initialize(descriptor, context).await {
-            initialized.push((*descriptor, supervised));
-        }
-    }
-    initialized
-}
-
-/// A duration drawn in [`least`, 2 × `least`).
-///
-/// # Upstream
-/// `wait.Jitter` with a factor of 1.
-fn jittered(least: Duration, rng: &mut fastrand::Rng) -> Duration {
-    least.mul_f64(1.0 + rng.f64())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_jittered_delay_is_at_least_the_interval_and_less_than_twice_it() {
-        let mut rng = fastrand::Rng::with_seed(7);
-        let least = Duration::from_secs(10);
-        let drawn: Vec<_> = (0..1000).map(|_| jittered(least, &mut rng)).collect();
-        assert!(drawn.iter().all(|delay| (least..least * 2).contains(delay)));
-        assert_eq!(jittered(Duration::ZERO, &mut rng), Duration::ZERO);
-    }
 }

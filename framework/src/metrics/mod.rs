@@ -33,6 +33,7 @@ pub struct Metrics {
     connection: ConnectionMetrics,
     reconciles: Family<ReconcileLabels, Counter>,
     loop_failures: Family<LoopLabels, Counter>,
+    task_panics: Family<TaskLabels, Counter>,
     /// What controllers registered, by its type.
     of_controllers: Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>,
 }
@@ -48,6 +49,11 @@ struct ReconcileLabels {
 struct LoopLabels {
     controller: String,
     name: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TaskLabels {
+    task: &'static str,
 }
 
 impl Metrics {
@@ -75,9 +81,25 @@ impl Metrics {
             "Loops of controllers that failed or panicked and were started again",
             loop_failures.clone(),
         );
+        let task_panics = Family::default();
+        registry.register(
+            "manager_task_panics",
+            "Tasks of the manager that panicked and were started again",
+            task_panics.clone(),
+        );
         let registry = Mutex::new(registry);
         let of_controllers = Mutex::default();
-        Arc::new(Self { registry, queues, informers, requests, connection, reconciles, loop_failures, of_controllers })
+        Arc::new(Self {
+            registry,
+            queues,
+            informers,
+            requests,
+            connection,
+            reconciles,
+            loop_failures,
+            task_panics,
+            of_controllers,
+        })
     }
 
     /// Registers the metrics of a controller, a type of its own, and returns them.
@@ -140,6 +162,10 @@ impl Metrics {
 
     pub(crate) fn reconciled(&self, controller: &'static str, name: &'static str, result: &'static str) {
         self.reconciles.get_or_create(&ReconcileLabels { controller, name, result }).inc();
+    }
+
+    pub(crate) fn task_panicked(&self, task: &'static str) {
+        self.task_panics.get_or_create(&TaskLabels { task }).inc();
     }
 
     pub(crate) fn loop_failed(&self, controller: &str, name: &'static str) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use kcm_workqueue::UnfinishedWork;
@@ -18,7 +18,7 @@ use prometheus_client::registry::Registry;
 const SECONDS: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
 
 type Seconds = Gauge<f64, AtomicU64>;
-type UnfinishedWorkFn = Box<dyn Fn() -> UnfinishedWork + Send + Sync>;
+type UnfinishedWorkFn = Box<dyn Fn() -> Option<UnfinishedWork> + Send + Sync>;
 
 /// The metrics of all queues, by the label `name`.
 ///
@@ -92,6 +92,7 @@ impl QueueMetrics {
         let name = Name { name: name.to_owned() };
         Arc::new(OneQueue {
             depth: self.depth.get_or_create(&name).clone(),
+            ready: AtomicI64::new(0),
             adds: self.adds.get_or_create(&name).clone(),
             retries: self.retries.get_or_create(&name).clone(),
             queued: self.queued.get_or_create(&name).clone(),
@@ -100,8 +101,9 @@ impl QueueMetrics {
         })
     }
 
-    /// Reads the unfinished work of the queue `name` at each scrape; replaces an earlier queue of that name.
-    pub(crate) fn on_scrape(&self, name: &str, read: impl Fn() -> UnfinishedWork + Send + Sync + 'static) {
+    /// Reads the unfinished work of the queue `name` at each scrape, until that is `None`; replaces an earlier queue of
+    /// that name.
+    pub(crate) fn on_scrape(&self, name: &str, read: impl Fn() -> Option<UnfinishedWork> + Send + Sync + 'static) {
         self.on_scrape.lock().insert(Name { name: name.to_owned() }, Box::new(read));
     }
 
@@ -113,16 +115,20 @@ impl QueueMetrics {
     }
 
     pub(super) fn refresh(&self) {
-        for (name, read) in &*self.on_scrape.lock() {
+        self.on_scrape.lock().retain(|name, read| {
             let work = read();
-            self.unfinished.get_or_create(name).set(work.total.as_secs_f64());
-            self.longest.get_or_create(name).set(work.longest.as_secs_f64());
-        }
+            let (total, longest) = work.as_ref().map_or_else(Default::default, |work| (work.total, work.longest));
+            self.unfinished.get_or_create(name).set(total.as_secs_f64());
+            self.longest.get_or_create(name).set(longest.as_secs_f64());
+            work.is_some()
+        });
     }
 }
 
 struct OneQueue {
     depth: Gauge,
+    /// How much of the depth is that of this queue: another one of the name may have followed it.
+    ready: AtomicI64,
     adds: Counter,
     retries: Counter,
     queued: Histogram,
@@ -134,11 +140,14 @@ struct OneQueue {
 impl kcm_workqueue::Metrics for OneQueue {
     fn added(&self, keys: u64) {
         self.adds.inc_by(keys);
-        self.depth.inc_by(i64::try_from(keys).unwrap_or(i64::MAX));
+        let keys = i64::try_from(keys).unwrap_or(i64::MAX);
+        self.depth.inc_by(keys);
+        self.ready.fetch_add(keys, Ordering::Relaxed);
     }
 
     fn taken(&self, waited: Duration) {
         self.depth.dec();
+        self.ready.fetch_sub(1, Ordering::Relaxed);
         self.queued.observe(waited.as_secs_f64());
         self.longest_wait.fetch_max(u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
@@ -149,6 +158,13 @@ impl kcm_workqueue::Metrics for OneQueue {
 
     fn retried(&self) {
         self.retries.inc();
+    }
+}
+
+impl Drop for OneQueue {
+    fn drop(&mut self) {
+        // The keys of a queue whose controller has stopped wait no more.
+        self.depth.dec_by(*self.ready.get_mut());
     }
 }
 

@@ -95,6 +95,22 @@ async fn a_controller_that_is_initialized_again_has_the_same_recorder() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_name_the_component_of_the_descriptor_where_it_is_not_the_controller_s_name() {
+    let sandbox = sandbox();
+    let _manager = Setup::on(&sandbox)
+        .controller(
+            descriptor("node-lifecycle-controller").event_component("node-controller"),
+            |context: ControllerContext| async move {
+                report(&context.recorder(), "a", "Initialized");
+                Ok(Some(Running::new()))
+            },
+        )
+        .start();
+    until("it was sent", || sandbox.list(&EVENTS, None).len() == 1).await;
+    assert_eq!(sandbox.list(&EVENTS, None)[0]["source"]["component"], "node-controller");
+}
+
+#[tokio::test(start_paused = true)]
 async fn events_are_sent_under_the_identity_of_the_controller() {
     let sandbox = sandbox();
     let _manager = Setup::on(&sandbox)

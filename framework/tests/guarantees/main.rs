@@ -6,8 +6,10 @@
 
 mod answers;
 mod control_loop;
+mod controller_states;
 mod events;
 mod informers;
+mod initialization;
 mod live_checks;
 mod loops;
 mod lost_answers;
@@ -18,7 +20,9 @@ mod ownership;
 mod parts;
 mod read_your_own_writes;
 mod repeats;
+mod selection;
 mod sends;
 mod session;
+mod standby;
 mod support;
 mod writes;

@@ -11,8 +11,8 @@ use kcm_config::{Outcome, Sources, Table, generic};
 use kcm_framework::client::Limits;
 use kcm_framework::clock::SimulatedClock;
 use kcm_framework::{
-    BoxError, ControllerContext, ControllerDescriptor, Extensions, Manager, ManagerError, Metrics, Registry, Running,
-    Selection, Stop,
+    BoxError, ControllerContext, ControllerDescriptor, ControllerState, Extensions, Manager, ManagerError,
+    ManagerHandle, Metrics, Registry, Running, Selection, Stop,
 };
 use kcm_sandbox_apiserver::Sandbox;
 use tokio::task::JoinSet;
@@ -127,11 +127,11 @@ impl Setup {
 
     pub(crate) fn start(self) -> Started {
         let manager = self.manager();
-        let metrics = Arc::clone(manager.metrics());
+        let (metrics, handle) = (Arc::clone(manager.metrics()), manager.handle());
         let (stop, since) = (Stop::default(), Instant::now());
         let mut task = JoinSet::new();
         task.spawn(manager.run(stop.clone()));
-        Started { stop, metrics, since, task }
+        Started { stop, metrics, handle, since, task }
     }
 }
 
@@ -139,6 +139,7 @@ impl Setup {
 pub(crate) struct Started {
     pub(crate) stop: Stop,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) handle: ManagerHandle,
     pub(crate) since: Instant,
     task: JoinSet<Result<(), ManagerError>>,
 }
@@ -147,6 +148,11 @@ impl Started {
     /// Waits for the end.
     pub(crate) async fn ended(&mut self) -> Result<(), ManagerError> {
         self.task.join_next().await.expect("a manager ends once").expect("a manager must not panic")
+    }
+
+    /// The state of that controller.
+    pub(crate) fn state(&self, controller: &str) -> ControllerState {
+        self.handle.controller(controller).expect("the setup must have the controller").state
     }
 
     /// Whether a line of the metrics is this one.

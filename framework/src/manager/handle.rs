@@ -1,0 +1,150 @@
+//! The handle of a manager.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_informers::{Factory, InformerStatus};
+use parking_lot::Mutex;
+
+use crate::client::Fence;
+use crate::controller::{ControllerDescriptor, Registry, Selection};
+use crate::metrics::Metrics;
+use crate::panics::{PanicLog, TaskPanics};
+use crate::supervise::{ControllerStatus, Controls, Record};
+
+/// The handle of a manager: the state of its controllers, and what can be changed while it runs.
+///
+/// Made by [`Manager::handle`](crate::Manager::handle), before the manager runs. Cheap to clone; all clones are one
+/// handle. It does not keep the manager running, and shows stopped controllers after its end.
+#[derive(Clone)]
+pub struct ManagerHandle {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Of every controller, sorted by name.
+    records: Vec<Arc<Record>>,
+    controls: Arc<Controls>,
+    fence: Fence,
+    panics: PanicLog,
+    /// Absent before the start and after the end.
+    informers: Mutex<Option<Factory>>,
+}
+
+impl ManagerHandle {
+    pub(super) fn new(registry: &Registry, selection: Selection, fence: Fence, metrics: &Arc<Metrics>) -> Self {
+        let inner = Inner {
+            records: registry.iter().map(ControllerDescriptor::name).map(Record::new).collect(),
+            controls: Arc::new(Controls::new(selection)),
+            fence,
+            panics: PanicLog::new(Arc::clone(metrics)),
+            informers: Mutex::new(None),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The status of every controller, sorted by name.
+    #[must_use]
+    pub fn controllers(&self) -> Vec<ControllerStatus> {
+        self.inner.records.iter().map(|record| record.status()).collect()
+    }
+
+    /// The status of the controller of that name; absent where the registry has none.
+    #[must_use]
+    pub fn controller(&self, name: &str) -> Option<ControllerStatus> {
+        Some(self.record(name)?.status())
+    }
+
+    /// The health of a controller: what its [health check](crate::Running::health) says. A controller without one is
+    /// healthy, as is one that is not initialized. Absent where the registry has no controller of that name.
+    ///
+    /// # Errors
+    /// The reason why it is unhealthy.
+    ///
+    /// # Upstream
+    /// Each controller has a check of its name in `/healthz`.
+    #[must_use]
+    pub fn health(&self, name: &str) -> Option<Result<(), String>> {
+        let (check, _) = self.record(name)?.pages();
+        Some(check.map_or(Ok(()), |check| check()))
+    }
+
+    /// The response of the [debug page](crate::Running::debug) of a controller, to a request whose path is relative to
+    /// that page. Absent where the controller is not initialized or has no debug page.
+    #[must_use]
+    pub fn debug(&self, name: &str, request: &http::Request<()>) -> Option<http::Response<String>> {
+        let (_, page) = self.record(name)?.pages();
+        page.map(|page| page(request))
+    }
+
+    /// The status of each informer; empty unless the manager runs.
+    #[must_use]
+    pub fn informers(&self) -> Vec<InformerStatus> {
+        let informers = self.inner.informers.lock().clone();
+        informers.map(|informers| informers.status()).unwrap_or_default()
+    }
+
+    /// The tasks of the manager that have panicked, sorted by name. Controllers count their own failures.
+    #[must_use]
+    pub fn task_panics(&self) -> Vec<TaskPanics> {
+        self.inner.panics.all()
+    }
+
+    /// Enables the controllers of `selection`, and disables all others, while the manager runs.
+    ///
+    /// A controller that is added is initialized in its turn and runs. One that is taken away drains within
+    /// [`GRACE`](crate::GRACE), and its event handlers end, as do informers that no other controller uses. Nothing changes
+    /// for all others. A controller that [needs](ControllerDescriptor::needs) more of objects than those that were enabled
+    /// at the start is not started: its state says so.
+    pub fn select(&self, selection: Selection) {
+        self.inner.controls.select(selection);
+    }
+
+    /// Stops the loops of all controllers, and returns when none runs. Informers and event handlers stay, so that the
+    /// caches are up to date when the loops start again.
+    ///
+    /// Running reconciles may take `grace` to finish, and are aborted then. Called before the manager runs, it starts
+    /// without its loops.
+    pub async fn stop_loops(&self, grace: Duration) {
+        self.inner.controls.stop_loops(grace).await;
+    }
+
+    /// Starts the loops of all controllers again.
+    pub fn start_loops(&self) {
+        self.inner.controls.start_loops();
+    }
+
+    /// The fence that all writes of the manager pass.
+    ///
+    /// A manager that may have lost its lease closes it, and stops its loops then.
+    #[must_use]
+    pub fn fence(&self) -> &Fence {
+        &self.inner.fence
+    }
+
+    pub(super) fn record(&self, name: &str) -> Option<&Arc<Record>> {
+        self.inner.records.iter().find(|record| record.name() == name)
+    }
+
+    pub(super) fn controls(&self) -> &Arc<Controls> {
+        &self.inner.controls
+    }
+
+    pub(super) fn panics(&self) -> &PanicLog {
+        &self.inner.panics
+    }
+
+    pub(super) fn started(&self, informers: Factory) {
+        *self.inner.informers.lock() = Some(informers);
+    }
+
+    pub(super) fn ended(&self) {
+        *self.inner.informers.lock() = None;
+    }
+}
+
+impl std::fmt::Debug for ManagerHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ManagerHandle").field("controllers", &self.controllers()).finish_non_exhaustive()
+    }
+}

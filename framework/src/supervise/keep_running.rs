@@ -1,0 +1,68 @@
+//! One loop of a controller: it waits for its caches, runs, and is started again where it fails.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::join_all;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::record::Record;
+use super::restarts::{BACKOFF, Panicked, pause, report};
+use super::status::LoopState;
+use crate::control_loop::Loop;
+use crate::controller::ControllerContext;
+
+/// Runs the loop until `cancel`, or until it has nothing more to do. `at` is its place in the record.
+pub(super) async fn keep_running(
+    context: &ControllerContext,
+    record: &Record,
+    at: usize,
+    one: &Loop,
+    cancel: CancellationToken,
+) {
+    let controller = context.controller();
+    let _stopped = StoppedOnDrop { record, at };
+    if !one.reads.is_empty() {
+        record.loop_enters(at, LoopState::WaitingForCaches);
+        tracing::info!(controller, what = one.name, "Waiting for caches to sync");
+        let synced = join_all(one.reads.iter().map(|cache| Arc::clone(cache).wait_synced()));
+        if cancel.run_until_cancelled(synced).await.is_none() {
+            return;
+        }
+        tracing::info!(controller, what = one.name, "Caches are synced");
+    }
+    let mut backoff = BACKOFF;
+    loop {
+        record.loop_enters(at, LoopState::Running);
+        let started = Instant::now();
+        let ended = AssertUnwindSafe(async { (one.run)(cancel.clone()).await }).catch_unwind().await;
+        let error = match ended {
+            Ok(Ok(())) if cancel.is_cancelled() => return,
+            Ok(Ok(())) => {
+                record.loop_enters(at, LoopState::Ended);
+                return cancel.cancelled().await;
+            }
+            Ok(Err(error)) => error,
+            Err(panic) => Panicked::of(&*panic),
+        };
+        record.loop_failed(at, &*error);
+        report(controller, one.name, &*error);
+        context.metrics().loop_failed(controller, one.name);
+        if !pause(&cancel, backoff.delay_after(started.elapsed())).await {
+            return;
+        }
+    }
+}
+
+struct StoppedOnDrop<'a> {
+    record: &'a Record,
+    at: usize,
+}
+
+impl Drop for StoppedOnDrop<'_> {
+    fn drop(&mut self) {
+        self.record.loop_enters(self.at, LoopState::Stopped);
+    }
+}

@@ -1,0 +1,39 @@
+//! What restarts have in common: the back-off, and how a failure is reported.
+
+use std::any::Any;
+use std::time::Duration;
+
+use kcm_informers::{Backoff, panic_message};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::BoxError;
+
+/// The back-off of what fails and is started again: 1 s doubling to a minute, reset by a run of two minutes.
+pub(crate) const BACKOFF: Backoff =
+    Backoff::new(Duration::from_secs(1), Duration::from_mins(1), Duration::from_mins(2));
+
+/// How long the loops of a controller have to finish what they are doing, and each stage of the manager to end.
+///
+/// # Upstream
+/// The default of `--controller-shutdown-timeout`.
+pub const GRACE: Duration = Duration::from_secs(10);
+
+/// Waits for `delay`; returns whether it ended before `cancel`.
+pub(super) async fn pause(cancel: &CancellationToken, delay: Duration) -> bool {
+    cancel.run_until_cancelled(tokio::time::sleep(delay)).await.is_some()
+}
+
+pub(super) fn report(controller: &str, what: &str, error: &(dyn std::error::Error + 'static)) {
+    tracing::error!(controller, what, error, "Controller failed; restarting it with back-off");
+}
+
+/// An error from a panic, with its message.
+#[derive(Debug, thiserror::Error)]
+#[error("panicked: {0}")]
+pub(super) struct Panicked(String);
+
+impl Panicked {
+    pub(super) fn of(panic: &(dyn Any + Send)) -> BoxError {
+        Self(panic_message(panic)).into()
+    }
+}
