@@ -83,6 +83,26 @@ fn every_linked_controller_is_upstreams_in_all_that_operators_see() {
 }
 
 #[test]
+fn events_name_the_component_that_upstream_names() {
+    let rows = include_str!("data/event-components.tsv").lines().skip(1);
+    let components: BTreeMap<&str, &str> = rows
+        .map(|line| {
+            let [name, component, _source] =
+                line.split('\t').collect::<Vec<_>>().try_into().expect("every row has three columns");
+            (name, component)
+        })
+        .collect();
+    let known: BTreeSet<&str> = table().into_iter().map(|row| row.name).collect();
+    let unknown: Vec<_> = components.keys().filter(|name| !known.contains(*name)).collect();
+    assert!(unknown.is_empty(), "upstream has no {unknown:?}");
+    for controller in Registry::linked().expect("the built-in controllers are linked").iter() {
+        if let Some(component) = components.get(controller.name()) {
+            assert_eq!(controller.component(), *component, "{}", controller.name());
+        }
+    }
+}
+
+#[test]
 fn every_flag_of_a_controller_has_upstream_s_section_type_and_default() {
     let flags = include_str!("../../config/tests/data/flags.tsv").lines().skip(1);
     let flags: BTreeMap<&str, Vec<&str>> =
