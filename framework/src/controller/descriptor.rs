@@ -197,7 +197,12 @@ impl ControllerDescriptor {
 
     /// What its context takes from it.
     pub(crate) const fn parts(&self) -> DescriptorParts {
-        DescriptorParts { controller: self.name, identity: self.service_account, event_component: self.event_component, needs: self.needs }
+        DescriptorParts {
+            controller: self.name,
+            identity: self.service_account,
+            event_component: self.event_component,
+            needs: self.needs,
+        }
     }
 
     /// Calls its `InitFunc`.

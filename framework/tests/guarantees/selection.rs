@@ -171,11 +171,11 @@ async fn a_controller_that_does_not_drain_is_aborted_after_the_grace() {
 
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_needs_more_of_objects_than_the_caches_keep_is_not_started() {
-    let volumes = A.needs(&[Need::part::<PodVolumes>()]);
+    const VOLUMES: ControllerDescriptor = A.needs(&[Need::part::<PodVolumes>()]);
     let of_a = Log::default();
     let known = Arc::clone(&of_a);
     let manager = Setup::on(&sandbox())
-        .controller(volumes, move |_| {
+        .controller(VOLUMES, move |_| {
             known.lock().push("initialized".to_owned());
             std::future::ready(Ok(Some(Running::new())))
         })
@@ -183,7 +183,7 @@ async fn a_controller_that_needs_more_of_objects_than_the_caches_keep_is_not_sta
         .start();
     settle().await;
     assert_eq!(manager.state("a-controller"), disabled());
-    let registry = Registry::of([volumes]).unwrap();
+    let registry = Registry::of([VOLUMES]).unwrap();
     manager.handle.select(Selection::parse(["*"], &registry, &[]).unwrap());
     tokio::time::sleep(seconds(100)).await;
     let reason = "it reads parts of objects that the caches do not keep: restart the manager to enable it";
