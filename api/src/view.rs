@@ -94,6 +94,8 @@ pub struct PartialObjectMeta {
 impl View for PartialObjectMeta {
     const METADATA_ONLY: bool = true;
 
+    const READS_PROTOBUF: bool = true;
+
     fn decode(json: &str) -> Result<Self, DecodeError> {
         Ok(serde_json::from_str(json)?)
     }

@@ -34,8 +34,8 @@ pub trait Cache: Send + Sync {
     /// The objects of the cache that certainly match `options`, in no order; see [`ListOptions::covers`].
     fn matching(&self, options: &ListOptions) -> Vec<(ObjectKey, ObjectState)>;
 
-    /// Whether an object with that metadata matches the list options.
-    fn covers(&self, meta: &Meta) -> bool;
+    /// Whether an object with that metadata matches the list options; `None` where the metadata do not decide that.
+    fn covers(&self, meta: &Meta) -> Option<bool>;
 
     /// The object with that key, if it cannot be decoded.
     fn undecodable(&self, key: &ObjectKey) -> Option<Arc<UndecodableObject>>;

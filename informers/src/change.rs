@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use kcm_api::{ObjectKey, View};
+use kcm_api::ObjectKey;
+
+use crate::object_meta::ObjectMeta;
 
 /// A change of one object in a cache.
 ///
 /// Old and new of an [`Updated`](Self::Updated) always have the same uid: a recreated object is a deletion and an
 /// addition.
 #[derive(Debug)]
-pub enum Change<V> {
+pub enum Change<V: ?Sized> {
     /// The object was not in the cache before.
     Added(Arc<V>),
     /// The object changed; in a resync both are the same.
@@ -29,7 +31,7 @@ pub enum Change<V> {
     },
 }
 
-impl<V> Change<V> {
+impl<V: ?Sized> Change<V> {
     /// The current state of the object, or its last one.
     #[must_use]
     pub const fn object(&self) -> &Arc<V> {
@@ -39,15 +41,15 @@ impl<V> Change<V> {
     }
 }
 
-impl<V: View> Change<V> {
+impl<V: ObjectMeta + ?Sized> Change<V> {
     /// The key of the object.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
-        &self.object().meta().key
+        &self.object().metadata().key
     }
 }
 
-impl<V> Clone for Change<V> {
+impl<V: ?Sized> Clone for Change<V> {
     fn clone(&self) -> Self {
         match self {
             Self::Added(object) => Self::Added(Arc::clone(object)),

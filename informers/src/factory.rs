@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use kcm_api::{DecodeContext, Interner, KnownView, Needs, Resource, View};
+use kcm_api::{DecodeContext, Interner, KnownView, Needs, PartialObjectMeta, Resource, View};
 use kube::Client;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -16,6 +16,7 @@ use crate::cache::Cache;
 use crate::connection::Connection;
 use crate::informer::Informer;
 use crate::list_options::ListOptions;
+use crate::metadata_informer::{MetadataInformer, MetadataSource};
 use crate::metrics::{MetricsOf, NoMetrics};
 use crate::reflector;
 use crate::registrations::{Recorder, Registrations};
@@ -98,6 +99,7 @@ struct Entry {
 trait AnyView: Send + Sync {
     fn availability(&self) -> &Availability;
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    fn into_metadata(self: Arc<Self>) -> Arc<dyn MetadataSource>;
 }
 
 impl<V: View> AnyView for SharedInformer<V> {
@@ -106,6 +108,10 @@ impl<V: View> AnyView for SharedInformer<V> {
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+
+    fn into_metadata(self: Arc<Self>) -> Arc<dyn MetadataSource> {
         self
     }
 }
@@ -149,6 +155,19 @@ impl Factory {
         let factory = Arc::downgrade(&self.inner);
         self.recorder.record(move || end_use(&factory, id));
         Informer::new(shared, self.recorder.clone())
+    }
+
+    /// An informer of the metadata of a resource.
+    ///
+    /// It is served from the cache of an informer with the same or wider list options, whatever its view, and is one of its
+    /// users. Where there is none, it is one of [`PartialObjectMeta`]: call this after the informers of all controllers have
+    /// been created.
+    #[must_use]
+    pub fn metadata_informer(&self, resource: Resource, list_options: ListOptions) -> MetadataInformer {
+        let (id, source) = self.inner.use_metadata(resource, &list_options);
+        let factory = Arc::downgrade(&self.inner);
+        self.recorder.record(move || end_use(&factory, id));
+        MetadataInformer::new(source, list_options, self.recorder.clone())
     }
 
     /// Starts all informers; later ones start when they are created. A second call does nothing.
@@ -237,6 +256,28 @@ impl Inner {
         });
         state.start_pending();
         (id, shared)
+    }
+}
+
+impl Inner {
+    /// Counts one more user of an informer that holds the metadata of these objects.
+    fn use_metadata(&self, resource: Resource, list_options: &ListOptions) -> (u64, Arc<dyn MetadataSource>) {
+        let known = {
+            let state = &mut *self.state.lock();
+            let of_resource = state.informers.iter_mut().filter(|entry| entry.resource == resource);
+            // The narrowest that will do is the same; of wider ones any will.
+            let known = of_resource
+                .filter(|entry| entry.list_options.include(list_options))
+                .max_by_key(|entry| entry.list_options == *list_options);
+            known.map(|entry| {
+                entry.users += 1;
+                (entry.id, Arc::clone(&entry.shared).into_metadata())
+            })
+        };
+        known.unwrap_or_else(|| {
+            let (id, shared) = self.use_informer::<PartialObjectMeta>(resource, list_options.clone());
+            (id, shared as Arc<dyn MetadataSource>)
+        })
     }
 }
 

@@ -160,9 +160,9 @@ impl<V: View> Informer<V> {
         &self.shared.list_options
     }
 
-    /// Whether an object with that metadata matches the list options.
+    /// Whether an object with that metadata matches the list options; `None` where the metadata do not decide that.
     #[must_use]
-    pub fn covers(&self, meta: &Meta) -> bool {
+    pub fn covers(&self, meta: &Meta) -> Option<bool> {
         self.shared.covers(meta)
     }
 

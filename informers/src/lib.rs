@@ -102,6 +102,8 @@
 //! A **factory**
 //! - *shares one watch among users of the same* resource, view and list options;
 //! - *watches another view or list options again, and logs that*;
+//! - *serves metadata from a cache that holds the objects*, of whatever view, with the same or wider list options;
+//! - *watches the metadata of other kinds alone*, as protobuf where the server has it;
 //! - *starts once, and starts late informers at once*;
 //! - *stops an informer when its last user ends, and frees its memory*; users are counted by their [`Registrations`];
 //! - *shuts down every informer*, and returns when none runs.
@@ -134,7 +136,9 @@ mod http_exchange;
 mod informer;
 mod jitter;
 mod list_options;
+mod metadata_informer;
 mod metrics;
+mod object_meta;
 mod panic_message;
 mod progress_hooks;
 pub mod protocol;
@@ -158,7 +162,9 @@ pub use event_handlers::{HandlerOptions, HandlerRegistration};
 pub use factory::{Factory, FactoryOptions};
 pub use informer::Informer;
 pub use list_options::ListOptions;
+pub use metadata_informer::{MetadataChange, MetadataInformer};
 pub use metrics::{Metrics, MetricsOf, NoMetrics};
+pub use object_meta::ObjectMeta;
 pub use panic_message::panic_message;
 pub use progress_hooks::{HookRegistration, Progress, ProgressHook};
 pub use registrations::Registrations;

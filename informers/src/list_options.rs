@@ -22,34 +22,81 @@ impl ListOptions {
         Self { namespace: Some(namespace.into()), ..Self::default() }
     }
 
-    /// Whether an object with that metadata certainly matches these options.
-    ///
-    /// Fields other than name and namespace are not in the metadata: with such a selector no match is certain.
+    /// Whether an object with that metadata matches these options; `None` where the metadata do not decide that, as for
+    /// field selectors on other fields than name and namespace.
     #[must_use]
-    pub fn covers(&self, meta: &Meta) -> bool {
+    pub fn covers(&self, meta: &Meta) -> Option<bool> {
         let namespace = meta.key.namespace();
-        self.namespace.as_deref().is_none_or(|wanted| namespace == Some(wanted))
-            && self.label_selector.as_ref().is_none_or(|selector| selector.matches(&meta.labels))
-            && self.field_selector.as_deref().is_none_or(|fields| fields_match(fields, meta))
+        let decided = self.namespace.as_deref().is_none_or(|wanted| namespace == Some(wanted))
+            && self.label_selector.as_ref().is_none_or(|selector| selector.matches(&meta.labels));
+        let fields = self.field_selector.as_deref().map_or(Some(true), |fields| fields_match(fields, meta));
+        if decided { fields } else { Some(false) }
+    }
+
+    /// Whether every object that matches `others` certainly matches these options, and whether its metadata decide which
+    /// of those that match these options match `others`.
+    pub(crate) fn include(&self, others: &Self) -> bool {
+        fn is_wider<T: PartialEq>(wider: Option<&T>, narrower: Option<&T>) -> bool {
+            wider.is_none() || wider == narrower
+        }
+        let decides =
+            others.field_selector.as_deref().is_none_or(|fields| field_terms(fields).all(|term| term.is_some()));
+        self == others
+            || decides
+                && is_wider(self.namespace.as_ref(), others.namespace.as_ref())
+                && is_wider(self.label_selector.as_ref(), others.label_selector.as_ref())
+                && is_wider(self.field_selector.as_ref(), others.field_selector.as_ref())
     }
 }
 
-fn fields_match(fields: &str, meta: &Meta) -> bool {
-    fields.split(',').filter(|term| !term.is_empty()).all(|term| {
-        let (field, wanted, equal) = if let Some((field, wanted)) = term.split_once("!=") {
+/// A term of a field selector on the metadata.
+struct FieldTerm<'a> {
+    field: MetadataField,
+    wanted: &'a str,
+    is_equal: bool,
+}
+
+enum MetadataField {
+    Name,
+    Namespace,
+}
+
+/// The terms of a field selector; `None` for those on fields that are not in the metadata.
+fn field_terms(fields: &str) -> impl Iterator<Item = Option<FieldTerm<'_>>> {
+    fields.split(',').filter(|term| !term.is_empty()).map(|term| {
+        let (field, wanted, is_equal) = if let Some((field, wanted)) = term.split_once("!=") {
             (field, wanted, false)
-        } else if let Some((field, wanted)) = term.split_once("==").or_else(|| term.split_once('=')) {
-            (field, wanted, true)
         } else {
-            return false;
+            let (field, wanted) = term.split_once("==").or_else(|| term.split_once('='))?;
+            (field, wanted, true)
         };
-        let value = match field.trim() {
-            "metadata.name" => meta.key.name(),
-            "metadata.namespace" => meta.key.namespace().unwrap_or_default(),
-            _other => return false,
+        let field = match field.trim() {
+            "metadata.name" => MetadataField::Name,
+            "metadata.namespace" => MetadataField::Namespace,
+            _other => return None,
         };
-        (value == wanted) == equal
+        Some(FieldTerm { field, wanted, is_equal })
     })
+}
+
+fn fields_match(fields: &str, meta: &Meta) -> Option<bool> {
+    let mut all = Some(true);
+    for term in field_terms(fields) {
+        let is_match = term.map(|FieldTerm { field, wanted, is_equal }| {
+            let value = match field {
+                MetadataField::Name => meta.key.name(),
+                MetadataField::Namespace => meta.key.namespace().unwrap_or_default(),
+            };
+            (value == wanted) == is_equal
+        });
+        match is_match {
+            // One term that does not match decides.
+            Some(false) => return Some(false),
+            Some(true) => {}
+            None => all = None,
+        }
+    }
+    all
 }
 
 impl fmt::Display for ListOptions {
@@ -85,19 +132,45 @@ mod tests {
     #[test]
     fn covers_what_its_parts_admit() {
         let cases = [
-            ("everything", ListOptions::default(), true),
-            ("its namespace", ListOptions::namespace("a"), true),
-            ("another namespace", ListOptions::namespace("b"), false),
-            ("matching labels", labels("app=web"), true),
-            ("other labels", labels("app=db"), false),
-            ("its name", fields("metadata.name=x"), true),
-            ("its name, doubled sign", fields("metadata.name==x"), true),
-            ("another name", fields("metadata.name=y"), false),
-            ("not another name", fields("metadata.name!=y,metadata.namespace=a"), true),
-            ("a field outside metadata is never certain", fields("spec.nodeName=n"), false),
+            ("everything", ListOptions::default(), Some(true)),
+            ("its namespace", ListOptions::namespace("a"), Some(true)),
+            ("another namespace", ListOptions::namespace("b"), Some(false)),
+            ("matching labels", labels("app=web"), Some(true)),
+            ("other labels", labels("app=db"), Some(false)),
+            ("its name", fields("metadata.name=x"), Some(true)),
+            ("its name, doubled sign", fields("metadata.name==x"), Some(true)),
+            ("another name", fields("metadata.name=y"), Some(false)),
+            ("not another name", fields("metadata.name!=y,metadata.namespace=a"), Some(true)),
+            ("a field outside metadata is not decided", fields("spec.nodeName=n,metadata.name=x"), None),
+            ("one field that does not match decides", fields("spec.nodeName=n,metadata.name=y"), Some(false)),
+            (
+                "labels decide",
+                ListOptions { field_selector: fields("spec.nodeName=n").field_selector, ..labels("app=db") },
+                Some(false),
+            ),
         ];
         for (name, list_options, expected) in cases {
             assert_eq!(list_options.covers(&meta("a", "x")), expected, "{name}: {list_options}");
+        }
+    }
+
+    #[test]
+    fn includes_options_that_are_narrower_in_what_metadata_decide() {
+        let everything = ListOptions::default;
+        let rows = [
+            (everything(), everything(), true),
+            (everything(), ListOptions::namespace("a"), true),
+            (everything(), labels("app=web"), true),
+            (everything(), fields("metadata.name=x"), true),
+            (everything(), fields("spec.nodeName=n"), false),
+            (fields("spec.nodeName=n"), fields("spec.nodeName=n"), true),
+            (ListOptions::namespace("a"), everything(), false),
+            (ListOptions::namespace("a"), ListOptions::namespace("b"), false),
+            (labels("app=web"), ListOptions { namespace: Some("a".to_owned()), ..labels("app=web") }, true),
+            (labels("app=web"), labels("app in (web,db)"), false),
+        ];
+        for (wider, narrower, expected) in rows {
+            assert_eq!(wider.include(&narrower), expected, "{wider} and {narrower}");
         }
     }
 }

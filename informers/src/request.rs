@@ -19,6 +19,14 @@ const LISTED_METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
 const WATCHED_METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+const LISTED_METADATA_IN_PROTOBUF: HeaderValue = HeaderValue::from_static(
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
+     application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+);
+const WATCHED_METADATA_IN_PROTOBUF: HeaderValue = HeaderValue::from_static(
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+     application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+);
 
 /// The encoding in which objects are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +34,14 @@ pub(crate) enum Form {
     Json,
     Protobuf,
     Metadata,
+    MetadataInProtobuf,
 }
 
 impl Form {
     pub(crate) const fn of<V: View>() -> Self {
         match (V::METADATA_ONLY, V::READS_PROTOBUF) {
-            (true, _) => Self::Metadata,
+            (true, true) => Self::MetadataInProtobuf,
+            (true, false) => Self::Metadata,
             (false, true) => Self::Protobuf,
             (false, false) => Self::Json,
         }
@@ -79,6 +89,8 @@ pub(crate) fn http_request(
         (Form::Protobuf, _) => IN_PROTOBUF,
         (Form::Metadata, false) => LISTED_METADATA,
         (Form::Metadata, true) => WATCHED_METADATA,
+        (Form::MetadataInProtobuf, false) => LISTED_METADATA_IN_PROTOBUF,
+        (Form::MetadataInProtobuf, true) => WATCHED_METADATA_IN_PROTOBUF,
     };
     let mut http_request = Request::get(uri).header(ACCEPT, accept);
     if is_watch {
@@ -149,11 +161,14 @@ mod tests {
 
     #[test]
     fn metadata_views_request_metadata_alone() {
-        let (_, listed) =
-            sent(&ListOptions::default(), Form::Metadata, &ListWatchRequest::Page { continue_token: None });
-        let (_, watched) =
-            sent(&ListOptions::default(), Form::Metadata, &ListWatchRequest::StreamingList { timeout: TIMEOUT });
-        assert_eq!(listed, LISTED_METADATA);
-        assert_eq!(watched, WATCHED_METADATA);
+        let list = ListWatchRequest::Page { continue_token: None };
+        let watch = ListWatchRequest::StreamingList { timeout: TIMEOUT };
+        for (form, listed, watched) in [
+            (Form::Metadata, LISTED_METADATA, WATCHED_METADATA),
+            (Form::MetadataInProtobuf, LISTED_METADATA_IN_PROTOBUF, WATCHED_METADATA_IN_PROTOBUF),
+        ] {
+            assert_eq!(sent(&ListOptions::default(), form, &list).1, listed);
+            assert_eq!(sent(&ListOptions::default(), form, &watch).1, watched);
+        }
     }
 }

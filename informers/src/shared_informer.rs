@@ -332,11 +332,11 @@ impl<V: View> Cache for SharedInformer<V> {
 
     fn matching(&self, options: &ListOptions) -> Vec<(ObjectKey, ObjectState)> {
         let objects = self.store.list().into_iter();
-        let matching = objects.filter(|object| options.covers(object.meta()));
+        let matching = objects.filter(|object| options.covers(object.meta()) == Some(true));
         matching.map(|object| (object.meta().key.clone(), ObjectState::from(object.meta()))).collect()
     }
 
-    fn covers(&self, meta: &Meta) -> bool {
+    fn covers(&self, meta: &Meta) -> Option<bool> {
         self.list_options.covers(meta)
     }
 

@@ -348,12 +348,15 @@ impl Write<'_> {
         })
     }
 
-    /// Whether the cache shows the written object.
+    /// Whether the cache shows the write. Where list options select by other fields than name and namespace, that is known
+    /// of objects only that the cache holds already.
     fn is_covered(&self, cache: CacheIndex, object: &ObjectKey, written: &Written) -> bool {
         let cache = &self.session.caches[cache];
         // Nearly every cache holds all objects; only for others the response is decoded again.
         *cache.list_options() == ListOptions::default()
-            || if self.is_of_object { covers(cache.as_ref(), written) } else { cache.object_state(object).is_some() }
+            // An object that leaves the list options by this write leaves the cache by it.
+            || cache.object_state(object).is_some()
+            || self.is_of_object && covers(cache.as_ref(), written)
     }
 
     fn record(&self, write: PendingWrite) {
@@ -374,5 +377,5 @@ impl Drop for Write<'_> {
 
 fn covers(cache: &dyn Cache, written: &Written) -> bool {
     let object = std::str::from_utf8(&written.body).ok().and_then(|json| PartialObjectMeta::decode(json).ok());
-    object.is_some_and(|object| cache.covers(&object.metadata))
+    object.is_some_and(|object| cache.covers(&object.metadata) == Some(true))
 }

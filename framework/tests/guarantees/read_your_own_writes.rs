@@ -268,6 +268,31 @@ async fn a_write_outside_the_selector_of_the_cache_holds_nothing_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_write_that_moves_an_object_out_of_the_selector_of_the_cache_is_waited_for() {
+    let options = Options { parts: vec![only_of_a()], ..Options::default() };
+    let world = World::with(options, &sandbox(), |turn| {
+        async move {
+            let given_away = Patch::Merge(Payload::json(&json!({ "metadata": { "labels": { "set": "b" } } })));
+            for part in turn.parts().iter().take(turn.wanted()) {
+                turn.session.patch(&PARTS, &part.metadata.key, Subresource::None, given_away.clone()).await?;
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.sandbox.create(&PARTS, part("p", "a")).unwrap();
+    settle().await;
+    world.sandbox.faults().hold_watches(&PARTS);
+    world.create_set("a", 1);
+    settle().await;
+    assert_eq!(world.parked(), ["a"], "the cache still holds the part that was given away");
+    world.sandbox.faults().release_watches(&PARTS);
+    settle().await;
+    assert!(world.parked().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_write_comes_back_through_every_cache_of_its_resource() {
     let options = Options { parts: vec![only_of_a(), ListOptions::default()], ..Options::default() };
     let world = World::with(options, &sandbox(), |turn| create_one(turn).boxed()).await;

@@ -27,7 +27,11 @@ async fn watches_another_view_or_list_options_again_and_logs_that() {
     let asked = [peer.asked().await, peer.asked().await, peer.asked().await];
     let accepted = |at: usize| asked[at].headers["accept"].to_str().unwrap();
     assert_eq!(accepted(0), "application/json");
-    assert!(accepted(1).starts_with("application/json;as=PartialObjectMetadata;"), "{}", accepted(1));
+    assert!(
+        accepted(1).starts_with("application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;"),
+        "{}",
+        accepted(1)
+    );
     assert_eq!(asked[2].uri.path(), "/apis/example.com/v1/namespaces/b/widgets");
     for status in factory.status() {
         assert_eq!(status.also_watched_as.len(), 2, "{:?}", status.also_watched_as);
@@ -106,4 +110,84 @@ async fn stops_an_informer_when_its_last_user_ends_and_frees_its_memory() {
     drop(registrations);
     yield_to_informer().await;
     assert!(!stream.is_open(), "registrations end when they are dropped");
+}
+
+fn app(name: &str, version: u64, app: &str) -> String {
+    widget_with(name, version, &format!("uid-{name}"), &format!(r#","labels":{{"app":"{app}"}}"#), "1")
+}
+
+fn note_metadata(informer: &MetadataInformer) -> Notifications {
+    let notified = Notifications::default();
+    let notes = notified.clone();
+    informer.add_event_handler(HandlerOptions { name: "metadata", resync_period: None }, move |change, _| {
+        let kind = match change {
+            Change::Added(_) => "added",
+            Change::Updated { .. } => "updated",
+            Change::Deleted { .. } => "removed",
+        };
+        notes.note(format!("{kind} {}", change.key().name()));
+    });
+    notified
+}
+
+#[tokio::test(start_paused = true)]
+async fn serves_metadata_from_a_cache_that_holds_the_objects() {
+    let (client, mut peer) = peer();
+    let factory = factory(client);
+    let (of_whole, of_metadata) = (Registrations::new(), Registrations::new());
+    let whole = factory.with_registrations(&of_whole).informer::<Widget>(ListOptions::default());
+    let handle = factory.with_registrations(&of_metadata);
+    let metadata = handle.metadata_informer(Widget::RESOURCE, ListOptions::default());
+    let web = ListOptions { label_selector: Some("app=web".parse().unwrap()), ..ListOptions::default() };
+    let narrow = handle.metadata_informer(Widget::RESOURCE, web);
+    let (all, of_web) = (note_metadata(&metadata), note_metadata(&narrow));
+    factory.start();
+    let stream = peer.serves(5, &[app("x", 1, "web"), app("y", 2, "db")]).await;
+    metadata.cache().wait_synced().await;
+    assert!(peer.is_quiet_for(seconds(60)).await, "one watch serves all");
+    assert_eq!(factory.status().len(), 1);
+    let (object, held) = (metadata.get(&key("x")).unwrap(), whole.get(&key("x")).unwrap());
+    assert!(std::ptr::eq(object.metadata(), held.meta()), "nothing is held twice");
+    let names = |informer: &MetadataInformer| -> Vec<String> {
+        informer.list().iter().map(|object| object.metadata().key.name().to_owned()).collect()
+    };
+    assert_eq!((names(&metadata), names(&narrow)), (vec!["x".to_owned(), "y".to_owned()], vec!["x".to_owned()]));
+    assert!(narrow.get(&key("y")).is_none());
+    stream.event("MODIFIED", &app("x", 6, "db"));
+    stream.event("MODIFIED", &app("y", 7, "web"));
+    stream.event("MODIFIED", &app("y", 8, "web"));
+    stream.event("DELETED", &app("x", 9, "db"));
+    stream.event("DELETED", &app("y", 10, "web"));
+    whole.wait_for_resource_version(&10.into()).await;
+    let of_all = ["added x", "added y", "updated x", "updated y", "updated y", "removed x", "removed y"];
+    assert_eq!(all.take(), of_all);
+    assert_eq!(of_web.take(), ["added x", "removed x", "added y", "updated y", "removed y"]);
+    of_whole.remove_all();
+    yield_to_informer().await;
+    assert!(stream.is_open(), "a user of metadata is one of the informer");
+    of_metadata.remove_all();
+    yield_to_informer().await;
+    assert!(!stream.is_open() && all.is_unused() && of_web.is_unused());
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_the_metadata_of_other_kinds_alone() {
+    const WATCHED: &[u8] = include_bytes!("../../fixtures/pods_watch.pb");
+    let (client, mut peer) = peer();
+    let factory = factory(client);
+    let _widgets = factory.informer::<Widget>(ListOptions::namespace("b"));
+    let in_protobuf = factory.metadata_informer(kcm_api::views::Pod::RESOURCE, ListOptions::default());
+    let in_json = factory.metadata_informer(Widget::RESOURCE, ListOptions::default());
+    factory.start();
+    let _narrower = peer.serves(5, &[]).await;
+    let asked = peer.asked_for("streaming list").await;
+    let accept = asked.headers["accept"].to_str().unwrap();
+    assert!(accept.starts_with("application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;"), "{accept}");
+    let stream = asked.accept_protobuf();
+    stream.send_bytes(WATCHED);
+    in_protobuf.cache().wait_synced().await;
+    assert!(in_protobuf.get(&kcm_api::ObjectKey::namespaced("default", "one")).is_some());
+    let _stream = peer.serves(5, &[widget("x", 1)]).await;
+    in_json.cache().wait_synced().await;
+    assert_eq!(in_json.get(&key("x")).unwrap().metadata().resource_version, 1.into());
 }

@@ -15,7 +15,9 @@ mod undecodable;
 use std::time::Duration;
 
 use kcm_api::{KnownView, PartialObjectMeta, Resource, ResourceVersion, View as _};
-use kcm_informers::{Change, HandlerOptions, Informer, ListOptions, PROBE_GAP, Phase, Reachability, Registrations};
+use kcm_informers::{
+    Change, HandlerOptions, Informer, ListOptions, MetadataInformer, PROBE_GAP, Phase, Reachability, Registrations,
+};
 use support::*;
 use tokio::time::Instant;
 
@@ -47,7 +49,7 @@ async fn a_cache_of_any_view_has_object_states_and_covers_its_list_options() {
     assert_eq!((identity.uid, identity.resource_version, identity.terminating), ("uid-x".into(), 3.into(), true));
     assert_eq!(cache.object_state(&key("y")), None);
     let meta = Widget::decode(&widget("y", 9)).unwrap().metadata;
-    assert!(cache.covers(&meta));
+    assert_eq!(cache.covers(&meta), Some(true));
     assert_eq!(cache.last_sync_resource_version(), 5.into());
 }
 
