@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::schema::Schema;
-use super::{Declared, check};
+use super::{Declared, check, check_part};
 use crate::protobuf::encode::{field, number};
 use crate::protobuf::{Field, Kind};
-use crate::{Condition, IntOrPercent, InternedStr, LabelSelector, Labels, Resource, View};
+use crate::{Condition, IntOrPercent, InternedStr, LabelSelector, Labels, Need, Needs, Resource, View};
 
 crate::view! {
     /// A service.
@@ -41,6 +41,7 @@ crate::view! {
     /// A job.
     pub(super) struct Job {
         resource: Resource::namespaced("batch", "v1", "jobs", "Job");
+        parts: JobPart [JobDeadlines];
 
         "spec" @ 2 {
             pub(super) parallelism: Option<i32> = "parallelism" @ 1;
@@ -52,6 +53,16 @@ crate::view! {
             pub(super) start_time: Option<Timestamp> = "startTime" @ 2;
             pub(super) failed: i32 = "failed" @ 6;
             pub(super) conditions: Box<[Condition]> = "conditions" @ 1 as Kind::List(&CONDITION);
+        }
+    }
+}
+
+crate::message! {
+    /// When a job ends at the latest.
+    pub(super) struct JobDeadlines {
+        "spec" @ 2 {
+            pub(super) active_deadline_seconds: Option<i64> = "activeDeadlineSeconds" @ 3;
+            pub(super) ttl_seconds_after_finished: Option<i32> = "ttlSecondsAfterFinished" @ 8;
         }
     }
 }
@@ -94,7 +105,8 @@ impl crate::protobuf::ProtobufType for Quantity {
 }
 
 pub(super) fn check_all(schema: &Schema) -> usize {
-    check::<Service>(schema).min(check::<Job>(schema)).min(check::<PersistentVolume>(schema))
+    let views = check::<Service>(schema).min(check::<Job>(schema)).min(check::<PersistentVolume>(schema));
+    views.min(check_part::<JobDeadlines>(schema))
 }
 
 #[test]
@@ -139,6 +151,7 @@ crate::view! {
     struct Website {
         resource: Resource::namespaced("example.com", "v1", "websites", "Website");
         annotations: ["example.com/paused"];
+        parts: WebsitePart [WebsiteCertificate];
 
         "spec" {
             image: String = "image";
@@ -147,6 +160,19 @@ crate::view! {
             env: BTreeMap<String, serde_json::Value> = "env";
         }
     }
+}
+
+crate::message! {
+    struct WebsiteCertificate {
+        "spec" { issuer: String = "issuer"; }
+    }
+}
+
+#[test]
+fn a_part_of_a_custom_resource_is_read_from_json() {
+    let needs: Needs = [Need::part::<WebsiteCertificate>()].into_iter().collect();
+    let website = Website::decode(r#"{"metadata":{},"spec":{"issuer":"ca"}}"#).unwrap();
+    assert_eq!(needs.reader::<WebsiteCertificate>().unwrap().of(&website).issuer, "ca");
 }
 
 #[test]
