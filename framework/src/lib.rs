@@ -17,7 +17,7 @@
 //!   reconcile; see [`consistency`]. Controllers keep no expectations.
 //! - **No write twice because a response was lost.** A write whose response is lost parks its key until a live list,
 //!   begun after the request can no longer take effect, shows its outcome. An idempotent write whose connection broke
-//!   is repeated, which mostly shows the outcome at once.
+//!   is repeated, which mostly shows the outcome at once. [`consistency`] says what each answer means.
 //! - **No key is dropped.** A failing key stays at its longest back-off. A panic is caught, counted and logged with its
 //!   key, and counts as a failure.
 //! - **One bad object stops no other.** A key whose object, or an object that it controls, cannot be decoded is not

@@ -5,6 +5,51 @@
 //! repetition of the request by the [`Session`](crate::Session) was refused, because the request had taken effect or
 //! had become impossible. A repetition that succeeds needs no list.
 //!
+//! # Contract
+//!
+//! `tests/guarantees/` has a test named after each of these sentences. What each answer means for each kind of request
+//! is one table, in `client/request/answer.rs`.
+//!
+//! Answers
+//!
+//! - **What is answered 429 or 5xx with a time is repeated after it beneath the reconcile.** The time is a `Retry-After`
+//!   in seconds. Each repetition waits for the rate limiter.
+//! - **A request is repeated ten times and within its time.** The time is that of the first attempt, 34 s.
+//! - **What is answered without a time is the caller's.**
+//! - **An eviction that a budget does not allow is the caller's.** Its 429 is never repeated.
+//! - **A name that is taken on a repeat is compared with what was sent.** An object of the same controller, with the
+//!   labels that were sent, is the one that an earlier attempt created. Where the object that was sent names no
+//!   controller, the error is [`is_probably_created`](crate::client::ApiError::is_probably_created).
+//! - **A creation whose name the server chooses stays in doubt after a repeated error of the server.** Nothing refuses
+//!   the second of two: use [`Session::generate_name`](crate::Session::generate_name).
+//! - **An error of the server holds the key unless a second landing would be refused.** It would be where the request
+//!   carries a resource version or a uid.
+//! - **The answer of a failing webhook settles a write.** Admission comes before storage.
+//!
+//! The next try
+//!
+//! - **What a webhook or a quota refused is tried again without the controller's doing.** With the back-off of its key:
+//!   no refusal of the API server is terminal.
+//! - **A key acts within a second of the recovery of a webhook that failed for ten seconds.** After 429, 5xx and the
+//!   failure of a webhook the back-off is at most a second for the first minute of failures in a row, and doubles after
+//!   it. The token bucket of the queue bounds the tries of all keys.
+//! - **A key is scaled down while a webhook refuses its creations.** A write that is settled holds nothing.
+//! - **An API server that answers 429 to a tenth of all requests changes nothing but the time.**
+//!
+//! Writes
+//!
+//! - **Every kind of write is waited for.** A write to a subresource counts as one to its object, an eviction and the
+//!   deletion of a collection as deletions of what they end.
+//! - **Every kind of write whose answer is lost holds its key.**
+//! - **An applied configuration creates, changes and takes back what it leaves out.**
+//!
+//! Live checks
+//!
+//! - **The writes of many keys to one namespace are checked by one list.** A single object is listed by its name.
+//! - **A check reads no page beyond the last object that it is about.** A page has at most 500 objects, and a loop has one
+//!   request under way.
+//! - **One list shows the outcome of all writes whose answers were lost.**
+//!
 //! [`pending_writes`] is the state machine; `tracker` connects it to the queue, the caches and the API server.
 
 mod live_list;

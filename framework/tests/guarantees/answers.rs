@@ -29,6 +29,25 @@ fn failed_webhook() -> Status {
     Status::new(500, "InternalError", message)
 }
 
+/// What the page of `consistency` promises is what tests here are named after.
+#[test]
+fn every_sentence_of_the_page_has_a_test() {
+    let page: String = include_str!("../../src/consistency/mod.rs")
+        .lines()
+        .skip_while(|line| *line != "//! # Contract")
+        .take_while(|line| line.starts_with("//!"))
+        .flat_map(|line| [line.trim_start_matches("//!").trim(), " "])
+        .collect();
+    let tests = [include_str!("answers.rs"), include_str!("writes.rs"), include_str!("live_checks.rs")].concat();
+    let promised: Vec<&str> = page.split("**").skip(1).step_by(2).collect();
+    assert!(promised.len() > 15, "{promised:#?}");
+    for sentence in promised {
+        let letters = sentence.to_lowercase().replace(['.', ',', '\''], "");
+        let name = letters.split_whitespace().collect::<Vec<_>>().join("_");
+        assert!(tests.contains(&format!("async fn {name}()")), "no test is named {name}");
+    }
+}
+
 fn creations() -> Fault {
     Fault::on(Verb::Create).resource(PARTS)
 }

@@ -1,5 +1,6 @@
 //! Whole reconciles on an API server in the process.
 
+mod answers;
 mod claims;
 mod creation;
 mod faults;
