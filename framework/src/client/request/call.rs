@@ -6,7 +6,8 @@ use kcm_api::{ObjectKey, Resource};
 use super::answer::RequestKind;
 use super::head::Head;
 use super::payload::{DeleteOptions, ListOptions, Patch, Payload, Subresource};
-use super::target::{Query, Target};
+use super::query::Query;
+use super::target::Target;
 
 const JSON: &str = "application/json";
 

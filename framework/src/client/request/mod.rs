@@ -6,6 +6,7 @@ mod call;
 mod error;
 mod head;
 mod payload;
+mod query;
 mod response;
 mod scale;
 mod status;

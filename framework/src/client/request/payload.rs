@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::target::Query;
+use super::query::Query;
 
 /// The JSON body of a request.
 #[derive(Debug)]
