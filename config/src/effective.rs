@@ -4,7 +4,8 @@ use figment::Figment;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Origin, Warning};
-use crate::gates::{Gate, Gates};
+use crate::gate::Gate;
+use crate::gates::Gates;
 use crate::merge::{Layer, Merged, merge};
 use crate::row::Row;
 use crate::table::Table;
@@ -112,6 +113,12 @@ impl Effective {
     #[must_use]
     pub fn gates(&self) -> &Gates {
         &self.gates
+    }
+
+    /// The feature gates that something in the program reads.
+    #[must_use]
+    pub fn known_gates(&self) -> &[Gate] {
+        self.table.gates()
     }
 
     /// The warnings for the operator.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::gate::GateStage;
+
 /// A position in a file, both counted from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
@@ -195,6 +197,27 @@ pub enum Problem {
         /// The known gate that is spelled most like it.
         nearest: Option<String>,
     },
+    /// The feature gate was not there yet in the version of Kubernetes that is emulated.
+    GateTooNew {
+        /// The gate.
+        gate: String,
+        /// The version.
+        version: String,
+    },
+    /// The feature gate is on, and requires others that are off.
+    GateRequires {
+        /// The gate.
+        gate: String,
+        /// Those that are off.
+        off: Vec<String>,
+    },
+    /// Some feature gates are given with the component before their name, and others without.
+    MixedGatePrefixes,
+    /// The component before the name of a feature gate is not this one.
+    UnknownGateComponent {
+        /// The component.
+        component: String,
+    },
     /// The feature gate is locked to its default.
     LockedGate {
         /// The gate.
@@ -255,6 +278,18 @@ impl fmt::Display for Problem {
             Self::UnknownGate { gate, nearest } => {
                 write!(f, "unknown feature gate {gate}{}", DidYouMean(nearest.as_ref()))
             }
+            Self::GateTooNew { gate, version } => {
+                write!(f, "feature gate {gate} is not there yet in the emulated version {version}")
+            }
+            Self::GateRequires { gate, off } => {
+                write!(f, "feature gate {gate} is on, and requires others that are off: {}", off.join(", "))
+            }
+            Self::MixedGatePrefixes => {
+                f.write_str("feature gates are given with the prefix kube: and without it; give all of them in one way")
+            }
+            Self::UnknownGateComponent { component } => {
+                write!(f, "{component} is no component of this program; feature gates are those of kube")
+            }
             Self::LockedGate { gate, locked_to } => {
                 write!(f, "feature gate {gate} is locked to {locked_to} and cannot be changed")
             }
@@ -275,6 +310,22 @@ pub enum Warning {
         /// The replacement.
         advice: &'static str,
     },
+    /// A feature gate that will be removed was set.
+    OldGate {
+        /// The origin.
+        origin: Origin,
+        /// The gate.
+        gate: String,
+        /// Its stage: generally available, or deprecated.
+        stage: GateStage,
+    },
+    /// A feature gate was set that upstream's kube-controller-manager reads, and that nothing here reads.
+    GateWithoutEffect {
+        /// The origin.
+        origin: Origin,
+        /// The gate.
+        gate: String,
+    },
     /// An unknown variable with the prefix of settings resembles no known one.
     IgnoredVariable {
         /// The variable.
@@ -286,6 +337,13 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deprecated { origin, flag, advice } => write!(f, "{origin}: --{flag} is deprecated: {advice}"),
+            Self::OldGate { origin, gate, stage } => {
+                let stage = if *stage == GateStage::Deprecated { "deprecated" } else { "generally available" };
+                write!(f, "{origin}: feature gate {gate} is {stage}, and will be removed")
+            }
+            Self::GateWithoutEffect { origin, gate } => {
+                write!(f, "{origin}: feature gate {gate} has no effect: nothing that reads it is part of this program")
+            }
             Self::IgnoredVariable { name } => write!(f, "{name}: no setting has this variable, it is ignored"),
         }
     }

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::effective::Effective;
 use crate::error::{ConfigError, ConfigErrors, Origin, Problem, Warning, excerpt};
 use crate::flags::VersionRequest;
-use crate::gates::Gates;
-use crate::merge::{Layer, Reading, merge};
+use crate::gate::GateStage;
+use crate::gates::{self, Gates, Versions};
+use crate::merge::{Entry, Layer, Reading, merge};
 use crate::read_file::{read_file, remedy};
 use crate::row::Row;
 use crate::table::Table;
@@ -114,10 +115,15 @@ impl Table {
         };
 
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+        let versions = emulated([&line.reading.layer, &variables.layer, &file.layer]);
+        let versions = versions.unwrap_or_else(|problems| {
+            errors.extend(problems);
+            Versions::default()
+        });
         let layers = [file, variables, line.reading].map(|reading| {
             errors.extend(reading.errors);
             warnings.extend(reading.warnings);
-            self.examine(&reading.layer, &mut errors);
+            self.examine(&reading.layer, versions, &mut errors);
             reading.layer
         });
         if !errors.is_empty() {
@@ -125,15 +131,16 @@ impl Table {
         }
         let merged = merge(self.rows(), layers);
         warnings.extend(self.deprecations(&merged.entries));
-        let gates = self.gates_of(&merged.entries);
+        let gates = self.gates_of(&merged.entries, versions);
+        warnings.extend(self.warnings_of_gates(&merged.entries, &gates));
         Ok(Outcome::Settings(Box::new(Effective::new(self.clone(), merged, gates, warnings, line.operands))))
     }
 
     /// Checks the values of one layer.
-    fn examine(&self, layer: &Layer, errors: &mut Vec<ConfigError>) {
+    fn examine(&self, layer: &Layer, versions: Versions, errors: &mut Vec<ConfigError>) {
         for row in self.rows() {
             let Some(entry) = layer.get(row.name) else { continue };
-            let problems = self.problems_of(row, &entry.value).into_iter();
+            let problems = self.problems_of(row, versions, &entry.value).into_iter();
             errors.extend(problems.map(|problem| ConfigError { origin: entry.origin.clone(), problem }));
         }
     }
@@ -152,9 +159,9 @@ impl Table {
         })
     }
 
-    fn problems_of(&self, row: &Row, value: &Value) -> Vec<Problem> {
+    fn problems_of(&self, row: &Row, versions: Versions, value: &Value) -> Vec<Problem> {
         if let (Kind::FeatureGates, Value::Strings(pairs)) = (row.kind(), value) {
-            return Gates::parse(self.gates(), pairs).err().unwrap_or_default();
+            return Gates::at(versions, self.gates(), pairs).err().unwrap_or_default();
         }
         match row.check.map(|check| check(value)) {
             Some(Err(reason)) => {
@@ -165,13 +172,55 @@ impl Table {
         }
     }
 
-    fn gates_of(&self, entries: &Layer) -> Gates {
-        let row = self.rows().iter().find(|row| row.kind() == Kind::FeatureGates);
-        match row.and_then(|row| entries.get(row.name)).map(|entry| &entry.value) {
-            Some(Value::Strings(pairs)) => Gates::parse(self.gates(), pairs).expect("every layer was examined"),
-            Some(_) | None => Gates::default(),
-        }
+    fn gates_of(&self, entries: &Layer, versions: Versions) -> Gates {
+        let pairs = match self.gates_entry(entries).map(|entry| &entry.value) {
+            Some(Value::Strings(pairs)) => pairs.as_slice(),
+            Some(_) | None => &[],
+        };
+        Gates::at(versions, self.gates(), pairs).expect("every layer was examined")
     }
+
+    fn gates_entry<'a>(&self, entries: &'a Layer) -> Option<&'a Entry> {
+        let row = self.rows().iter().find(|row| row.kind() == Kind::FeatureGates)?;
+        entries.get(row.name)
+    }
+
+    /// A warning for each gate that was set and will be removed, or that has no effect here.
+    fn warnings_of_gates(&self, entries: &Layer, gates: &Gates) -> Vec<Warning> {
+        let Some(entry) = self.gates_entry(entries) else { return Vec::new() };
+        let mut warnings = Vec::new();
+        for state in gates.states(self.gates()).filter(|state| gates.explicit().any(|name| name == state.gate.name)) {
+            let (origin, gate) = (|| entry.origin.clone(), || state.gate.name.to_owned());
+            let stage = state.gate.stage;
+            if matches!(stage, GateStage::Ga | GateStage::Deprecated) {
+                warnings.push(Warning::OldGate { origin: origin(), gate: gate(), stage });
+            }
+            let is_read_here = self.gates().iter().any(|known| known.name == state.gate.name);
+            let mut upstreams = gates::upstream().filter(|gate| gate.is_read);
+            if !is_read_here && upstreams.any(|gate| gate.name == state.gate.name) {
+                warnings.push(Warning::GateWithoutEffect { origin: origin(), gate: gate() });
+            }
+        }
+        warnings
+    }
+}
+
+/// The version of Kubernetes to behave as, by the strongest of these layers that names one.
+fn emulated(layers: [&Layer; 3]) -> Result<Versions, Vec<ConfigError>> {
+    let entries = [generic::EMULATED_VERSION, generic::MIN_COMPATIBILITY_VERSION]
+        .map(|flag| layers.iter().find_map(|layer| layer.get_key_value(flag)));
+    let items = entries.map(|entry| match entry.map(|(_, entry)| &entry.value) {
+        Some(Value::Strings(items)) => items.as_slice(),
+        Some(_) | None => &[],
+    });
+    Versions::read(items[0], items[1]).map_err(|reasons| {
+        let problems = reasons.into_iter().zip(entries).filter_map(|(reason, entry)| {
+            let (reason, (flag, entry)) = (reason?, entry?);
+            let (setting, given) = (format!("--{flag}"), excerpt(&entry.value.to_string()));
+            Some(ConfigError { origin: entry.origin.clone(), problem: Problem::Refused { setting, given, reason } })
+        });
+        problems.collect()
+    })
 }
 
 /// The configuration file that the strongest of these layers names.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::gates::Gate;
+use crate::gate::Gate;
 use crate::help;
 use crate::keys::Section;
 use crate::row::{Row, printable};
@@ -156,7 +156,7 @@ fn is_flag(flag: &str) -> bool {
 mod tests {
     use super::*;
     use crate::checks;
-    use crate::gates::GateStage;
+    use crate::gate::GateStage;
     use crate::row::Initial;
 
     fn row(flag: &'static str) -> Row {

@@ -257,3 +257,40 @@ fn a_deprecated_flag_works_and_is_noticed() {
     let sources = Sources::default().arguments(["--hello-old", "--hello-old"]).variables([("KCM_HELLO_OLD", "true")]);
     assert_eq!(load(&sources).expect("it still works").warnings(), [expected], "once, however often it is given");
 }
+
+#[test]
+fn gates_that_go_away_or_have_no_effect_are_warned_of() {
+    let settings = load_arguments(&["--feature-gates=JobManagedBy=true,PodDeletionCost=false,HPAScaleToZero=true"]);
+    let warnings: Vec<String> =
+        settings.expect("the gates are known").warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "--feature-gates: feature gate HPAScaleToZero has no effect: nothing that reads it is part of this program",
+            "--feature-gates: feature gate JobManagedBy is generally available, and will be removed",
+            "--feature-gates: feature gate JobManagedBy has no effect: nothing that reads it is part of this program",
+        ]
+    );
+    let only_known = load_arguments(&["--feature-gates=KubeletCrashLoopBackOffMax=false"]).expect("the gate is known");
+    assert_eq!(only_known.warnings(), [], "kube-controller-manager does not read it either");
+}
+
+#[test]
+fn versions_decide_about_gates() {
+    let gate = "AtomicFIFO";
+    let settings = load_arguments(&["--emulated-version=1.35"]).expect("the version can be emulated");
+    assert!(!settings.gates().is_on(gate));
+    assert!(load_arguments(&[]).expect("nothing is good").gates().is_on(gate));
+    let errors = load_arguments(&["--emulated-version=kube=1.35", "--feature-gates=AtomicFIFO=true"]);
+    let errors: Vec<String> = errors.expect_err("it is too new").iter().map(ToString::to_string).collect();
+    assert_eq!(errors, ["--feature-gates: feature gate AtomicFIFO is not there yet in the emulated version 1.35"]);
+    let errors = load_arguments(&["--emulated-version=1.20", "--min-compatibility-version=next"]);
+    let errors: Vec<String> = errors.expect_err("both are wrong").iter().map(ToString::to_string).collect();
+    assert_eq!(
+        errors,
+        [
+            "--emulated-version is \"1.20\": the value must be between 1.33 and 1.36",
+            "--min-compatibility-version is \"next\": the value must be a version as MAJOR.MINOR, such as 1.35",
+        ]
+    );
+}

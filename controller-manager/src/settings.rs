@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kcm_config::{AccessError, Effective, GoDuration, Origin, Row, Table, TableErrors, absent, gates, generic};
+use kcm_config::{AccessError, Effective, Gate, GoDuration, Origin, Row, Table, TableErrors, absent, gates, generic};
 use kcm_framework::client::Limits;
 use kcm_framework::{Extensions, Manager, ManagerBuilder, Registry, Selection};
 use serde::Deserialize;
@@ -44,7 +44,11 @@ pub fn table(registry: &Registry, rows: &[Row]) -> Result<Table, TableErrors> {
     let absent = absent::controllers().filter(|controller| registry.find(controller.controller).is_none());
     let absent = absent.flat_map(|controller| controller.rows.iter().copied());
     let rows = generic::rows().chain(linked).chain(absent).chain(rows.iter().copied());
-    Table::with_gates(rows, gates::KNOWN.iter().copied().chain(registry.feature_gates()))
+    let required = registry.iter().flat_map(|controller| controller.gates().iter().copied());
+    let mut gates: Vec<Gate> = gates::KNOWN.iter().copied().chain(registry.feature_gates()).chain(required).collect();
+    gates.sort_by_key(|gate| gate.name);
+    gates.dedup();
+    Table::with_gates(rows, gates)
 }
 
 /// Nothing keeps a second replica from acting.
@@ -94,7 +98,7 @@ pub(crate) fn configure(
         let (origin, name) = (origin_of("controllers"), controller.name);
         format!("{origin}: the controller {name} is not part of this program: let another controller manager run it")
     }));
-    let left_out = missing::left_out(&controllers, &registry, |_gate| false);
+    let left_out = missing::left_out(&controllers, &registry, |gate| settings.gates().is_on(gate));
     if !left_out.is_empty() {
         warnings.push(format!(
             "These controllers of Kubernetes are not part of this program, and * leaves them out: \

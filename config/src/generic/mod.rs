@@ -21,6 +21,9 @@ pub const CONFIG: &str = "config";
 /// The flag that lets the program start although `--controllers` names controllers that it does not have.
 pub const ALLOW_MISSING_CONTROLLERS: &str = "allow-missing-controllers";
 
+pub(crate) const EMULATED_VERSION: &str = "emulated-version";
+pub(crate) const MIN_COMPATIBILITY_VERSION: &str = "min-compatibility-version";
+
 const ROWS: &[&[Row]] = &[
     debugging::ROWS,
     leader_migration::ROWS,

@@ -2,16 +2,11 @@
 
 use std::time::Duration;
 
-use kcm_config::{Effective, FromValue, Gate, GateStage, GoDuration, ModuleLevel, Origin, Quantity};
+use kcm_config::gates::{LOGGING_ALPHA_OPTIONS, LOGGING_BETA_OPTIONS};
+use kcm_config::{Effective, FromValue, GoDuration, ModuleLevel, Origin, Quantity};
 
 use super::fields::Format;
 use super::filter::Filter;
-
-/// Whether the alpha options of logs may be used: streams apart, and buffers.
-const ALPHA_OPTIONS: Gate =
-    Gate { name: "LoggingAlphaOptions", default: false, stage: GateStage::Alpha, locked: false };
-/// Whether the beta options may be used: JSON.
-const BETA_OPTIONS: Gate = Gate { name: "LoggingBetaOptions", default: true, stage: GateStage::Beta, locked: false };
 
 /// How often buffers are written where no setting says so.
 const FLUSH_FREQUENCY: GoDuration = GoDuration::from_secs(5);
@@ -66,8 +61,8 @@ impl Reader<'_> {
         match self.text("logging-format").as_str() {
             "text" | "" => Format::Text,
             "json" => {
-                if !self.settings.enabled(&BETA_OPTIONS) {
-                    self.refuse_gate("logging-format", BETA_OPTIONS.name);
+                if !self.settings.enabled(&LOGGING_BETA_OPTIONS) {
+                    self.refuse_gate("logging-format", LOGGING_BETA_OPTIONS.name);
                 }
                 Format::Json
             }
@@ -94,12 +89,12 @@ impl Reader<'_> {
         ] {
             let is_split = self.get(split_flag).unwrap_or(false);
             let size = self.get(size_flag).map_or(0, |size: Quantity| size.bytes());
-            let may = self.settings.enabled(&ALPHA_OPTIONS);
+            let may = self.settings.enabled(&LOGGING_ALPHA_OPTIONS);
             if is_split && !may {
-                self.refuse_gate(split_flag, ALPHA_OPTIONS.name);
+                self.refuse_gate(split_flag, LOGGING_ALPHA_OPTIONS.name);
             }
             if size > 0 && !may {
-                self.refuse_gate(size_flag, ALPHA_OPTIONS.name);
+                self.refuse_gate(size_flag, LOGGING_ALPHA_OPTIONS.name);
             }
             if is_split && of == format {
                 split = Some(usize::try_from(size.min(LARGEST_BUFFER)).unwrap_or(usize::MAX));
@@ -146,7 +141,7 @@ mod tests {
     ];
 
     fn options(arguments: &[&str]) -> Result<LogOptions, Vec<String>> {
-        let own = [ALPHA_OPTIONS, BETA_OPTIONS].into_iter();
+        let own = [LOGGING_ALPHA_OPTIONS, LOGGING_BETA_OPTIONS].into_iter();
         let known = own.filter(|own| gates::KNOWN.iter().all(|gate| gate.name != own.name));
         let table =
             Table::with_gates(ROWS.map(|row| row.help("A setting.")), gates::KNOWN.iter().copied().chain(known))

@@ -125,6 +125,7 @@ impl ManagerBuilder {
         self.metrics.show(&connection);
         let clients = ClientBuilder::over_connection(connection, provider, self.user_agent, self.limits, requests);
         let handle = ManagerHandle::new(&self.registry, self.selection, clients.fence().clone(), &self.metrics);
+        self.metrics.show_gates(&self.settings);
         Manager {
             clients,
             handle,

@@ -1,6 +1,7 @@
 //! Metrics by upstream's names, kept in one registry and written in the text format of Prometheus.
 
 mod connection;
+mod gates;
 mod informers;
 mod queues;
 mod requests;
@@ -10,6 +11,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use kcm_config::Effective;
 use kcm_informers::{Connection, MetricsOf};
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -115,6 +117,17 @@ impl Metrics {
         let registered = register(&mut self.registry.lock());
         of_controllers.insert(TypeId::of::<M>(), Box::new(registered.clone()));
         registered
+    }
+
+    /// Shows the feature gates of `settings` from now on.
+    pub(crate) fn show_gates(&self, settings: &Effective) {
+        /// Registers them once.
+        #[derive(Clone)]
+        struct OfGates;
+        self.register(|registry| {
+            gates::register(settings, registry);
+            OfGates
+        });
     }
 
     /// All metrics in the text format of Prometheus.

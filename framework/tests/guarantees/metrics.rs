@@ -111,3 +111,17 @@ async fn queues_count_by_their_own_names_and_requests_by_what_was_asked() {
         assert!(scrape.lines().any(|written| written == line), "{line} is not in\n{scrape}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_gate_is_shown_with_its_stage_and_its_state() {
+    let scrape = scrape().await;
+    for line in [
+        r#"kubernetes_feature_enabled{name="PodDeletionCost",stage="BETA"} 1"#,
+        r#"kubernetes_feature_enabled{name="HPAScaleToZero",stage="ALPHA"} 0"#,
+        r#"kubernetes_feature_enabled{name="JobManagedBy",stage=""} 1"#,
+        r#"kubernetes_feature_enabled{name="AllowDNSOnlyNodeCSR",stage="DEPRECATED"} 0"#,
+    ] {
+        assert!(scrape.lines().any(|found| found == line), "{line}");
+    }
+    assert_eq!(scrape.lines().filter(|line| line.starts_with("kubernetes_feature_enabled{")).count(), 242);
+}

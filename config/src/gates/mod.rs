@@ -1,0 +1,232 @@
+//! Feature gates, with upstream's names.
+
+mod pairs;
+mod upstream;
+mod versions;
+
+use std::collections::BTreeMap;
+
+use crate::error::Problem;
+
+use crate::gate::{Gate, GateStage};
+pub use upstream::{UpstreamGate, upstream};
+pub(crate) use versions::Versions;
+
+/// Whether `status.terminatingReplicas` of replica sets and deployments is counted.
+pub const DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS: Gate =
+    Gate { name: "DeploymentReplicaSetTerminatingReplicas", default: true, stage: GateStage::Beta, locked: false };
+
+/// Whether the annotation `controller.kubernetes.io/pod-deletion-cost` ranks pods for deletion.
+pub const POD_DELETION_COST: Gate =
+    Gate { name: "PodDeletionCost", default: true, stage: GateStage::Beta, locked: false };
+
+/// Whether the alpha options of logs may be used: streams apart, and buffers.
+pub const LOGGING_ALPHA_OPTIONS: Gate =
+    Gate { name: "LoggingAlphaOptions", default: false, stage: GateStage::Alpha, locked: false };
+
+/// Whether the beta options of logs may be used: JSON.
+pub const LOGGING_BETA_OPTIONS: Gate =
+    Gate { name: "LoggingBetaOptions", default: true, stage: GateStage::Beta, locked: false };
+
+/// The gates of upstream that something here reads.
+pub const KNOWN: &[Gate] =
+    &[DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS, LOGGING_ALPHA_OPTIONS, LOGGING_BETA_OPTIONS, POD_DELETION_COST];
+
+const ALL_ALPHA: &str = "AllAlpha";
+const ALL_BETA: &str = "AllBeta";
+
+/// The gates that were set explicitly, and the version of Kubernetes whose defaults the others have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Gates {
+    explicit: BTreeMap<String, bool>,
+    versions: Versions,
+}
+
+/// The state of a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GateState {
+    /// The gate, as it is in the emulated version.
+    pub gate: Gate,
+    /// Whether it is on.
+    pub is_on: bool,
+}
+
+impl Gates {
+    /// Parses pairs such as `Gate=true` and checks them against upstream's gates and those of `own`.
+    ///
+    /// As upstream: the last pair for a gate wins, the names may have the prefix `kube:`, all of them or none, and
+    /// `AllAlpha` and `AllBeta` set every gate of their stage that is not set itself.
+    ///
+    /// # Errors
+    ///
+    /// A [`Problem`] for each malformed pair, unknown gate, change of a locked gate, and gate that is on without one
+    /// that it requires.
+    pub fn parse<P: AsRef<str>>(own: &[Gate], pairs: &[P]) -> Result<Self, Vec<Problem>> {
+        Self::at(Versions::default(), own, pairs)
+    }
+
+    /// The same, for a version of Kubernetes that is emulated.
+    pub(crate) fn at<P: AsRef<str>>(versions: Versions, own: &[Gate], pairs: &[P]) -> Result<Self, Vec<Problem>> {
+        let explicit = pairs::read(versions, own, pairs)?;
+        let gates = Self { explicit, versions };
+        let problems = gates.missing_requirements();
+        if problems.is_empty() { Ok(gates) } else { Err(problems) }
+    }
+
+    /// Whether the gate is on.
+    #[must_use]
+    pub fn enabled(&self, gate: &Gate) -> bool {
+        if self.versions.is_emulation()
+            && let Some(upstream) = upstream::find(gate.name)
+        {
+            return upstream.at(self.versions.emulated()).is_some_and(|gate| self.state(&gate));
+        }
+        self.state(gate)
+    }
+
+    /// Whether upstream's gate of this name is on; of other gates, whether they were turned on.
+    #[must_use]
+    pub fn is_on(&self, name: &str) -> bool {
+        match upstream::find(name) {
+            Some(upstream) => upstream.at(self.versions.emulated()).is_some_and(|gate| self.state(&gate)),
+            None => self.explicit.get(name).copied().unwrap_or(false),
+        }
+    }
+
+    /// The state of every gate: upstream's that are there in the emulated version, and those of `own` beside them.
+    pub fn states(&self, own: &[Gate]) -> impl Iterator<Item = GateState> {
+        let upstreams = upstream().filter_map(|upstream| upstream.at(self.versions.emulated()));
+        let own = own.iter().copied().filter(|gate| upstream::find(gate.name).is_none());
+        upstreams.chain(own).map(|gate| GateState { gate, is_on: self.state(&gate) })
+    }
+
+    /// The names of the gates that were set explicitly, sorted.
+    pub fn explicit(&self) -> impl Iterator<Item = &str> {
+        self.explicit.keys().map(String::as_str)
+    }
+
+    fn state(&self, gate: &Gate) -> bool {
+        if gate.locked {
+            return gate.default;
+        }
+        let whole_stage = match gate.stage {
+            GateStage::Alpha => self.explicit.get(ALL_ALPHA),
+            GateStage::Beta => self.explicit.get(ALL_BETA),
+            GateStage::Ga | GateStage::Deprecated => None,
+        };
+        let whole_stage = whole_stage.filter(|_| ![ALL_ALPHA, ALL_BETA].contains(&gate.name));
+        self.explicit.get(gate.name).or(whole_stage).copied().unwrap_or(gate.default)
+    }
+
+    /// The gates that are on, and require one that is off.
+    fn missing_requirements(&self) -> Vec<Problem> {
+        let demanding = upstream().filter(|gate| gate.requires().next().is_some() && self.is_on(gate.name));
+        let problems = demanding.map(|gate| {
+            let off = gate.requires().filter(|required| !self.is_on(required)).map(str::to_owned).collect();
+            Problem::GateRequires { gate: gate.name.to_owned(), off }
+        });
+        problems.filter(|problem| !matches!(problem, Problem::GateRequires { off, .. } if off.is_empty())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::excerpt;
+    use crate::value::Kind;
+
+    const ALPHA: Gate = Gate { name: "NewIdea", default: false, stage: GateStage::Alpha, locked: false };
+    const BETA: Gate = Gate { name: "GoodIdea", default: true, stage: GateStage::Beta, locked: false };
+    const DONE: Gate = Gate { name: "OldIdea", default: true, stage: GateStage::Ga, locked: true };
+    const GATES: &[Gate] = &[ALPHA, BETA, DONE];
+
+    fn enabled(pairs: &[&str]) -> [bool; 3] {
+        let gates = Gates::parse(GATES, pairs).expect("the pairs are good");
+        [&ALPHA, &BETA, &DONE].map(|gate| gates.enabled(gate))
+    }
+
+    #[test]
+    fn the_last_value_of_a_gate_wins() {
+        assert_eq!(enabled(&[]), [false, true, true]);
+        assert_eq!(enabled(&["NewIdea=true", "GoodIdea=f"]), [true, false, true]);
+        assert_eq!(enabled(&["NewIdea=true", " NewIdea = false "]), [false, true, true]);
+        assert_eq!(enabled(&["kube:NewIdea=true"]), [true, true, true]);
+        assert_eq!(enabled(&["OldIdea=true"]), [false, true, true]);
+    }
+
+    #[test]
+    fn a_stage_sets_gates_that_are_not_set_themselves() {
+        let enabled = |pairs: &[&str]| {
+            let explicit = pairs::read(Versions::default(), GATES, pairs).expect("the pairs are good");
+            // Upstream's gates of these stages require each other, which is another rule.
+            let gates = Gates { explicit, versions: Versions::default() };
+            [&ALPHA, &BETA, &DONE].map(|gate| gates.enabled(gate))
+        };
+        assert_eq!(enabled(&["AllAlpha=true", "AllBeta=false"]), [true, false, true]);
+        assert_eq!(enabled(&["GoodIdea=true", "AllBeta=false"]), [false, true, true]);
+    }
+
+    #[test]
+    fn every_bad_pair_is_reported() {
+        let wrong = |given: &str| Problem::WrongType {
+            setting: "feature-gates".to_owned(),
+            given: excerpt(given),
+            expected: Kind::FeatureGates.expected().to_owned(),
+        };
+        assert_eq!(
+            Gates::parse(GATES, &["GoodIdae=true", "Other=true", "OldIdea=false", "NewIdea", "NewIdea=yes"]),
+            Err(vec![
+                Problem::UnknownGate { gate: "GoodIdae".to_owned(), nearest: Some("GoodIdea".to_owned()) },
+                Problem::UnknownGate { gate: "Other".to_owned(), nearest: None },
+                Problem::LockedGate { gate: "OldIdea".to_owned(), locked_to: true },
+                wrong("NewIdea"),
+                wrong("NewIdea=yes"),
+            ])
+        );
+    }
+
+    fn at(minor: u16, pairs: &[&str]) -> Result<Gates, Vec<Problem>> {
+        Gates::at(Versions::emulating(minor), GATES, pairs)
+    }
+
+    #[test]
+    fn defaults_follow_from_the_emulated_version() {
+        let gate = "DeploymentReplicaSetTerminatingReplicas";
+        let on = |minor| at(minor, &[]).expect("nothing is good").is_on(gate);
+        assert_eq!([33, 34, 35, 36].map(on), [false, false, true, true]);
+        let emulated = at(34, &[]).expect("nothing is good");
+        assert!(!emulated.enabled(&DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS));
+        assert!(emulated.enabled(&BETA), "a gate of a plugin has no versions");
+        assert_eq!(emulated.states(GATES).filter(|state| state.gate.name == "NewIdea").count(), 1);
+    }
+
+    #[test]
+    fn a_gate_that_is_not_there_yet_cannot_be_set() {
+        let problem = Problem::GateTooNew { gate: "AtomicFIFO".to_owned(), version: "1.35".to_owned() };
+        assert_eq!(at(35, &["AtomicFIFO=true"]), Err(vec![problem]));
+        assert!(!at(35, &[]).expect("nothing is good").is_on("AtomicFIFO"));
+        // Locked since 1.34.
+        assert!(at(33, &["AnonymousAuthConfigurableEndpoints=false"]).is_ok());
+        let locked = Problem::LockedGate { gate: "AnonymousAuthConfigurableEndpoints".to_owned(), locked_to: true };
+        assert_eq!(at(34, &["AnonymousAuthConfigurableEndpoints=false"]), Err(vec![locked]));
+    }
+
+    #[test]
+    fn a_gate_needs_those_that_it_requires() {
+        let problem = |gate: &str, off: &[&str]| Problem::GateRequires {
+            gate: gate.to_owned(),
+            off: off.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let refused = Gates::parse(GATES, &["ClusterTrustBundleProjection=true"]);
+        assert_eq!(refused, Err(vec![problem("ClusterTrustBundleProjection", &["ClusterTrustBundle"])]));
+        assert!(Gates::parse(GATES, &["ClusterTrustBundleProjection=true", "ClusterTrustBundle=true"]).is_ok());
+    }
+
+    #[test]
+    fn components_are_named_of_all_pairs_or_of_none() {
+        assert!(Gates::parse(GATES, &["kube:NewIdea=true", "kube:GoodIdea=true"]).is_ok());
+        assert_eq!(Gates::parse(GATES, &["kube:NewIdea=true", "GoodIdea=true"]), Err(vec![Problem::MixedGatePrefixes]));
+        let strange = Problem::UnknownGateComponent { component: "wardle".to_owned() };
+        assert_eq!(Gates::parse(GATES, &["wardle:NewIdea=true"]), Err(vec![strange]));
+    }
+}
