@@ -32,14 +32,14 @@ impl UpstreamGate {
     pub fn at(&self, minor: u16) -> Option<Gate> {
         let stages = self.stages.split(' ').filter_map(Stage::read);
         let stage = stages.take_while(|stage| stage.since <= minor).last()?;
-        Some(Gate { name: self.name, default: stage.default, stage: stage.stage, locked: stage.locked })
+        Some(Gate { name: self.name, default: stage.default, stage: stage.kind, locked: stage.locked })
     }
 }
 
 /// A stage of a gate, and since when it holds.
 struct Stage {
     since: u16,
-    stage: GateStage,
+    kind: GateStage,
     default: bool,
     locked: bool,
 }
@@ -48,7 +48,7 @@ impl Stage {
     fn read(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
         let since = u16::from_str(parts.next()?).ok()?;
-        let stage = match parts.next()? {
+        let kind = match parts.next()? {
             "Alpha" => GateStage::Alpha,
             "Beta" => GateStage::Beta,
             "GA" => GateStage::Ga,
@@ -56,7 +56,7 @@ impl Stage {
             _ => return None,
         };
         let default = parts.next()? == "on";
-        Some(Self { since, stage, default, locked: parts.next() == Some("locked") })
+        Some(Self { since, kind, default, locked: parts.next() == Some("locked") })
     }
 }
 
