@@ -47,6 +47,7 @@ mod settings;
 mod signals;
 mod subcommand;
 mod upstream;
+mod validation;
 mod without_effect;
 
 use std::process::ExitCode;

@@ -10,6 +10,20 @@ pub(crate) fn named_by(item: &str, registry: &Registry) -> Option<&'static Upstr
     UPSTREAM.iter().find(is_named).filter(|controller| registry.find(controller.name).is_none())
 }
 
+/// Whether these items of `--controllers` enable a controller of upstream, whether it is linked or not.
+///
+/// # Upstream
+/// `IsControllerEnabled` in `k8s.io/controller-manager/app/helper.go`.
+pub(crate) fn is_enabled(name: &str, items: &[String]) -> bool {
+    let Some(controller) = UPSTREAM.iter().find(|controller| controller.name == name) else { return false };
+    let named = items.iter().find_map(|item| {
+        let (item, on) = item.strip_prefix('-').map_or((item.as_str(), true), |item| (item, false));
+        (controller.name == item || controller.aliases.contains(&item)).then_some(on)
+    });
+    let by_default = matches!(controller.start, UpstreamStart::ByDefault { .. });
+    named.unwrap_or_else(|| by_default && items.iter().any(|item| item == "*"))
+}
+
 /// The controllers that upstream starts for these items of `--controllers` without being named, and this program lacks.
 ///
 /// None for a program without any controller of upstream: it does not stand in for upstream's.
@@ -59,6 +73,14 @@ mod tests {
         assert!(!left_out(&["*"], false).contains(&"taint-eviction-controller"), "its gate is off");
         assert!(!left_out(&["*", "-job"], true).contains(&"job-controller"));
         assert_eq!(left_out(&["replicaset-controller"], true), [""; 0]);
+    }
+
+    #[test]
+    fn the_first_item_that_names_a_controller_decides() {
+        let is_enabled = |given: &[&str]| super::is_enabled("node-ipam-controller", &items(given));
+        assert!(is_enabled(&["*"]) && is_enabled(&["nodeipam"]) && is_enabled(&["node-ipam-controller", "-nodeipam"]));
+        assert!(!is_enabled(&[]) && !is_enabled(&["*", "-nodeipam"]) && !is_enabled(&["-nodeipam", "nodeipam"]));
+        assert!(!super::is_enabled("token-cleaner-controller", &items(&["*"])));
     }
 
     #[test]

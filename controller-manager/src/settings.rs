@@ -8,7 +8,7 @@ use kcm_framework::{Extensions, Manager, ManagerBuilder, Registry, Selection};
 use serde::Deserialize;
 
 use crate::upstream::{UPSTREAM, UpstreamController};
-use crate::{missing, without_effect};
+use crate::{missing, validation, without_effect};
 
 /// The parts of the section `Generic` of the configuration file that the program acts on.
 #[derive(Debug, Deserialize)]
@@ -127,6 +127,7 @@ pub(crate) fn configure(
             "{origin}: a burst of {burst} lets no request pass: give at least 1, or --kube-api-qps=-1 for no limit"
         ));
     }
+    reasons.extend(validation::violations(&settings, |name| missing::is_enabled(name, &controllers)));
     let master: String = settings.get("master").unwrap_or_default();
     let master = (!master.is_empty()).then_some(master);
     if master.is_some() && kubeconfig.is_empty() {

@@ -1,5 +1,6 @@
 //! The settings of metrics.
 
+use crate::checks;
 use crate::row::{Initial, Row};
 use crate::value::Value;
 
@@ -10,7 +11,8 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("allow-metric-labels", SECTION, Initial::Map).help("The values that a label of a metric may have, as METRIC,LABEL=VALUE,VALUE; others are shown as unexpected.").check(labels),
     Row::new("allow-metric-labels-manifest", SECTION, Initial::String("")).help("A YAML file whose allowListMapping says what --allow-metric-labels says; not both."),
     Row::new("disabled-metrics", SECTION, Initial::Strings(&[])).help("The metrics that are not shown, by their whole names.").check(metric_names),
-    Row::new("show-hidden-metrics-for-version", SECTION, Initial::String("")).help("Show the metrics that were hidden since this version; only the minor version before this one is taken, as 1.35."),
+    Row::new("show-hidden-metrics-for-version", SECTION, Initial::String("")).help("Show the metrics that were hidden since this version; only the minor version before this one is taken, as 1.35.")
+        .check(previous_minor),
 ];
 
 fn labels(value: &Value) -> Result<(), String> {
@@ -34,4 +36,9 @@ fn is_metric(name: &str) -> bool {
 fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Upstream takes no other version, so that nobody is surprised by what the next one hides.
+fn previous_minor(value: &Value) -> Result<(), String> {
+    checks::one_of(value, &["1.35", ""])
 }

@@ -1,0 +1,196 @@
+//! What no row can check alone: settings that do not go together.
+//!
+//! # Upstream
+//! The `Validate` functions of `cmd/kube-controller-manager/app/options`, what its leader election refuses at its start,
+//! and what its node IPAM controller refuses at its own.
+
+use std::net::IpAddr;
+
+use kcm_config::{Effective, FromValue, GoDuration, Origin};
+
+/// How much longer than `--leader-elect-retry-period` an attempt to renew must be given, in tenths.
+///
+/// # Upstream
+/// `JitterFactor` of client-go's leader election.
+const JITTER_TENTHS: i64 = 12;
+
+/// Every reason why the settings do not go together, with the origin of what is wrong.
+///
+/// `is_enabled` says whether `--controllers` enables a controller, whether it is linked or not.
+pub(crate) fn violations(settings: &Effective, is_enabled: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut check = Check { settings, reasons: Vec::new() };
+    check.leader_election();
+    check.signing_files();
+    if check.is_on("allocate-node-cidrs") && is_enabled("node-ipam-controller") {
+        check.node_ranges();
+    }
+    check.pair("tls-cert-file", "tls-private-key-file");
+    check.metrics();
+    check.request_headers();
+    check.reasons
+}
+
+struct Check<'a> {
+    settings: &'a Effective,
+    reasons: Vec<String>,
+}
+
+impl Check<'_> {
+    fn leader_election(&mut self) {
+        if !self.is_on("leader-elect") {
+            return;
+        }
+        if self.text("leader-elect-resource-lock") != "leases" {
+            self.refuse("leader-elect-resource-lock", "must be leases");
+        }
+        let [lease, renew, retry] =
+            ["leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period"];
+        let values = [lease, renew, retry].map(|flag| self.get::<GoDuration>(flag).unwrap_or(GoDuration::ZERO));
+        for (flag, value) in [lease, renew, retry].into_iter().zip(values) {
+            if value <= GoDuration::ZERO {
+                self.refuse(flag, "must be greater than zero");
+            }
+        }
+        let [lease_duration, renew_deadline, retry_period] = values;
+        if lease_duration <= renew_deadline {
+            self.refuse(lease, &format!("must be greater than --{renew}, which is {renew_deadline}"));
+        }
+        if renew_deadline.as_nanos() <= (retry_period.as_nanos() / 10).saturating_mul(JITTER_TENTHS) {
+            self.refuse(renew, &format!("must be greater than 1.2 times --{retry}, which is {retry_period}"));
+        }
+    }
+
+    fn signing_files(&mut self) {
+        const SIGNERS: [&str; 4] = ["kubelet-serving", "kubelet-client", "kube-apiserver-client", "legacy-unknown"];
+        let mut of_signers = Vec::new();
+        for signer in SIGNERS {
+            let files = ["cert", "key"].map(|file| format!("cluster-signing-{signer}-{file}-file"));
+            self.pair(&files[0], &files[1]);
+            of_signers.extend(files.into_iter().filter(|flag| self.is_given(flag)));
+        }
+        let of_all = ["cluster-signing-cert-file", "cluster-signing-key-file"];
+        let of_all = of_all.into_iter().find(|flag| self.is_given(flag));
+        if let (Some(of_all), Some(of_signer)) = (of_all, of_signers.first()) {
+            self.refuse(of_all, &format!("signs for every signer, and does not go with --{of_signer}"));
+        }
+    }
+
+    /// The ranges of pods and services, and the sizes of the ranges of nodes.
+    fn node_ranges(&mut self) {
+        let services = self.text("service-cluster-ip-range");
+        // Upstream only logs ranges of services that it cannot read.
+        if read_ranges(&services).is_some_and(|ranges| !is_stack(&ranges)) {
+            self.refuse("service-cluster-ip-range", "must be one range, or one of each IP family");
+        }
+        let Some(pods) = self.pod_ranges() else { return };
+        let size = |flag: &str| self.get::<i32>(flag).unwrap_or(0);
+        let sizes = ["node-cidr-mask-size", "node-cidr-mask-size-ipv4", "node-cidr-mask-size-ipv6"];
+        let [any, v4, v6] = sizes.map(|flag| size(flag) != 0);
+        let is_dual = pods.len() > 1;
+        let is_v6 = pods.first().is_some_and(|pod| pod.is_ipv6());
+        if is_dual && any {
+            self.refuse(sizes[0], "is for clusters of one IP family: use the flags of the families");
+        } else if any && (v4 || v6) {
+            self.refuse(sizes[0], "does not go with the flags of the families");
+        } else if !is_dual && v4 && is_v6 {
+            self.refuse(sizes[1], "is for clusters with IPv4, and --cluster-cidr is IPv6");
+        } else if !is_dual && v6 && !is_v6 {
+            self.refuse(sizes[2], "is for clusters with IPv6, and --cluster-cidr is IPv4");
+        }
+    }
+
+    /// The addresses of the ranges of pods; none if they are wrong.
+    fn pod_ranges(&mut self) -> Option<Vec<IpAddr>> {
+        let ranges = read_ranges(&self.text("cluster-cidr"));
+        match &ranges {
+            None => self.refuse("cluster-cidr", "must be ranges of addresses, such as 10.244.0.0/16"),
+            Some(ranges) if !is_stack(ranges) => {
+                self.refuse("cluster-cidr", "must be one range, or one of each IP family");
+            }
+            Some(_) => return ranges,
+        }
+        None
+    }
+
+    /// Two files of which neither is of use alone.
+    fn pair(&mut self, cert: &str, key: &str) {
+        match (self.is_given(cert), self.is_given(key)) {
+            (true, false) => self.refuse(cert, &format!("needs its key: give --{key}")),
+            (false, true) => self.refuse(key, &format!("needs its certificate: give --{cert}")),
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    fn metrics(&mut self) {
+        if self.is_given("allow-metric-labels") && self.is_given("allow-metric-labels-manifest") {
+            self.refuse("allow-metric-labels", "does not go with --allow-metric-labels-manifest");
+        }
+    }
+
+    fn request_headers(&mut self) {
+        const GATE: &str = "RemoteRequestHeaderUID";
+        if self.is_given("requestheader-uid-headers") && !self.settings.gates().is_on(GATE) {
+            self.refuse("requestheader-uid-headers", &format!("needs the feature gate {GATE}"));
+        }
+    }
+
+    fn is_on(&self, flag: &str) -> bool {
+        self.get(flag).unwrap_or(false)
+    }
+
+    fn is_given(&self, flag: &str) -> bool {
+        !self.text(flag).is_empty()
+    }
+
+    fn get<T: FromValue>(&self, flag: &str) -> Option<T> {
+        self.settings.get(flag).ok()
+    }
+
+    fn text(&self, flag: &str) -> String {
+        self.settings.value(flag).map(ToString::to_string).unwrap_or_default()
+    }
+
+    fn refuse(&mut self, flag: &str, reason: &str) {
+        let given = self.text(flag);
+        let origin = self.settings.origin(flag).unwrap_or(&Origin::Default);
+        let place = if *origin == Origin::Default { format!("--{flag}") } else { origin.to_string() };
+        self.reasons.push(format!("{place}: {given:?} {reason}"));
+    }
+}
+
+/// The addresses of ranges in CIDR notation, separated by commas.
+fn read_ranges(text: &str) -> Option<Vec<IpAddr>> {
+    text.trim().split(',').map(range).collect()
+}
+
+/// Whether these are the addresses of one IP family, or of both.
+fn is_stack(ranges: &[IpAddr]) -> bool {
+    match ranges {
+        [one, other] => one.is_ipv4() != other.is_ipv4(),
+        _ => ranges.len() == 1,
+    }
+}
+
+/// The address of a range in CIDR notation.
+fn range(text: &str) -> Option<IpAddr> {
+    let (address, length) = text.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let length: u8 = length.parse().ok().filter(|_| length.bytes().all(|byte| byte.is_ascii_digit()))?;
+    (length <= most).then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::range;
+
+    #[test]
+    fn ranges_are_addresses_with_a_length_that_fits() {
+        for text in ["10.244.0.0/16", "0.0.0.0/0", "fd00::/64", "::1/128"] {
+            assert!(range(text).is_some(), "{text}");
+        }
+        for text in ["10.244.0.0", "10.244.0.0/33", "10.244.0/16", "fd00::/129", "10.0.0.0/+8", "10.0.0.0/", "/8", ""] {
+            assert!(range(text).is_none(), "{text}");
+        }
+    }
+}
