@@ -1,6 +1,7 @@
 //! A Kubernetes control plane: etcd and an API server on free ports of the loopback interface, with a scheduler and
 //! simulated nodes where the options say so; or a sandbox in their place.
 
+use std::cell::RefCell;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -48,10 +49,28 @@ impl Options {
     }
 }
 
+/// A process that serves the API, which a scenario may kill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Component {
+    /// kube-apiserver.
+    ApiServer,
+    /// etcd.
+    Etcd,
+}
+
+impl Component {
+    const fn process(self) -> &'static str {
+        match self {
+            Self::ApiServer => "kube-apiserver",
+            Self::Etcd => "etcd",
+        }
+    }
+}
+
 /// A running control plane; dropping it ends its processes and removes its files.
 pub struct ControlPlane {
     // Dropped in this order: what uses the API server ends before it.
-    processes: Vec<Process>,
+    processes: RefCell<Vec<Process>>,
     client: Client,
     kubeconfig: PathBuf,
     /// What makes further users; a sandbox has only one.
@@ -114,7 +133,7 @@ impl ControlPlane {
         })
         .await?;
         let client = connect(&kubeconfig).await?;
-        Ok(Self { processes: vec![sandbox], client, kubeconfig, users: None, _store: None, folder })
+        Ok(Self { processes: RefCell::new(vec![sandbox]), client, kubeconfig, users: None, _store: None, folder })
     }
 
     async fn start_in(folder: &Path, options: &Options) -> Result<Started> {
@@ -133,8 +152,7 @@ impl ControlPlane {
             if etcd.must_run().and_then(|()| api_server.must_run()).is_err() {
                 return Ok(false);
             }
-            let request = http::Request::get("/readyz").body(Vec::new())?;
-            client.request_text(request).await.context("GET /readyz")?;
+            check_ready(&client).await?;
             Ok(true)
         })
         .await?;
@@ -176,7 +194,40 @@ impl ControlPlane {
     /// If it has ended.
     pub fn api_server_cpu(&self) -> Result<Duration> {
         let serves = |process: &&Process| ["kube-apiserver", "sandbox"].contains(&process.name());
-        self.processes.iter().find(serves).context("no process serves the API")?.cpu_time()
+        self.processes.borrow().iter().find(serves).context("no process serves the API")?.cpu_time()
+    }
+
+    /// Kills a component with SIGKILL.
+    ///
+    /// # Errors
+    ///
+    /// If it does not run here.
+    pub fn kill(&self, component: Component) -> Result<()> {
+        self.with(component, Process::kill9)
+    }
+
+    /// Starts a killed component again, on the same port and with the same data.
+    ///
+    /// # Errors
+    ///
+    /// If it still runs, or cannot be started.
+    pub fn start_again(&self, component: Component) -> Result<()> {
+        self.with(component, Process::start_again)
+    }
+
+    /// Waits until the API server is ready.
+    ///
+    /// # Errors
+    ///
+    /// If it is not ready in time.
+    pub async fn is_ready(&self) -> Result<()> {
+        wait::eventually_within("the API server to be ready", START, async || check_ready(&self.client).await).await
+    }
+
+    fn with(&self, component: Component, act: impl FnOnce(&mut Process) -> Result<()>) -> Result<()> {
+        let mut processes = self.processes.borrow_mut();
+        let process = processes.iter_mut().find(|process| process.name() == component.process());
+        act(process.with_context(|| format!("no {} runs here", component.process()))?)
     }
 
     /// The folder of the logs of everything that runs here.
@@ -195,7 +246,7 @@ impl ControlPlane {
     ///
     /// The first that has, with the end of its log.
     pub fn must_run(&mut self) -> Result<()> {
-        self.processes.iter_mut().try_for_each(Process::must_run)
+        self.processes.get_mut().iter_mut().try_for_each(Process::must_run)
     }
 }
 
@@ -216,7 +267,7 @@ impl Started {
     fn in_folder(self, folder: TempDir) -> ControlPlane {
         let used = [self.api_server, self.etcd];
         ControlPlane {
-            processes: self.kwok.into_iter().chain(self.scheduler).chain(used).collect(),
+            processes: RefCell::new(self.kwok.into_iter().chain(self.scheduler).chain(used).collect()),
             client: self.client,
             kubeconfig: self.kubeconfig,
             users: Some(Users { server: self.server, pki: self.pki }),
@@ -224,6 +275,12 @@ impl Started {
             folder,
         }
     }
+}
+
+async fn check_ready(client: &Client) -> Result<()> {
+    let request = http::Request::get("/readyz").body(Vec::new())?;
+    client.request_text(request).await.context("GET /readyz")?;
+    Ok(())
 }
 
 fn start_etcd(logs: &Path, data: &Path, clients: u16, peers: u16) -> Result<Process> {

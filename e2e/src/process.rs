@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{procfs, wait};
@@ -19,6 +19,8 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Process {
     name: String,
+    program: PathBuf,
+    args: Vec<String>,
     child: Child,
     log: PathBuf,
 }
@@ -33,25 +35,22 @@ impl Process {
     ///
     /// If the program cannot be started or its log cannot be opened.
     pub fn start<S: AsRef<str>>(name: &str, program: &Path, args: &[S], logs: &Path) -> Result<Self> {
+        let args: Vec<String> = args.iter().map(|arg| arg.as_ref().to_owned()).collect();
         let log = logs.join(format!("{name}.log"));
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(&log)
-            .with_context(|| format!("cannot open the log {}", log.display()))?;
-        let errors = file.try_clone().with_context(|| format!("cannot open the log {} twice", log.display()))?;
-        let child = Command::new(program)
-            .args(args.iter().map(AsRef::as_ref))
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", logs)
-            .current_dir(logs)
-            .stdin(Stdio::null())
-            .stdout(file)
-            .stderr(errors)
-            .spawn()
-            .with_context(|| format!("cannot start {}", program.display()))?;
-        Ok(Self { name: name.to_owned(), child, log })
+        let child = spawn(program, &args, &log, logs)?;
+        Ok(Self { name: name.to_owned(), program: program.to_owned(), args, child, log })
+    }
+
+    /// Starts it again, as it was started, after it has ended. Its log goes on.
+    ///
+    /// # Errors
+    ///
+    /// If it still runs, or cannot be started.
+    pub fn start_again(&mut self) -> Result<()> {
+        ensure!(self.exited()?.is_some(), "{} still runs", self.name);
+        let folder = self.log.parent().context("a log lies in a folder")?;
+        self.child = spawn(&self.program, &self.args, &self.log, folder)?;
+        Ok(())
     }
 
     /// The name it was started under.
@@ -197,6 +196,26 @@ impl Process {
         }
         self.kill9()
     }
+}
+
+fn spawn(program: &Path, args: &[String], log: &Path, folder: &Path) -> Result<Child> {
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(log)
+        .with_context(|| format!("cannot open the log {}", log.display()))?;
+    let errors = file.try_clone().with_context(|| format!("cannot open the log {} twice", log.display()))?;
+    Command::new(program)
+        .args(args)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", folder)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(errors)
+        .spawn()
+        .with_context(|| format!("cannot start {}", program.display()))
 }
 
 impl Drop for Process {

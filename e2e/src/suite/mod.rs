@@ -30,11 +30,12 @@ use crate::scenario::Selected;
 use crate::subject::Subject;
 
 /// Scenarios that a sandbox cannot show, each with the reason.
-const NOT_ON_A_SANDBOX: [(&str, &str); 6] = [
+const NOT_ON_A_SANDBOX: [(&str, &str); 7] = [
     ("api/", "the table of API scenarios is played in the sandbox's own tests"),
     ("host/", "about the host and its users, not about an API"),
     ("hello/labels_namespaces", "counts requests by the API server's metrics"),
     ("replicaset/quota", "quotas are stored and not enforced"),
+    ("deployment/rolls_through", "its API server and its storage are one process"),
     ("deployment/may_not_make_a_set", "every user may do everything"),
     ("deployment/may_not_make_a_pod", "every user may do everything"),
 ];

@@ -4,6 +4,7 @@
 mod deletion;
 mod edits;
 mod kills;
+mod outages;
 mod progress;
 mod recorded;
 mod rollouts;
@@ -24,7 +25,7 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::eventually;
 
-pub(super) static SCENARIOS: [Scenario; 15] = [
+pub(super) static SCENARIOS: [Scenario; 17] = [
     alone("deployment/survives_kills", |case| kills::survives_kills(case).boxed_local()),
     alone("deployment/takes_over", |case| takeover::takes_over(case).boxed_local()),
     alone("deployment/gives_back", |case| takeover::gives_back(case).boxed_local()),
@@ -33,6 +34,10 @@ pub(super) static SCENARIOS: [Scenario; 15] = [
         runs: Runs::Exclusively,
         ..alone("deployment/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local())
     },
+    disturbing("deployment/rolls_through_outages_of_the_api_server", |case| {
+        outages::of_the_api_server(case).boxed_local()
+    }),
+    disturbing("deployment/rolls_through_an_outage_of_etcd", |case| outages::of_etcd(case).boxed_local()),
     shared("deployment/is_watched", |case| progress::is_watched(case).boxed_local()),
     shared("deployment/is_stuck_and_recovers", |case| progress::is_stuck_and_recovers(case).boxed_local()),
     shared("deployment/may_not_make_a_set", |case| progress::may_not_make_a_set(case).boxed_local()),
@@ -64,6 +69,11 @@ const fn shared(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Res
 /// A scenario that kills or replaces our manager.
 const fn alone(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
     Scenario { subjects: &[Subject::Ours], runs: Runs::WithOwnManagers, ..shared(name, run) }
+}
+
+/// A scenario for both managers that disturbs the control plane.
+const fn disturbing(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario { runs: Runs::Exclusively, ..shared(name, run) }
 }
 
 /// A deployment whose pods run at once.

@@ -1,0 +1,118 @@
+//! The API server, or etcd behind it, is killed amid rollouts, which go on as soon as it is back.
+//!
+//! The scenario itself makes pods ready, and none has a node: scheduler and kwok would have to recover as well, and wait
+//! for up to half a minute.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::future::try_join_all;
+use k8s_openapi::api::core::v1 as corev1;
+use kube::ResourceExt;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{Objects, held, image, is_complete, is_ready};
+use crate::control_plane::Component;
+use crate::scenario::Case;
+use crate::subject::Subject;
+use crate::wait::{PATIENCE, eventually};
+
+const DEPLOYMENTS: usize = 20;
+const REPLICAS: usize = 3;
+
+/// Three outages within five minutes: a back-off that outlives an outage shows in the last.
+const OUTAGES: u64 = 3;
+
+/// How long a component is gone, beside the time that it takes to start.
+const OUTAGE: Duration = Duration::from_secs(1);
+
+/// How much longer the rollouts may take through an outage than without one, from the moment at which the API server is
+/// ready again. The peer, whose informers back off each by itself, was seen to take up to 14 s longer, and is given as long
+/// as it needs.
+const fn margin(subject: Subject) -> Duration {
+    match subject {
+        Subject::Ours => Duration::from_secs(5),
+        Subject::Peer => PATIENCE,
+    }
+}
+
+/// How many times longer the rollouts themselves may take: caches of the API server are cold after it.
+const SLOWER: u32 = 3;
+
+/// Killed three times amid the rollouts of twenty deployments, the API server comes back to a manager that goes on.
+pub(super) async fn of_the_api_server(case: Case) -> Result<()> {
+    roll_through(&case, Component::ApiServer, OUTAGES).await
+}
+
+/// Killed amid the rollouts of twenty deployments, etcd comes back to a manager that goes on.
+pub(super) async fn of_etcd(case: Case) -> Result<()> {
+    roll_through(&case, Component::Etcd, 1).await
+}
+
+async fn roll_through(case: &Case, component: Component, outages: u64) -> Result<()> {
+    let objects = Objects::of(case);
+    let mut manager = case.start(case.subject(), &[])?;
+    try_join_all((0..DEPLOYMENTS).map(|number| objects.create(held(&name(number), REPLICAS)))).await?;
+    all_are_complete(&objects).await?;
+
+    let begun = Instant::now();
+    roll(&objects, 2).await?;
+    all_are_complete(&objects).await?;
+    let undisturbed = begun.elapsed();
+
+    let bound = undisturbed * SLOWER + margin(case.subject());
+    for outage in 1..=outages {
+        roll(&objects, 2 + outage).await?;
+        case.plane().kill(component)?;
+        tokio::time::sleep(OUTAGE).await;
+        case.plane().start_again(component)?;
+        case.plane().is_ready().await?;
+        let back = Instant::now();
+        all_are_complete(&objects).await?;
+        let took = back.elapsed();
+        ensure!(
+            took <= bound,
+            "after outage {outage} all had rolled in {took:?}, which is more than {bound:?}; undisturbed it took \
+             {undisturbed:?}"
+        );
+    }
+    manager.must_run()
+}
+
+fn name(number: usize) -> String {
+    format!("web-{number}")
+}
+
+/// Changes the template of all deployments.
+async fn roll(objects: &Objects, tag: u64) -> Result<()> {
+    let image = image(tag);
+    try_join_all((0..DEPLOYMENTS).map(|number| {
+        let image = &image;
+        async move { objects.patch(&name(number), image).await }
+    }))
+    .await?;
+    Ok(())
+}
+
+async fn all_are_complete(objects: &Objects) -> Result<()> {
+    eventually("all deployments to be complete", async || {
+        let pods = objects.pods.list(&ListParams::default()).await.context("cannot list pods")?;
+        try_join_all(pods.iter().filter(|pod| !is_ready(pod)).map(|pod| make_ready(objects, pod))).await?;
+        let deployments = objects.deployments.list(&ListParams::default()).await.context("cannot list deployments")?;
+        ensure!(deployments.items.len() == DEPLOYMENTS, "there are {}", deployments.items.len());
+        deployments.items.iter().try_for_each(is_complete)
+    })
+    .await
+}
+
+/// Reports a pod as ready, as its kubelet would. A pod that no longer exists is no error.
+async fn make_ready(objects: &Objects, pod: &corev1::Pod) -> Result<()> {
+    let name = pod.name_any();
+    let status = json!({ "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] } });
+    match objects.pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(&status)).await {
+        Err(kube::Error::Api(refusal)) if refusal.code == 404 => Ok(()),
+        patched => patched.map(drop).with_context(|| format!("cannot make pod {name} ready")),
+    }
+}
