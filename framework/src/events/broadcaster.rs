@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kcm_api::{InternedStr, ObjectKey, Resource};
+use kcm_informers::is_storage_failure;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -185,13 +186,13 @@ impl Broadcaster {
     }
 }
 
-/// Whether another attempt may succeed: the server was not reached, or limits requests, or
+/// Whether another attempt may succeed: the server was not reached, did not reach its storage, or limits requests, or
 /// writes are held back.
 fn is_worth_another_try(error: &ApiError) -> bool {
     match error.cause() {
         Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_) => true,
         // Upstream's client repeats such requests beneath its broadcaster.
-        Cause::Status(_) => error.is_too_many_requests(),
+        Cause::Status(status) => error.is_too_many_requests() || is_storage_failure(status),
         Cause::Decode(_) | Cause::Encode(_) => false,
     }
 }

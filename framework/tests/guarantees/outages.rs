@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use kcm_api::PartialObjectMeta;
 use kcm_framework::client::ListOptions;
+use kcm_framework::events::{EventType, ObjectReference};
 use kcm_framework::{Outcome, ReconcileError};
-use kcm_sandbox_apiserver::{Fault, Resource, Sandbox, Status, Verb};
+use kcm_sandbox_apiserver::{EVENTS, Fault, Resource, Sandbox, Status, Verb};
 use tokio::time::Instant;
 
 use crate::support::{Options, PARTS, SETS, Turn, World, key, sandbox, seconds, set, settle};
@@ -195,6 +197,35 @@ async fn a_write_that_an_outage_interrupted_is_known_at_its_end() {
         assert!(took <= seconds(3), "{took:?} after an outage of {outage:?}");
         tokio::time::sleep(seconds(60)).await;
         assert_eq!(world.parts().len(), 2, "the interrupted creation took effect, and is not made again");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_recorded_in_an_outage_is_sent_once_it_is_over() {
+    for stopped in [Stopped::ApiServer, Stopped::Etcd] {
+        for (outage, within) in [(2, 11), (60, 3), (3600, 3)] {
+            let world = World::with(Options::default(), &sandbox(), |turn| {
+                async move {
+                    tokio::time::sleep(seconds(2)).await;
+                    let set: PartialObjectMeta = serde_json::from_value(set(turn.key.name(), 0)).unwrap();
+                    let regarding = ObjectReference::of(&SETS, &set.metadata);
+                    turn.session.recorder().event(&regarding, EventType::Normal, "Seen", "the set was seen");
+                    Ok(Outcome::done())
+                }
+                .boxed()
+            })
+            .await;
+            world.add("a");
+            tokio::time::sleep(seconds(1)).await;
+            stopped.begin(&world.sandbox);
+            tokio::time::sleep(seconds(outage)).await;
+            assert!(world.sandbox.list(&EVENTS, None).is_empty());
+            world.sandbox.faults().end_outage();
+            tokio::time::sleep(seconds(within)).await;
+            let events = world.sandbox.list(&EVENTS, None);
+            assert_eq!(events.len(), 1, "{stopped:?}, {outage} s");
+            assert!(events[0].get("count").is_none_or(|count| *count == 1));
+        }
     }
 }
 
