@@ -22,6 +22,10 @@
 //!   key, and counts as a failure.
 //! - **One bad object stops no other.** A key whose object, or an object that it controls, cannot be decoded is not
 //!   reconciled until it can be; it is logged once. All other keys are reconciled.
+//! - **An outage ends for everybody at once.** Whether the API server, and etcd behind it, can be reached is a state of the
+//!   connection, which one probe watches; see [`Connection`](kcm_informers::Connection). While it is unreachable, keys,
+//!   informers, live checks and events wait. That counts as no failure of a key, and all go on within a second of the
+//!   server's return.
 //! - **Isolation.** A loop or an `InitFunc` that fails or panics is started again with back-off, and no other
 //!   controller is affected.
 //! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads
