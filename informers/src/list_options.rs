@@ -5,6 +5,9 @@ use std::fmt;
 use kcm_api::{Meta, Selector};
 
 /// The selection of the objects of a resource that are listed and watched; the default is all of them.
+///
+/// The API lists one namespace or all, so several namespaces are as many informers: a loop reads a source for each, and a
+/// write is waited for in the cache of its namespace alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ListOptions {
     /// The namespace.

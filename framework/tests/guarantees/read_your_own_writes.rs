@@ -268,6 +268,29 @@ async fn a_write_outside_the_selector_of_the_cache_holds_nothing_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_several_namespaces_a_write_is_waited_for_in_its_own() {
+    let parts = ["other", "default"].map(ListOptions::namespace).to_vec();
+    let options = Options { parts, ..Options::default() };
+    let world = World::with(options, &sandbox(), |turn| {
+        async move {
+            if turn.number == 0 {
+                turn.create_part().await?;
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.sandbox.faults().hold_watches(&PARTS);
+    world.create_set("a", 1);
+    settle().await;
+    assert_eq!(world.parked(), ["a"]);
+    world.sandbox.faults().release_watches(&PARTS);
+    settle().await;
+    assert!(world.parked().is_empty(), "the cache of the other namespace shows nothing of it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_write_that_moves_an_object_out_of_the_selector_of_the_cache_is_waited_for() {
     let options = Options { parts: vec![only_of_a()], ..Options::default() };
     let world = World::with(options, &sandbox(), |turn| {
