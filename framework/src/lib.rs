@@ -27,7 +27,12 @@
 //!   informers, live checks and events wait. That counts as no failure of a key, and all go on within a second of the
 //!   server's return.
 //! - **Isolation.** A loop or an `InitFunc` that fails or panics is started again with back-off, and no other
-//!   controller is affected.
+//!   controller is affected. An `InitFunc` that hangs holds up the others for [`INIT_PATIENCE`] at most. A task of the
+//!   manager that panics is logged, counted and started again.
+//! - **Resources come and go.** A controller whose resources are not served is initialized when they are, stops while one
+//!   that it reads is gone, and leaves nothing behind: no event handler, task, or informer without another user.
+//! - **A running manager changes.** Through its [`ManagerHandle`], controllers are added and taken away, loops stop and
+//!   start again while informers stay, and writes are held back; it shows the state of each controller and loop.
 //! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads
 //!   have synced; the loops are the first to stop.
 //! - **Only what is read is decoded.** A part of a view is decoded where an enabled controller

@@ -10,8 +10,9 @@ use crate::error::BoxError;
 /// The function that initializes a controller: it adds event handlers and returns the loops to run, or `None` where the
 /// cluster does not serve the resources that it needs.
 ///
-/// Called once at start, and again with back-off if it fails. It must not wait for caches: informers start after every
-/// controller has been initialized.
+/// Called once at start, again with back-off if it fails, and again after changes of the served resources where it
+/// returned `None` or a resource that its loops read disappeared. What it registered before is gone by then. It must not
+/// wait for caches: informers start after every controller has been initialized.
 ///
 /// It captures nothing: everything that it uses is in the context.
 ///

@@ -1,4 +1,11 @@
 //! Starts controllers in order, keeps them running, and stops them in reverse.
+//!
+//! # Guarantees
+//!
+//! - *The handle shows the state of each controller*, and how often each loop has failed and why.
+//! - *The health check and the debug page of a controller are behind the handle*, while the controller is initialized.
+//! - *A panic in a task of the manager is counted, and the task goes on*.
+//! - *A manager may wait with its loops until it leads*, and *no write passes its closed fence*.
 
 mod builder;
 mod handle;
