@@ -20,7 +20,7 @@ use crate::events::{Recorder, Recorders};
 use crate::loop_builder::{ControlLoopBuilder, LoopEnvironment};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
-use crate::reconcile::{LoopContext, NameGenerator};
+use crate::reconcile::{DeclaredWrites, LoopContext, NameGenerator};
 
 /// The part of the context that all controllers of a manager share.
 pub(crate) struct SharedContext {
@@ -265,8 +265,13 @@ impl ControllerContext {
     /// upstream has the queue, and names the loop in all logs and metrics.
     pub fn control_loop<K: QueueKey>(&self, name: &'static str) -> ControlLoopBuilder<K> {
         let shared = &self.shared;
-        let context =
-            LoopContext { names: shared.names.clone(), clock: Arc::clone(&shared.clock), recorder: self.recorder() };
+        let context = LoopContext {
+            name,
+            writes: DeclaredWrites::Anything,
+            names: shared.names.clone(),
+            clock: Arc::clone(&shared.clock),
+            recorder: self.recorder(),
+        };
         ControlLoopBuilder::new(
             name,
             LoopEnvironment {
@@ -276,7 +281,7 @@ impl ControllerContext {
                 api: self.client(),
                 live: shared.clients.client_for(ClientBuilder::MANAGER),
                 metrics: Arc::clone(&shared.metrics),
-                context: Arc::new(context),
+                context,
             },
         )
     }

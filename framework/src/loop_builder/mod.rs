@@ -4,20 +4,23 @@ mod enqueue;
 mod event_mapping;
 mod source;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::{KnownView, ObjectKey, View};
+use futures::future::BoxFuture;
+use kcm_api::{KnownView, ObjectKey, Resource, View};
 use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer};
 use kcm_workqueue::{Queue, QueueOptions, RetryLimits};
+use tokio_util::sync::CancellationToken;
 
 use crate::client::ApiClient;
 use crate::control_loop::Loop;
 use crate::error::BoxError;
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
-use crate::reconcile::{LoopContext, Reconcile, ReconcileLoop, priority};
+use crate::reconcile::{DeclaredWrites, Keyless, LoopContext, Reconcile, ReconcileLoop, Session, priority};
 use event_mapping::controllers;
 
 pub use enqueue::Enqueue;
@@ -38,6 +41,11 @@ pub use source::Source;
 /// - No key is taken before all caches of the loop have synced, and no key is reconciled again before they show its
 ///   writes.
 /// - Logs and metrics name the loop.
+/// - A [prepare](Reconcile::prepare) step runs after the sync and before the first key.
+/// - With a [barrier](Self::barrier), no key is taken while any write of the loop is pending.
+/// - A loop that writes a resource that it does not read, although a cache of the manager holds it, does not start; a
+///   write to a resource that is neither read nor [declared](Self::writes) fails.
+/// - [Periodic](Self::periodic) work and [tasks](Self::task) have a session too.
 /// - Nothing happens before [`reconcile`](Self::reconcile).
 ///
 /// # Examples
@@ -63,6 +71,9 @@ pub struct ControlLoopBuilder<K: QueueKey = ObjectKey> {
     caches: Vec<Arc<dyn Cache>>,
     primary: Option<usize>,
     handlers: Vec<AddHandler<K>>,
+    writes: BTreeSet<Resource>,
+    writes_anything: bool,
+    has_barrier: bool,
 }
 
 /// What a loop takes from the context of its controller.
@@ -74,7 +85,7 @@ pub(crate) struct LoopEnvironment {
     /// The client of live checks.
     pub(crate) live: ApiClient,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) context: Arc<LoopContext>,
+    pub(crate) context: LoopContext,
 }
 
 /// Adds an event handler that enqueues into the queue of a target.
@@ -91,6 +102,13 @@ struct Target<K> {
 enum LoopError {
     #[error("the loop {name:?} owns {owned} without a primary resource: call `primary` or `keyed_by` as well")]
     OwnsWithoutPrimary { name: &'static str, owned: String },
+    #[error(
+        "the loop {name:?} writes {resource}, which a cache of this manager holds, and does not read it, so that it would \
+         go on before the cache shows its writes: call `reads` instead of `writes`"
+    )]
+    WritesUnread { name: &'static str, resource: String },
+    #[error("the loop {name:?} enqueues keys and has no reconciler: end its description with `reconcile`")]
+    NoReconciler { name: &'static str },
 }
 
 impl<K: QueueKey> ControlLoopBuilder<K> {
@@ -104,6 +122,9 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
             caches: Vec::new(),
             primary: None,
             handlers: Vec::new(),
+            writes: BTreeSet::new(),
+            writes_anything: false,
+            has_barrier: false,
         }
     }
 
@@ -116,6 +137,12 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
     /// after this call.
     pub fn retry_limits(self, limits: RetryLimits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// Takes no key while any write of the loop is pending, and one key at a time: for loops whose keys share something,
+    /// as allocators do.
+    pub fn barrier(self) -> Self {
+        Self { has_barrier: true, ..self }
     }
 
     /// The queue, for keys that other loops and tasks enqueue.
@@ -231,6 +258,22 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         self.primary = Some(self.add_cache(informer.cache()));
     }
 
+    /// Says that the loop writes a resource that it does not read. Those that it reads need no such declaration.
+    ///
+    /// No key waits for these writes. If any cache of the manager holds the resource, the loop does not start: it must
+    /// read it as well.
+    pub fn writes(mut self, resource: Resource) -> Self {
+        self.writes.insert(resource);
+        self
+    }
+
+    /// Says that the loop writes resources that it finds by discovery, whatever they are.
+    ///
+    /// Keys wait for writes to the resources that the loop reads, and for no others.
+    pub fn writes_anything(self) -> Self {
+        Self { writes_anything: true, ..self }
+    }
+
     /// The loop, which reconciles with `reconciler`; from here on, changes enqueue keys.
     ///
     /// A mistake in the description is an error of the loop when it starts.
@@ -238,8 +281,9 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         let queue = self.queue();
         let primary = self.primary.map(|primary| Arc::clone(&self.caches[primary]));
         let target = Target { queue: queue.clone(), primary };
-        let added = self.handlers.into_iter().try_for_each(|add| add(&target));
-        let LoopEnvironment { controller, api, live, metrics, context, .. } = self.environment;
+        let added = std::mem::take(&mut self.handlers).into_iter().try_for_each(|add| add(&target));
+        let (check, context) = (self.check(), self.context());
+        let LoopEnvironment { controller, api, live, metrics, .. } = self.environment;
         let described = ReconcileLoop {
             controller,
             name: self.name,
@@ -252,8 +296,27 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
             workers: self.workers,
             caches: self.caches,
             primary: self.primary,
+            has_barrier: self.has_barrier,
         };
-        described.into_loop().checked(move || added.clone().map_err(BoxError::from))
+        described.into_loop().checked(move || Ok(added.clone().and_then(|()| check())?))
+    }
+
+    fn context(&self) -> Arc<LoopContext> {
+        let read = self.caches.iter().map(|cache| cache.resource().clone());
+        let declared = || DeclaredWrites::Only(self.writes.iter().cloned().chain(read).collect());
+        let writes = if self.writes_anything { DeclaredWrites::Anything } else { declared() };
+        Arc::new(LoopContext { name: self.name, writes, ..self.environment.context.clone() })
+    }
+
+    /// A check that no cache of the manager holds what the loop writes and does not read.
+    fn check(&self) -> impl Fn() -> Result<(), LoopError> + Send + Sync + 'static {
+        let is_read = |resource: &Resource| self.caches.iter().any(|cache| cache.resource() == resource);
+        let unread: Vec<Resource> = self.writes.iter().filter(|resource| !is_read(resource)).cloned().collect();
+        let (name, informers) = (self.name, self.environment.informers.clone());
+        move || match unread.iter().find(|resource| !informers.caches(resource).is_empty()) {
+            Some(resource) => Err(LoopError::WritesUnread { name, resource: resource.to_string() }),
+            None => Ok(()),
+        }
     }
 
     fn resync_period<V>(&self, source: &Source<V>) -> Option<Duration> {
@@ -267,6 +330,40 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
             self.caches.push(cache);
             self.caches.len() - 1
         })
+    }
+}
+
+impl ControlLoopBuilder {
+    /// A loop that runs `work` every `period`, the first time at once, and never before the caches that it reads show the
+    /// writes of the run before.
+    ///
+    /// An error is logged, and `work` runs again after the next period.
+    pub fn periodic<F>(self, period: Duration, work: F) -> Loop
+    where
+        F: Fn(Arc<Session>) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
+    {
+        let check = self.keyless_check();
+        self.keyless().periodic(period, work).checked(move || Ok(check()?))
+    }
+
+    /// A loop that runs `task` until its token is cancelled or it returns `Ok`. Nothing waits for its writes.
+    pub fn task<F>(self, task: F) -> Loop
+    where
+        F: Fn(CancellationToken, Arc<Session>) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
+    {
+        let check = self.keyless_check();
+        self.keyless().task(task).checked(move || Ok(check()?))
+    }
+
+    fn keyless_check(&self) -> impl Fn() -> Result<(), LoopError> + Send + Sync + 'static {
+        let (check, name, has_handlers) = (self.check(), self.name, !self.handlers.is_empty());
+        move || if has_handlers { Err(LoopError::NoReconciler { name }) } else { check() }
+    }
+
+    fn keyless(self) -> Keyless {
+        let context = self.context();
+        let LoopEnvironment { controller, api, live, .. } = self.environment;
+        Keyless { controller, name: self.name, api, live, context, caches: self.caches }
     }
 }
 

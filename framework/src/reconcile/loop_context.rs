@@ -1,18 +1,47 @@
 //! What the sessions of one loop share.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use kcm_api::Resource;
+
 use super::NameGenerator;
+use crate::client::Cause;
 use crate::clock::Clock;
 use crate::events::Recorder;
 
 /// What the sessions of one loop share beside clients and caches.
 #[derive(Clone)]
 pub(crate) struct LoopContext {
+    /// The name of the loop.
+    pub(crate) name: &'static str,
+    /// The resources to which the loop writes.
+    pub(crate) writes: DeclaredWrites,
     /// The generator of names for new objects.
     pub(crate) names: NameGenerator,
     /// The wall clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// The recorder of the controller.
     pub(crate) recorder: Recorder,
+}
+
+/// The resources to which a loop writes.
+#[derive(Debug, Clone)]
+pub(crate) enum DeclaredWrites {
+    /// Any, as discovery shows them.
+    Anything,
+    /// Those that it reads or says that it writes.
+    Only(BTreeSet<Resource>),
+}
+
+impl LoopContext {
+    /// Refuses a write to a resource that the loop does not declare.
+    pub(super) fn check_write(&self, resource: &Resource) -> Result<(), Cause> {
+        match &self.writes {
+            DeclaredWrites::Only(declared) if !declared.contains(resource) => {
+                Err(Cause::Undeclared { name: self.name, resource: resource.to_string() })
+            }
+            DeclaredWrites::Anything | DeclaredWrites::Only(_) => Ok(()),
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! The reconcile loop: keys from a queue, one at a time each, to a [`Reconcile`].
 
 mod error;
+mod gate;
+mod keyless;
 mod loop_context;
 mod names;
 mod session;
@@ -19,7 +21,8 @@ use kcm_workqueue::Priority;
 use crate::queue_key::QueueKey;
 
 pub use error::{Class, ReconcileError};
-pub(crate) use loop_context::LoopContext;
+pub(crate) use keyless::Keyless;
+pub(crate) use loop_context::{DeclaredWrites, LoopContext};
 pub use names::NameGenerator;
 pub use session::Session;
 pub(crate) use worker::ReconcileLoop;
@@ -29,6 +32,17 @@ pub(crate) use worker::ReconcileLoop;
 /// Keys are [`ObjectKey`]s for nearly every controller; another type is a [`QueueKey`].
 #[async_trait]
 pub trait Reconcile<K: QueueKey = ObjectKey>: Send + Sync + 'static {
+    /// Prepares for the first key: after all caches of the loop have synced and before any key is taken, each time that
+    /// the loop starts. An allocator fills itself here. Does nothing by default.
+    ///
+    /// Keys wait until the caches show what it wrote.
+    ///
+    /// # Errors
+    /// It is called again with back-off, 1 s doubling to a minute.
+    async fn prepare(&self, _session: &Session) -> Result<(), ReconcileError> {
+        Ok(())
+    }
+
     /// Reconciles one key: reads the caches, decides, and writes through `session`.
     ///
     /// Never called twice at once for one key, and never before the caches show the writes of the previous call for

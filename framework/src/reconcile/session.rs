@@ -28,6 +28,9 @@ use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 /// resource version, a deletion with preconditions. A JSON patch and a deletion without preconditions are not. A
 /// repeated creation that finds an object of its name compares it with what was sent: see [`create`](Self::create).
 ///
+/// A write to a resource that the loop neither reads nor declares to write is not sent and fails: its key would not wait
+/// for it.
+///
 /// The body of a response is the metadata of the object; [`api`](Self::api) and the caches have the whole object.
 ///
 /// # Cancellation
@@ -119,7 +122,7 @@ impl Session {
     pub async fn create(&self, resource: &Resource, key: &ObjectKey, object: Payload) -> Result<Written, ApiError> {
         let has_name = !key.name().is_empty();
         let call = Call::create(resource, key.namespace(), object.clone(), has_name);
-        let mut write = self.begin(resource, [(key.clone(), None)].into(), &call);
+        let mut write = self.begin(resource, [(key.clone(), None)].into(), &call)?;
         let mut answer = self.writer.write(&call, &mut write.attempts).await;
         if has_name && answer.as_ref().is_err_and(ApiError::is_probably_created) {
             match self.who_took_the_name(resource, key, &object).await {
@@ -193,7 +196,7 @@ impl Session {
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
         let call = Call::delete(resource, key, options);
-        let mut write = self.begin(resource, [(key.clone(), Some(uid.clone()))].into(), &call);
+        let mut write = self.begin(resource, [(key.clone(), Some(uid.clone()))].into(), &call)?;
         let answer = self.writer.delete_with(&call, &mut write.attempts).await;
         write.deleted(answer)
     }
@@ -230,7 +233,7 @@ impl Session {
     ) -> Result<Deleted, ApiError> {
         let options = DeleteOptions { uid: Some(uid.clone()), ..options.clone() };
         let call = Call::evict(resource, key, &options);
-        let mut write = self.begin(resource, [(key.clone(), Some(uid.clone()))].into(), &call);
+        let mut write = self.begin(resource, [(key.clone(), Some(uid.clone()))].into(), &call)?;
         let answer = self.writer.delete_with(&call, &mut write.attempts).await;
         write.deleted(answer)
     }
@@ -254,13 +257,13 @@ impl Session {
         let caches = self.caches.iter().filter(|cache| cache.resource() == resource);
         let held = caches.flat_map(|cache| cache.matching(selected));
         let objects = held.map(|(key, state)| (key, Some(state.uid))).collect::<BTreeMap<_, _>>();
-        let mut write = self.begin(resource, objects.into_iter().collect(), &call);
+        let mut write = self.begin(resource, objects.into_iter().collect(), &call)?;
         let answer = self.writer.delete_with(&call, &mut write.attempts).await;
         write.deleted(answer).map(drop)
     }
 
     async fn write(&self, resource: &Resource, key: &ObjectKey, call: Call<'_>) -> Result<Written, ApiError> {
-        let mut write = self.begin(resource, [(key.clone(), None)].into(), &call);
+        let mut write = self.begin(resource, [(key.clone(), None)].into(), &call)?;
         let answer = self.writer.write(&call, &mut write.attempts).await;
         write.written(answer)
     }
@@ -270,13 +273,15 @@ impl Session {
         resource: &'a Resource,
         objects: Vec<(ObjectKey, Option<Uid>)>,
         call: &Call<'_>,
-    ) -> Write<'a> {
+    ) -> Result<Write<'a>, ApiError> {
+        let undeclared = |cause| ApiError::new(call.target.describe(call.verb), cause);
+        self.context.check_write(resource).map_err(undeclared)?;
         self.acts_for.get_or_init(|| {
             let (cache, key) = self.object.as_ref()?;
             self.caches[*cache].object_state(key).map(|state| state.uid)
         });
         let attempts = Attempts::of(call.kind).reconnecting();
-        Write { session: self, resource, objects, is_of_object: call.target.is_of_object(), attempts }
+        Ok(Write { session: self, resource, objects, is_of_object: call.target.is_of_object(), attempts })
     }
 }
 

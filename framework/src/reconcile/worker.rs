@@ -2,16 +2,18 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::ObjectKey;
-use kcm_informers::{Cache, panic_message};
+use kcm_informers::{Backoff, Cache, panic_message};
 use kcm_workqueue::{Priority, Queue};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::error::Retry;
+use super::gate::{Gate, Inside};
 use super::undecided::Undecided;
 use super::undecodable::UndecodableGuard;
 use super::{Class, LoopContext, Outcome, Reconcile, ReconcileError, Session};
@@ -21,6 +23,9 @@ use crate::control_loop::Loop;
 use crate::error::BoxError;
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
+
+/// The back-off of a preparation that fails: 1 s doubling to a minute.
+const PREPARE_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1), Duration::MAX);
 
 /// A [`Reconcile`] over a queue, with a number of workers.
 pub(crate) struct ReconcileLoop<K, R> {
@@ -35,6 +40,8 @@ pub(crate) struct ReconcileLoop<K, R> {
     pub(crate) workers: usize,
     pub(crate) caches: Vec<Arc<dyn Cache>>,
     pub(crate) primary: Option<usize>,
+    /// Whether no key is taken while a write of the loop is pending.
+    pub(crate) has_barrier: bool,
 }
 
 impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
@@ -53,14 +60,20 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
             live: self.live,
             context: self.context,
             metrics: self.metrics,
+            gate: self.has_barrier.then(|| Gate::new(self.name, Arc::clone(&caches))),
             caches,
             tracker,
             guard,
         });
-        let workers = self.workers;
+        // With more workers a key would be taken while another writes.
+        let workers = if self.has_barrier { 1 } else { self.workers };
         Loop::new(self.name, reads, move |cancel| {
             let shared = Arc::clone(&shared);
             Box::pin(async move {
+                let was_cancelled = cancel.run_until_cancelled(shared.prepare()).await.is_none();
+                if was_cancelled {
+                    return Ok(());
+                }
                 let mut work = JoinSet::new();
                 for _ in 0..workers {
                     work.spawn(Arc::clone(&shared).work(cancel.clone()));
@@ -68,6 +81,7 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
                 tokio::select! {
                     ended = all_ended(&mut work) => ended,
                     () = shared.tracker.check_pending_writes(&shared.live) => Ok(()),
+                    () = shared.check_gate() => Ok(()),
                     () = shared.decide() => Ok(()),
                 }
             })
@@ -100,14 +114,67 @@ struct Workers<K: QueueKey, R> {
     caches: Arc<[Arc<dyn Cache>]>,
     tracker: Arc<Tracker<K>>,
     guard: Arc<UndecodableGuard<K>>,
+    /// Closed while any write of the loop is pending, where the loop has a barrier.
+    gate: Option<Gate>,
 }
 
 impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
+    /// Prepares the reconciler, with back-off until it succeeds, and waits until the caches show what it wrote.
+    async fn prepare(&self) {
+        let mut backoff = PREPARE_BACKOFF;
+        loop {
+            let session = self.session();
+            let prepared = self.reconciler.prepare(&session).await;
+            let writes = session.take_pending_writes();
+            if !writes.is_empty() {
+                let gate = Gate::new(self.name, Arc::clone(&self.caches));
+                gate.enter().await.writes = writes;
+                tokio::select! {
+                    _ = gate.enter() => {}
+                    () = gate.check_pending_writes(&self.live) => {}
+                }
+            }
+            let Err(error) = prepared else { return };
+            self.report_preparation(&error);
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+
+    fn report_preparation(&self, error: &ReconcileError) {
+        tracing::warn!(
+            controller = self.controller,
+            r#loop = self.name,
+            error = std::error::Error::source(error),
+            "Cannot prepare the loop; retried with back-off"
+        );
+    }
+
+    fn session(&self) -> Session {
+        let (caches, context) = (Arc::clone(&self.caches), Arc::clone(&self.context));
+        Session::new(self.api.clone(), self.live.clone(), caches, context)
+    }
+
+    async fn check_gate(&self) {
+        match &self.gate {
+            Some(gate) => gate.check_pending_writes(&self.live).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until no write of the loop is pending, where the loop has a barrier.
+    async fn enter_gate(&self) -> Option<Inside<'_>> {
+        match &self.gate {
+            Some(gate) => Some(gate.enter().await),
+            None => None,
+        }
+    }
+
     /// Processes keys until `cancel`; the key that is processing is finished. While the API server is unreachable, all
     /// keys wait.
     async fn work(self: Arc<Self>, cancel: CancellationToken) {
         let connection = self.api.connection();
         loop {
+            let Some(inside) = cancel.run_until_cancelled(self.enter_gate()).await else { return };
             let key = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return,
@@ -121,7 +188,7 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
                 key = self.queue.get() => key,
             };
             let Some(key) = key else { return };
-            self.handle(Processing::new(&self, key)).await;
+            self.handle(Processing::new(&self, key, inside)).await;
         }
     }
 
@@ -225,18 +292,14 @@ struct Processing<'a, K: QueueKey, R> {
     shared: &'a Workers<K, R>,
     key: K,
     session: Session,
+    /// The barrier, where the loop has one: it opens when the caches show the writes of this key.
+    inside: Option<Inside<'a>>,
     is_handled: bool,
 }
 
-impl<'a, K: QueueKey, R> Processing<'a, K, R> {
-    fn new(shared: &'a Workers<K, R>, key: K) -> Self {
-        let session = Session::new(
-            shared.api.clone(),
-            shared.live.clone(),
-            Arc::clone(&shared.caches),
-            Arc::clone(&shared.context),
-        );
-        Self { shared, key, session, is_handled: false }
+impl<'a, K: QueueKey, R: Reconcile<K>> Processing<'a, K, R> {
+    fn new(shared: &'a Workers<K, R>, key: K, inside: Option<Inside<'a>>) -> Self {
+        Self { shared, key, session: shared.session(), inside, is_handled: false }
     }
 }
 
@@ -245,6 +308,10 @@ impl<K: QueueKey, R> Drop for Processing<'_, K, R> {
         if !self.is_handled {
             self.shared.queue.add(self.key.clone(), Priority::Live);
         }
-        self.shared.tracker.finish(&self.key, self.session.acted_for(), &self.session.take_pending_writes());
+        let mut writes = self.session.take_pending_writes();
+        if let Some(inside) = &mut self.inside {
+            inside.writes = std::mem::take(&mut writes);
+        }
+        self.shared.tracker.finish(&self.key, self.session.acted_for(), &writes);
     }
 }

@@ -7,6 +7,7 @@
 mod answers;
 mod control_loop;
 mod controller_states;
+mod declared_writes;
 mod events;
 mod informers;
 mod initialization;

@@ -72,7 +72,7 @@ impl Answer {
             Cause::Status(status) => Self::of_status(status, retry_after),
             Cause::Transport(_) => Self::Broken,
             Cause::NotSent(_) | Cause::Encode(_) => Self::NotSent,
-            Cause::Fenced(_) => Self::Denied,
+            Cause::Fenced(_) | Cause::Undeclared { .. } => Self::Denied,
             Cause::Decode(_) => Self::Undecodable,
             Cause::Timeout(_) => Self::TimedOut,
         }

@@ -38,6 +38,17 @@ pub enum Cause {
     /// The request is a write and was not sent, as the [fence](crate::client::Fence) is closed.
     #[error(transparent)]
     Fenced(Fenced),
+    /// The request is a write of a loop to a resource that the loop does not declare, and was not sent.
+    #[error(
+        "the loop {name:?} declares no writes to {resource}: call `reads` on its builder, so that it waits for its own \
+         writes, or `writes` if it reads them from no cache"
+    )]
+    Undeclared {
+        /// The loop.
+        name: &'static str,
+        /// The resource.
+        resource: String,
+    },
     /// The response was a success, but cannot be decoded.
     #[error("the response of the API server cannot be decoded")]
     Decode(#[source] serde_json::Error),
@@ -126,7 +137,7 @@ impl ApiError {
             Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_) | Cause::Decode(_) => {
                 ErrorClass::Transient
             }
-            Cause::Encode(_) => ErrorClass::Terminal,
+            Cause::Encode(_) | Cause::Undeclared { .. } => ErrorClass::Terminal,
         }
     }
 
@@ -143,7 +154,7 @@ impl ApiError {
         }
         match &self.cause {
             Cause::Transport(_) | Cause::Timeout(_) | Cause::Decode(_) => true,
-            Cause::NotSent(_) | Cause::Fenced(_) | Cause::Encode(_) => false,
+            Cause::NotSent(_) | Cause::Fenced(_) | Cause::Encode(_) | Cause::Undeclared { .. } => false,
             Cause::Status(status) => status.code >= 500 && status.code != 501 && !is_failed_webhook(status),
         }
     }
