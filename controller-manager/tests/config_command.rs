@@ -59,7 +59,12 @@ fn leaves(value: &Value, pointer: &str, found: &mut BTreeMap<String, Value>) {
                 leaves(value, &format!("{pointer}/{key}"), found);
             }
         }
-        leaf => drop(found.insert(pointer.to_owned(), leaf.clone())),
+        leaf @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_)) => drop(found.insert(pointer.to_owned(), leaf.clone())),
     }
 }
 
