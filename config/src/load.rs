@@ -91,6 +91,17 @@ impl Sources {
     }
 }
 
+impl Effective {
+    /// Loads the same settings again, as [`Table::load`].
+    ///
+    /// # Errors
+    ///
+    /// Every mistake in every source at once.
+    pub fn load_again(&self, sources: &Sources) -> Result<Outcome, ConfigErrors> {
+        self.table().load(sources)
+    }
+}
+
 impl Table {
     /// Reads, validates and merges the sources: defaults < file < environment < flags.
     ///

@@ -10,6 +10,7 @@ use kcm_framework::{Extensions, Registry};
 use crate::config_command::CONFIG;
 use crate::logs::{LogOptions, Logs, log_flags};
 use crate::output::{print, refuse};
+use crate::reload::SettingsSource;
 use crate::runtime::WakeUps;
 use crate::settings::is_default;
 use crate::subcommand::{Action, Invocation, Subcommand};
@@ -81,7 +82,7 @@ impl Host {
             Err(errors) => return refuse(&errors.0),
         };
         match subcommand {
-            None => start(registry, settings, self.extensions),
+            None => start(registry, settings, sources, self.extensions),
             Some(subcommand) => start_subcommand(&subcommand, registry, settings, self.extensions),
         }
     }
@@ -122,9 +123,9 @@ fn linked(rows: &[Row]) -> Result<(Registry, Table), Vec<String>> {
     Ok((registry, table))
 }
 
-fn start(registry: Registry, settings: Effective, extensions: Extensions) -> Exit {
+fn start(registry: Registry, settings: Effective, sources: Sources, extensions: Extensions) -> Exit {
     let options = LogOptions::of(&settings);
-    let configured = settings::configure(registry, settings, extensions);
+    let configured = settings::configure(registry.clone(), settings, extensions.clone());
     let (configured, options) = match both(configured, options) {
         Ok(both) => both,
         Err(reasons) => return refuse(&reasons),
@@ -135,7 +136,8 @@ fn start(registry: Registry, settings: Effective, extensions: Extensions) -> Exi
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "Starting");
     run::warn(settings.warnings());
     run::warn(&configured.warnings);
-    runtime::run(WakeUps::Moderated, &logs, |stop| run::run(configured, stop))
+    let source = SettingsSource { sources, registry, extensions, start: settings.clone() };
+    runtime::run(WakeUps::Moderated, &logs, |stop| run::run(configured, source, &logs, stop))
 }
 
 /// Both results, or every reason of both.

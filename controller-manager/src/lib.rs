@@ -41,6 +41,7 @@ mod logs;
 mod missing;
 mod moderation;
 mod output;
+mod reload;
 mod run;
 mod runtime;
 mod settings;

@@ -3,7 +3,8 @@
 use kcm_framework::client::{connect, load_config};
 use kcm_framework::{Stop, error_chain};
 
-use crate::logs::UNSTRUCTURED;
+use crate::logs::{Logs, UNSTRUCTURED};
+use crate::reload::{Reloader, SettingsSource};
 use crate::settings::Configured;
 use crate::{Exit, Failure};
 
@@ -14,9 +15,14 @@ pub(crate) fn warn(warnings: &[impl std::fmt::Display]) {
     }
 }
 
-/// Connects to the API server and runs the manager until `stop`.
-pub(crate) async fn run(configured: Configured, stop: Stop) -> Result<(), Failure> {
-    let Configured { manager, kubeconfig, master, warnings: _ } = configured;
+/// Connects to the API server and runs the manager until `stop`, with settings that are reloaded from their `source`.
+pub(crate) async fn run(
+    configured: Configured,
+    source: SettingsSource,
+    logs: &Logs,
+    stop: Stop,
+) -> Result<(), Failure> {
+    let Configured { manager, kubeconfig, master, limits: _, warnings: _ } = configured;
     let refused = |error: &dyn std::error::Error| Failure { exit: Exit::Refused, reasons: vec![error_chain(error)] };
     let mut cluster = load_config(kubeconfig.as_deref()).await.map_err(|error| refused(&error))?;
     if let Some(master) = master {
@@ -28,6 +34,14 @@ pub(crate) async fn run(configured: Configured, stop: Stop) -> Result<(), Failur
         })?;
     }
     let client = connect(&cluster).map_err(|error| refused(&error))?;
-    let ended = manager.build(client, cluster.cluster_url.to_string()).run(stop).await;
+    let manager = manager.build(client, cluster.cluster_url.to_string());
+    let reloader = Reloader::new(source, logs, manager.clients().clone(), manager.metrics());
+    let ended = tokio::select! {
+        ended = manager.run(stop) => ended,
+        failed = reloader.run() => match failed {
+            Ok(never) => match never {},
+            Err(error) => return Err(refused(&error)),
+        },
+    };
     ended.map_err(|error| Failure { exit: Exit::ApiServer, reasons: vec![error_chain(&error)] })
 }

@@ -62,6 +62,8 @@ pub(crate) struct Configured {
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The address of the API server, in place of that in the kubeconfig file.
     pub(crate) master: Option<String>,
+    /// The rate limits of requests.
+    pub(crate) limits: Limits,
     /// What the operator should know before it runs.
     pub(crate) warnings: Vec<String>,
 }
@@ -145,5 +147,11 @@ pub(crate) fn configure(
         .start_interval(controller_start_interval.unsigned())
         .min_resync(min_resync_period.unsigned())
         .extensions(extensions);
-    Ok(Configured { manager, kubeconfig: (!kubeconfig.is_empty()).then(|| kubeconfig.into()), master, warnings })
+    Ok(Configured {
+        manager,
+        kubeconfig: (!kubeconfig.is_empty()).then(|| kubeconfig.into()),
+        master,
+        limits,
+        warnings,
+    })
 }

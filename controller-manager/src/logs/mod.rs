@@ -30,7 +30,6 @@ use streams::Streams;
 
 /// The logs of this process, which may change while it runs. Dropping it writes what is buffered.
 pub(crate) struct Logs {
-    #[allow(dead_code, reason = "a reload of the configuration file writes it")]
     filter: SharedFilter,
     streams: Arc<Streams>,
     flush_frequency: Duration,
@@ -55,7 +54,6 @@ impl Logs {
     }
 
     /// Prints from now on what `filter` says.
-    #[allow(dead_code, reason = "a reload of the configuration file calls it")]
     pub(crate) fn set_filter(&self, filter: Filter) {
         *self.filter.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(filter);
         tracing::callsite::rebuild_interest_cache();

@@ -31,12 +31,17 @@ pub struct ClientBuilder {
 struct SharedClients {
     provider: Box<dyn ClientProvider>,
     user_agent: UserAgent,
-    limits: Limits,
     fence: Fence,
     connection: Connection,
     warnings: Arc<Warnings>,
     metrics: Arc<dyn ClientMetrics>,
-    identities: Mutex<BTreeMap<String, Arc<ClientIdentity>>>,
+    identities: Mutex<Identities>,
+}
+
+/// The identities that have clients, and the limits of each.
+struct Identities {
+    limits: Limits,
+    by_name: BTreeMap<String, Arc<ClientIdentity>>,
 }
 
 impl ClientBuilder {
@@ -82,14 +87,22 @@ impl ClientBuilder {
         let shared = SharedClients {
             provider: Box::new(provider),
             user_agent,
-            limits,
             fence: Fence::default(),
             connection,
             warnings: Arc::default(),
             metrics,
-            identities: Mutex::default(),
+            identities: Mutex::new(Identities { limits, by_name: BTreeMap::new() }),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Changes the limits of every identity from now on; a request that waits already keeps its turn.
+    pub fn set_limits(&self, limits: Limits) {
+        let mut identities = self.shared.identities.lock();
+        identities.limits = limits;
+        for identity in identities.by_name.values() {
+            identity.rate_limiter.set_limits(limits);
+        }
     }
 
     /// The fence that all writes of these clients pass.
@@ -133,20 +146,20 @@ impl ClientBuilder {
     fn identity(&self, name: &str) -> Arc<ClientIdentity> {
         let shared = &self.shared;
         let mut identities = shared.identities.lock();
-        if let Some(identity) = identities.get(name) {
+        if let Some(identity) = identities.by_name.get(name) {
             return Arc::clone(identity);
         }
         let user_agent =
             HeaderValue::from_str(&shared.user_agent.of(name)).expect("the name of an identity is plain text");
         let identity = Arc::new(ClientIdentity {
             user_agent,
-            rate_limiter: RateLimiter::new(shared.limits),
+            rate_limiter: RateLimiter::new(identities.limits),
             fence: shared.fence.clone(),
             connection: shared.connection.clone(),
             warnings: Arc::clone(&shared.warnings),
             metrics: Arc::clone(&shared.metrics),
         });
-        identities.insert(name.to_owned(), Arc::clone(&identity));
+        identities.by_name.insert(name.to_owned(), Arc::clone(&identity));
         identity
     }
 }

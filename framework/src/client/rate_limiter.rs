@@ -20,6 +20,16 @@ pub struct Limits {
 impl Limits {
     /// No rate limit.
     pub const UNLIMITED: Self = Self { qps: -1.0, burst: 1 };
+
+    /// The rate and the burst, with client-go's defaults for zeros; none without a limit.
+    fn resolved(self) -> Option<(f64, u32)> {
+        const DEFAULT_QPS: f32 = 5.0;
+        const DEFAULT_BURST: u32 = 10;
+        let qps = if self.qps == 0.0 { DEFAULT_QPS } else { self.qps };
+        let burst = if self.burst == 0 { DEFAULT_BURST } else { self.burst };
+        // So that NaN means no limit, as in client-go.
+        (qps > 0.0).then(|| (f64::from(qps), burst))
+    }
 }
 
 impl Default for Limits {
@@ -54,6 +64,13 @@ impl TokenBucket {
         let elapsed = now.saturating_sub(self.counted_at);
         self.left = (self.left + elapsed.as_secs_f64() * self.qps).min(self.burst);
         self.counted_at = self.counted_at.max(now);
+    }
+
+    /// Changes the limits. Tokens that have accrued stay, up to the new burst, and what is reserved stays due when it is.
+    fn set(&mut self, qps: f64, burst: u32, now: Duration) {
+        self.accrue(now);
+        (self.qps, self.burst) = (qps, f64::from(burst));
+        self.left = self.left.min(self.burst);
     }
 
     /// Takes a token if there is one.
@@ -96,20 +113,32 @@ impl TokenBucket {
 #[derive(Debug)]
 pub struct RateLimiter {
     start: Instant,
-    state: Option<Mutex<TokenBucket>>,
+    /// None without a limit.
+    state: Mutex<Option<TokenBucket>>,
 }
 
 impl RateLimiter {
     /// A rate limiter with a full bucket.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        const DEFAULT_QPS: f32 = 5.0;
-        const DEFAULT_BURST: u32 = 10;
-        let qps = if limits.qps == 0.0 { DEFAULT_QPS } else { limits.qps };
-        let burst = if limits.burst == 0 { DEFAULT_BURST } else { limits.burst };
-        // So that NaN means no limit, as in client-go.
-        let state = (qps > 0.0).then(|| Mutex::new(TokenBucket::new(f64::from(qps), burst)));
-        Self { start: Instant::now(), state }
+        let state = limits.resolved().map(|(qps, burst)| TokenBucket::new(qps, burst));
+        Self { start: Instant::now(), state: Mutex::new(state) }
+    }
+
+    /// Changes the limits for all requests from now on. One that waits already keeps its turn.
+    ///
+    /// # Upstream
+    /// `SetLimit` and `SetBurst` of `golang.org/x/time/rate`.
+    pub fn set_limits(&self, limits: Limits) {
+        let now = self.start.elapsed();
+        let mut state = self.state.lock();
+        match (limits.resolved(), state.as_mut()) {
+            (Some((qps, burst)), Some(bucket)) => bucket.set(qps, burst, now),
+            (Some((qps, burst)), None) => {
+                *state = Some(TokenBucket { counted_at: now, ..TokenBucket::new(qps, burst) });
+            }
+            (None, _) => *state = None,
+        }
     }
 
     /// Waits for a token and takes it; returns how long it waited.
@@ -117,13 +146,12 @@ impl RateLimiter {
     /// # Cancellation
     /// Dropping the future returns the token unless a later request waits.
     pub async fn acquire(&self) -> Duration {
-        let Some(state) = &self.state else { return Duration::ZERO };
         let now = self.start.elapsed();
-        let due = state.lock().reserve(now);
+        let Some(due) = self.state.lock().as_mut().map(|bucket| bucket.reserve(now)) else { return Duration::ZERO };
         if due <= now {
             return Duration::ZERO;
         }
-        let mut waiting = Waiting { limiter: self, state, due, over: false };
+        let mut waiting = Waiting { limiter: self, due, over: false };
         match self.start.checked_add(due) {
             Some(due) => tokio::time::sleep_until(due).await,
             // Beyond the range of the clock.
@@ -136,7 +164,6 @@ impl RateLimiter {
 
 struct Waiting<'a> {
     limiter: &'a RateLimiter,
-    state: &'a Mutex<TokenBucket>,
     due: Duration,
     over: bool,
 }
@@ -144,7 +171,10 @@ struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.state.lock().cancel(self.due, self.limiter.start.elapsed());
+            let now = self.limiter.start.elapsed();
+            if let Some(bucket) = self.limiter.state.lock().as_mut() {
+                bucket.cancel(self.due, now);
+            }
         }
     }
 }
@@ -254,5 +284,39 @@ mod tests {
         assert!(tokio::time::timeout(SECOND / 2, limiter.acquire()).await.is_err());
         tokio::time::sleep(SECOND / 2).await;
         assert_eq!(limiter.acquire().await, Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changed_limits_count_from_the_next_request_on() {
+        let limiter = RateLimiter::new(Limits { qps: 1.0, burst: 1 });
+        assert_eq!(limiter.acquire().await, Duration::ZERO);
+        assert_eq!(limiter.acquire().await, SECOND);
+        limiter.set_limits(Limits { qps: 10.0, burst: 5 });
+        // What had not accrued by then has not accrued.
+        assert_eq!(limiter.acquire().await, SECOND / 10);
+        tokio::time::sleep(SECOND).await;
+        for _ in 0..5 {
+            assert_eq!(limiter.acquire().await, Duration::ZERO);
+        }
+        assert_eq!(limiter.acquire().await, SECOND / 10);
+        limiter.set_limits(Limits::UNLIMITED);
+        for _ in 0..100 {
+            assert_eq!(limiter.acquire().await, Duration::ZERO);
+        }
+        limiter.set_limits(Limits { qps: 1.0, burst: 2 });
+        assert_eq!([limiter.acquire().await, limiter.acquire().await], [Duration::ZERO; 2]);
+        assert_eq!(limiter.acquire().await, SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_waits_keeps_its_turn_when_limits_change() {
+        let limiter = RateLimiter::new(Limits { qps: 1.0, burst: 1 });
+        limiter.acquire().await;
+        let change = async {
+            tokio::time::sleep(SECOND / 2).await;
+            limiter.set_limits(Limits::UNLIMITED);
+        };
+        let (waited, ()) = tokio::join!(limiter.acquire(), change);
+        assert_eq!(waited, SECOND);
     }
 }

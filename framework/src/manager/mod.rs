@@ -109,6 +109,12 @@ impl Manager {
         self.handle.clone()
     }
 
+    /// The clients of this manager and its controllers.
+    #[must_use]
+    pub const fn clients(&self) -> &ClientBuilder {
+        &self.clients
+    }
+
     /// Starts every stage, runs until `stop`, and stops every stage.
     ///
     /// # Errors

@@ -1,0 +1,102 @@
+//! What a change of settings asks for.
+
+use std::collections::BTreeSet;
+
+use kcm_config::{Effective, Row};
+
+/// What is applied while the manager runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Action {
+    /// The verbosity of logs.
+    Logs,
+    /// The rate limits of requests.
+    Limits,
+}
+
+/// The settings that are applied while the manager runs. All others take effect at the next start.
+const LIVE: [(&str, Action); 4] = [
+    ("kube-api-burst", Action::Limits),
+    ("kube-api-qps", Action::Limits),
+    ("v", Action::Logs),
+    ("vmodule", Action::Logs),
+];
+
+/// The difference between the settings that are in use and new ones.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Changes {
+    /// What is applied.
+    pub(super) actions: BTreeSet<Action>,
+    /// The settings that differ from those of the start and need another one, as people name them, sorted.
+    pub(super) need_restart: Vec<String>,
+}
+
+/// Compares new settings with those that are `in_use`, and with those of the `start`.
+pub(super) fn changes(start: &Effective, in_use: &Effective, new: &Effective) -> Changes {
+    let mut changes = Changes::default();
+    for row in new.rows() {
+        let action = LIVE.iter().find(|(name, _)| *name == row.name).map(|(_, action)| *action);
+        let differs = |from: &Effective| from.value(row.name) != new.value(row.name);
+        match action {
+            Some(action) if differs(in_use) => drop(changes.actions.insert(action)),
+            None if differs(start) => changes.need_restart.push(Row::label(row)),
+            Some(_) | None => {}
+        }
+    }
+    changes.need_restart.sort();
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use kcm_config::{Outcome, Sources, Table, generic};
+
+    use super::*;
+
+    fn settings(arguments: &[&str]) -> Effective {
+        let table = Table::new(generic::rows()).expect("the rows make a table");
+        match table.load(&Sources::default().arguments(arguments.iter().copied())) {
+            Ok(Outcome::Settings(settings)) => *settings,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_change_is_applied_or_needs_a_restart() {
+        let cases: [(&[&str], &[Action], &[&str]); 8] = [
+            (&[], &[], &[]),
+            (&["-v=4"], &[Action::Logs], &[]),
+            (&["--vmodule=worker=4"], &[Action::Logs], &[]),
+            (&["--kube-api-qps=50"], &[Action::Limits], &[]),
+            (&["--kube-api-burst=50", "-v=4"], &[Action::Logs, Action::Limits], &[]),
+            (&["--min-resync-period=1h"], &[], &["--min-resync-period"]),
+            (&["--logging-format=json", "--leader-elect=false"], &[], &["--leader-elect", "--logging-format"]),
+            // Given, and no other than before.
+            (&["--kube-api-qps=20", "--min-resync-period=12h"], &[], &[]),
+        ];
+        let old = settings(&[]);
+        for (arguments, actions, need_restart) in cases {
+            let expected = Changes {
+                actions: actions.iter().copied().collect(),
+                need_restart: need_restart.iter().map(ToString::to_string).collect(),
+            };
+            assert_eq!(changes(&old, &old, &settings(arguments)), expected, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn what_needs_a_restart_is_compared_with_the_start_and_the_rest_with_what_is_in_use() {
+        let (start, in_use) = (settings(&[]), settings(&["-v=4", "--min-resync-period=1h"]));
+        let back = changes(&start, &in_use, &settings(&[]));
+        assert_eq!(back, Changes { actions: [Action::Logs].into(), need_restart: Vec::new() });
+        let same = changes(&start, &in_use, &in_use);
+        assert_eq!(same, Changes { actions: BTreeSet::new(), need_restart: vec!["--min-resync-period".to_owned()] });
+    }
+
+    #[test]
+    fn every_setting_that_is_applied_is_one() {
+        let settings = settings(&[]);
+        for (name, _) in LIVE {
+            assert!(settings.value(name).is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Settings that change while the manager runs: on SIGHUP, and when the configuration file changes.
+//!
+//! A file that cannot be used changes nothing: the log says why, and the metrics that the last reload failed.
+
+mod changes;
+mod file_changes;
+
+use std::convert::Infallible;
+use std::io;
+use std::path::PathBuf;
+
+use kcm_config::{Effective, Outcome, Sources, generic};
+use kcm_framework::client::ClientBuilder;
+use kcm_framework::prometheus_client::metrics::counter::Counter;
+use kcm_framework::prometheus_client::metrics::family::Family;
+use kcm_framework::prometheus_client::metrics::gauge::Gauge;
+use kcm_framework::prometheus_client::registry::Registry as MetricsRegistry;
+use kcm_framework::{Extensions, Metrics, Registry};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::logs::{LogOptions, Logs};
+use crate::settings::{self, Configured};
+
+use changes::{Action, changes};
+use file_changes::{FileChanges, Fingerprint, fingerprint};
+
+/// Where settings come from, and those of the start.
+pub(crate) struct SettingsSource {
+    pub(crate) sources: Sources,
+    pub(crate) registry: Registry,
+    pub(crate) extensions: Extensions,
+    pub(crate) start: Effective,
+}
+
+/// Settings that have been loaded and checked.
+struct Loaded {
+    settings: Effective,
+    configured: Configured,
+    logs: LogOptions,
+}
+
+impl SettingsSource {
+    /// # Errors
+    /// Every reason why the settings cannot be used.
+    fn load(&self) -> Result<Loaded, Vec<String>> {
+        let settings = match self.start.load_again(&self.sources) {
+            Ok(Outcome::Settings(settings)) => *settings,
+            // The command line is that of the start, which asked for neither.
+            Ok(Outcome::Help | Outcome::Version(_)) => self.start.clone(),
+            Err(errors) => return Err(errors.0.iter().map(ToString::to_string).collect()),
+        };
+        let logs = LogOptions::of(&settings);
+        let configured = settings::configure(self.registry.clone(), settings.clone(), self.extensions.clone());
+        match (configured, logs) {
+            (Ok(configured), Ok(logs)) => Ok(Loaded { settings, configured, logs }),
+            (configured, logs) => Err([configured.err(), logs.err()].into_iter().flatten().flatten().collect()),
+        }
+    }
+
+    /// The configuration file; it is named by a flag or a variable, which do not change.
+    fn file(&self) -> Option<PathBuf> {
+        let path: String = self.start.get(generic::CONFIG).unwrap_or_default();
+        (!path.is_empty()).then(|| path.into())
+    }
+}
+
+/// The reloads, counted.
+#[derive(Debug, Clone, Default)]
+struct ReloadMetrics {
+    /// By the label `status`.
+    reloads: Family<[(&'static str, &'static str); 1], Counter>,
+    last_failed: Gauge,
+}
+
+impl ReloadMetrics {
+    fn register(registry: &mut MetricsRegistry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "kube_controller_manager_config_reloads",
+            "Reloads of the configuration by status: success or failure",
+            metrics.reloads.clone(),
+        );
+        registry.register(
+            "kube_controller_manager_config_last_reload_failed",
+            "Whether the last reload of the configuration failed: 1, and 0 otherwise",
+            metrics.last_failed.clone(),
+        );
+        metrics
+    }
+
+    fn count(&self, failed: bool) {
+        let status = if failed { "failure" } else { "success" };
+        self.reloads.get_or_create(&[("status", status)]).inc();
+        self.last_failed.set(i64::from(failed));
+    }
+}
+
+/// Reloads settings and applies them.
+pub(crate) struct Reloader<'a> {
+    source: SettingsSource,
+    in_use: Effective,
+    logs: &'a Logs,
+    clients: ClientBuilder,
+    metrics: ReloadMetrics,
+}
+
+impl<'a> Reloader<'a> {
+    pub(crate) fn new(source: SettingsSource, logs: &'a Logs, clients: ClientBuilder, metrics: &Metrics) -> Self {
+        let metrics = metrics.register(ReloadMetrics::register);
+        Self { in_use: source.start.clone(), source, logs, clients, metrics }
+    }
+
+    /// Reloads on SIGHUP and when the configuration file changes, for ever.
+    ///
+    /// # Errors
+    /// If the signal cannot be caught.
+    pub(crate) async fn run(mut self) -> io::Result<Infallible> {
+        let hangup = signal(SignalKind::hangup())?;
+        let file = self.source.file();
+        let look = || file.as_deref().and_then(fingerprint);
+        self.reload_on(hangup, FileChanges::new(look)).await
+    }
+
+    async fn reload_on<F>(&mut self, mut hangup: Signal, mut file: FileChanges<F>) -> io::Result<Infallible>
+    where
+        F: Fn() -> Fingerprint,
+    {
+        loop {
+            tokio::select! {
+                _ = hangup.recv() => {}
+                () = file.next() => {}
+            }
+            self.reload();
+        }
+    }
+
+    fn reload(&mut self) {
+        let loaded = self.source.load();
+        self.metrics.count(loaded.is_err());
+        let Loaded { settings, configured, logs } = match loaded {
+            Ok(loaded) => loaded,
+            Err(reasons) => {
+                let error = reasons.join("\n");
+                tracing::error!(error, "Cannot reload the configuration; the settings in use stay as they are");
+                return;
+            }
+        };
+        let changes = changes(&self.source.start, &self.in_use, &settings);
+        for action in &changes.actions {
+            match action {
+                Action::Logs => self.logs.set_filter(logs.filter.clone()),
+                Action::Limits => self.clients.set_limits(configured.limits),
+            }
+        }
+        let applied = changes.actions.iter().map(|action| format!("{action:?}")).collect::<Vec<_>>().join(",");
+        tracing::info!(applied, "Reloaded the configuration");
+        if !changes.need_restart.is_empty() {
+            let settings = changes.need_restart.join(",");
+            tracing::warn!(settings, "These settings have changed and take effect at the next start only");
+        }
+        self.in_use = settings;
+    }
+}
