@@ -48,8 +48,11 @@ fn the_printed_defaults_load_again_as_the_defaults() {
 }
 
 /// Where the printed defaults are not what upstream's `/configz` prints, and why.
-const DIFFERENCES: [(&str, &str); 1] =
-    [("/Generic/LeaderMigration/controllerLeaders", "an empty list, and null there")];
+const DIFFERENCES: [(&str, &str); 3] = [
+    ("/Generic/LeaderMigration/controllerLeaders", "an empty list, and null there"),
+    ("/Logging/verbosity", "a key of ours, so that a reload can change it"),
+    ("/Logging/vmodule", "a key of ours, so that a reload can change it"),
+];
 
 /// Every value that is no map, and every map without keys, by its pointer.
 fn leaves(value: &Value, pointer: &str, found: &mut BTreeMap<String, Value>) {
@@ -96,7 +99,8 @@ fn the_effective_settings_print_as_a_file_that_loads_again() {
         "    qps: 0.5  # --kube-api-qps",
         "    burst: 30  # default",
         "  MinResyncPeriod: \"1m30s\"  # --min-resync-period",
-        "# --v=\"0\"  # default",
+        "  verbosity: 0  # default",
+        "# --logging-format=\"text\"  # default",
     ] {
         assert!(text.lines().any(|printed| printed == line), "{line}: {text}");
     }
@@ -115,10 +119,9 @@ fn every_setting_says_in_json_where_it_comes_from() {
     assert_eq!((&qps["path"], &qps["value"]), (&"Generic.ClientConnection.qps".into(), &2.into()));
     assert_eq!(qps["origin"], format!("{file}:4:22"));
     let verbosity = find("--v");
-    assert_eq!(
-        (&verbosity["path"], &verbosity["value"], &verbosity["origin"]),
-        (&Value::Null, &2.into(), &"-v".into())
-    );
+    assert_eq!(find("--config")["path"], Value::Null);
+    assert_eq!(verbosity["path"], "Logging.verbosity");
+    assert_eq!((&verbosity["value"], &verbosity["origin"]), (&2.into(), &"-v".into()));
 }
 
 #[test]
