@@ -22,7 +22,7 @@ pub(crate) async fn run(
     logs: &Logs,
     stop: Stop,
 ) -> Result<(), Failure> {
-    let Configured { manager, kubeconfig, master, limits: _, warnings: _ } = configured;
+    let Configured { manager, kubeconfig, master, selection: _, limits: _, warnings: _ } = configured;
     let refused = |error: &dyn std::error::Error| Failure { exit: Exit::Refused, reasons: vec![error_chain(error)] };
     let mut cluster = load_config(kubeconfig.as_deref()).await.map_err(|error| refused(&error))?;
     if let Some(master) = master {
@@ -35,7 +35,7 @@ pub(crate) async fn run(
     }
     let client = connect(&cluster).map_err(|error| refused(&error))?;
     let manager = manager.build(client, cluster.cluster_url.to_string());
-    let reloader = Reloader::new(source, logs, manager.clients().clone(), manager.metrics());
+    let reloader = Reloader::new(source, logs, manager.clients().clone(), manager.handle(), manager.metrics());
     let ended = tokio::select! {
         ended = manager.run(stop) => ended,
         failed = reloader.run() => match failed {

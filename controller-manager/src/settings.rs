@@ -62,6 +62,8 @@ pub(crate) struct Configured {
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The address of the API server, in place of that in the kubeconfig file.
     pub(crate) master: Option<String>,
+    /// The controllers to run.
+    pub(crate) selection: Selection,
     /// The rate limits of requests.
     pub(crate) limits: Limits,
     /// What the operator should know before it runs.
@@ -142,7 +144,7 @@ pub(crate) fn configure(
     };
     let limits = Limits { qps, burst: u32::try_from(burst).unwrap_or(0) };
     let manager = Manager::builder(registry, settings)
-        .selection(selection)
+        .selection(selection.clone())
         .limits(limits)
         .start_interval(controller_start_interval.unsigned())
         .min_resync(min_resync_period.unsigned())
@@ -151,6 +153,7 @@ pub(crate) fn configure(
         manager,
         kubeconfig: (!kubeconfig.is_empty()).then(|| kubeconfig.into()),
         master,
+        selection,
         limits,
         warnings,
     })

@@ -11,10 +11,13 @@ pub(super) enum Action {
     Logs,
     /// The rate limits of requests.
     Limits,
+    /// The set of controllers that run.
+    Controllers,
 }
 
 /// The settings that are applied while the manager runs. All others take effect at the next start.
-const LIVE: [(&str, Action); 4] = [
+const LIVE: [(&str, Action); 5] = [
+    ("controllers", Action::Controllers),
     ("kube-api-burst", Action::Limits),
     ("kube-api-qps", Action::Limits),
     ("v", Action::Logs),
@@ -62,12 +65,13 @@ mod tests {
 
     #[test]
     fn a_change_is_applied_or_needs_a_restart() {
-        let cases: [(&[&str], &[Action], &[&str]); 8] = [
+        let cases: [(&[&str], &[Action], &[&str]); 9] = [
             (&[], &[], &[]),
             (&["-v=4"], &[Action::Logs], &[]),
             (&["--vmodule=worker=4"], &[Action::Logs], &[]),
             (&["--kube-api-qps=50"], &[Action::Limits], &[]),
             (&["--kube-api-burst=50", "-v=4"], &[Action::Logs, Action::Limits], &[]),
+            (&["--controllers=*,-deployment"], &[Action::Controllers], &[]),
             (&["--min-resync-period=1h"], &[], &["--min-resync-period"]),
             (&["--logging-format=json", "--leader-elect=false"], &[], &["--leader-elect", "--logging-format"]),
             // Given, and no other than before.

@@ -15,7 +15,7 @@ use kcm_framework::prometheus_client::metrics::counter::Counter;
 use kcm_framework::prometheus_client::metrics::family::Family;
 use kcm_framework::prometheus_client::metrics::gauge::Gauge;
 use kcm_framework::prometheus_client::registry::Registry as MetricsRegistry;
-use kcm_framework::{Extensions, Metrics, Registry};
+use kcm_framework::{Extensions, ManagerHandle, Metrics, Registry};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::logs::{LogOptions, Logs};
@@ -101,13 +101,20 @@ pub(crate) struct Reloader<'a> {
     in_use: Effective,
     logs: &'a Logs,
     clients: ClientBuilder,
+    manager: ManagerHandle,
     metrics: ReloadMetrics,
 }
 
 impl<'a> Reloader<'a> {
-    pub(crate) fn new(source: SettingsSource, logs: &'a Logs, clients: ClientBuilder, metrics: &Metrics) -> Self {
+    pub(crate) fn new(
+        source: SettingsSource,
+        logs: &'a Logs,
+        clients: ClientBuilder,
+        manager: ManagerHandle,
+        metrics: &Metrics,
+    ) -> Self {
         let metrics = metrics.register(ReloadMetrics::register);
-        Self { in_use: source.start.clone(), source, logs, clients, metrics }
+        Self { in_use: source.start.clone(), source, logs, clients, manager, metrics }
     }
 
     /// Reloads on SIGHUP and when the configuration file changes, for ever.
@@ -150,6 +157,7 @@ impl<'a> Reloader<'a> {
             match action {
                 Action::Logs => self.logs.set_filter(logs.filter.clone()),
                 Action::Limits => self.clients.set_limits(configured.limits),
+                Action::Controllers => self.manager.select(configured.selection.clone()),
             }
         }
         let applied = changes.actions.iter().map(|action| format!("{action:?}")).collect::<Vec<_>>().join(",");
