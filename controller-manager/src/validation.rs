@@ -87,7 +87,7 @@ impl Check<'_> {
         let sizes = ["node-cidr-mask-size", "node-cidr-mask-size-ipv4", "node-cidr-mask-size-ipv6"];
         let [any, v4, v6] = sizes.map(|flag| size(flag) != 0);
         let is_dual = pods.len() > 1;
-        let is_v6 = pods.first().is_some_and(|pod| pod.is_ipv6());
+        let is_v6 = pods.first().is_some_and(std::net::IpAddr::is_ipv6);
         if is_dual && any {
             self.refuse(sizes[0], "is for clusters of one IP family: use the flags of the families");
         } else if any && (v4 || v6) {

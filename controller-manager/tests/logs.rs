@@ -65,6 +65,11 @@ fn json_goes_to_standard_error() {
     assert_eq!((&line["msg"], &line["v"]), (&"Starting".into(), &0.into()));
     assert!(line["ts"].is_f64() && line["caller"].as_str().is_some_and(|place| place.starts_with("src/host.rs:")));
     assert_eq!(ended.stdout, "");
+    // What is still buffered at the end is written.
+    let alpha = "--feature-gates=LoggingAlphaOptions=true";
+    let split = run(&[alpha, "--log-json-split-stream", "--log-json-info-buffer-size=1Mi"]);
+    assert_eq!(parsed(&split.stdout).len(), lines.len(), "{}", split.stdout);
+    assert!(parsed(&split.stderr).is_empty(), "{}", split.stderr);
     let refused = run(&["--log-json-split-stream", "--vmodule=worker=4"]);
     assert_eq!(refused.refusals().len(), 2, "{}", refused.stderr);
 }

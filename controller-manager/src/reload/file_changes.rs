@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// How often the file is looked at.
 ///
-/// Polling needs no watch on a folder, works on every file system, and sees a ConfigMap, where a symbolic link is
+/// Polling needs no watch on a folder, works on every file system, and sees a `ConfigMap`, where a symbolic link is
 /// switched to a new folder, like any other change: the path leads to another inode.
 const PERIOD: Duration = Duration::from_secs(2);
 
@@ -59,8 +59,8 @@ mod tests {
 
     use super::*;
 
-    fn at(number: i64) -> Fingerprint {
-        Some([number; 5])
+    fn at(number: i64) -> [i64; 5] {
+        [number; 5]
     }
 
     async fn changes_within(changes: &mut FileChanges<impl Fn() -> Fingerprint>, time: Duration) -> bool {
@@ -69,11 +69,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_change_is_reported_once_it_lasts() {
-        let file = Cell::new(at(1));
+        let file = Cell::new(Some(at(1)));
         let mut changes = FileChanges::new(|| file.get());
         assert!(!changes_within(&mut changes, 10 * PERIOD).await);
-        file.set(at(2));
-        assert!(!changes_within(&mut changes, 2 * PERIOD - Duration::from_millis(1)).await);
+        file.set(Some(at(2)));
+        assert!(!changes_within(&mut changes, PERIOD + Duration::from_millis(1999)).await);
         assert!(changes_within(&mut changes, 2 * PERIOD).await);
         assert!(!changes_within(&mut changes, 10 * PERIOD).await);
     }
@@ -83,18 +83,18 @@ mod tests {
         let number = Cell::new(0);
         let mut changes = FileChanges::new(|| {
             number.set(number.get() + 1);
-            at(number.get())
+            Some(at(number.get()))
         });
         assert!(!changes_within(&mut changes, 100 * PERIOD).await);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_change_and_back_is_none() {
-        let file = Cell::new(at(1));
+        let file = Cell::new(Some(at(1)));
         let mut changes = FileChanges::new(|| file.get());
-        file.set(at(2));
+        file.set(Some(at(2)));
         assert!(!changes_within(&mut changes, PERIOD + Duration::from_millis(1)).await);
-        file.set(at(1));
+        file.set(Some(at(1)));
         assert!(!changes_within(&mut changes, 10 * PERIOD).await);
     }
 
