@@ -11,6 +11,8 @@ pub enum Exit {
     Refused = 1,
     /// The API server cannot be reached or used; or something failed in a sandbox that had started.
     ApiServer = 2,
+    /// The lease was lost, and the settings end the process then.
+    LeaseLost = 3,
 }
 
 impl From<Exit> for ExitCode {
@@ -25,6 +27,9 @@ mod tests {
 
     #[test]
     fn the_codes_are_those_that_the_documentation_promises() {
-        assert_eq!([Exit::Stopped as u8, Exit::Refused as u8, Exit::ApiServer as u8], [0, 1, 2]);
+        assert_eq!(
+            [Exit::Stopped as u8, Exit::Refused as u8, Exit::ApiServer as u8, Exit::LeaseLost as u8],
+            [0, 1, 2, 3]
+        );
     }
 }

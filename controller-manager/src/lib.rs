@@ -25,18 +25,21 @@
 //!   everything that is wrong with them together (unknown controllers, limits that let nothing pass). Nothing
 //!   has been started then, and the process ends with code 1.
 //! - An API server that cannot be reached or used is reported in one sentence, and the process ends with code 2.
+//! - With leader election, no write is sent while another process may lead. A lost lease ends the process with code 3,
+//!   unless `--exit-on-lost-lease=false`.
 //! - SIGTERM or SIGINT lets every reconcile that is being processed finish; a second one ends at once. The code is 0
 //!   then.
 //!
 //! # What it does not do yet
 //!
-//! There is no lease: `--leader-elect=true` is refused, unless `--allow-missing-controllers` says that the program is
-//! being tried, and without the flag a warning says that only one replica may run. There is no HTTP server. Settings of
-//! what is not there are read and checked, and a warning says that they have no effect.
+//! There is no HTTP server, and controllers do not migrate between leases. Settings of what is not there are read and
+//! checked, and a warning says that they have no effect.
 
 mod config_command;
 mod exit;
 mod host;
+mod identities;
+mod leader_election;
 mod logs;
 mod missing;
 mod moderation;

@@ -1,11 +1,13 @@
 //! Runs the manager: what a command line without a sub-command does.
 
 use kcm_framework::client::{connect, load_config};
-use kcm_framework::{Stop, error_chain};
+use kcm_framework::{Manager, Stop, error_chain};
 
+use crate::identities;
+use crate::leader_election::{self, Ended, Options};
 use crate::logs::{Logs, UNSTRUCTURED};
 use crate::reload::{Reloader, SettingsSource};
-use crate::settings::Configured;
+use crate::settings::{Configured, Election};
 use crate::{Exit, Failure};
 
 /// Warns of settings that have no effect or are deprecated, and of what is missing.
@@ -22,7 +24,8 @@ pub(crate) async fn run(
     logs: &Logs,
     stop: Stop,
 ) -> Result<(), Failure> {
-    let Configured { manager, kubeconfig, master, selection: _, limits: _, warnings: _ } = configured;
+    let Configured { manager, kubeconfig, master, service_accounts, election, selection: _, limits: _, warnings: _ } =
+        configured;
     let refused = |error: &dyn std::error::Error| Failure { exit: Exit::Refused, reasons: vec![error_chain(error)] };
     let mut cluster = load_config(kubeconfig.as_deref()).await.map_err(|error| refused(&error))?;
     if let Some(master) = master {
@@ -34,14 +37,42 @@ pub(crate) async fn run(
         })?;
     }
     let client = connect(&cluster).map_err(|error| refused(&error))?;
-    let manager = manager.build(client, cluster.cluster_url.to_string());
+    let url = cluster.cluster_url.to_string();
+    let manager = if service_accounts {
+        let accounts = identities::clients(&manager, client, &cluster).map_err(|error| refused(&error))?;
+        manager.build(accounts, url)
+    } else {
+        manager.build(client, url)
+    };
     let reloader = Reloader::new(source, logs, manager.clients().clone(), manager.handle(), manager.metrics());
-    let ended = tokio::select! {
-        ended = manager.run(stop) => ended,
+    tokio::select! {
+        ended = run_elected(manager, cluster, election, stop) => ended,
         failed = reloader.run() => match failed {
             Ok(never) => match never {},
-            Err(error) => return Err(refused(&error)),
+            Err(error) => Err(refused(&error)),
         },
+    }
+}
+
+/// Runs the manager until `stop`: all of the time, or while this process leads.
+async fn run_elected(
+    manager: Manager,
+    cluster: kube::Config,
+    election: Option<Election>,
+    stop: Stop,
+) -> Result<(), Failure> {
+    let failure = |exit: Exit, error: &dyn std::error::Error| Failure { exit, reasons: vec![error_chain(error)] };
+    let Some(Election { settings, policy, limits }) = election else {
+        return manager.run(stop).await.map_err(|error| failure(Exit::ApiServer, &error));
     };
-    ended.map_err(|error| Failure { exit: Exit::ApiServer, reasons: vec![error_chain(&error)] })
+    let identity = leader_election::identity().map_err(|error| failure(Exit::Refused, &error))?;
+    let options = Options { lease: settings.lease(), identity, timing: settings.timing(), limits, releases: true };
+    leader_election::run(manager, cluster, options, policy, stop).await.map_err(|error| {
+        let exit = match &error {
+            Ended::Manager(_) => Exit::ApiServer,
+            Ended::Thread(_) => Exit::Refused,
+            Ended::LeaseLost => Exit::LeaseLost,
+        };
+        failure(exit, &error)
+    })
 }

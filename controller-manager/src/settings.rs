@@ -7,6 +7,7 @@ use kcm_framework::client::Limits;
 use kcm_framework::{Extensions, Manager, ManagerBuilder, Registry, Selection};
 use serde::Deserialize;
 
+use crate::leader_election::{LeaderElection, Policy};
 use crate::upstream::{UPSTREAM, UpstreamController};
 use crate::{missing, validation, without_effect};
 
@@ -28,12 +29,6 @@ struct ClientConnection {
     burst: i32,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct LeaderElection {
-    leader_elect: bool,
-}
-
 /// The table of all settings: the manager's own, those of the linked controllers, those of upstream's controllers that
 /// are not built yet, and `rows`.
 ///
@@ -51,9 +46,6 @@ pub fn table(registry: &Registry, rows: &[Row]) -> Result<Table, TableErrors> {
     Table::with_gates(rows, gates)
 }
 
-/// Nothing keeps a second replica from acting.
-const MISSING_LEASE: &str = "There is no leader election yet: run a single replica; --leader-elect=false silences this";
-
 /// What the settings configure.
 pub(crate) struct Configured {
     /// A manager that lacks only a connection.
@@ -66,8 +58,19 @@ pub(crate) struct Configured {
     pub(crate) selection: Selection,
     /// The rate limits of requests.
     pub(crate) limits: Limits,
+    /// Whether each controller acts as its service account.
+    pub(crate) service_accounts: bool,
+    /// Leader election, where there is any.
+    pub(crate) election: Option<Election>,
     /// What the operator should know before it runs.
     pub(crate) warnings: Vec<String>,
+}
+
+/// Leader election, and what follows from a lost lease.
+pub(crate) struct Election {
+    pub(crate) settings: LeaderElection,
+    pub(crate) policy: Policy,
+    pub(crate) limits: Limits,
 }
 
 /// Whether the settings leave `flag` at its default.
@@ -88,7 +91,6 @@ pub(crate) fn configure(
     let Generic { controllers, controller_start_interval, min_resync_period, client_connection, leader_election } =
         generic;
     let ClientConnection { kubeconfig, qps, burst } = client_connection;
-    let LeaderElection { leader_elect } = leader_election;
 
     let origin_of = |flag| settings.origin(flag).unwrap_or(&Origin::Default);
     let mut reasons = Vec::new();
@@ -115,15 +117,6 @@ pub(crate) fn configure(
     for error in selection.as_ref().err().into_iter().flatten() {
         reasons.push(format!("{}: {error}", origin_of("controllers")));
     }
-    // A program that may miss controllers is being tried, beside a manifest that others wrote: there it is a warning.
-    if leader_elect && (may_miss || is_default(&settings, "leader-elect")) {
-        warnings.push(MISSING_LEASE.to_owned());
-    } else if leader_elect {
-        let origin = origin_of("leader-elect");
-        reasons.push(format!(
-            "{origin}: there is no leader election yet: give --leader-elect=false and run a single replica"
-        ));
-    }
     // A burst of 0 is client-go's default, and without a rate there is nothing to exceed.
     if burst < 0 && qps >= 0.0 {
         let origin = origin_of("kube-api-burst");
@@ -142,7 +135,13 @@ pub(crate) fn configure(
         Ok(selection) if reasons.is_empty() => selection,
         Ok(_) | Err(_) => return Err(reasons),
     };
+    let service_accounts = settings.get("use-service-account-credentials").unwrap_or(false);
+    let policy = Policy {
+        warm_standby: settings.get("leader-elect-warm-standby").unwrap_or(true),
+        exit_on_lost_lease: settings.get("exit-on-lost-lease").unwrap_or(true),
+    };
     let limits = Limits { qps, burst: u32::try_from(burst).unwrap_or(0) };
+    let election = leader_election.leader_elect.then_some(Election { settings: leader_election, policy, limits });
     let manager = Manager::builder(registry, settings)
         .selection(selection.clone())
         .limits(limits)
@@ -155,6 +154,8 @@ pub(crate) fn configure(
         master,
         selection,
         limits,
+        service_accounts,
+        election,
         warnings,
     })
 }

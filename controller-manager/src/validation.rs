@@ -43,6 +43,11 @@ impl Check<'_> {
         if self.text("leader-elect-resource-lock") != "leases" {
             self.refuse("leader-elect-resource-lock", "must be leases");
         }
+        for flag in ["leader-elect-resource-name", "leader-elect-resource-namespace"] {
+            if self.text(flag).is_empty() {
+                self.refuse(flag, "must not be empty");
+            }
+        }
         let [lease, renew, retry] =
             ["leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period"];
         let values = [lease, renew, retry].map(|flag| self.get::<GoDuration>(flag).unwrap_or(GoDuration::ZERO));
@@ -52,6 +57,9 @@ impl Check<'_> {
             }
         }
         let [lease_duration, renew_deadline, retry_period] = values;
+        if lease_duration.as_nanos() % 1_000_000_000 != 0 {
+            self.refuse(lease, "must be whole seconds, as a lease holds them");
+        }
         if lease_duration <= renew_deadline {
             self.refuse(lease, &format!("must be greater than --{renew}, which is {renew_deadline}"));
         }
@@ -87,7 +95,7 @@ impl Check<'_> {
         let sizes = ["node-cidr-mask-size", "node-cidr-mask-size-ipv4", "node-cidr-mask-size-ipv6"];
         let [any, v4, v6] = sizes.map(|flag| size(flag) != 0);
         let is_dual = pods.len() > 1;
-        let is_v6 = pods.first().is_some_and(std::net::IpAddr::is_ipv6);
+        let is_v6 = pods.first().is_some_and(IpAddr::is_ipv6);
         if is_dual && any {
             self.refuse(sizes[0], "is for clusters of one IP family: use the flags of the families");
         } else if any && (v4 || v6) {

@@ -31,7 +31,12 @@ fn the_help_has_every_flag_under_its_heading() {
     let flags = include_str!("../../config/tests/data/flags.tsv").lines().skip(1);
     let flags = flags.map(|line| line.split('\t').collect::<Vec<_>>()).filter(|fields| !fields[5].contains("hidden"));
     let mut expected: BTreeMap<&str, &str> = flags.map(|fields| (fields[1], fields[0])).collect();
-    expected.extend([("allow-missing-controllers", "Generic"), ("config", "Misc")]);
+    expected.extend([
+        ("allow-missing-controllers", "Generic"),
+        ("config", "Misc"),
+        ("exit-on-lost-lease", "Generic"),
+        ("leader-elect-warm-standby", "Generic"),
+    ]);
     assert_eq!(headings, expected);
     assert!(help.stdout.starts_with(
         "Usage: kube-controller-manager [FLAGS]\n       kube-controller-manager config effective [FLAGS]\n       \
@@ -73,8 +78,11 @@ fn every_mistake_is_told_at_once_with_the_nearest_flag() {
 
 #[test]
 fn values_that_do_not_go_together_are_told_at_once() {
-    let ended =
-        manager(&["--controllers=*,replicasets,job,-deployment,zzz", "--leader-elect=true", "--kube-api-burst=-1"]);
+    let ended = manager(&[
+        "--controllers=*,replicasets,job,-deployment,zzz",
+        "--leader-elect-renew-deadline=15s",
+        "--kube-api-burst=-1",
+    ]);
     assert_eq!(
         ended.refusals(),
         [
@@ -82,7 +90,7 @@ fn values_that_do_not_go_together_are_told_at_once() {
             "--controllers: the controller \"job-controller\" is not part of this binary yet: \
              let another controller manager run it, and leave it out here",
             "--controllers: \"zzz\" is not in the list of known controllers",
-            "--leader-elect: there is no leader election yet: give --leader-elect=false and run a single replica",
+            "--leader-elect-lease-duration: \"15s\" must be greater than --leader-elect-renew-deadline, which is 15s",
             "--kube-api-burst: a burst of -1 lets no request pass: give at least 1, or --kube-api-qps=-1 for no limit",
         ]
     );
@@ -94,11 +102,11 @@ fn a_value_is_refused_where_it_was_given() {
     let file = folder.file(
         "kcm.json",
         r#"{ "apiVersion": "kubecontrollermanager.config.k8s.io/v1alpha1", "kind": "KubeControllerManagerConfiguration",
-  "generic": { "leaderElection": { "leaderElect": true } } }"#,
+  "generic": { "leaderElection": { "renewDeadline": "2s" } } }"#,
     );
     assert_eq!(
         manager(&["--config", &file]).refusals(),
-        [format!("{file}:2:36: there is no leader election yet: give --leader-elect=false and run a single replica")]
+        [format!("{file}:2:36: \"2s\" must be greater than 1.2 times --leader-elect-retry-period, which is 2s")]
     );
 }
 
@@ -111,15 +119,6 @@ fn without_kubeconfig(arguments: &[&str]) -> Ended {
           give --kubeconfig=FILE"]
     );
     ended
-}
-
-#[test]
-fn a_missing_lease_is_warned_of_unless_nobody_wants_one() {
-    let warning = "There is no leader election yet: run a single replica; --leader-elect=false silences this";
-    let controllers = "--controllers=deployment,replicaset";
-    let warnings = |arguments: &[&str]| without_kubeconfig(arguments).warnings().join("\n");
-    assert!(warnings(&[controllers]).ends_with(warning));
-    assert_eq!(warnings(&[controllers, "--leader-elect=false"]), "");
 }
 
 #[test]
@@ -151,7 +150,6 @@ fn controllers_that_are_missing_may_be_named_where_they_are_allowed_to_be() {
         );
         assert!(ended.stderr.contains(&warning), "{}", ended.stderr);
     }
-    assert!(ended.stderr.contains("There is no leader election yet: run a single replica"), "{}", ended.stderr);
     let unknown = manager(&["--allow-missing-controllers", "--controllers=bootstrapsiner"]);
     assert_eq!(
         unknown.refusals(),

@@ -39,7 +39,6 @@ fn the_manifest_of_kubeadm_starts_us() {
         "there is no HTTPS port yet: --bind-address, ",
         "the controller bootstrap-signer-controller is not part of this program",
         "the controller token-cleaner-controller is not part of this program",
-        "There is no leader election yet",
         "--root-ca-file",
     ] {
         assert!(has(expected), "{expected}: {warnings:#?}");
@@ -61,14 +60,13 @@ fn the_manifest_of_gardener_starts_us() {
     assert!(!warnings("gardener.txt").is_empty());
 }
 
-/// Without the flag, a manifest that counts on controllers or a lease that are not here is refused.
+/// Without the flag, a manifest that counts on controllers that are not here is refused.
 #[test]
 fn what_is_missing_is_refused_unless_it_may_be() {
     let arguments = manifest("kubeadm.txt");
     let ended = run(MANAGER, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let refusals = ended.refusals();
-    assert_eq!(refusals.len(), 3, "{refusals:#?}");
+    assert_eq!(refusals.len(), 2, "{refusals:#?}");
     assert!(refusals[0].contains("\"bootstrap-signer-controller\" is not part of this binary yet"), "{refusals:#?}");
     assert!(refusals[1].contains("\"token-cleaner-controller\" is not part of this binary yet"), "{refusals:#?}");
-    assert!(refusals[2].contains("there is no leader election yet"), "{refusals:#?}");
 }

@@ -67,10 +67,11 @@ const CASES: &[Case] = &[
         &["--tls-private-key-file: \"/a.key\" needs its certificate: give --tls-cert-file"],
     ),
     (
-        &["--leader-elect=true", "--leader-elect-lease-duration=5s"],
+        &["--leader-elect=true", "--leader-elect-lease-duration=5500ms", "--leader-elect-resource-name="],
         &[
-            "--leader-elect: there is no leader election yet: give --leader-elect=false and run a single replica",
-            "--leader-elect-lease-duration: \"5s\" must be greater than --leader-elect-renew-deadline, which is 10s",
+            "--leader-elect-resource-name: \"\" must not be empty",
+            "--leader-elect-lease-duration: \"5.5s\" must be whole seconds, as a lease holds them",
+            "--leader-elect-lease-duration: \"5.5s\" must be greater than --leader-elect-renew-deadline, which is 10s",
         ],
     ),
     (

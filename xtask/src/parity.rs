@@ -61,7 +61,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// The flags that upstream does not have; everything else in our help is upstream's but for the sentences.
-const OURS: [&str; 2] = ["allow-missing-controllers", "config"];
+const OURS: [&str; 4] = ["allow-missing-controllers", "config", "exit-on-lost-lease", "leader-elect-warm-standby"];
 
 /// What is compared of each name.
 type Lines = BTreeMap<String, String>;

@@ -361,7 +361,7 @@ impl ApiClient {
         deadline: Instant,
     ) -> Result<(StatusCode, Option<String>, Bytes), Cause> {
         let method = request.method().clone();
-        self.identity.fence.check(&method).map_err(Cause::Fenced)?;
+        let deadline = self.identity.fence.limit(&method, deadline).map_err(Cause::Fenced)?;
         let started = Instant::now();
         let response = match timeout_at(deadline, self.client.send(request)).await {
             Ok(response) => response.map_err(transport),

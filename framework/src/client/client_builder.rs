@@ -175,7 +175,8 @@ async fn send_as(
         identity.wait(method.as_str()).await;
     }
     identity.sign(request.headers_mut());
-    identity.fence.check(&method).map_err(|fenced| kube::Error::Service(fenced.into()))?;
+    // Its caller sets the deadline of such a request.
+    identity.fence.limit(&method, Instant::now()).map_err(|fenced| kube::Error::Service(fenced.into()))?;
     let started = Instant::now();
     let answer = client.send(request).await;
     identity.observe(method.as_str(), started, answer.as_ref().ok());

@@ -23,6 +23,13 @@ use super::warnings::Warnings;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserAgent(String);
 
+impl Default for UserAgent {
+    /// That of upstream's program, with the version of this crate.
+    fn default() -> Self {
+        Self::new("kube-controller-manager", concat!("v", env!("CARGO_PKG_VERSION")), "")
+    }
+}
+
 impl UserAgent {
     /// The User-Agent of a program, from its version (`v1.36.3`) and the commit that it was built from.
     #[must_use]

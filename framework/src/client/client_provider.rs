@@ -1,5 +1,7 @@
 //! The connection of each client identity.
 
+use crate::error::BoxError;
+
 /// A provider of the kube client that each identity sends through, with the credentials of that identity.
 ///
 /// A [`kube::Client`] is one itself: all identities share its credentials. A provider with credentials for each
@@ -15,5 +17,19 @@ pub trait ClientProvider: Send + Sync + 'static {
 impl ClientProvider for kube::Client {
     fn client_for(&self, _identity: &str) -> kube::Client {
         self.clone()
+    }
+}
+
+/// The error of a client that has no credentials for its identity: its request is not sent.
+///
+/// A [`ClientProvider`]'s clients fail with it, so that the outcome of the request is known.
+#[derive(Debug, thiserror::Error)]
+#[error("there are no credentials")]
+pub struct CredentialsError(#[source] BoxError);
+
+impl CredentialsError {
+    /// The error with its cause.
+    pub fn new(cause: impl Into<BoxError>) -> Self {
+        Self(cause.into())
     }
 }

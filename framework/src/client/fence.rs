@@ -1,21 +1,40 @@
 //! The fence of writes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::Method;
+use tokio::time::Instant;
 
 /// A fence between the clients of a manager and the API server: while it is closed, no write is sent.
 ///
-/// A manager that may have lost its lease closes it before it stops its loops. Cheap to clone; all clones are one
-/// fence.
+/// A manager that may lose its lease keeps it open until the time at which another may act. Cheap to clone; all clones are
+/// one fence.
 ///
 /// # Guarantees
-/// No request but a `GET` is sent after [`close`](Self::close) has returned, whatever waited for a rate limit or for a
-/// repetition at the time. A request that has been sent may still take effect.
-#[derive(Debug, Clone, Default)]
+/// No request but a `GET` is sent after [`close`](Self::close) has returned or the time of
+/// [`open_until`](Self::open_until) has passed, whatever waited for a rate limit or for a repetition at the time. A request
+/// that is waited for at that time is given up. It was sent, and may still take effect.
+#[derive(Debug, Clone)]
 pub struct Fence {
-    is_closed: Arc<AtomicBool>,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    epoch: Instant,
+    /// Nanoseconds after the epoch: until when writes are sent.
+    until: AtomicU64,
+}
+
+const CLOSED: u64 = 0;
+const OPEN: u64 = u64::MAX;
+
+impl Default for Fence {
+    /// An open fence.
+    fn default() -> Self {
+        Self { state: Arc::new(State { epoch: Instant::now(), until: AtomicU64::new(OPEN) }) }
+    }
 }
 
 /// The reason why a write is not sent while the [`Fence`] is closed.
@@ -26,22 +45,69 @@ pub struct Fenced;
 impl Fence {
     /// Sends no further write until [`open`](Self::open).
     pub fn close(&self) {
-        self.is_closed.store(true, Ordering::SeqCst);
+        self.state.until.store(CLOSED, Ordering::SeqCst);
     }
 
     /// Sends writes again.
     pub fn open(&self) {
-        self.is_closed.store(false, Ordering::SeqCst);
+        self.state.until.store(OPEN, Ordering::SeqCst);
+    }
+
+    /// Sends writes until `time`, and none after it unless it is opened again.
+    pub fn open_until(&self, time: Instant) {
+        self.state.until.store(self.nanoseconds(time), Ordering::SeqCst);
     }
 
     /// Whether writes are held back.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::SeqCst)
+        self.until() <= Instant::now()
     }
 
-    /// Checks a request right before it is sent.
-    pub(crate) fn check(&self, method: &Method) -> Result<(), Fenced> {
-        if *method != Method::GET && self.is_closed() { Err(Fenced) } else { Ok(()) }
+    /// Checks a request right before it is sent, and returns by when its response must have arrived.
+    pub(crate) fn limit(&self, method: &Method, deadline: Instant) -> Result<Instant, Fenced> {
+        if *method == Method::GET {
+            return Ok(deadline);
+        }
+        let until = self.until();
+        if until <= Instant::now() { Err(Fenced) } else { Ok(deadline.min(until)) }
+    }
+
+    fn until(&self) -> Instant {
+        match self.state.until.load(Ordering::SeqCst) {
+            // No request waits a year.
+            OPEN => Instant::now() + std::time::Duration::from_hours(24 * 365),
+            nanoseconds => self.state.epoch + std::time::Duration::from_nanos(nanoseconds),
+        }
+    }
+
+    fn nanoseconds(&self, time: Instant) -> u64 {
+        u64::try_from(time.saturating_duration_since(self.state.epoch).as_nanos()).unwrap_or(OPEN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_waits_no_longer_than_the_fence_is_open() {
+        let fence = Fence::default();
+        let deadline = Instant::now() + Duration::from_secs(34);
+        assert_eq!(fence.limit(&Method::POST, deadline), Ok(deadline));
+        let until = Instant::now() + Duration::from_secs(10);
+        fence.open_until(until);
+        assert_eq!(fence.limit(&Method::POST, deadline), Ok(until));
+        assert_eq!(fence.limit(&Method::GET, deadline), Ok(deadline));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert!(fence.is_closed());
+        assert_eq!(fence.limit(&Method::PUT, deadline), Err(Fenced));
+        assert_eq!(fence.limit(&Method::GET, deadline), Ok(deadline));
+        fence.open();
+        assert_eq!(fence.limit(&Method::PUT, deadline), Ok(deadline));
+        fence.close();
+        assert_eq!(fence.limit(&Method::DELETE, deadline), Err(Fenced));
     }
 }

@@ -18,7 +18,7 @@ mod warnings;
 pub use api_client::{ApiClient, REQUEST_TIMEOUT};
 pub use client_builder::ClientBuilder;
 pub use client_identity::UserAgent;
-pub use client_provider::ClientProvider;
+pub use client_provider::{ClientProvider, CredentialsError};
 pub use fence::{Fence, Fenced};
 pub use metrics::{ClientMetrics, NoMetrics};
 pub use probe::{CertificateFault, Unreachable, wait_for_api_server};

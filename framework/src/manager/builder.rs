@@ -43,7 +43,7 @@ impl ManagerBuilder {
             settings,
             selection: Selection::default(),
             limits: Limits::default(),
-            user_agent: UserAgent::new("kube-controller-manager", concat!("v", env!("CARGO_PKG_VERSION")), ""),
+            user_agent: UserAgent::default(),
             clock: Arc::new(SystemClock),
             metrics: Metrics::new(),
             seed: None,
@@ -104,6 +104,12 @@ impl ManagerBuilder {
     #[must_use]
     pub const fn settings(&self) -> &Effective {
         &self.settings
+    }
+
+    /// All controllers, enabled or not.
+    #[must_use]
+    pub const fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// The controllers that the selection enables, sorted by name. A feature gate may still keep one from starting.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kcm_api::Status;
 use tokio::time::Instant;
 
+use crate::client::client_provider::CredentialsError;
 use crate::client::fence::Fenced;
 
 /// The error of an API request.
@@ -307,6 +308,7 @@ pub(crate) fn transport(error: kube::Error) -> Cause {
             .downcast_ref::<hyper_util::client::legacy::Error>()
             .is_some_and(hyper_util::client::legacy::Error::is_connect)
             || error.is::<kube::client::AuthError>()
+            || error.is::<CredentialsError>()
             || matches!(error.downcast_ref(), Some(kube::Error::Auth(_)))
     });
     // Kube's wrapper repeats its source in its message.

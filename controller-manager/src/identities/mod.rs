@@ -1,0 +1,46 @@
+//! An identity for each controller: its service account in `kube-system`, with tokens by `TokenRequest`.
+//!
+//! # Guarantees
+//! - A token is requested when it is first needed, and again when a fifth of its life is left, or at once when the API
+//!   server refuses it with 401; the refused request is sent once more with the new token.
+//! - A service account that does not exist is created.
+//! - Requests of a service account go over connections without the manager's own credentials. A client certificate would
+//!   win over a token.
+//! - A request without a token is not sent.
+//!
+//! # Upstream
+//! `--use-service-account-credentials`: `controller-manager/pkg/clientbuilder`, `DynamicControllerClientBuilder`.
+
+mod accounts;
+mod token;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use kcm_framework::ManagerBuilder;
+use kcm_framework::client::{ClientBuilder, Limits, StackError, UserAgent, connect};
+use kcm_framework::clock::SystemClock;
+
+use accounts::ServiceAccounts;
+
+/// The clients of all controllers of `manager`, each with its service account, on the cluster that `config` names.
+///
+/// `client` is the client of the manager itself, which requests the tokens.
+///
+/// # Errors
+/// Where the configuration cannot be used to connect.
+pub(crate) fn clients(
+    manager: &ManagerBuilder,
+    client: kube::Client,
+    config: &kube::Config,
+) -> Result<ServiceAccounts, StackError> {
+    let mut without_credentials = config.clone();
+    without_credentials.auth_info = kube::config::AuthInfo::default();
+    let anonymous = connect(&without_credentials)?;
+    let own = ClientBuilder::new(client.clone(), UserAgent::default(), Limits::default());
+    let api = own.client_for(ClientBuilder::MANAGER);
+    let accounts = manager.registry().iter().map(|controller| controller.account().to_owned());
+    Ok(ServiceAccounts::new(client, anonymous, accounts, api, Arc::new(SystemClock)))
+}

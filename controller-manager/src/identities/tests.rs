@@ -1,0 +1,170 @@
+//! Clients of service accounts against an API server that knows tokens alone.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::AUTHORIZATION;
+use http::{Method, Request, Response, StatusCode};
+use kcm_framework::api::{ObjectKey, PartialObjectMeta, Resource};
+use kcm_framework::client::{ApiError, ClientBuilder, Limits, UserAgent};
+use kcm_framework::clock::{Clock, SimulatedClock};
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::ServiceAccounts;
+
+const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+const ACCOUNT: &str = "replicaset-controller";
+
+#[derive(Default)]
+struct Server {
+    accounts: BTreeSet<String>,
+    tokens_requested: usize,
+    /// The only token that is accepted.
+    valid: String,
+    refuses_tokens: bool,
+    /// Authorization and User-Agent of each request for pods.
+    requests: Vec<(String, String)>,
+}
+
+impl Server {
+    fn answer(&mut self, request: &Request<Body>, clock: &SimulatedClock) -> (StatusCode, Value) {
+        let path = request.uri().path();
+        let header = |name: &str| {
+            request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+        };
+        if path.contains("/pods/") {
+            let authorization = header(AUTHORIZATION.as_str());
+            let known = authorization == format!("Bearer {}", self.valid) || authorization == "manager";
+            self.requests.push((authorization, header("user-agent")));
+            let status = if known { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
+            return (status, json!({ "metadata": { "namespace": "a", "name": "p" } }));
+        }
+        assert_eq!(header(AUTHORIZATION.as_str()), "manager", "{path}");
+        let missing = (StatusCode::NOT_FOUND, json!({ "kind": "Status", "code": 404, "reason": "NotFound" }));
+        if let Some(account) = path.strip_prefix("/api/v1/namespaces/kube-system/serviceaccounts/") {
+            let account = account.strip_suffix("/token").expect("only tokens are asked for");
+            if self.refuses_tokens {
+                return (StatusCode::FORBIDDEN, json!({ "kind": "Status", "code": 403, "reason": "Forbidden" }));
+            }
+            if !self.accounts.contains(account) {
+                return missing;
+            }
+            self.tokens_requested += 1;
+            self.valid = format!("token-{}", self.tokens_requested);
+            let expires = clock.now() + Duration::from_hours(1);
+            let status = json!({ "token": self.valid, "expirationTimestamp": expires.to_string() });
+            let body = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}, "status": status });
+            return (StatusCode::CREATED, body);
+        }
+        match (request.method(), path) {
+            (&Method::GET, "/api/v1/namespaces/kube-system") => missing,
+            (&Method::POST, "/api/v1/namespaces") => {
+                (StatusCode::CREATED, json!({ "metadata": { "name": "kube-system" } }))
+            }
+            (&Method::POST, "/api/v1/namespaces/kube-system/serviceaccounts") => {
+                self.accounts.insert(ACCOUNT.to_owned());
+                (StatusCode::CREATED, json!({ "metadata": { "namespace": "kube-system", "name": ACCOUNT } }))
+            }
+            (method, path) => panic!("{method} {path}"),
+        }
+    }
+}
+
+fn client(server: &Arc<Mutex<Server>>, clock: &SimulatedClock, credentials: Option<&'static str>) -> kube::Client {
+    let (server, clock) = (Arc::clone(server), clock.clone());
+    let service = tower::service_fn(move |mut request: Request<Body>| {
+        if let Some(credentials) = credentials {
+            request.headers_mut().insert(AUTHORIZATION, http::HeaderValue::from_static(credentials));
+        }
+        let (status, body) = server.lock().answer(&request, &clock);
+        async move {
+            let response = Response::builder().status(status).body(Body::from(body.to_string().into_bytes()));
+            Ok::<_, Infallible>(response.expect("the response is valid"))
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+fn clients() -> (ClientBuilder, Arc<Mutex<Server>>) {
+    let server = Arc::<Mutex<Server>>::default();
+    let clock = SimulatedClock::starting_at("2030-01-01T00:00:00Z".parse().expect("it is a time"));
+    let agent = || UserAgent::new("kube-controller-manager", "v0", "");
+    let manager = client(&server, &clock, Some("manager"));
+    let own = ClientBuilder::new(manager.clone(), agent(), Limits::UNLIMITED).client_for(ClientBuilder::MANAGER);
+    let anonymous = client(&server, &clock, None);
+    let accounts = ServiceAccounts::new(manager, anonymous, [ACCOUNT.to_owned()], own, Arc::new(clock));
+    (ClientBuilder::new(accounts, agent(), Limits::UNLIMITED), server)
+}
+
+async fn read(clients: &ClientBuilder, identity: &str) -> Result<(), ApiError> {
+    let pod = ObjectKey::namespaced("a", "p");
+    clients.client_for(identity).get::<PartialObjectMeta>(&PODS, &pod).await.map(drop)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_is_created_and_one_token_serves_all_requests() {
+    let (clients, server) = clients();
+    for _ in 0..3 {
+        read(&clients, ACCOUNT).await.expect("it has a token");
+    }
+    let server = server.lock();
+    assert_eq!(server.tokens_requested, 1);
+    for (authorization, agent) in &server.requests {
+        assert_eq!(authorization, "Bearer token-1");
+        assert!(agent.starts_with("kube-controller-manager/v0"), "{agent}");
+        assert!(agent.ends_with("/system:serviceaccount:kube-system:replicaset-controller"), "{agent}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_at_the_same_time_wait_for_one_token() {
+    let (clients, server) = clients();
+    let results = futures::future::join_all((0..10).map(|_| read(&clients, ACCOUNT))).await;
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
+    assert_eq!(server.lock().tokens_requested, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_is_renewed_before_it_expires() {
+    let (clients, server) = clients();
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    sleep(Duration::from_mins(47)).await;
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    assert_eq!(server.lock().tokens_requested, 1);
+    sleep(Duration::from_mins(2)).await;
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    assert_eq!(server.lock().tokens_requested, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_token_is_replaced_at_once() {
+    let (clients, server) = clients();
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    "another".clone_into(&mut server.lock().valid);
+    read(&clients, ACCOUNT).await.expect("it got another token");
+    let server = server.lock();
+    let used: Vec<&str> = server.requests.iter().map(|(authorization, _)| authorization.as_str()).collect();
+    assert_eq!(used, ["Bearer token-1", "Bearer token-1", "Bearer token-2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_identities_keep_the_credentials_of_the_manager() {
+    let (clients, server) = clients();
+    read(&clients, ClientBuilder::SHARED_INFORMERS).await.expect("the manager has credentials");
+    let server = server.lock();
+    assert_eq!((server.tokens_requested, server.requests[0].0.as_str()), (0, "manager"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_token_nothing_is_sent_and_the_outcome_is_known() {
+    let (clients, server) = clients();
+    server.lock().refuses_tokens = true;
+    let error = read(&clients, ACCOUNT).await.expect_err("there is no token");
+    assert!(!error.response_lost(), "{error:?}");
+    assert!(server.lock().requests.is_empty());
+}

@@ -1,0 +1,298 @@
+//! The rules of leader election: which request comes next, who leads, and until when the leader may write. Pure.
+//!
+//! ```text
+//!                      free or expired: update                 renewed within renew_deadline
+//!  candidate ──get──▶ ─────────────────────────▶ leader ──update with the last version──▶ leader
+//!      ▲              held: wait, retry                     │ fails: get, then update
+//!      └────────────────────────────────────────────────────┘ not renewed in time, or taken by another
+//! ```
+//!
+//! # Guarantees
+//! - A candidate takes a lease only if it is free, or if its record has not changed for the record's own duration by the
+//!   candidate's own clock. Times of other machines are never compared.
+//! - [`writes_until`](Elector::writes_until) lies before the earliest time at which another candidate can take the lease, for
+//!   clocks whose rates differ by less than [`CLOCK_TOLERANCE`].
+//! - Every write of the lease carries the version that it is based on, so that a late write cannot undo a later one.
+//!
+//! # Upstream
+//! `client-go/tools/leaderelection`: the record, the order of requests and the periods are the same.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// The fraction of a lease's duration by which a leader stops writing early: one part in this many. It covers clocks that
+/// run at different rates.
+pub(crate) const CLOCK_TOLERANCE: u32 = 20;
+
+/// The factor of the jitter between two attempts to acquire a lease.
+///
+/// # Upstream
+/// `JitterFactor` of `client-go/tools/leaderelection`.
+const JITTER_FACTOR: f64 = 1.2;
+
+/// The longest delay between the expiry of a lease and the attempt to take it. Candidates draw different ones.
+const AFTER_EXPIRY: Duration = Duration::from_millis(500);
+
+/// The holder of a lease and its times (client-go: `LeaderElectionRecord`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeaseRecord {
+    /// The identity of the holder; empty if the lease is free.
+    pub(crate) holder: String,
+    /// How long the record is valid after its last change.
+    pub(crate) duration: Duration,
+    /// When the holder acquired the lease.
+    pub(crate) acquired_at: Timestamp,
+    /// When the holder renewed the lease last.
+    pub(crate) renewed_at: Timestamp,
+    /// How many times the holder has changed.
+    pub(crate) transitions: i32,
+}
+
+/// A record and the resource version of its lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lease {
+    /// The record.
+    pub(crate) record: LeaseRecord,
+    /// The resource version.
+    pub(crate) version: String,
+}
+
+/// The periods of leader election.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Timing {
+    /// How long a candidate waits after the last change before it takes a lease.
+    pub(crate) lease_duration: Duration,
+    /// How long a leader tries to renew before it stops leading; less than `lease_duration`.
+    pub(crate) renew_deadline: Duration,
+    /// The time between two attempts; `renew_deadline` is more than 1.2 times as long.
+    pub(crate) retry_period: Duration,
+}
+
+impl Timing {
+    /// How long one request may take: half of the renew deadline, at least a second.
+    #[must_use]
+    pub(crate) fn request_timeout(self) -> Duration {
+        (self.renew_deadline / 2).max(Duration::from_secs(1))
+    }
+}
+
+/// The next request to the API server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Get the lease.
+    Get,
+    /// Create the lease.
+    Create(LeaseRecord),
+    /// Update the lease of this version.
+    Update(Lease),
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The lease, as it was read or written.
+    Lease(Lease),
+    /// There is no lease.
+    NotFound,
+    /// The request failed, or its response was lost.
+    Failed,
+}
+
+/// What follows an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Send [`Elector::request`] at once: the attempt is not complete.
+    Continue,
+    /// Begin another attempt this long after the last request of this one was sent.
+    After(Duration),
+}
+
+/// One participant in the election of a leader.
+#[derive(Debug, Clone)]
+pub(crate) struct Elector {
+    identity: String,
+    timing: Timing,
+    /// The last known lease, and when its present version was first seen here.
+    observed: Option<(Lease, Instant)>,
+    /// When the last successful write of the lease was sent, while this participant leads.
+    renewed: Option<Instant>,
+    stage: Stage,
+}
+
+/// The progress of one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// A leader writes with the last version; others read.
+    Begin,
+    /// The lease must be read before it is written.
+    Read,
+    /// There is no lease.
+    Create,
+    /// The lease was read and may be taken or renewed.
+    Write,
+}
+
+impl Elector {
+    /// A candidate that has seen nothing. `identity` is unique among all processes, ever.
+    #[must_use]
+    pub(crate) fn new(identity: impl Into<String>, timing: Timing) -> Self {
+        Self { identity: identity.into(), timing, observed: None, renewed: None, stage: Stage::Begin }
+    }
+
+    /// The identity of this participant.
+    pub(crate) fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// The identity of the holder, as far as it is known; `None` before the first read and while the lease is free.
+    #[must_use]
+    pub(crate) fn holder(&self) -> Option<&str> {
+        self.observed.as_ref().map(|(lease, _)| &*lease.record.holder).filter(|holder| !holder.is_empty())
+    }
+
+    /// Whether this participant leads at `now`.
+    #[must_use]
+    pub(crate) fn leads(&self, now: Instant) -> bool {
+        self.leads_until().is_some_and(|until| now < until)
+    }
+
+    /// Until when this participant leads without another renewal.
+    #[must_use]
+    pub(crate) fn leads_until(&self) -> Option<Instant> {
+        Some(self.renewed? + self.timing.renew_deadline)
+    }
+
+    /// Until when a write may take effect: before another candidate can take the lease.
+    ///
+    /// Another candidate measures from the time at which it saw the last renewal, which is not before that was sent.
+    #[must_use]
+    pub(crate) fn writes_until(&self) -> Option<Instant> {
+        let duration = self.timing.lease_duration;
+        Some(self.renewed? + duration.saturating_sub(duration / CLOCK_TOLERANCE))
+    }
+
+    /// The next request of the current attempt. `wall` is written into the record.
+    #[must_use]
+    pub(crate) fn request(&self, now: Instant, wall: Timestamp) -> Request {
+        match (self.stage, &self.observed) {
+            (Stage::Begin, Some((lease, _))) if self.leads(now) => Request::Update(self.next_lease(lease, wall)),
+            (Stage::Write, Some((lease, _))) => Request::Update(self.next_lease(lease, wall)),
+            (Stage::Create, _) => Request::Create(self.record(wall, wall, 0)),
+            (Stage::Begin | Stage::Read, _) | (Stage::Write, None) => Request::Get,
+        }
+    }
+
+    /// Takes the answer to `request`, which was sent at `sent`.
+    pub(crate) fn answered(
+        &mut self,
+        request: &Request,
+        sent: Instant,
+        answer: Answer,
+        now: Instant,
+        rng: &mut fastrand::Rng,
+    ) -> Next {
+        match (request, answer) {
+            (Request::Get, Answer::Lease(lease)) => {
+                self.observe(lease, now);
+                if self.may_write(now) {
+                    self.stage = Stage::Write;
+                    return Next::Continue;
+                }
+                self.end_attempt(now, rng)
+            }
+            (Request::Get, Answer::NotFound) => {
+                self.observed = None;
+                self.stage = Stage::Create;
+                Next::Continue
+            }
+            (Request::Create(_) | Request::Update(_), Answer::Lease(lease)) => {
+                self.observed = Some((lease, now));
+                self.renewed = Some(sent);
+                self.stage = Stage::Begin;
+                Next::After(self.timing.retry_period)
+            }
+            // The optimistic update failed: another client may have changed the lease.
+            (Request::Update(_), Answer::Failed | Answer::NotFound) if self.stage == Stage::Begin => {
+                self.stage = Stage::Read;
+                Next::Continue
+            }
+            (Request::Get | Request::Create(_) | Request::Update(_), Answer::Failed | Answer::NotFound) => {
+                self.end_attempt(now, rng)
+            }
+        }
+    }
+
+    /// Takes a lease from a watch; returns whether an attempt should begin at once, as the lease is free.
+    pub(crate) fn observe(&mut self, lease: Lease, now: Instant) -> bool {
+        let is_free = lease.record.holder.is_empty();
+        if lease.record.holder != self.identity {
+            self.renewed = None;
+        }
+        if self.observed.as_ref().is_none_or(|(known, _)| known.version != lease.version) {
+            self.observed = Some((lease, now));
+            // What was decided on the version before does not hold for this one.
+            self.stage = Stage::Begin;
+        }
+        is_free
+    }
+
+    /// Stops leading at once, for example when the renew deadline has passed.
+    pub(crate) fn step_down(&mut self) {
+        self.renewed = None;
+        self.stage = Stage::Begin;
+    }
+
+    /// The update that frees the lease, if this participant holds it.
+    #[must_use]
+    pub(crate) fn release(&self, wall: Timestamp) -> Option<Lease> {
+        let (lease, _) = self.observed.as_ref().filter(|(lease, _)| lease.record.holder == self.identity)?;
+        let record = LeaseRecord {
+            holder: String::new(),
+            duration: Duration::from_secs(1),
+            acquired_at: wall,
+            renewed_at: wall,
+            transitions: lease.record.transitions,
+        };
+        Some(Lease { record, version: lease.version.clone() })
+    }
+
+    /// Whether the observed lease is this participant's, free, or expired.
+    fn may_write(&self, now: Instant) -> bool {
+        self.observed.as_ref().is_none_or(|(lease, since)| {
+            let holder = &lease.record.holder;
+            holder.is_empty() || *holder == self.identity || now >= *since + lease.record.duration
+        })
+    }
+
+    fn next_lease(&self, lease: &Lease, wall: Timestamp) -> Lease {
+        let Lease { record, version } = lease;
+        let record = if record.holder == self.identity {
+            self.record(record.acquired_at, wall, record.transitions)
+        } else {
+            self.record(wall, wall, record.transitions.saturating_add(1))
+        };
+        Lease { record, version: version.clone() }
+    }
+
+    fn record(&self, acquired_at: Timestamp, renewed_at: Timestamp, transitions: i32) -> LeaseRecord {
+        let duration = self.timing.lease_duration;
+        LeaseRecord { holder: self.identity.clone(), duration, acquired_at, renewed_at, transitions }
+    }
+
+    fn end_attempt(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Next {
+        self.stage = Stage::Begin;
+        let period = self.timing.retry_period;
+        if self.renewed.is_some() {
+            // A leader must not lose time.
+            return Next::After(period);
+        }
+        let delay = period.mul_f64(1.0 + rng.f64() * JITTER_FACTOR);
+        // A lease that expires in between is taken then, not at the next regular attempt.
+        let expires = self.observed.as_ref().map(|(lease, since)| *since + lease.record.duration);
+        let until = expires.map(|expires| expires.saturating_duration_since(now)).filter(|until| !until.is_zero());
+        let after_expiry = until.map(|until| until + AFTER_EXPIRY.mul_f64(rng.f64()));
+        Next::After(after_expiry.map_or(delay, |after_expiry| after_expiry.min(delay)))
+    }
+}

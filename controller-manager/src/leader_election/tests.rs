@@ -1,0 +1,167 @@
+//! Managers that take turns on a lease of an API server in this process, with paused time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_framework::api::ObjectKey;
+use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
+use kcm_framework::clock::SimulatedClock;
+use kcm_framework::informers::{Factory, FactoryOptions};
+use kcm_sandbox_apiserver::{Fault, LEASES, Sandbox, SandboxOptions, Verb};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{Elector, Keeper, Leadership, Timing, watch_lease};
+
+const TIMING: Timing = Timing {
+    lease_duration: Duration::from_secs(15),
+    renew_deadline: Duration::from_secs(10),
+    retry_period: Duration::from_secs(2),
+};
+
+/// A process that competes for the lease.
+struct Participant {
+    leadership: watch::Receiver<Leadership>,
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+}
+
+fn lease() -> ObjectKey {
+    ObjectKey::namespaced("kube-system", "kube-controller-manager")
+}
+
+fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
+    let clients =
+        ClientBuilder::new(sandbox.client(), UserAgent::new("kube-controller-manager", "v0", ""), Limits::UNLIMITED);
+    let factory = Factory::new(FactoryOptions::new(clients.kube_client_for("leader-election"), seed));
+    let (informer, changes) = watch_lease(&factory, &lease());
+    factory.start();
+    let elector = Elector::new(identity, TIMING);
+    let api = clients.client_for("leader-election");
+    let clock = Arc::new(SimulatedClock::starting_at(sandbox.now()));
+    let mut keeper = Keeper::new(elector, TIMING, api, lease(), clock, seed, changes);
+    let leadership = keeper.leadership();
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    let task = tokio::spawn(async move {
+        keeper.run(&stopped).await;
+        keeper.release().await;
+        drop((informer, factory));
+    });
+    Participant { leadership, stop, task }
+}
+
+impl Participant {
+    async fn leads(&mut self) {
+        let leads = self.leadership.wait_for(|leadership| leadership.leads_until.is_some());
+        drop(timeout(Duration::from_mins(5), leads).await.expect("it must lead").expect("it must run"));
+    }
+
+    async fn lost(&mut self) {
+        let lost = self.leadership.wait_for(|leadership| leadership.leads_until.is_none());
+        drop(timeout(Duration::from_mins(5), lost).await.expect("it must stop leading").expect("it must run"));
+    }
+}
+
+fn record(sandbox: &Sandbox) -> Value {
+    sandbox.get(&LEASES, &lease()).expect("the lease must exist")["spec"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_creates_the_lease_without_a_transition() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let record = record(&sandbox);
+    assert_eq!(record["holderIdentity"], "first");
+    assert_eq!((&record["leaseDurationSeconds"], &record["leaseTransitions"]), (&15.into(), &0.into()));
+    assert_eq!(record["acquireTime"], record["renewTime"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_renews_every_retry_period_with_one_request() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    participant(&sandbox, "first", 1).leads().await;
+    sandbox.clear_requests();
+    sleep(Duration::from_secs(60)).await;
+    let requests = sandbox.requests();
+    let methods: Vec<_> = requests
+        .iter()
+        .filter(|it| it.path.ends_with("/kube-controller-manager"))
+        .map(|it| it.method.clone())
+        .collect();
+    assert_eq!(methods, vec!["PUT"; methods.len()]);
+    assert!((29..=31).contains(&methods.len()), "{} renewals in a minute", methods.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_leads_at_once_when_the_lease_is_released() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    sleep(Duration::from_secs(30)).await;
+    let stopped = Instant::now();
+    first.stop.cancel();
+    first.task.await.expect("it must end");
+    second.leads().await;
+    assert!(stopped.elapsed() < Duration::from_millis(200), "it took {:?}", stopped.elapsed());
+    let record = record(&sandbox);
+    assert_eq!((&record["holderIdentity"], &record["leaseTransitions"]), (&"second".into(), &1.into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_leads_within_the_duration_and_a_second_of_the_death_of_the_leader() {
+    for seed in 0..20 {
+        let sandbox = Sandbox::new(SandboxOptions::default());
+        let mut first = participant(&sandbox, "first", seed);
+        first.leads().await;
+        let mut second = participant(&sandbox, "second", seed + 100);
+        sleep(Duration::from_secs(30) + Duration::from_millis(seed * 300)).await;
+        let killed = Instant::now();
+        first.task.abort();
+        second.leads().await;
+        let took = killed.elapsed();
+        assert!(took <= TIMING.lease_duration + Duration::from_secs(1), "it took {took:?} with seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_stops_within_the_renew_deadline_and_leads_again_when_it_can() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let fault = sandbox.faults().inject(Fault::on_any().resource(LEASES).stall());
+    let cut = Instant::now();
+    first.lost().await;
+    assert!(cut.elapsed() <= TIMING.renew_deadline, "it took {:?}", cut.elapsed());
+    fault.remove();
+    first.leads().await;
+    assert_eq!(record(&sandbox)["leaseTransitions"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_whose_answer_is_lost_costs_nothing_but_a_read() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let fault = sandbox.faults().inject(Fault::on(Verb::Update).resource(LEASES).times(3).lose_answer());
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(fault.hits(), 3);
+    assert!(first.leadership.borrow().leads_until.is_some());
+    assert_eq!(record(&sandbox)["leaseTransitions"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_somebody_takes_is_lost_at_once() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let taken = serde_json::json!({ "spec": { "holderIdentity": "second" } });
+    sandbox.patch(&LEASES, &lease(), &taken).expect("the patch is valid");
+    let since = Instant::now();
+    first.lost().await;
+    assert!(since.elapsed() < Duration::from_millis(200), "it took {:?}", since.elapsed());
+}
