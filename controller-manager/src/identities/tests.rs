@@ -76,7 +76,7 @@ impl Server {
 }
 
 fn client(server: &Arc<Mutex<Server>>, clock: &SimulatedClock, credentials: Option<&'static str>) -> kube::Client {
-    let (server, clock) = (Arc::clone(server), clock.clone());
+    let (server, clock) = (Arc::clone(server), *clock);
     let service = tower::service_fn(move |mut request: Request<Body>| {
         if let Some(credentials) = credentials {
             request.headers_mut().insert(AUTHORIZATION, http::HeaderValue::from_static(credentials));

@@ -8,14 +8,13 @@ use super::Timing;
 
 /// `Generic.LeaderElection` of the configuration.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct LeaderElection {
     /// Whether there is leader election at all.
     pub(crate) leader_elect: bool,
     lease_duration: GoDuration,
     renew_deadline: GoDuration,
     retry_period: GoDuration,
-    resource_lock: String,
     resource_name: String,
     resource_namespace: String,
 }

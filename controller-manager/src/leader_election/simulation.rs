@@ -150,7 +150,7 @@ impl World {
 
     fn land(&mut self, number: usize, id: u64, request: Request, now: Millis) {
         let answer = match (request, &self.lease) {
-            (Request::Get, None) | (Request::Update(_), None) => Answer::NotFound,
+            (Request::Get | Request::Update(_), None) => Answer::NotFound,
             (Request::Get, Some(lease)) => Answer::Lease(lease.clone()),
             (Request::Create(_), Some(_)) => Answer::Failed,
             (Request::Update(update), Some(lease)) if update.version != lease.version => Answer::Failed,

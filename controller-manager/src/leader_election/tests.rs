@@ -10,6 +10,7 @@ use kcm_framework::informers::{Factory, FactoryOptions};
 use kcm_sandbox_apiserver::{Fault, LEASES, Sandbox, SandboxOptions, Verb};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,7 @@ const TIMING: Timing = Timing {
 struct Participant {
     leadership: watch::Receiver<Leadership>,
     stop: CancellationToken,
-    task: tokio::task::JoinHandle<()>,
+    task: JoinSet<()>,
 }
 
 fn lease() -> ObjectKey {
@@ -45,7 +46,8 @@ fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
     let leadership = keeper.leadership();
     let stop = CancellationToken::new();
     let stopped = stop.clone();
-    let task = tokio::spawn(async move {
+    let mut task = JoinSet::new();
+    task.spawn(async move {
         keeper.run(&stopped).await;
         keeper.release().await;
         drop((informer, factory));
@@ -83,9 +85,10 @@ async fn the_first_creates_the_lease_without_a_transition() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_renews_every_retry_period_with_one_request() {
     let sandbox = Sandbox::new(SandboxOptions::default());
-    participant(&sandbox, "first", 1).leads().await;
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
     sandbox.clear_requests();
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     let requests = sandbox.requests();
     let methods: Vec<_> = requests
         .iter()
@@ -105,7 +108,7 @@ async fn a_standby_leads_at_once_when_the_lease_is_released() {
     sleep(Duration::from_secs(30)).await;
     let stopped = Instant::now();
     first.stop.cancel();
-    first.task.await.expect("it must end");
+    drop(first.task.join_next().await);
     second.leads().await;
     assert!(stopped.elapsed() < Duration::from_millis(200), "it took {:?}", stopped.elapsed());
     let record = record(&sandbox);
@@ -121,7 +124,7 @@ async fn a_standby_leads_within_the_duration_and_a_second_of_the_death_of_the_le
         let mut second = participant(&sandbox, "second", seed + 100);
         sleep(Duration::from_secs(30) + Duration::from_millis(seed * 300)).await;
         let killed = Instant::now();
-        first.task.abort();
+        first.task.shutdown().await;
         second.leads().await;
         let took = killed.elapsed();
         assert!(took <= TIMING.lease_duration + Duration::from_secs(1), "it took {took:?} with seed {seed}");
@@ -148,7 +151,7 @@ async fn a_renewal_whose_answer_is_lost_costs_nothing_but_a_read() {
     let mut first = participant(&sandbox, "first", 1);
     first.leads().await;
     let fault = sandbox.faults().inject(Fault::on(Verb::Update).resource(LEASES).times(3).lose_answer());
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     assert_eq!(fault.hits(), 3);
     assert!(first.leadership.borrow().leads_until.is_some());
     assert_eq!(record(&sandbox)["leaseTransitions"], 0);
