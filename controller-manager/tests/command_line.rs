@@ -90,8 +90,8 @@ fn values_that_do_not_go_together_are_told_at_once() {
             "--controllers: the controller \"job-controller\" is not part of this binary yet: \
              let another controller manager run it, and leave it out here",
             "--controllers: \"zzz\" is not in the list of known controllers",
-            "--leader-elect-lease-duration: \"15s\" must be greater than --leader-elect-renew-deadline, which is 15s",
             "--kube-api-burst: a burst of -1 lets no request pass: give at least 1, or --kube-api-qps=-1 for no limit",
+            "--leader-elect-lease-duration: \"15s\" must be greater than --leader-elect-renew-deadline, which is 15s",
         ]
     );
 }

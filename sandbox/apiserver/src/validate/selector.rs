@@ -55,6 +55,7 @@ pub(super) fn of_nodes(requirement: &FieldPath<'_, '_>, errors: &mut Errors) {
 
 /// The parsed selector; `None` where it is invalid.
 pub(super) fn parse(selector: &FieldPath<'_, '_>) -> Option<Selector> {
-    let parsed = LabelSelector::deserialize(selector.value).ok()?;
+    // A missing selector is none, and not one without requirements.
+    let parsed = Option::<LabelSelector>::deserialize(selector.value).ok()??;
     Selector::try_from(&parsed).ok()
 }
