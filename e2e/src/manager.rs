@@ -8,16 +8,16 @@ use crate::subject::Subject;
 
 /// Starts a controller manager with every right, `name` being that of its log.
 ///
-/// Upstream's runs without leader election and without an identity per controller.
+/// Both run without leader election, upstream's also without an identity per controller.
 ///
 /// # Errors
 ///
 /// If it was not built (the message names the command) or cannot be started.
 pub fn start<S: AsRef<str>>(subject: Subject, plane: &ControlPlane, name: &str, args: &[S]) -> Result<Process> {
-    let mut all = vec![format!("--kubeconfig={}", plane.kubeconfig().display())];
+    let kubeconfig = format!("--kubeconfig={}", plane.kubeconfig().display());
+    let mut all = vec![kubeconfig, "--leader-elect=false".to_owned()];
     if subject == Subject::Peer {
-        let alone = ["--leader-elect=false", "--use-service-account-credentials=false", "--secure-port=0"];
-        all.extend(alone.map(str::to_owned));
+        all.extend(["--use-service-account-credentials=false", "--secure-port=0"].map(str::to_owned));
     }
     all.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
     Process::start(name, &subject.program()?, &all, plane.logs())

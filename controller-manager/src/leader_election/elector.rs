@@ -20,6 +20,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kcm_framework::api::ResourceVersion;
 use tokio::time::Instant;
 
 /// The fraction of a lease's duration by which a leader stops writing early: one part in this many. It covers clocks that
@@ -56,7 +57,7 @@ pub(crate) struct Lease {
     /// The record.
     pub(crate) record: LeaseRecord,
     /// The resource version.
-    pub(crate) version: String,
+    pub(crate) version: ResourceVersion,
 }
 
 /// The periods of leader election.
@@ -195,7 +196,7 @@ impl Elector {
     ) -> Next {
         match (request, answer) {
             (Request::Get, Answer::Lease(lease)) => {
-                self.observe(lease, now);
+                self.take(lease, now);
                 if self.may_write(now) {
                     self.stage = Stage::Write;
                     return Next::Continue;
@@ -225,8 +226,20 @@ impl Elector {
     }
 
     /// Takes a lease from a watch; returns whether an attempt should begin at once, as the lease is free.
+    ///
+    /// A watch may be behind: what it shows is taken only if it is newer than what is known.
     pub(crate) fn observe(&mut self, lease: Lease, now: Instant) -> bool {
+        let is_known = |known: &Lease| known.version.is_at_least(&lease.version) == Some(true);
+        if self.observed.as_ref().is_some_and(|(known, _)| is_known(known)) {
+            return false;
+        }
         let is_free = lease.record.holder.is_empty();
+        self.take(lease, now);
+        is_free
+    }
+
+    /// Takes a lease as the API server has it.
+    fn take(&mut self, lease: Lease, now: Instant) {
         if lease.record.holder != self.identity {
             self.renewed = None;
         }
@@ -235,7 +248,6 @@ impl Elector {
             // What was decided on the version before does not hold for this one.
             self.stage = Stage::Begin;
         }
-        is_free
     }
 
     /// Stops leading at once, for example when the renew deadline has passed.

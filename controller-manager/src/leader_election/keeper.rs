@@ -143,10 +143,12 @@ impl Keeper {
     }
 
     /// Takes the lease from the watch; returns whether it is free.
+    ///
+    /// The object for updates stays that of the last request: a watch may be behind, and an attempt of a candidate begins
+    /// with a read.
     fn observe(&mut self) -> bool {
         let Some(object) = self.changes.borrow_and_update().clone() else { return false };
         let is_free = self.elector.observe(object.lease(), Instant::now());
-        self.object = Some(LeaseObject::clone(&object));
         self.publish();
         is_free
     }

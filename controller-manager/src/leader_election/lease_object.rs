@@ -36,7 +36,7 @@ struct Spec {
 impl LeaseObject {
     /// The record and the version of the lease.
     pub(crate) fn lease(&self) -> Lease {
-        Lease { record: self.record.clone(), version: self.meta.resource_version.to_string() }
+        Lease { record: self.record.clone(), version: self.meta.resource_version.clone() }
     }
 
     /// The body that creates a lease.
@@ -117,7 +117,7 @@ mod tests {
         let object = LeaseObject::decode(&text.to_string()).unwrap();
         let Lease { record, version } = object.lease();
         assert_eq!((&*record.holder, record.duration, record.transitions), ("other", Duration::from_secs(15), 3));
-        assert_eq!(version, "7");
+        assert_eq!(version, "7".into());
         let updated = object.updated(&LeaseRecord { holder: "me".to_owned(), ..record });
         assert_eq!(updated["metadata"], text["metadata"]);
         assert_eq!(

@@ -156,7 +156,7 @@ impl World {
             (Request::Update(update), Some(lease)) if update.version != lease.version => Answer::Failed,
             (Request::Create(record), None) | (Request::Update(Lease { record, .. }), Some(_)) => {
                 self.version += 1;
-                let lease = Lease { record, version: self.version.to_string() };
+                let lease = Lease { record, version: self.version.to_string().as_str().into() };
                 self.lease = Some(lease.clone());
                 for other in (0..self.candidates.len()).filter(|other| *other != number) {
                     let at = now + self.latency(now);

@@ -168,3 +168,19 @@ async fn a_lease_that_somebody_takes_is_lost_at_once() {
     first.lost().await;
     assert!(since.elapsed() < Duration::from_millis(200), "it took {:?}", since.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_behind_does_not_end_a_term() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    sandbox.faults().delay_events(&LEASES, Duration::from_secs(1));
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    // The watch shows the release after the second has acquired the lease.
+    let mut second = participant(&sandbox, "second", 2);
+    second.leads().await;
+    let lost = second.leadership.wait_for(|leadership| leadership.leads_until.is_none());
+    assert!(timeout(Duration::from_mins(2), lost).await.is_err(), "it must go on leading");
+    assert_eq!(record(&sandbox)["leaseTransitions"], 1);
+}

@@ -257,9 +257,6 @@ fn start_manager(
     // The last of two equal flags counts.
     args.extend(proxy.map(|proxy| format!("--kubeconfig={}", proxy.kubeconfig().display())));
     args.extend(metrics.into_iter().flat_map(PeerMetrics::args));
-    if setup.subject == Subject::Ours {
-        args.push("--leader-elect=false".to_owned());
-    }
     manager::start(setup.subject, plane, &setup.subject.to_string(), &args)
 }
 

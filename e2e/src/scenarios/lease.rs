@@ -1,0 +1,122 @@
+//! Leader election: replicas of our program take turns on one lease.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use futures::FutureExt;
+use k8s_openapi::api::apps::v1 as appsv1;
+use k8s_openapi::api::coordination::v1 as coordinationv1;
+use k8s_openapi::api::core::v1 as corev1;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use crate::process::Process;
+use crate::scenario::{Case, Runs, Scenario};
+use crate::subject::Subject;
+use crate::wait::eventually;
+
+pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
+    name: "host/takes_turns_on_the_lease",
+    controllers: "",
+    subjects: &[Subject::Ours],
+    runs: Runs::WithOwnManagers,
+    expected_errors: &[],
+    source: file!(),
+    run: |case| takes_turns_on_the_lease(case).boxed_local(),
+}];
+
+/// The default of `--leader-elect-lease-duration`.
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+
+/// Longer than a manager needs to start, and for a write to be seen on a busy machine.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// A standby acts at once when the leader stops, and within the lease's duration when it dies.
+async fn takes_turns_on_the_lease(case: Case) -> Result<()> {
+    let mut first = start(&case)?;
+    create_set(&case).await?;
+    has_pods(&case, 1).await?;
+    ensure!(record(&case).await?.lease_transitions == Some(0), "a lease is created without a transition");
+
+    let mut second = start(&case)?;
+    is_standby(&second).await?;
+    let stopped = Instant::now();
+    first.terminate()?;
+    scale(&case, 2).await?;
+    has_pods(&case, 2).await?;
+    ensure!(stopped.elapsed() < MARGIN, "it took {:?} after the end of the leader", stopped.elapsed());
+    ensure!(record(&case).await?.lease_transitions == Some(1), "the holder has changed once");
+
+    let third = start(&case)?;
+    is_standby(&third).await?;
+    let killed = Instant::now();
+    second.kill9()?;
+    scale(&case, 3).await?;
+    has_pods(&case, 3).await?;
+    let took = killed.elapsed();
+    ensure!(took < LEASE_DURATION + MARGIN, "it took {took:?} after the death of the leader");
+    ensure!(record(&case).await?.lease_transitions == Some(2), "the holder has changed twice");
+    Ok(())
+}
+
+/// Starts a manager that takes the lease of this scenario.
+fn start(case: &Case) -> Result<Process> {
+    let arguments = [
+        format!("--kubeconfig={}", case.plane().kubeconfig().display()),
+        "--controllers=replicaset".to_owned(),
+        "--leader-elect=true".to_owned(),
+        format!("--leader-elect-resource-namespace={}", case.namespace()),
+    ];
+    case.start_program(&Subject::Ours.program()?, &arguments.each_ref().map(String::as_str))
+}
+
+/// Waits until a manager has initialized its controllers without leading.
+async fn is_standby(process: &Process) -> Result<()> {
+    eventually("the standby to be ready", async || {
+        let log = process.printed()?;
+        ensure!(log.contains("Initialized controller"), "the log is:\n{log}");
+        ensure!(!log.contains("Started controller"), "it leads:\n{log}");
+        Ok(())
+    })
+    .await
+}
+
+async fn record(case: &Case) -> Result<coordinationv1::LeaseSpec> {
+    let leases: Api<coordinationv1::Lease> = case.api();
+    let lease = leases.get("kube-controller-manager").await.context("there is no lease")?;
+    lease.spec.context("the lease has no record")
+}
+
+async fn create_set(case: &Case) -> Result<()> {
+    let container = json!({ "name": "main", "image": "example/main:1" });
+    let set: appsv1::ReplicaSet = serde_json::from_value(json!({
+        "metadata": { "name": "web" },
+        "spec": {
+            "replicas": 1,
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "schedulerName": "no-scheduler", "containers": [container] },
+            },
+        },
+    }))?;
+    case.api::<appsv1::ReplicaSet>().create(&PostParams::default(), &set).await.context("cannot create the set")?;
+    Ok(())
+}
+
+async fn scale(case: &Case, replicas: i32) -> Result<()> {
+    let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+    let sets = case.api::<appsv1::ReplicaSet>();
+    sets.patch("web", &PatchParams::default(), &patch).await.context("cannot scale the set")?;
+    Ok(())
+}
+
+async fn has_pods(case: &Case, count: usize) -> Result<()> {
+    let pods: Api<corev1::Pod> = case.api();
+    eventually(&format!("{count} pods"), async || {
+        let found = pods.list(&ListParams::default()).await?.items.len();
+        ensure!(found == count, "there are {found}");
+        Ok(())
+    })
+    .await
+}
