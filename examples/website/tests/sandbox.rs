@@ -167,3 +167,24 @@ async fn it_ends_the_same_whatever_write_it_is_killed_after() {
     // The finalizer, Deployment, Service, two statuses, and the finalizer again.
     assert_eq!(killed, 6);
 }
+
+#[tokio::test(start_paused = true)]
+async fn it_waits_for_its_definition_however_often_that_is_deleted_and_installed() {
+    let hosts = hosts();
+    let argument = format!("--website-hosts-dir={}", hosts.path().display());
+    let cluster = TestEnvironment::new([WEBSITE]).arguments(&[&argument]).start().await;
+    // Longer than discovery needs to look again.
+    cluster.advance(Duration::from_mins(1)).await;
+    let name = ObjectKey::cluster_scoped("websites.example.com");
+    for round in 0..3 {
+        cluster.sandbox().create(&DEFINITIONS, definition()).expect("the definition is valid");
+        cluster.eventually("websites are watched", |sandbox| sandbox.open_watches(&WEBSITES) == 1).await;
+        create(cluster.sandbox(), "shop");
+        reason(&cluster, "shop", "Progressing").await;
+        assert_eq!(host(&hosts).as_deref(), Some("default/shop"), "in round {round}");
+        cluster.sandbox().delete(&WEBSITES, &key()).expect("it may be deleted");
+        cluster.eventually("the website is gone", |sandbox| sandbox.get(&WEBSITES, &key()).is_none()).await;
+        cluster.sandbox().delete(&DEFINITIONS, &name).expect("it may be deleted");
+        cluster.eventually("websites are not watched", |sandbox| sandbox.open_watches(&WEBSITES) == 0).await;
+    }
+}
