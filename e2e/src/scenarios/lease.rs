@@ -39,7 +39,7 @@ async fn takes_turns_on_the_lease(case: Case) -> Result<()> {
     ensure!(record(&case).await?.lease_transitions == Some(0), "a lease is created without a transition");
 
     let mut second = start(&case)?;
-    is_standby(&second).await?;
+    are_ready(&second, 2, 1).await?;
     let stopped = Instant::now();
     first.terminate()?;
     scale(&case, 2).await?;
@@ -48,7 +48,7 @@ async fn takes_turns_on_the_lease(case: Case) -> Result<()> {
     ensure!(record(&case).await?.lease_transitions == Some(1), "the holder has changed once");
 
     let third = start(&case)?;
-    is_standby(&third).await?;
+    are_ready(&third, 3, 2).await?;
     let killed = Instant::now();
     second.kill9()?;
     scale(&case, 3).await?;
@@ -70,12 +70,14 @@ fn start(case: &Case) -> Result<Process> {
     case.start_program(&Subject::Ours.program()?, &arguments.each_ref().map(String::as_str))
 }
 
-/// Waits until a manager has initialized its controllers without leading.
-async fn is_standby(process: &Process) -> Result<()> {
+/// Waits until as many managers have initialized their controllers, of which `leaders` have started them.
+async fn are_ready(process: &Process, managers: usize, leaders: usize) -> Result<()> {
     eventually("the standby to be ready", async || {
         let log = process.printed()?;
-        ensure!(log.contains("Initialized controller"), "the log is:\n{log}");
-        ensure!(!log.contains("Started controller"), "it leads:\n{log}");
+        let ready = log.matches("Initialized controller").count();
+        ensure!(ready == managers, "{ready} are ready:\n{log}");
+        let leading = log.matches("Started controller").count();
+        ensure!(leading == leaders, "{leading} have led:\n{log}");
         Ok(())
     })
     .await

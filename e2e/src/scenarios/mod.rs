@@ -4,6 +4,7 @@ mod api;
 mod deployments;
 mod host;
 mod kubectl;
+mod lease;
 mod metrics;
 mod replica_sets;
 mod tour;
@@ -16,6 +17,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .iter()
         .chain(&host::SCENARIOS)
         .chain(&kubectl::SCENARIOS)
+        .chain(&lease::SCENARIOS)
         .chain(&metrics::SCENARIOS)
         .chain(&tour::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)
