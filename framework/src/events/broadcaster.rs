@@ -160,7 +160,8 @@ impl Broadcaster {
             let pause = error.retry_after().map_or(pause, |asked| asked.max(pause));
             let was_cancelled = cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none();
             if was_cancelled {
-                break;
+                tracing::warn!(event = event.metadata.name, reason = event.reason, "Stopped before the event was sent");
+                return;
             }
         }
         tracing::error!(
