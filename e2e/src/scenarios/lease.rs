@@ -1,6 +1,6 @@
 //! Leader election: replicas of our program take turns on one lease.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
@@ -9,6 +9,7 @@ use k8s_openapi::api::coordination::v1 as coordinationv1;
 use k8s_openapi::api::core::v1 as corev1;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::process::Process;
 use crate::scenario::{Case, Runs, Scenario};
