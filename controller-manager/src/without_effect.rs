@@ -1,7 +1,7 @@
 //! Settings that are read and checked, and that nothing here acts on yet.
 //!
 //! Each row of [`GENERIC`] leaves with the feature that it waits for; the settings of a controller leave
-//! `kcm_config::absent` with the controller. Whoever sets one explicitly is warned at start.
+//! `kcm_config::absent` with the controller. A warning at start names each that is set explicitly.
 
 use kcm_config::{Effective, Origin, absent};
 use kcm_framework::Registry;

@@ -9,7 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-/// The state of each feature gate, computed at each scrape: nothing is kept for the hundreds that nobody sets.
+/// The state of each feature gate, computed at each scrape: nothing is kept for the hundreds that stay at their defaults.
 #[derive(Debug)]
 struct FeatureGates {
     gates: Gates,

@@ -195,10 +195,7 @@ impl Session {
         uid: &Uid,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        let call = Call::delete(resource, key, options);
-        let mut write = self.begin(resource, [(key.clone(), Some(uid.clone()))].into(), &call)?;
-        let answer = self.writer.delete_with(&call, &mut write.attempts).await;
-        write.deleted(answer)
+        self.end(resource, key, uid, &Call::delete(resource, key, options)).await
     }
 
     /// Creates a subresource that changes its object, such as a binding.
@@ -232,9 +229,13 @@ impl Session {
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
         let options = DeleteOptions { uid: Some(uid.clone()), ..options.clone() };
-        let call = Call::evict(resource, key, &options);
-        let mut write = self.begin(resource, [(key.clone(), Some(uid.clone()))].into(), &call)?;
-        let answer = self.writer.delete_with(&call, &mut write.attempts).await;
+        self.end(resource, key, uid, &Call::evict(resource, key, &options)).await
+    }
+
+    /// Sends a call that ends the object with that uid, which the caches show as deleted or terminating then.
+    async fn end(&self, resource: &Resource, key: &ObjectKey, uid: &Uid, call: &Call<'_>) -> Result<Deleted, ApiError> {
+        let mut write = self.begin(resource, [(key.clone(), Some(uid.clone()))].into(), call)?;
+        let answer = self.writer.delete_with(call, &mut write.attempts).await;
         write.deleted(answer)
     }
 

@@ -161,7 +161,7 @@ async fn a_name_that_is_taken_on_a_repeat_is_compared_with_what_was_sent() {
         ("it was made by the first attempt", None, Some("u"), "created"),
         ("of the same controller and labels", existing(Some("u"), "a"), Some("u"), "created"),
         ("of another controller", existing(Some("v"), "a"), Some("u"), "exists"),
-        ("of nobody", existing(None, "a"), Some("u"), "exists"),
+        ("without a controller", existing(None, "a"), Some("u"), "exists"),
         ("of other labels", existing(Some("u"), "b"), Some("u"), "exists"),
         ("what was sent names no controller", None, None, "probably created"),
     ] {

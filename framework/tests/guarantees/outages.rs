@@ -153,7 +153,7 @@ async fn during_an_outage_nothing_is_sent_but_probes_two_a_second_at_most() {
         let probes = probes(&world.sandbox);
         assert!((600..=1201).contains(&probes), "{probes} in 600 s ({stopped:?})");
         let others = world.sandbox.requests().len() - probes;
-        // Discovery, which nobody waits for, goes on every 30 s.
+        // Discovery goes on every 30 s; no key waits for it.
         assert!(others <= 2 * 20, "{others} other requests ({stopped:?})");
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Options, World, key, sandbox, seconds, settle};
 
-/// A kind that nobody knows but its API server, with a scale.
+/// A kind that only the API server knows, with a scale.
 const GADGETS: Resource = Resource::namespaced("example.com", "v1", "gadgets", "Gadget");
 
 /// A write is given 30 s by the API server and 4 s for the network; the last of four attempts begins after 0.5 s.
