@@ -144,7 +144,7 @@ async fn labels_namespaces(case: Case) -> Result<()> {
 async fn beside_builtin(case: Case) -> Result<()> {
     let host = binaries::example_host("hello-beside-builtin")?;
     let process = start(&case, &host, case.plane().kubeconfig(), &["--hello-greeting=moin"])?;
-    create_set(&case).await?;
+    create_set(&case, 2).await?;
     has_pods(&case, 2).await?;
     all_greeted(&case, "moin").await?;
     stop(process).await
@@ -155,7 +155,7 @@ async fn waits_for_rights(case: Case) -> Result<()> {
     let user = "e2e-unprivileged";
     let kubeconfig = case.plane().kubeconfig_for(user, &[])?;
     let process = start(&case, &Subject::Ours.program()?, &kubeconfig, &["--controllers=replicaset"])?;
-    create_set(&case).await?;
+    create_set(&case, 2).await?;
     for (resource, group) in [("pods", ""), ("replicasets", "apps")] {
         let name = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
         // Values are quoted in the log.
@@ -228,11 +228,12 @@ fn changed_kubeconfig(case: &Case, name: &str, change: impl FnOnce(&mut Value)) 
     Ok(path)
 }
 
-async fn create_set(case: &Case) -> Result<()> {
+/// Creates a replica set whose pods no scheduler takes.
+pub(super) async fn create_set(case: &Case, replicas: i32) -> Result<()> {
     let set: appsv1::ReplicaSet = serde_json::from_value(json!({
         "metadata": { "name": "web" },
         "spec": {
-            "replicas": 2,
+            "replicas": replicas,
             "selector": { "matchLabels": { "app": "web" } },
             "template": {
                 "metadata": { "labels": { "app": "web" } },
@@ -244,7 +245,8 @@ async fn create_set(case: &Case) -> Result<()> {
     Ok(())
 }
 
-async fn has_pods(case: &Case, count: usize) -> Result<()> {
+/// Waits until the namespace of the scenario has that many pods.
+pub(super) async fn has_pods(case: &Case, count: usize) -> Result<()> {
     let pods: Api<corev1::Pod> = case.api();
     eventually(&format!("{count} pods"), async || {
         let found = pods.list(&ListParams::default()).await?.items.len();

@@ -6,11 +6,11 @@ use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
 use k8s_openapi::api::apps::v1 as appsv1;
 use k8s_openapi::api::coordination::v1 as coordinationv1;
-use k8s_openapi::api::core::v1 as corev1;
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::host::{create_set, has_pods};
 use crate::process::Process;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
@@ -35,7 +35,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// A standby acts at once when the leader stops, and within the lease's duration when it dies.
 async fn takes_turns_on_the_lease(case: Case) -> Result<()> {
     let mut first = start(&case)?;
-    create_set(&case).await?;
+    create_set(&case, 1).await?;
     has_pods(&case, 1).await?;
     ensure!(record(&case).await?.lease_transitions == Some(0), "a lease is created without a transition");
 
@@ -90,36 +90,9 @@ async fn record(case: &Case) -> Result<coordinationv1::LeaseSpec> {
     lease.spec.context("the lease has no record")
 }
 
-async fn create_set(case: &Case) -> Result<()> {
-    let container = json!({ "name": "main", "image": "example/main:1" });
-    let set: appsv1::ReplicaSet = serde_json::from_value(json!({
-        "metadata": { "name": "web" },
-        "spec": {
-            "replicas": 1,
-            "selector": { "matchLabels": { "app": "web" } },
-            "template": {
-                "metadata": { "labels": { "app": "web" } },
-                "spec": { "schedulerName": "no-scheduler", "containers": [container] },
-            },
-        },
-    }))?;
-    case.api::<appsv1::ReplicaSet>().create(&PostParams::default(), &set).await.context("cannot create the set")?;
-    Ok(())
-}
-
 async fn scale(case: &Case, replicas: i32) -> Result<()> {
     let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
     let sets = case.api::<appsv1::ReplicaSet>();
     sets.patch("web", &PatchParams::default(), &patch).await.context("cannot scale the set")?;
     Ok(())
-}
-
-async fn has_pods(case: &Case, count: usize) -> Result<()> {
-    let pods: Api<corev1::Pod> = case.api();
-    eventually(&format!("{count} pods"), async || {
-        let found = pods.list(&ListParams::default()).await?.items.len();
-        ensure!(found == count, "there are {found}");
-        Ok(())
-    })
-    .await
 }
