@@ -27,12 +27,13 @@
 //! - An API server that cannot be reached or used is reported in one sentence, and the process ends with code 2.
 //! - With leader election, no write is sent while another process may lead. A lost lease ends the process with code 3,
 //!   unless `--exit-on-lost-lease=false`.
+//! - The HTTPS port is bound before anything else, and closed last.
 //! - SIGTERM or SIGINT lets every reconcile that is being processed finish; a second one ends at once. The code is 0
 //!   then.
 //!
 //! # What it does not do yet
 //!
-//! There is no HTTP server, and controllers do not migrate between leases. Settings of what is not there are read and
+//! Controllers do not migrate between leases. Settings of what is not there are read and
 //! checked, and a warning says that they have no effect.
 
 mod config_command;
@@ -47,6 +48,7 @@ mod output;
 mod reload;
 mod run;
 mod runtime;
+mod serving;
 mod settings;
 mod signals;
 mod subcommand;

@@ -1,12 +1,16 @@
 //! Runs the manager: what a command line without a sub-command does.
 
+use std::sync::Arc;
+
 use kcm_framework::client::{connect, load_config};
+use kcm_framework::clock::SystemClock;
 use kcm_framework::{Manager, Stop, error_chain};
 
 use crate::identities;
 use crate::leader_election::{self, Ended, Options};
 use crate::logs::{Logs, UNSTRUCTURED};
 use crate::reload::{Reloader, SettingsSource};
+use crate::serving::{Bound, Serving, ServingError, ServingState};
 use crate::settings::{Configured, Election};
 use crate::{Exit, Failure};
 
@@ -24,9 +28,20 @@ pub(crate) async fn run(
     logs: &Logs,
     stop: Stop,
 ) -> Result<(), Failure> {
-    let Configured { manager, kubeconfig, master, service_accounts, election, selection: _, limits: _, warnings: _ } =
-        configured;
+    let Configured {
+        manager,
+        kubeconfig,
+        master,
+        service_accounts,
+        election,
+        serving,
+        selection: _,
+        limits: _,
+        warnings: _,
+    } = configured;
     let refused = |error: &dyn std::error::Error| Failure { exit: Exit::Refused, reasons: vec![error_chain(error)] };
+    let bound = serving.map(|options| Bound::bind(options, Arc::new(SystemClock))).transpose();
+    let bound = bound.map_err(|error| refused(&error))?;
     let mut cluster = load_config(kubeconfig.as_deref()).await.map_err(|error| refused(&error))?;
     if let Some(master) = master {
         cluster.cluster_url = master.parse().map_err(|_| Failure {
@@ -44,14 +59,43 @@ pub(crate) async fn run(
     } else {
         manager.build(client, url)
     };
+    let state = ServingState {
+        settings: source.start.clone(),
+        metrics: Arc::clone(manager.metrics()),
+        manager: manager.handle(),
+        live: Vec::new(),
+        ready: Vec::new(),
+    };
     let reloader = Reloader::new(source, logs, manager.clients().clone(), manager.handle(), manager.metrics());
-    tokio::select! {
+    let mut serving = match bound {
+        Some(bound) => Some(bound.serve(state, fastrand::u64(..)).await.map_err(|error| refused(&error))?),
+        None => None,
+    };
+    let ended = tokio::select! {
         ended = run_elected(manager, cluster, election, stop) => ended,
         failed = reloader.run() => match failed {
             Ok(never) => match never {},
             Err(error) => Err(refused(&error)),
         },
+        error = failed(&mut serving) => Err(not_served(&error)),
+    };
+    if let Some(serving) = serving {
+        serving.stop().await;
     }
+    ended
+}
+
+/// Waits until the HTTPS port cannot be served any more; for ever without one.
+async fn failed(serving: &mut Option<Serving>) -> ServingError {
+    match serving {
+        Some(serving) => serving.failed().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn not_served(error: &ServingError) -> Failure {
+    let exit = if matches!(error, ServingError::Lookup(_)) { Exit::ApiServer } else { Exit::Refused };
+    Failure { exit, reasons: vec![error_chain(error)] }
 }
 
 /// Runs the manager until `stop`: all of the time, or while this process leads.

@@ -8,6 +8,7 @@ use kcm_framework::{Extensions, Manager, ManagerBuilder, Registry, Selection};
 use serde::Deserialize;
 
 use crate::leader_election::{LeaderElection, Policy};
+use crate::serving::ServingOptions;
 use crate::upstream::{UPSTREAM, UpstreamController};
 use crate::{missing, validation, without_effect};
 
@@ -62,6 +63,8 @@ pub(crate) struct Configured {
     pub(crate) service_accounts: bool,
     /// Leader election, where there is any.
     pub(crate) election: Option<Election>,
+    /// The HTTPS port, where there is one.
+    pub(crate) serving: Option<ServingOptions>,
     /// What the operator should know before it runs.
     pub(crate) warnings: Vec<String>,
 }
@@ -131,6 +134,10 @@ pub(crate) fn configure(
         let origin = origin_of("master");
         reasons.push(format!("{origin}: an address without credentials cannot be used: give --kubeconfig as well"));
     }
+    let serving = ServingOptions::of(&settings).unwrap_or_else(|unsupported| {
+        reasons.extend(unsupported);
+        None
+    });
     let selection = match selection {
         Ok(selection) if reasons.is_empty() => selection,
         Ok(_) | Err(_) => return Err(reasons),
@@ -156,6 +163,7 @@ pub(crate) fn configure(
         limits,
         service_accounts,
         election,
+        serving,
         warnings,
     })
 }

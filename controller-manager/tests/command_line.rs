@@ -162,8 +162,7 @@ fn controllers_that_are_missing_may_be_named_where_they_are_allowed_to_be() {
 #[test]
 fn settings_without_effect_are_warned_of_once_for_each_reason() {
     let ended = without_kubeconfig(&[
-        "--secure-port=0",
-        "--client-ca-file=/etc/kubernetes/pki/ca.crt",
+        "--disabled-metrics=workqueue_depth",
         "--concurrent-job-syncs=9",
         "--root-ca-file=/etc/kubernetes/pki/ca.crt",
         "--concurrent-replicaset-syncs=9",
@@ -173,7 +172,7 @@ fn settings_without_effect_are_warned_of_once_for_each_reason() {
     assert_eq!(
         lines.map(|(_, line)| line.trim_end_matches('"')).collect::<Vec<_>>(),
         [
-            "there is no HTTPS port yet: --secure-port, --client-ca-file",
+            "metrics are not filtered yet: --disabled-metrics",
             "their controllers are not part of this program: --concurrent-job-syncs, --root-ca-file",
         ]
     );

@@ -1,0 +1,190 @@
+//! Sends reviews to the API server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_framework::api::Resource;
+use kcm_framework::client::{ApiClient, ApiError, ErrorClass, Payload};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use super::user::User;
+
+const TOKEN_REVIEWS: Resource = Resource::cluster_scoped("authentication.k8s.io", "v1", "tokenreviews", "TokenReview");
+const ACCESS_REVIEWS: Resource =
+    Resource::cluster_scoped("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview");
+
+/// How long a review may take, repetitions and the wait for others included.
+///
+/// # Upstream
+/// `TokenRequestTimeout` and `ClientTimeout` in `apiserver/pkg/server/options`.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many reviews are under way at a time; further ones wait.
+const MOST_REVIEWS: usize = 32;
+
+/// The pauses between attempts.
+///
+/// # Upstream
+/// `DefaultAuthWebhookRetryBackoff` in `apiserver/pkg/server/options`: five attempts.
+const PAUSES: [Duration; 4] =
+    [Duration::from_millis(500), Duration::from_millis(750), Duration::from_millis(1125), Duration::from_millis(1690)];
+
+/// The answer of a TokenReview.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct TokenReviewStatus {
+    pub(super) authenticated: bool,
+    pub(super) user: User,
+    pub(super) error: String,
+}
+
+/// The answer of a SubjectAccessReview.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct AccessReviewStatus {
+    pub(super) allowed: bool,
+    pub(super) denied: bool,
+    pub(super) reason: String,
+}
+
+/// What is asked in a SubjectAccessReview.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AccessQuestion<'a> {
+    non_resource_attributes: NonResource<'a>,
+    user: &'a str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    groups: &'a [String],
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: &'a BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Debug, Serialize)]
+struct NonResource<'a> {
+    path: &'a str,
+    verb: &'a str,
+}
+
+impl<'a> AccessQuestion<'a> {
+    /// Whether `user` may send a request of `verb` to `path`.
+    pub(super) fn new(user: &'a User, path: &'a str, verb: &'a str) -> Self {
+        let non_resource_attributes = NonResource { path, verb };
+        Self { non_resource_attributes, user: &user.name, groups: &user.groups, uid: &user.uid, extra: &user.extra }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'a, S> {
+    api_version: &'static str,
+    kind: &'static str,
+    spec: &'a S,
+}
+
+/// A client that creates reviews.
+pub(super) struct Reviewer {
+    api: ApiClient,
+    under_way: Semaphore,
+}
+
+/// The clients that create reviews; a missing one has no API server to ask.
+#[derive(Clone, Default)]
+pub(super) struct Reviewers {
+    pub(super) tokens: Option<Arc<Reviewer>>,
+    pub(super) access: Option<Arc<Reviewer>>,
+}
+
+impl Reviewer {
+    pub(super) fn new(api: ApiClient) -> Self {
+        Self { api, under_way: Semaphore::new(MOST_REVIEWS) }
+    }
+
+    pub(super) const fn api(&self) -> &ApiClient {
+        &self.api
+    }
+
+    /// Asks whose token this is.
+    ///
+    /// # Errors
+    /// Where the API server does not say.
+    pub(super) async fn review_token(&self, token: &str) -> Result<TokenReviewStatus, String> {
+        #[derive(Serialize)]
+        struct Spec<'a> {
+            token: &'a str,
+        }
+        self.review(&TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", &Spec { token }).await
+    }
+
+    /// Asks whether a user may send a request.
+    ///
+    /// # Errors
+    /// Where the API server does not say.
+    pub(super) async fn review_access(&self, question: &AccessQuestion<'_>) -> Result<AccessReviewStatus, String> {
+        self.review(&ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", question).await
+    }
+
+    async fn review<S: Serialize, A: for<'de> Deserialize<'de>>(
+        &self,
+        resource: &Resource,
+        api_version: &'static str,
+        kind: &'static str,
+        spec: &S,
+    ) -> Result<A, String> {
+        #[derive(Deserialize)]
+        struct Answer<A> {
+            status: A,
+        }
+        let payload = Payload::json(&Review { api_version, kind, spec });
+        let answered = timeout(TIMEOUT, async {
+            let _permit = self.under_way.acquire().await;
+            let mut pauses = PAUSES.into_iter();
+            loop {
+                match self.api.create(resource, None, payload.clone()).await {
+                    Ok(written) => return Ok(written),
+                    Err(error) => match pauses.next().filter(|_| may_pass(&error)) {
+                        Some(pause) => sleep(pause).await,
+                        None => return Err(error),
+                    },
+                }
+            }
+        });
+        let written = match answered.await {
+            Ok(Ok(written)) => written,
+            Ok(Err(error)) => return Err(kcm_framework::error_chain(&error)),
+            Err(_) => return Err(format!("the {kind} was not answered within {}s", TIMEOUT.as_secs())),
+        };
+        let answer = serde_json::from_slice::<Answer<A>>(&written.body);
+        answer.map(|answer| answer.status).map_err(|error| format!("the answer is no {kind}: {error}"))
+    }
+}
+
+/// Whether a failed review may succeed soon.
+fn may_pass(error: &ApiError) -> bool {
+    matches!(error.class(), ErrorClass::Transient | ErrorClass::Unavailable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_has_the_fields_of_a_review() {
+        let user = User {
+            name: "jane".to_owned(),
+            groups: vec!["dev".to_owned()],
+            extra: [("scopes".to_owned(), vec!["one".to_owned()])].into(),
+            ..User::default()
+        };
+        let expected = serde_json::json!({
+            "nonResourceAttributes": { "path": "/metrics", "verb": "get" },
+            "user": "jane", "groups": ["dev"], "extra": { "scopes": ["one"] },
+        });
+        let question = AccessQuestion::new(&user, "/metrics", "get");
+        assert_eq!(serde_json::to_value(&question).expect("it is data"), expected);
+    }
+}

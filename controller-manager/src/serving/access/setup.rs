@@ -1,0 +1,196 @@
+//! Makes the access of the HTTPS port, and keeps it up to date.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kcm_framework::client::{ClientBuilder, Limits, LoadError, StackError, UserAgent, connect, load_config};
+use kcm_framework::clock::Clock;
+use kcm_framework::informers::{Factory, FactoryOptions};
+use tokio_util::sync::CancellationToken;
+
+use super::Access;
+use super::authentication::{Authentication, AuthenticationOptions};
+use super::authorization::{Authorization, AuthorizationOptions};
+use super::cluster_config::{LookupError, look_up, watch_config};
+use super::reviewer::{Reviewer, Reviewers};
+use super::trust::{BundleSource, Trust, TrustError};
+
+/// The limits of reviews, which count for themselves.
+///
+/// # Upstream
+/// `getClient` of both options in `apiserver/pkg/server/options`.
+const LIMITS: Limits = Limits { qps: 200.0, burst: 400 };
+
+/// The names of the clients in User-Agent and metrics.
+const AUTHENTICATION: &str = "authentication";
+const AUTHORIZATION: &str = "authorization";
+
+/// Why requests cannot be authenticated or authorized as the settings say.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SetupError {
+    /// A kubeconfig.
+    #[error("cannot use the kubeconfig of --{flag}")]
+    Kubeconfig {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong.
+        source: LoadError,
+    },
+    /// The connection that a kubeconfig asks for.
+    #[error("cannot connect to the API server as --{flag} says")]
+    Connect {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong.
+        source: StackError,
+    },
+    /// A file with authorities.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+}
+
+/// The access of the HTTPS port, and what keeps it up to date.
+pub(in crate::serving) struct Setup {
+    pub(in crate::serving) access: Access,
+    pub(in crate::serving) trust: Arc<Trust>,
+    /// Absent where nothing is read from the cluster.
+    lookup: Option<Lookup>,
+}
+
+struct Lookup {
+    reviewer: Arc<Reviewer>,
+    client: kube::Client,
+    is_required: bool,
+    seed: u64,
+}
+
+impl Setup {
+    /// Loads kubeconfigs and files, without a request.
+    ///
+    /// # Errors
+    /// Where a file that was given cannot be used.
+    pub(in crate::serving) async fn new(
+        authentication: AuthenticationOptions,
+        authorization: AuthorizationOptions,
+        clock: Arc<dyn Clock>,
+        seed: u64,
+    ) -> Result<Self, SetupError> {
+        let flag = "authentication-kubeconfig";
+        let authenticating = client(authentication.kubeconfig.as_deref(), flag).await?;
+        let authorizing = if authentication.kubeconfig == authorization.kubeconfig {
+            authenticating.clone()
+        } else {
+            client(authorization.kubeconfig.as_deref(), "authorization-kubeconfig").await?
+        };
+        let reviewer = |client: &kube::Client, name: &'static str| {
+            let clients = ClientBuilder::new(client.clone(), UserAgent::default(), LIMITS);
+            Arc::new(Reviewer::new(clients.client_for(name)))
+        };
+        let reviewers = Reviewers {
+            tokens: authenticating.as_ref().map(|client| reviewer(client, AUTHENTICATION)),
+            access: authorizing.as_ref().map(|client| reviewer(client, AUTHORIZATION)),
+        };
+        if reviewers.access.is_none() {
+            tracing::warn!(
+                "No authorization-kubeconfig provided, so SubjectAccessReview of authorization tokens won't work"
+            );
+        }
+        let source = |file: Option<std::path::PathBuf>, flag: &str| match file {
+            Some(file) => BundleSource::File(file),
+            None if authentication.skip_lookup => BundleSource::None,
+            None if authenticating.is_some() => BundleSource::Cluster,
+            None => {
+                tracing::warn!(
+                    flag,
+                    "No authentication-kubeconfig provided in order to look up the authorities in the cluster, so their certificates won't work"
+                );
+                BundleSource::None
+            }
+        };
+        let clients = source(authentication.client_ca, "client-ca-file");
+        let proxies = source(authentication.request_header_ca, "requestheader-client-ca-file");
+        let is_read = [&clients, &proxies].into_iter().any(|source| *source == BundleSource::Cluster);
+        let is_required = proxies == BundleSource::Cluster && !authentication.tolerate_lookup_failure;
+        let trust = Arc::new(Trust::new(clients, proxies, authentication.headers));
+        trust.reload()?;
+        let lookup = reviewers.tokens.clone().zip(authenticating).filter(|_| is_read);
+        let lookup = lookup.map(|(reviewer, client)| Lookup { reviewer, client, is_required, seed });
+        let identity = Authentication::new(Arc::clone(&trust), clock, reviewers.tokens, authentication.token_ttl);
+        let access = Access::new(identity, Authorization::new(authorization, reviewers.access));
+        Ok(Self { access, trust, lookup })
+    }
+
+    /// What keeps the cluster's settings up to date, apart from the access.
+    pub(in crate::serving) fn split(self) -> (Access, Arc<Trust>, Follower) {
+        let follower = Follower { trust: Arc::clone(&self.trust), lookup: self.lookup };
+        (self.access, self.trust, follower)
+    }
+}
+
+/// Keeps the cluster's settings of authentication up to date.
+pub(in crate::serving) struct Follower {
+    trust: Arc<Trust>,
+    lookup: Option<Lookup>,
+}
+
+impl Follower {
+    /// Reads the settings, and follows them until `stop`; `changed` is called after each change.
+    ///
+    /// # Errors
+    /// Where they cannot be read at the start, and are needed.
+    pub(in crate::serving) async fn run(self, stop: &CancellationToken, changed: impl Fn()) -> Result<(), LookupError> {
+        let Some(Lookup { reviewer, client, is_required, seed }) = self.lookup else {
+            stop.cancelled().await;
+            return Ok(());
+        };
+        match stop.run_until_cancelled(look_up(reviewer.api())).await {
+            None => return Ok(()),
+            Some(Ok(config)) => {
+                if let Some(config) = config {
+                    self.trust.follow(&config);
+                    changed();
+                }
+            }
+            Some(Err(error)) if is_required => return Err(error),
+            Some(Err(error)) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(
+                    error,
+                    "Continuing without the cluster's settings of authentication. This may treat all requests as anonymous"
+                );
+            }
+        }
+        let clients = ClientBuilder::new(client, UserAgent::default(), LIMITS);
+        let factory = Factory::new(FactoryOptions::new(clients.kube_client_for(AUTHENTICATION), seed));
+        let (informer, mut maps) = watch_config(&factory);
+        factory.start();
+        let follow = async {
+            while maps.changed().await.is_ok() {
+                let map = maps.borrow_and_update().clone();
+                if let Some(map) = map {
+                    self.trust.follow(map.config());
+                    changed();
+                }
+            }
+        };
+        stop.run_until_cancelled(follow).await;
+        drop(informer);
+        factory.shut_down().await;
+        Ok(())
+    }
+}
+
+/// A client with the credentials of a kubeconfig, or else of the pod; `None` where there are neither.
+async fn client(kubeconfig: Option<&Path>, flag: &'static str) -> Result<Option<kube::Client>, SetupError> {
+    let config = match load_config(kubeconfig).await {
+        Ok(config) => config,
+        Err(LoadError::NotInCluster { .. }) => return Ok(None),
+        Err(error) if kubeconfig.is_none() => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(flag, error, "Cannot use the credentials of the pod");
+            return Ok(None);
+        }
+        Err(source) => return Err(SetupError::Kubeconfig { flag, source }),
+    };
+    connect(&config).map(Some).map_err(|source| SetupError::Connect { flag, source })
+}

@@ -1,0 +1,179 @@
+//! One connection, from its first byte to its end, with a deadline for everything that a client could draw out.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::rt::Executor;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+
+use super::answers::{Answers, Peer};
+use super::connection_limit::Place;
+use super::tls::Tls;
+
+/// How long a client may take for the TLS handshake, and on HTTP/1.1 for each header, the time before it included.
+///
+/// # Upstream
+/// `ReadHeaderTimeout` in `apiserver/pkg/server/secure_serving.go`; it leaves idle connections open for 90 s.
+pub(super) const HEADERS: Duration = Duration::from_secs(32);
+
+/// How long nothing may arrive on a connection of HTTP/2, answers to pings included.
+///
+/// # Upstream
+/// `IdleTimeout` in the same place.
+const SILENCE: Duration = Duration::from_secs(90);
+
+/// How long a client may accept no bytes of its answers.
+const STALL: Duration = Duration::from_secs(30);
+
+/// How long a connection may take to end that has been told to.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// The largest header, all lines together; also the read buffer of HTTP/1.1.
+const HEADER_BYTES: u32 = 32 * 1024;
+
+/// How much of its answers a stream of HTTP/2 may hold back for a client that does not read them.
+const UNSENT: usize = 32 * 1024;
+
+/// How much of the bodies of requests a client may send ahead: no path takes more than a number.
+const WINDOW: u32 = 64 * 1024;
+
+/// How often a quiet HTTP/2 connection is asked whether its client is there, and how long that may take.
+const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
+
+/// What Go's servers answer to plain HTTP.
+const PLAIN_HTTP: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+
+/// A socket with deadlines for reads and writes, of which hyper has none of its own.
+type Socket = Pin<Box<TimeoutStream<TcpStream>>>;
+
+/// What all connections share.
+pub(super) struct Shared {
+    pub(super) tls: Arc<Tls>,
+    pub(super) answers: Answers,
+    /// The streams of one HTTP/2 connection.
+    pub(super) streams: u32,
+    /// Cancelled when the port is closed.
+    pub(super) stop: CancellationToken,
+}
+
+/// Serves a connection until it ends, loses its place, or `stop` is cancelled and its requests are answered.
+pub(super) async fn serve(stream: TcpStream, place: Place, shared: Arc<Shared>) {
+    let displaced = place.displaced.clone();
+    displaced.run_until_cancelled(serve_in_place(stream, Arc::new(place), &shared)).await;
+}
+
+async fn serve_in_place(stream: TcpStream, place: Arc<Place>, shared: &Arc<Shared>) {
+    let accepted = shared.stop.run_until_cancelled(timeout(HEADERS, accept_tls(stream, &shared.tls))).await;
+    let Some(Ok(Some(mut stream))) = accepted else { return };
+    let (socket, session) = stream.get_mut();
+    let speaks_http2 = session.alpn_protocol() == Some(b"h2");
+    if speaks_http2 {
+        // On HTTP/1.1 hyper's deadline for headers ends silent connections.
+        socket.as_mut().set_read_timeout_pinned(Some(SILENCE));
+    }
+    let certificates =
+        session.peer_certificates().map(|chain| chain.iter().map(|it| it.clone().into_owned()).collect());
+    let peer = Arc::new(Peer { certificates: certificates.unwrap_or_default() });
+    let closing = CancellationToken::new();
+    let service = service_fn(|request: Request<Incoming>| {
+        let (peer, place, shared, closing) = (peer.clone(), place.clone(), shared.clone(), closing.clone());
+        async move {
+            let answered = shared.answers.answer(request.map(Body::new), &peer, &place).await;
+            // As upstream: HTTP/2 lets one client cause much work, and for that it has to be known.
+            if speaks_http2 && answered.is_anonymous {
+                closing.cancel();
+            }
+            Ok::<_, std::convert::Infallible>(answered.response)
+        }
+    });
+    let builder = builder(speaks_http2, shared.streams, Streams::default());
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    // A client that is gone, or sends no HTTP, is no failure of the port.
+    tokio::select! {
+        biased;
+        _ended = connection.as_mut() => return,
+        () = shared.stop.cancelled() => {}
+        () = closing.cancelled() => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    drop(timeout(CLOSING, connection).await);
+}
+
+async fn accept_tls(mut stream: TcpStream, tls: &Tls) -> Option<TlsStream<Socket>> {
+    // A TLS handshake begins with 22, all methods of HTTP with a capital letter.
+    let mut first = [0];
+    stream.peek(&mut first).await.ok()?;
+    if first[0].is_ascii_uppercase() {
+        refuse_plain_http(&mut stream).await.ok()?;
+        return None;
+    }
+    // Answers arrive without it as well, only later.
+    drop(stream.set_nodelay(true));
+    let acceptor = TlsAcceptor::from(tls.config(stream.local_addr().ok().map(|address| address.ip())));
+    let mut socket = TimeoutStream::new(stream);
+    socket.set_write_timeout(Some(STALL));
+    match acceptor.accept(Box::pin(socket)).await {
+        Ok(stream) => Some(stream),
+        Err(error) => {
+            tracing::trace!(%error, "TLS handshake error");
+            None
+        }
+    }
+}
+
+async fn refuse_plain_http(stream: &mut TcpStream) -> std::io::Result<()> {
+    stream.write_all(PLAIN_HTTP).await?;
+    stream.shutdown().await?;
+    // Closing with something unread would reset the connection, and the answer would be lost.
+    let mut unread = [0; 4096];
+    for _ in 0..16 {
+        if stream.read(&mut unread).await? == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn builder(speaks_http2: bool, streams: u32, tasks: Streams) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(tasks);
+    let header_bytes = usize::try_from(HEADER_BYTES).unwrap_or(usize::MAX);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(header_bytes);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(streams)
+        .max_send_buf_size(UNSENT)
+        .max_header_list_size(HEADER_BYTES)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .keep_alive_interval(PING.0)
+        .keep_alive_timeout(PING.1);
+    if speaks_http2 { builder.http2_only() } else { builder.http1_only() }
+}
+
+/// Runs the streams of an HTTP/2 connection as tasks that end with it.
+#[derive(Clone, Default)]
+struct Streams(Arc<Mutex<JoinSet<()>>>);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
+    fn execute(&self, stream: F) {
+        let mut tasks = self.0.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(stream);
+    }
+}

@@ -1,0 +1,22 @@
+//! The paths of the HTTPS port, a file for each.
+
+mod configz;
+mod debug;
+mod health;
+mod metrics;
+mod responses;
+mod version;
+
+use std::sync::Arc;
+
+use axum::Router;
+
+use super::state::ServingState;
+pub(crate) use responses::{text, typed};
+
+/// All routes.
+pub(super) fn router(state: &Arc<ServingState>) -> Router {
+    let of_files = [health::routes, metrics::routes, configz::routes, version::routes, debug::routes];
+    let joined = of_files.into_iter().fold(Router::new(), |router, routes| router.merge(routes(state)));
+    joined.fallback(async || responses::not_found())
+}

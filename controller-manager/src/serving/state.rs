@@ -1,0 +1,24 @@
+//! What the routes show.
+
+use std::sync::Arc;
+
+use kcm_config::Effective;
+use kcm_framework::{ManagerHandle, Metrics};
+
+use super::health::Check;
+
+/// What the routes show.
+#[derive(Debug)]
+pub(crate) struct ServingState {
+    /// The settings of the start.
+    pub(crate) settings: Effective,
+    /// The metrics of the process.
+    pub(crate) metrics: Arc<Metrics>,
+    /// The controllers, their loops and caches.
+    pub(crate) manager: ManagerHandle,
+    /// The health checks beside those of the controllers, in the order in which they are listed: what only a restart
+    /// cures.
+    pub(crate) live: Vec<Check>,
+    /// The checks that only readiness has.
+    pub(crate) ready: Vec<Check>,
+}
