@@ -96,3 +96,6 @@ impl Access {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,19 +1,14 @@
 //! A certificate and its key: in files, as PEM, and as rustls uses them.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-
-use super::self_signed;
 
 /// Why a certificate cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -107,32 +102,4 @@ impl KeyPairFiles {
         let read = |path: &Path| fs::read(path).map_err(|source| PairError::Read { path: path.to_owned(), source });
         Ok(KeyPair { path: self.cert.clone(), cert: read(&self.cert)?, key: read(&self.key)? })
     }
-
-    /// Writes a self-signed pair unless both files exist.
-    ///
-    /// # Errors
-    /// Where only one exists, or the files cannot be written.
-    pub(super) fn generate_if_missing(&self, bound: IpAddr, now: Timestamp) -> Result<(), PairError> {
-        match (self.cert.exists(), self.key.exists()) {
-            (true, true) => return Ok(()),
-            (true, false) => return Err(PairError::Half { there: self.cert.clone(), missing: self.key.clone() }),
-            (false, true) => return Err(PairError::Half { there: self.key.clone(), missing: self.cert.clone() }),
-            (false, false) => {}
-        }
-        let pair = self_signed::generate(bound, now).map_err(PairError::Generate)?;
-        write(&self.key, &pair.key, 0o600)?;
-        write(&self.cert, &pair.cert, 0o644)?;
-        tracing::info!(cert = %self.cert.display(), key = %self.key.display(), "Generated self-signed cert");
-        Ok(())
-    }
-}
-
-fn write(path: &Path, content: &[u8], mode: u32) -> Result<(), PairError> {
-    let written = || {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(content)
-    };
-    written().map_err(|source| PairError::Write { path: path.to_owned(), source })
 }

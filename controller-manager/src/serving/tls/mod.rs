@@ -1,5 +1,6 @@
 //! TLS of the HTTPS port: certificates by host name, reloaded when their files change, and what is negotiated.
 
+mod cert_dir;
 mod client_certificates;
 mod key_pair;
 mod parameters;
@@ -72,7 +73,6 @@ pub(super) struct Tls {
     settings: TlsSettings,
     /// A self-signed pair that is in no file.
     in_memory: Option<KeyPair>,
-    addresses: Vec<IpAddr>,
     loaded: Mutex<Loaded>,
 }
 
@@ -96,11 +96,11 @@ impl Tls {
     /// # Errors
     /// Where a file cannot be read, or a pair cannot be used.
     pub(super) fn load(settings: TlsSettings, bound: IpAddr, now: Timestamp) -> Result<Self, TlsError> {
-        let addresses = vec![IpAddr::from([127, 0, 0, 1]), bound];
         let in_memory = match &settings.pair {
             KeyPairSource::Files { .. } => None,
             KeyPairSource::Folder { cert, key } => {
-                KeyPairFiles { cert: cert.clone(), key: key.clone() }.generate_if_missing(bound, now)?;
+                let files = KeyPairFiles { cert: cert.clone(), key: key.clone() };
+                cert_dir::generate_if_missing(&files, bound, now)?;
                 None
             }
             KeyPairSource::InMemory => Some(self_signed::generate(bound, now).map_err(PairError::Generate)?),
@@ -108,7 +108,7 @@ impl Tls {
         let (default, by_name) = read(&settings, in_memory.as_ref())?;
         let configs = configs(&settings, &default, &by_name, None)?;
         let loaded = Mutex::new(Loaded { default, by_name, clients: None, configs });
-        Ok(Self { settings, in_memory, addresses, loaded })
+        Ok(Self { settings, in_memory, loaded })
     }
 
     /// The configuration of a connection to the local address `to`.

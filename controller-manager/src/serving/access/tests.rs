@@ -1,0 +1,232 @@
+//! The access table against an API server that knows three tokens, and what requests cost it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
+use kcm_framework::clock::SimulatedClock;
+use parking_lot::Mutex;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
+use serde_json::{Value, json};
+use tokio::time::advance;
+
+use super::authorities::Authorities;
+use super::cluster_config::ClusterConfig;
+use super::reviewer::Reviewer;
+use super::trust::BundleSource;
+use super::*;
+use crate::serving::answers::{Answers, Peer};
+use crate::serving::connection_limit::ConnectionLimit;
+use crate::serving::routes::router;
+use crate::serving::tests::{settings, state};
+
+const TABLE: &str = include_str!("../../../tests/data/access.tsv");
+
+/// The reviews that an API server was sent.
+type Reviews = Arc<Mutex<Vec<Value>>>;
+
+/// Whose token it is, and who may get `/metrics`.
+fn answer(review: &Value) -> Value {
+    if review["kind"] == "TokenReview" {
+        let user = match review["spec"]["token"].as_str() {
+            Some("reader's") => "reader",
+            Some("nobody's") => "nobody",
+            Some("slow") => "slow",
+            _other => return json!({ "authenticated": false, "error": "invalid bearer token" }),
+        };
+        return json!({ "authenticated": true, "user": { "username": user, "groups": ["people"] } });
+    }
+    let spec = &review["spec"];
+    let attributes = &spec["nonResourceAttributes"];
+    let allowed = spec["user"] == "reader" && attributes["path"] == "/metrics" && attributes["verb"] == "get";
+    json!({ "allowed": allowed })
+}
+
+fn api_server(reviews: &Reviews) -> kube::Client {
+    let reviews = Arc::clone(reviews);
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let reviews = Arc::clone(&reviews);
+        async move {
+            let body = request.into_body().collect().await.expect("it is memory").to_bytes();
+            let mut review: Value = serde_json::from_slice(&body).expect("it is JSON");
+            reviews.lock().push(review.clone());
+            // Time for equal reviews to meet.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            review["status"] = answer(&review);
+            let response =
+                Response::builder().status(201).body(kube::client::Body::from(review.to_string().into_bytes()));
+            Ok::<_, Infallible>(response.expect("it is a response"))
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("there are no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("there is randomness");
+        Self(CertifiedIssuer::self_signed(params, key).expect("it can be signed"))
+    }
+
+    fn certify(&self, name: &str, group: &str) -> CertificateDer<'static> {
+        let mut params = CertificateParams::new(Vec::new()).expect("there are no names");
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("there is randomness");
+        params.signed_by(&key, &self.0).expect("it can be signed").der().clone()
+    }
+}
+
+struct World {
+    clients: Authority,
+    proxies: Authority,
+    strangers: Authority,
+    answers: Answers,
+    reviews: Reviews,
+}
+
+impl World {
+    fn new() -> Self {
+        let (clients, proxies) = (Authority::new(), Authority::new());
+        let one = |text: &str| vec![text.to_owned()];
+        let headers = HeaderNames {
+            username: one("X-Remote-User"),
+            group: one("X-Remote-Group"),
+            allowed_names: one("front-proxy"),
+            ..HeaderNames::default()
+        };
+        let trust = Arc::new(Trust::new(BundleSource::Cluster, BundleSource::Cluster, HeaderNames::default()));
+        trust.follow(&ClusterConfig { client_ca: clients.0.pem(), request_header_ca: proxies.0.pem(), headers });
+        let reviews = Reviews::default();
+        let api = ClientBuilder::new(api_server(&reviews), UserAgent::default(), Limits::UNLIMITED);
+        let reviewer = Some(Arc::new(Reviewer::new(api.client_for("access"))));
+        let clock = Arc::new(SimulatedClock::starting_at("2026-01-02T03:04:05Z".parse().expect("it is a time")));
+        let second = Duration::from_secs(1);
+        let authentication = Authentication::new(trust, clock, reviewer.clone(), 10 * second);
+        let always_allow = AllowedPaths::read(&one("/healthz")).expect("it is a path");
+        let options =
+            AuthorizationOptions { kubeconfig: None, always_allow, allowed_ttl: 10 * second, denied_ttl: 10 * second };
+        let access = Access::new(authentication, Authorization::new(options, reviewer));
+        let answers = Answers::new(access, router(&Arc::new(state(&settings(&[])))));
+        Self { clients, proxies, strangers: Authority::new(), answers, reviews }
+    }
+
+    /// The certificate and the headers of a credential of the table.
+    fn credential(&self, name: &str) -> (Option<CertificateDer<'static>>, Vec<(&'static str, &'static str)>) {
+        let token = |token| vec![("authorization", token)];
+        let user = |user| vec![("x-remote-user", user), ("x-remote-group", "people")];
+        let (reader, nobody) = ("Bearer reader's", "Bearer nobody's");
+        match name {
+            "none" => (None, Vec::new()),
+            "wrong-token" => (None, token("Bearer wrong")),
+            "token-of-nobody" => (None, token(nobody)),
+            "token-of-reader" => (None, token(reader)),
+            "certificate-of-nobody" => (Some(self.clients.certify("nobody", "people")), Vec::new()),
+            "certificate-of-reader" => (Some(self.clients.certify("reader", "people")), Vec::new()),
+            "certificate-of-masters" => (Some(self.clients.certify("root", "system:masters")), Vec::new()),
+            "unknown-certificate" => (Some(self.strangers.certify("reader", "people")), Vec::new()),
+            "unknown-certificate-and-token-of-reader" => (Some(self.strangers.certify("x", "people")), token(reader)),
+            "certificate-of-nobody-and-token-of-reader" => (Some(self.clients.certify("nobody", "x")), token(reader)),
+            "certificate-of-nobody-and-headers-for-reader" => {
+                (Some(self.clients.certify("nobody", "people")), user("reader"))
+            }
+            "headers-for-reader" => (None, user("reader")),
+            "proxy-for-nobody" => (Some(self.proxies.certify("front-proxy", "x")), user("nobody")),
+            "proxy-for-reader" => (Some(self.proxies.certify("front-proxy", "x")), user("reader")),
+            "proxy-without-headers" => (Some(self.proxies.certify("front-proxy", "x")), Vec::new()),
+            "other-proxy-for-reader" => (Some(self.proxies.certify("other", "x")), user("reader")),
+            other => panic!("no credential is called {other}"),
+        }
+    }
+
+    async fn get(&self, path: &str, credential: &str) -> u16 {
+        let (certificate, headers) = self.credential(credential);
+        let mut request = Request::get(path);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Body::empty()).expect("it is a request");
+        let peer = Peer { certificates: certificate.into_iter().collect() };
+        let place = Arc::new(ConnectionLimit::new(1).enter());
+        self.answers.answer(request, &peer, &place).await.response.status().as_u16()
+    }
+
+    fn reviews_of(&self, kind: &str) -> usize {
+        self.reviews.lock().iter().filter(|review| review["kind"] == kind).count()
+    }
+
+    fn cost(&self) -> (usize, usize) {
+        (self.reviews_of("TokenReview"), self.reviews_of("SubjectAccessReview"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_credential_gets_what_the_table_says() {
+    let world = World::new();
+    let rows = TABLE.lines().filter(|line| !line.starts_with('#')).skip(1);
+    let mut checked = 0;
+    for row in rows {
+        let columns: Vec<&str> = row.split('\t').collect();
+        let [path, credential, code] = columns[..] else { panic!("{row:?} has no three columns") };
+        assert_eq!(world.get(path, credential).await.to_string(), code, "{path} with {credential}");
+        checked += 1;
+    }
+    assert!(checked > 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_count_for_their_time_and_equal_reviews_are_one() {
+    let world = World::new();
+    let world = &world;
+    let at_once = (0..50).map(|_| world.get("/metrics", "token-of-reader"));
+    assert!(futures::future::join_all(at_once).await.into_iter().all(|code| code == 200));
+    assert_eq!(world.cost(), (1, 1));
+    advance(Duration::from_millis(9500)).await;
+    world.get("/metrics", "token-of-reader").await;
+    assert_eq!(world.cost(), (1, 1));
+    advance(Duration::from_secs(1)).await;
+    world.get("/metrics", "token-of-reader").await;
+    assert_eq!(world.cost(), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_without_valid_credentials_costs_one_review_at_most_which_is_kept() {
+    let world = World::new();
+    for (credential, cost) in
+        [("none", (0, 1)), ("wrong-token", (1, 1)), ("headers-for-reader", (1, 1)), ("unknown-certificate", (1, 1))]
+    {
+        for _ in 0..20 {
+            world.get("/metrics", credential).await;
+        }
+        assert_eq!(world.cost(), cost, "{credential}");
+    }
+    for path in ["/healthz", "/healthz?exclude=a", "/healthz?exclude=b"] {
+        world.get(path, "none").await;
+    }
+    assert_eq!(world.cost(), (1, 1), "open paths cost nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn masters_cost_no_review() {
+    let world = World::new();
+    assert_eq!(world.get("/metrics", "certificate-of-masters").await, 200);
+    assert_eq!(world.cost(), (0, 0));
+}
+
+#[test]
+fn the_certificates_of_the_table_are_verified_by_their_authority_only() {
+    let (one, other) = (Authority::new(), Authority::new());
+    let now = rustls::pki_types::UnixTime::since_unix_epoch(Duration::from_secs(1_700_000_000));
+    let authorities = Authorities::read(one.0.pem().as_bytes()).expect("it is an authority");
+    assert!(authorities.verify(&[one.certify("a", "b")], now).is_ok());
+    assert!(authorities.verify(&[other.certify("a", "b")], now).is_err());
+    assert!(authorities.verify(&[], now).is_err());
+}
