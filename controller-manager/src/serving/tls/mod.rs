@@ -151,10 +151,7 @@ impl Tls {
 
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tls")
-            .field("settings", &self.settings)
-            .field("addresses", &self.addresses)
-            .finish_non_exhaustive()
+        f.debug_struct("Tls").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
