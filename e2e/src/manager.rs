@@ -15,9 +15,10 @@ use crate::subject::Subject;
 /// If it was not built (the message names the command) or cannot be started.
 pub fn start<S: AsRef<str>>(subject: Subject, plane: &ControlPlane, name: &str, args: &[S]) -> Result<Process> {
     let kubeconfig = format!("--kubeconfig={}", plane.kubeconfig().display());
-    let mut all = vec![kubeconfig, "--leader-elect=false".to_owned()];
+    // Managers run beside each other, and share no port.
+    let mut all = vec![kubeconfig, "--leader-elect=false".to_owned(), "--secure-port=0".to_owned()];
     if subject == Subject::Peer {
-        all.extend(["--use-service-account-credentials=false", "--secure-port=0"].map(str::to_owned));
+        all.push("--use-service-account-credentials=false".to_owned());
     }
     all.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
     Process::start(name, &subject.program()?, &all, plane.logs())

@@ -55,7 +55,7 @@ const fn alone(name: &'static str, run: fn(Case) -> futures::future::LocalBoxFut
 }
 
 const LABEL: &str = "example.com/greeting";
-const LIMITS: [&str; 3] = ["--leader-elect=false", "--kube-api-qps=1000", "--kube-api-burst=2000"];
+const LIMITS: [&str; 4] = ["--leader-elect=false", "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=2000"];
 
 /// Longer than a program waits for an API server.
 const END: Duration = Duration::from_secs(30);

@@ -66,6 +66,7 @@ fn start(case: &Case) -> Result<Process> {
         format!("--kubeconfig={}", case.plane().kubeconfig().display()),
         "--controllers=replicaset".to_owned(),
         "--leader-elect=true".to_owned(),
+        "--secure-port=0".to_owned(),
         format!("--leader-elect-resource-namespace={}", case.namespace()),
     ];
     case.start_program(&Subject::Ours.program()?, &arguments.each_ref().map(String::as_str))

@@ -114,10 +114,8 @@ fn judge(source: &Source, folder: &Path, package: &str, program: &Path, options:
     command.env("OTHERPROCESS_LOG", &manager_log).stdout(output).stderr(errors);
     // Bazel's variables, by which the test API server finds its own source although paths are trimmed.
     command.env("TEST_SRCDIR", folder).env("TEST_WORKSPACE", ".");
-    if options.is_peer {
-        // The test's process has the default port.
-        command.env("OTHERPROCESS_ARGUMENTS", "--secure-port=0");
-    }
+    // The test's process has the default port.
+    command.env("OTHERPROCESS_ARGUMENTS", "--secure-port=0");
     // The exit status is ignored, as a single `cannot judge` fails the test binary; the results are read from the log.
     command.status().with_context(|| format!("cannot start {}", binary.display()))?;
 

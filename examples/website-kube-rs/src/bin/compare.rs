@@ -48,7 +48,7 @@ async fn main() -> Result<()> {
     let websites = std::env::args().nth(1).map_or(Ok(5000), |count| count.parse()).context("not a number")?;
     let programs = std::env::current_exe()?;
     let programs = programs.parent().context("a program lies in a folder")?;
-    let limits = ["--leader-elect=false", "--kube-api-qps=1000", "--kube-api-burst=2000"];
+    let limits = ["--leader-elect=false", "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=2000"];
     let hosts = tempfile::tempdir()?;
     let mut arguments = limits.map(str::to_owned).to_vec();
     arguments.push(format!("--website-hosts-dir={}", hosts.path().display()));
