@@ -9,6 +9,7 @@ use kcm_informers::Cache;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::BoxError;
+use crate::explain::Inspect;
 
 type LoopFn = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
@@ -20,6 +21,8 @@ pub struct Loop {
     pub(crate) name: &'static str,
     pub(crate) reads: Vec<Arc<dyn Cache>>,
     pub(crate) run: LoopFn,
+    /// What operators look into; absent for a loop without keys.
+    pub(crate) inspect: Option<Arc<dyn Inspect>>,
 }
 
 impl Loop {
@@ -27,16 +30,22 @@ impl Loop {
     where
         F: Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
     {
-        Self { name, reads, run: Box::new(run) }
+        Self { name, reads, run: Box::new(run), inspect: None }
+    }
+
+    /// The same loop, which operators can look into.
+    pub(crate) fn inspected(self, inspect: Arc<dyn Inspect>) -> Self {
+        Self { inspect: Some(inspect), ..self }
     }
 
     /// The same loop, which checks its description at each start.
     pub(crate) fn checked(self, check: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static) -> Self {
-        let Self { name, reads, run } = self;
-        Self::new(name, reads, move |cancel| match check() {
+        let Self { name, reads, run, inspect } = self;
+        let checked = Self::new(name, reads, move |cancel| match check() {
             Ok(()) => run(cancel),
             Err(mistake) => Box::pin(ready(Err(mistake))),
-        })
+        });
+        Self { inspect, ..checked }
     }
 }
 

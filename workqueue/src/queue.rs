@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::snapshot::{QueueSnapshot, UnfinishedWork};
+use crate::snapshot::{KeyStatus, QueueSnapshot, UnfinishedWork};
 use crate::state::{State, Taken};
 use crate::{Priority, QueueOptions};
 
@@ -204,6 +204,15 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     #[must_use]
     pub fn downgrade(&self) -> WeakQueue<K> {
         WeakQueue(Arc::downgrade(&self.0))
+    }
+
+    /// The status of the keys that match, in order, for debugging. Idle keys without failures or delay are not known.
+    #[must_use]
+    pub fn find(&self, matches: impl Fn(&K) -> bool) -> Vec<KeyStatus<K>>
+    where
+        K: Ord,
+    {
+        self.with(|state, now| state.find(matches, now))
     }
 
     /// A snapshot of the queue, for debugging. Reads every key under the lock.

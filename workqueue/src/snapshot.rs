@@ -60,3 +60,31 @@ pub struct UnfinishedWork {
     /// The processing time of the longest processing key: `workqueue_longest_running_processor_seconds`.
     pub longest: Duration,
 }
+
+/// The status of one key that takes memory, for debugging.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyStatus<K> {
+    /// The key.
+    pub key: K,
+    /// Where it is in the queue.
+    pub stage: KeyStage,
+    /// Whether it was added since it was taken. A key that is ready always was.
+    pub is_added: bool,
+    /// How long from now a delayed add is due.
+    pub due_in: Option<Duration>,
+    /// How often it has failed in a row.
+    pub failures: u32,
+}
+
+/// Where a key is in its queue, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyStage {
+    /// It is not queued; it may be due later.
+    Idle,
+    /// It is ready to be handed out.
+    Ready(Duration),
+    /// A worker processes it.
+    Processing(Duration),
+    /// It is parked.
+    Parked(Duration),
+}

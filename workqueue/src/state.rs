@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::limits::TokenBucket;
 use crate::ready_queues::{Place, ReadyQueues, Ticket};
-use crate::snapshot::{Delayed, Failing, Held, QueueSnapshot, UnfinishedWork};
+use crate::snapshot::{Delayed, Failing, Held, KeyStage, KeyStatus, QueueSnapshot, UnfinishedWork};
 use crate::{Priority, RetryLimits};
 
 /// The state of a queue.
@@ -296,6 +296,27 @@ impl<K: Clone + Eq + Hash> State<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord> State<K> {
+    /// The status of the keys that take memory and match, in order.
+    pub(crate) fn find(&mut self, matches: impl Fn(&K) -> bool, now: Duration) -> Vec<KeyStatus<K>> {
+        self.advance(now);
+        let age = |since| now.saturating_sub(since);
+        let found = self.entries.iter().filter(|(key, _)| matches(key)).map(|(key, entry)| KeyStatus {
+            key: key.clone(),
+            stage: match entry.stage {
+                Stage::Idle => KeyStage::Idle,
+                Stage::Ready(_) => KeyStage::Ready(entry.pending.as_ref().map_or(Duration::ZERO, |add| age(add.since))),
+                Stage::Processing(ticket) => KeyStage::Processing(age(self.processing[&ticket].since)),
+                Stage::Parked { since } => KeyStage::Parked(age(since)),
+            },
+            is_added: entry.pending.is_some(),
+            due_in: entry.delay.as_ref().map(|delay| delay.due.saturating_sub(now)),
+            failures: entry.failures,
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        found
+    }
+
     pub(crate) fn snapshot(&mut self, now: Duration) -> QueueSnapshot<K> {
         self.advance(now);
         let age = |since| now.saturating_sub(since);

@@ -151,6 +151,18 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         self.waiting.contains_key(key)
     }
 
+    /// The pending writes of `key`, and when a live list checks them; `None` where it does not wait.
+    #[must_use]
+    pub fn of(&self, key: &K) -> Option<(&[PendingWrite], Instant)> {
+        self.waiting.get(key).map(|waiting| (&*waiting.writes, waiting.check_at))
+    }
+
+    /// How many writes are pending.
+    #[must_use]
+    pub fn writes(&self) -> usize {
+        self.waiting.values().map(|waiting| waiting.writes.len()).sum()
+    }
+
     /// How many keys wait.
     #[must_use]
     pub fn len(&self) -> usize {

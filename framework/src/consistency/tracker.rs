@@ -66,6 +66,17 @@ impl<K: QueueKey> Tracker<K> {
         self.unpark(released);
     }
 
+    /// How many writes are pending.
+    pub(crate) fn pending_writes(&self) -> usize {
+        self.writes.lock().writes()
+    }
+
+    /// The pending writes of `key`, and when a live list checks them.
+    pub(crate) fn pending_writes_of(&self, key: &K) -> Option<(Vec<PendingWrite>, Instant)> {
+        let writes = self.writes.lock();
+        writes.of(key).map(|(writes, check_at)| (writes.to_vec(), check_at))
+    }
+
     /// The object that `key` names, and the cache that holds it.
     pub(crate) fn object(&self, key: &K) -> Option<(CacheIndex, ObjectKey)> {
         Some((self.primary?, key.object()?.clone()))

@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::discovery::Discovery;
 use crate::error::BoxError;
 use crate::events::{Recorder, Recorders};
+use crate::explain::Journal;
 use crate::loop_builder::{ControlLoopBuilder, LoopEnvironment};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
@@ -40,6 +41,8 @@ pub(crate) struct SharedContext {
     pub(crate) discovery: Discovery,
     /// The metrics.
     pub(crate) metrics: Arc<Metrics>,
+    /// The decisions about keys.
+    pub(crate) journal: Arc<Journal>,
     /// The generator of names for new objects.
     pub(crate) names: NameGenerator,
     /// The resync period of event handlers, drawn once in [min, 2 × min).
@@ -271,6 +274,7 @@ impl ControllerContext {
             names: shared.names.clone(),
             clock: Arc::clone(&shared.clock),
             recorder: self.recorder(),
+            journal: Arc::clone(&shared.journal),
         };
         ControlLoopBuilder::new(
             name,

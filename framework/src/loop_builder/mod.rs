@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kcm_api::{KnownView, ObjectKey, Resource, View};
-use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer};
+use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer, Origin};
 use kcm_workqueue::{Queue, QueueOptions, RetryLimits};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::ApiClient;
 use crate::control_loop::Loop;
 use crate::error::BoxError;
+use crate::explain::{Cause, ChangeKind, Triggers};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
 use crate::reconcile::{DeclaredWrites, Keyless, LoopContext, Reconcile, ReconcileLoop, Session, priority};
@@ -68,6 +70,7 @@ pub struct ControlLoopBuilder<K: QueueKey = ObjectKey> {
     limits: RetryLimits,
     workers: usize,
     queue: Option<Queue<K>>,
+    triggers: Arc<Triggers<K>>,
     caches: Vec<Arc<dyn Cache>>,
     primary: Option<usize>,
     handlers: Vec<AddHandler<K>>,
@@ -94,6 +97,7 @@ type AddHandler<K> = Box<dyn FnOnce(&Target<K>) -> Result<(), LoopError> + Send>
 /// Where event handlers enqueue, and the cache of the primary resource.
 struct Target<K> {
     queue: Queue<K>,
+    triggers: Arc<Triggers<K>>,
     primary: Option<Arc<dyn Cache>>,
 }
 
@@ -113,9 +117,11 @@ enum LoopError {
 
 impl<K: QueueKey> ControlLoopBuilder<K> {
     pub(crate) fn new(name: &'static str, environment: LoopEnvironment) -> Self {
+        let triggers = Arc::new(Triggers::new(environment.context.journal.is_enabled()));
         Self {
             name,
             environment,
+            triggers,
             limits: RetryLimits::default(),
             workers: 1,
             queue: None,
@@ -197,10 +203,10 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         let resync_period = self.resync_period(&source);
         let (name, owned) = (self.name, source.resource.to_string());
         let informer = self.reads_for(source);
-        let read = informer.clone();
+        let (read, cache) = (informer.clone(), self.add_cache(informer.cache()));
         self.handlers.push(Box::new(move |target| {
             let owners = target.primary.clone().ok_or(LoopError::OwnsWithoutPrimary { name, owned })?;
-            add_handler(&read, HandlerOptions { name, resync_period }, target, move |change| {
+            add_handler(&read, cache, HandlerOptions { name, resync_period }, target, move |change| {
                 controllers(change, &*owners).into_iter().map(K::from)
             });
             Ok(())
@@ -232,9 +238,9 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
     {
         let options = HandlerOptions { name: self.name, resync_period: self.resync_period(&source) };
         let informer = self.reads_for(source);
-        let read = informer.clone();
+        let (read, cache) = (informer.clone(), self.add_cache(informer.cache()));
         self.handlers.push(Box::new(move |target| {
-            add_handler(&read, options, target, event_mapping);
+            add_handler(&read, cache, options, target, event_mapping);
             Ok(())
         }));
         informer
@@ -280,7 +286,8 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
     pub fn reconcile<R: Reconcile<K>>(mut self, reconciler: R) -> Loop {
         let queue = self.queue();
         let primary = self.primary.map(|primary| Arc::clone(&self.caches[primary]));
-        let target = Target { queue: queue.clone(), primary };
+        let triggers = Arc::clone(&self.triggers);
+        let target = Target { queue: queue.clone(), triggers: Arc::clone(&triggers), primary };
         let added = std::mem::take(&mut self.handlers).into_iter().try_for_each(|add| add(&target));
         let (check, context) = (self.check(), self.context());
         let LoopEnvironment { controller, api, live, metrics, .. } = self.environment;
@@ -288,6 +295,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
             controller,
             name: self.name,
             queue,
+            triggers,
             reconciler,
             api,
             live,
@@ -367,8 +375,10 @@ impl ControlLoopBuilder {
     }
 }
 
+/// Adds an event handler of the informer whose cache has that position in the list of the loop.
 fn add_handler<K, V, I>(
     informer: &Informer<V>,
+    cache: usize,
     options: HandlerOptions,
     target: &Target<K>,
     event_mapping: impl Fn(&Change<V>) -> I + Send + 'static,
@@ -377,10 +387,20 @@ fn add_handler<K, V, I>(
     V: View,
     I: IntoIterator<Item: Into<Enqueue<K>>>,
 {
-    let queue = target.queue.clone();
+    let (queue, triggers) = (target.queue.clone(), Arc::clone(&target.triggers));
     informer.add_event_handler(options, move |change, origin| {
+        let kind = match change {
+            Change::Added(_) => ChangeKind::Added,
+            Change::Updated { .. } => ChangeKind::Updated,
+            Change::Deleted { .. } => ChangeKind::Deleted,
+        };
         for enqueue in event_mapping(change) {
             let Enqueue { key, after } = enqueue.into();
+            // Objects of the first list and of resyncs are many, and their cause is what is left without a record.
+            if origin == Origin::Live {
+                let due = (!after.is_zero()).then(|| Instant::now() + after);
+                triggers.add(&key, Cause::Event { cache, change: kind }, Some(change.key()), due);
+            }
             if after.is_zero() {
                 queue.add(key, priority(origin));
             } else {

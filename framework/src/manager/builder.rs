@@ -11,6 +11,7 @@ use super::{Manager, ManagerHandle};
 use crate::client::{ClientBuilder, ClientProvider, Limits, UserAgent};
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{ControllerDescriptor, Extensions, Registry, Selection};
+use crate::explain::{DEFAULT_MEMORY, Journal};
 use crate::metrics::Metrics;
 
 /// Configures a [`Manager`]. Made by [`Manager::builder`]; [`build`](Self::build) takes the connection.
@@ -30,6 +31,7 @@ pub struct ManagerBuilder {
     start_interval: Duration,
     min_resync: Duration,
     extensions: Extensions,
+    explain_memory: usize,
 }
 
 /// # Upstream
@@ -50,6 +52,7 @@ impl ManagerBuilder {
             start_interval: Duration::ZERO,
             min_resync: MIN_RESYNC,
             extensions: Extensions::default(),
+            explain_memory: DEFAULT_MEMORY,
         }
     }
 
@@ -100,6 +103,12 @@ impl ManagerBuilder {
         Self { extensions, ..self }
     }
 
+    /// Keeps the last decisions about keys within so many bytes, to [explain](crate::explain) them; 0 keeps none. The
+    /// default is [`DEFAULT_MEMORY`].
+    pub fn explain_memory(self, bytes: usize) -> Self {
+        Self { explain_memory: bytes, ..self }
+    }
+
     /// The settings of the manager.
     #[must_use]
     pub const fn settings(&self) -> &Effective {
@@ -145,6 +154,7 @@ impl ManagerBuilder {
             start_interval: self.start_interval,
             min_resync: self.min_resync,
             extensions: self.extensions,
+            journal: Journal::new(self.explain_memory),
         }
     }
 }

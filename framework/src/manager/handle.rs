@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kcm_api::ObjectKey;
 use kcm_informers::{Factory, InformerStatus};
 use parking_lot::Mutex;
 
 use crate::client::Fence;
 use crate::controller::{ControllerDescriptor, Registry, Selection};
+use crate::explain::{KeyExplanation, QueueStatus, WaitExplanation};
 use crate::metrics::Metrics;
 use crate::panics::{PanicLog, TaskPanics};
-use crate::supervise::{ControllerStatus, Controls, Record};
+use crate::supervise::{ControllerStatus, Controls, LoopState, Record};
 
 /// The handle of a manager: the state of its controllers, and what can be changed while it runs.
 ///
@@ -33,8 +35,13 @@ struct Inner {
 
 impl ManagerHandle {
     pub(super) fn new(registry: &Registry, selection: Selection, fence: Fence, metrics: &Arc<Metrics>) -> Self {
+        let records: Vec<_> = registry.iter().map(ControllerDescriptor::name).map(Record::new).collect();
+        let shown = records.clone();
+        metrics.show_controllers(move || {
+            shown.iter().filter_map(|record| Some((record.name(), record.runs()?))).collect()
+        });
         let inner = Inner {
-            records: registry.iter().map(ControllerDescriptor::name).map(Record::new).collect(),
+            records,
             controls: Arc::new(Controls::new(selection)),
             fence,
             panics: PanicLog::new(Arc::clone(metrics)),
@@ -75,6 +82,32 @@ impl ManagerHandle {
     pub fn debug(&self, name: &str, request: &http::Request<()>) -> Option<http::Response<String>> {
         let (_, page) = self.record(name)?.pages();
         page.map(|page| page(request))
+    }
+
+    /// The status of the queues of all initialized controllers, sorted by controller.
+    #[must_use]
+    pub fn queues(&self) -> Vec<QueueStatus> {
+        let inspected = self.inner.records.iter().flat_map(|record| record.inspected());
+        inspected.map(|(_, one)| one.queue_status()).collect()
+    }
+
+    /// Explains the keys of a controller that name `object`, one explanation for each of its loops: what they wait for, and
+    /// why they were reconciled. Empty while the controller is not initialized; absent where the registry has no
+    /// controller of that name.
+    #[must_use]
+    pub fn explain(&self, controller: &str, object: &ObjectKey) -> Option<Vec<KeyExplanation>> {
+        let explained = self.record(controller)?.inspected().into_iter().map(|(state, one)| {
+            let mut explained = one.explain(object);
+            let waits = match state {
+                LoopState::Running | LoopState::Ended => None,
+                LoopState::Stopped => Some("the loops of the manager to start, as when it leads"),
+                LoopState::WaitingForCaches => Some("the caches of the loop to sync"),
+                LoopState::Restarting => Some("the loop to start again after its failure"),
+            };
+            explained.waits_for.extend(waits.map(|message| WaitExplanation::new("Loop", message)));
+            explained
+        });
+        Some(explained.collect())
     }
 
     /// The status of each informer; empty unless the manager runs.

@@ -29,6 +29,7 @@ use crate::clock::Clock;
 use crate::controller::{ControllerDescriptor, Extensions, Registry, SharedContext};
 use crate::discovery::{Discovery, Refresher};
 use crate::events::Recorders;
+use crate::explain::Journal;
 use crate::metrics::Metrics;
 use crate::reconcile::NameGenerator;
 use crate::supervise::{ControllerState, Controls, GRACE, Supervisor, Turns, jittered};
@@ -52,6 +53,7 @@ pub struct Manager {
     /// The least resync period; the period is drawn once from [it, 2 × it).
     min_resync: Duration,
     extensions: Extensions,
+    journal: Arc<Journal>,
 }
 
 /// The two requests to stop; either will do.
@@ -233,6 +235,7 @@ impl Manager {
             events,
             discovery,
             metrics: Arc::clone(&self.metrics),
+            journal: Arc::clone(&self.journal),
             names: NameGenerator::seeded(rng.u64(..)),
             resync: jittered(self.min_resync, rng),
             cancel: drain.child_token(),

@@ -24,7 +24,7 @@ pub(super) fn register(settings: &Effective, registry: &mut Registry) {
 
 impl Collector for FeatureGates {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "Whether each feature gate is on: 1 or 0, with its stage in Kubernetes";
+        let help = "[BETA] Whether each feature gate is on: 1 or 0, with its stage in Kubernetes";
         let mut metric = encoder.encode_descriptor("kubernetes_feature_enabled", help, None, MetricType::Gauge)?;
         for state in self.gates.states(&self.own) {
             let labels = [("name", state.gate.name), ("stage", state.gate.stage.label())];

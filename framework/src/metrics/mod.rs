@@ -1,10 +1,16 @@
-//! Metrics by upstream's names, kept in one registry and written in the text format of Prometheus.
+//! Metrics by upstream's names, kept in one registry.
+//!
+//! The help of a metric that upstream has begins with upstream's stability, as `[ALPHA]`.
 
 mod connection;
+mod controllers;
+mod exposition;
 mod gates;
+mod health;
 mod informers;
 mod queues;
 mod requests;
+mod version;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -16,10 +22,13 @@ use kcm_informers::{Connection, MetricsOf};
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family;
 use prometheus_client::registry::Registry;
 
 use connection::ConnectionMetrics;
+use exposition::Family;
+pub use exposition::{ExpositionOptions, Format, InvalidManifest};
+use health::HealthMetrics;
 use informers::InformerMetrics;
 use queues::QueueMetrics;
 use requests::RequestMetrics;
@@ -33,9 +42,11 @@ pub struct Metrics {
     informers: InformerMetrics,
     requests: RequestMetrics,
     connection: ConnectionMetrics,
-    reconciles: Family<ReconcileLabels, Counter>,
-    loop_failures: Family<LoopLabels, Counter>,
-    task_panics: Family<TaskLabels, Counter>,
+    reconciles: family::Family<ReconcileLabels, Counter>,
+    loop_failures: family::Family<LoopLabels, Counter>,
+    task_panics: family::Family<TaskLabels, Counter>,
+    health: HealthMetrics,
+    options: Mutex<ExpositionOptions>,
     /// What controllers registered, by its type.
     of_controllers: Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>,
 }
@@ -71,24 +82,25 @@ impl Metrics {
         requests.register(&mut registry);
         let connection = ConnectionMetrics::default();
         connection.register(&mut registry);
-        let reconciles = Family::default();
+        let reconciles = family::Family::default();
         registry.register(
             "controller_reconciles",
             "Reconciles by controller, loop and result: success, panic, or the class of the error",
             reconciles.clone(),
         );
-        let loop_failures = Family::default();
+        let loop_failures = family::Family::default();
         registry.register(
             "controller_loop_failures",
             "Loops of controllers that failed or panicked and were started again",
             loop_failures.clone(),
         );
-        let task_panics = Family::default();
+        let task_panics = family::Family::default();
         registry.register(
             "manager_task_panics",
             "Tasks of the manager that panicked and were started again",
             task_panics.clone(),
         );
+        version::register(&mut registry);
         let registry = Mutex::new(registry);
         let of_controllers = Mutex::default();
         Arc::new(Self {
@@ -100,6 +112,8 @@ impl Metrics {
             reconciles,
             loop_failures,
             task_panics,
+            health: HealthMetrics::default(),
+            options: Mutex::default(),
             of_controllers,
         })
     }
@@ -130,7 +144,43 @@ impl Metrics {
         });
     }
 
-    /// All metrics in the text format of Prometheus.
+    /// Shows which controllers run from now on: `states` returns the name of each that is or was started, and whether it
+    /// runs.
+    pub(crate) fn show_controllers(&self, states: impl Fn() -> Vec<(&'static str, bool)> + Send + Sync + 'static) {
+        /// Registers them once.
+        #[derive(Clone)]
+        struct OfControllers;
+        self.register(|registry| {
+            controllers::register(states, registry);
+            OfControllers
+        });
+    }
+
+    /// Sets what a scrape shows.
+    pub fn set_exposition(&self, options: ExpositionOptions) {
+        *self.options.lock() = options;
+    }
+
+    /// What a scrape of `/metrics` returns: all metrics that the [options](ExpositionOptions) show, sorted by name.
+    #[must_use]
+    pub fn expose(&self, format: Format) -> Vec<u8> {
+        let mut families = Family::read(&self.encode());
+        self.options.lock().apply(&mut families);
+        exposition::write(&families, format)
+    }
+
+    /// What a scrape of `/metrics/slis` returns: the results of the health checks.
+    #[must_use]
+    pub fn expose_slis(&self, format: Format) -> Vec<u8> {
+        exposition::write(&Family::read(&self.health.encode()), format)
+    }
+
+    /// Counts the result of a health check, such as `leaderElection`, for a path, such as `healthz`.
+    pub fn health_checked(&self, name: &str, path: &'static str, is_healthy: bool) {
+        self.health.checked(name, path, is_healthy);
+    }
+
+    /// All metrics as `prometheus_client` writes them: `OpenMetrics`, unsorted.
     #[must_use]
     pub fn encode(&self) -> String {
         self.queues.refresh();

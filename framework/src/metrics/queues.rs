@@ -14,8 +14,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-// As upstream: ten nanoseconds to ten seconds, by tens.
-const SECONDS: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
+// As upstream: ten nanoseconds to ten seconds, by tens. Two of its bounds are products that are not quite powers of ten.
+const SECONDS: [f64; 10] =
+    [1e-8, 1e-7, 1e-6, 9.999_999_999_999_999e-6, 9.999_999_999_999_999e-5, 1e-3, 1e-2, 0.1, 1.0, 10.0];
 
 type Seconds = Gauge<f64, AtomicU64>;
 type UnfinishedWorkFn = Box<dyn Fn() -> Option<UnfinishedWork> + Send + Sync>;
@@ -62,27 +63,31 @@ impl Default for QueueMetrics {
 impl QueueMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         // The encoder adds `_total` to the names of counters.
-        registry.register("workqueue_depth", "Current depth of workqueue", self.depth.clone());
-        registry.register("workqueue_adds", "Total number of adds handled by workqueue", self.adds.clone());
-        registry.register("workqueue_retries", "Total number of retries handled by workqueue", self.retries.clone());
+        registry.register("workqueue_depth", "[BETA] Current depth of workqueue", self.depth.clone());
+        registry.register("workqueue_adds", "[BETA] Total number of adds handled by workqueue", self.adds.clone());
+        registry.register(
+            "workqueue_retries",
+            "[BETA] Total number of retries handled by workqueue",
+            self.retries.clone(),
+        );
         registry.register(
             "workqueue_queue_duration_seconds",
-            "How long in seconds a key waits in workqueue before a worker takes it",
+            "[BETA] How long in seconds a key waits in workqueue before a worker takes it",
             self.queued.clone(),
         );
         registry.register(
             "workqueue_work_duration_seconds",
-            "How long in seconds processing a key of workqueue takes",
+            "[BETA] How long in seconds processing a key of workqueue takes",
             self.worked.clone(),
         );
         registry.register(
             "workqueue_unfinished_work_seconds",
-            "Seconds of work in progress that is not finished, summed over the workers",
+            "[BETA] Seconds of work in progress that is not finished, summed over the workers",
             self.unfinished.clone(),
         );
         registry.register(
             "workqueue_longest_running_processor_seconds",
-            "For how many seconds the longest running worker has had its key",
+            "[BETA] For how many seconds the longest running worker has had its key",
             self.longest.clone(),
         );
     }

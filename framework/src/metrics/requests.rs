@@ -47,15 +47,15 @@ impl Default for RequestMetrics {
 
 impl RequestMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("rest_client_requests", "Requests by code, method and host", self.requests.clone());
+        registry.register("rest_client_requests", "[ALPHA] Requests by code, method and host", self.requests.clone());
         registry.register(
             "rest_client_request_duration_seconds",
-            "How long in seconds a request takes, by verb and host",
+            "[ALPHA] How long in seconds a request takes, by verb and host",
             self.latency.clone(),
         );
         registry.register(
             "rest_client_rate_limiter_duration_seconds",
-            "How long in seconds a request waits for the client-side rate limit, by verb and host",
+            "[ALPHA] How long in seconds a request waits for the client-side rate limit, by verb and host",
             self.throttled.clone(),
         );
     }

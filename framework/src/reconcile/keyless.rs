@@ -12,6 +12,7 @@ use super::{LoopContext, Session};
 use crate::client::ApiClient;
 use crate::control_loop::Loop;
 use crate::error::BoxError;
+use crate::explain::Notes;
 
 /// A loop that reconciles no keys.
 pub(crate) struct Keyless {
@@ -61,7 +62,10 @@ impl Keyless {
     {
         let Self { name, api, live, context, caches, .. } = self;
         Loop::new(name, caches, move |cancel| {
-            task(cancel, Arc::new(Session::new(api.clone(), live.clone(), [].into(), Arc::clone(&context))))
+            task(
+                cancel,
+                Arc::new(Session::new(api.clone(), live.clone(), [].into(), Arc::clone(&context), Notes::new(false))),
+            )
         })
     }
 }
@@ -93,7 +97,7 @@ where
 
     async fn run_once(&self, inside: Inside<'_>) {
         let (caches, context) = (Arc::clone(&self.caches), Arc::clone(&self.context));
-        let session = Arc::new(Session::new(self.api.clone(), self.live.clone(), caches, context));
+        let session = Arc::new(Session::new(self.api.clone(), self.live.clone(), caches, context, Notes::new(false)));
         let _writes = Writes { session: Arc::clone(&session), inside };
         if let Err(error) = (self.work)(session).await {
             let controller = self.controller;

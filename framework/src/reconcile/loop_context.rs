@@ -9,6 +9,7 @@ use super::NameGenerator;
 use crate::client::Cause;
 use crate::clock::Clock;
 use crate::events::Recorder;
+use crate::explain::Journal;
 
 /// What the sessions of one loop share beside clients and caches.
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub(crate) struct LoopContext {
     pub(crate) clock: Arc<dyn Clock>,
     /// The recorder of the controller.
     pub(crate) recorder: Recorder,
+    /// Where the decisions about keys are kept.
+    pub(crate) journal: Arc<Journal>,
 }
 
 /// The resources to which a loop writes.

@@ -2,9 +2,11 @@
 
 mod error;
 mod gate;
+mod inspection;
 mod keyless;
 mod loop_context;
 mod names;
+mod recording;
 mod session;
 mod session_extras;
 mod undecided;

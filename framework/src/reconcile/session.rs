@@ -16,6 +16,7 @@ use crate::client::{
 };
 use crate::consistency::list_objects;
 use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
+use crate::explain::{self, Notes, Seen};
 
 /// The API client of one reconcile of one key.
 ///
@@ -48,15 +49,18 @@ pub struct Session {
     /// The uid of the object that the cache showed at the first write.
     acts_for: OnceLock<Option<Uid>>,
     pending_writes: Mutex<Vec<PendingWrite>>,
+    /// What is explained of this reconcile.
+    notes: Notes,
 }
 
 impl Session {
-    /// A session over `api` for a loop that reads `caches`.
+    /// A session over `api` for a loop that reads `caches`, which notes what it does in `notes`.
     pub(crate) fn new(
         api: ApiClient,
         live: ApiClient,
         caches: Arc<[Arc<dyn Cache>]>,
         context: Arc<LoopContext>,
+        notes: Notes,
     ) -> Self {
         let writer = api.clone().returning_metadata();
         Self {
@@ -68,12 +72,28 @@ impl Session {
             object: None,
             acts_for: OnceLock::new(),
             pending_writes: Mutex::new(Vec::new()),
+            notes,
         }
     }
 
     /// Sets the object that the key names and the cache that holds it.
     pub(crate) fn act_for(&mut self, object: Option<(CacheIndex, ObjectKey)>) {
         self.object = object;
+    }
+
+    /// The object that the key names, as the cache shows it now; `None` where the loop has no such cache.
+    pub(super) fn seen(&self) -> Option<Seen> {
+        let (cache, key) = self.object.as_ref()?;
+        Some(match self.caches[*cache].object_state(key) {
+            None => Seen::Missing,
+            Some(state) if state.terminating => Seen::Terminating(state.resource_version),
+            Some(state) => Seen::Version(state.resource_version),
+        })
+    }
+
+    /// The notes of this reconcile.
+    pub(super) const fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     /// What the sessions of the loop share.
@@ -282,7 +302,16 @@ impl Session {
             self.caches[*cache].object_state(key).map(|state| state.uid)
         });
         let attempts = Attempts::of(call.kind).reconnecting();
-        Ok(Write { session: self, resource, objects, is_of_object: call.target.is_of_object(), attempts })
+        let (verb, subresource) = (call.verb, call.target.subresource());
+        Ok(Write {
+            session: self,
+            resource,
+            verb,
+            subresource,
+            objects,
+            is_of_object: call.target.is_of_object(),
+            attempts,
+        })
     }
 }
 
@@ -303,6 +332,8 @@ const ANSWER_BY: Duration = Duration::from_secs(2 * REQUEST_TIMEOUT.as_secs());
 struct Write<'a> {
     session: &'a Session,
     resource: &'a Resource,
+    verb: &'static str,
+    subresource: Option<&'static str>,
     /// The objects that it changes, with the uids of those that it deletes.
     objects: Vec<(ObjectKey, Option<Uid>)>,
     /// Whether the response carries the metadata of the object itself, and not of a subresource.
@@ -312,6 +343,7 @@ struct Write<'a> {
 
 impl Write<'_> {
     fn written(self, answer: Result<Written, ApiError>) -> Result<Written, ApiError> {
+        self.note(answer.as_ref().err());
         if let Ok(written) = &answer {
             for (cache, object, _) in
                 self.pending().filter(|(cache, object, _)| self.is_covered(*cache, object, written))
@@ -329,6 +361,7 @@ impl Write<'_> {
     }
 
     fn deleted(self, answer: Result<Deleted, ApiError>) -> Result<Deleted, ApiError> {
+        self.note(answer.as_ref().err());
         // An object that a repetition finds gone was deleted by an earlier attempt, and caches may still show it.
         let is_ours = match &answer {
             Ok(Deleted::Accepted) => true,
@@ -343,6 +376,20 @@ impl Write<'_> {
             }
         }
         answer
+    }
+
+    /// Notes the write, to explain the reconcile.
+    fn note(&self, error: Option<&ApiError>) {
+        let object = if let [(object, _)] = &self.objects[..] { Some(object) } else { None };
+        let written = explain::Written {
+            verb: self.verb,
+            cache: self.session.caches.iter().position(|cache| cache.resource() == self.resource),
+            resource: self.resource,
+            subresource: self.subresource,
+            object,
+        };
+        let message = error.map(ApiError::message);
+        self.session.notes.wrote(written, message.as_ref().map(|message| message as &dyn std::fmt::Display));
     }
 
     /// The objects of the write in each cache of the resource: a loop may read it through several views or list

@@ -1,5 +1,6 @@
 //! What a session offers beside its client: the time, the event recorder, and requests in fewer words.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -32,7 +33,17 @@ impl Session {
     /// Records an event about an object of any resource.
     pub fn record_for(&self, resource: &Resource, object: &Meta, event: &impl EventDetails) {
         let regarding = ObjectReference::of(resource, object);
-        self.recorder().event(&regarding, event.event_type(), event.reason(), event.message());
+        let message = event.message();
+        self.notes().recorded(event.reason(), &message);
+        self.recorder().event(&regarding, event.event_type(), event.reason(), message);
+    }
+
+    /// Says in a sentence what this reconcile decides and why, for people who ask for an
+    /// [explanation](crate::explain) of the key: "creates 2 pods: 5 are wanted and 3 are active".
+    ///
+    /// Writes, events and errors are noted without that. `decision` is not called where nothing is explained.
+    pub fn explain<D: Into<Cow<'static, str>>>(&self, decision: impl FnOnce() -> D) {
+        self.notes().words(decision);
     }
 
     /// The event recorder of the controller.

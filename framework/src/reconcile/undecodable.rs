@@ -64,6 +64,13 @@ impl<K: QueueKey> UndecodableGuard<K> {
         true
     }
 
+    /// Why a key that matches is held back; `None` where none is.
+    pub(super) fn reason(&self, matches: impl Fn(&K) -> bool) -> Option<String> {
+        let key = self.held.lock().keys().find(|key| matches(key)).cloned()?;
+        let (cache, object) = self.undecodable(&key)?;
+        Some(format!("{} {} cannot be decoded: {}", cache.resource(), object.key, object.error))
+    }
+
     /// The object that holds `key` back.
     fn undecodable(&self, key: &K) -> Option<(&dyn Cache, Arc<UndecodableObject>)> {
         let primary = &*self.caches[self.primary?];

@@ -14,13 +14,15 @@ use tracing::Instrument as _;
 
 use super::error::Retry;
 use super::gate::{Gate, Inside};
+use super::recording::Recording;
 use super::undecided::Undecided;
 use super::undecodable::UndecodableGuard;
 use super::{Class, LoopContext, Outcome, Reconcile, ReconcileError, Session};
 use crate::client::ApiClient;
 use crate::consistency::Tracker;
 use crate::control_loop::Loop;
-use crate::error::BoxError;
+use crate::error::{BoxError, error_chain};
+use crate::explain::{Cause, Ended, Notes, Triggers};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
 
@@ -32,6 +34,7 @@ pub(crate) struct ReconcileLoop<K, R> {
     pub(crate) controller: &'static str,
     pub(crate) name: &'static str,
     pub(crate) queue: Queue<K>,
+    pub(crate) triggers: Arc<Triggers<K>>,
     pub(crate) reconciler: R,
     pub(crate) api: ApiClient,
     pub(crate) live: ApiClient,
@@ -54,6 +57,7 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
             controller: self.controller,
             name: self.name,
             undecided: Undecided::new(self.api.connection().clone()),
+            recording: Recording::new(self.name, self.triggers, &self.context),
             queue: self.queue,
             reconciler: self.reconciler,
             api: self.api,
@@ -64,10 +68,12 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
             caches,
             tracker,
             guard,
+            primary: self.primary,
         });
         // With more workers a key would be taken while another writes.
         let workers = if self.has_barrier { 1 } else { self.workers };
-        Loop::new(self.name, reads, move |cancel| {
+        let inspect = Arc::clone(&shared);
+        let described = Loop::new(self.name, reads, move |cancel| {
             let shared = Arc::clone(&shared);
             Box::pin(async move {
                 let was_cancelled = cancel.run_until_cancelled(shared.prepare()).await.is_none();
@@ -85,7 +91,8 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
                     () = shared.decide() => Ok(()),
                 }
             })
-        })
+        });
+        described.inspected(inspect)
     }
 }
 
@@ -100,20 +107,23 @@ async fn all_ended(work: &mut JoinSet<()>) -> Result<(), BoxError> {
     Ok(())
 }
 
-struct Workers<K: QueueKey, R> {
-    controller: &'static str,
-    name: &'static str,
-    queue: Queue<K>,
+pub(super) struct Workers<K: QueueKey, R> {
+    pub(super) controller: &'static str,
+    pub(super) name: &'static str,
+    pub(super) queue: Queue<K>,
     /// The keys that failed in what may be an outage.
     undecided: Undecided<(K, Class)>,
+    pub(super) recording: Recording<K>,
     reconciler: R,
-    api: ApiClient,
+    pub(super) api: ApiClient,
     live: ApiClient,
-    context: Arc<LoopContext>,
+    pub(super) context: Arc<LoopContext>,
     metrics: Arc<Metrics>,
-    caches: Arc<[Arc<dyn Cache>]>,
-    tracker: Arc<Tracker<K>>,
-    guard: Arc<UndecodableGuard<K>>,
+    pub(super) caches: Arc<[Arc<dyn Cache>]>,
+    pub(super) tracker: Arc<Tracker<K>>,
+    pub(super) guard: Arc<UndecodableGuard<K>>,
+    /// The position of the cache that holds the objects of the keys.
+    pub(super) primary: Option<usize>,
     /// Closed while any write of the loop is pending, where the loop has a barrier.
     gate: Option<Gate>,
 }
@@ -151,7 +161,8 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
 
     fn session(&self) -> Session {
         let (caches, context) = (Arc::clone(&self.caches), Arc::clone(&self.context));
-        Session::new(self.api.clone(), self.live.clone(), caches, context)
+        let notes = Notes::new(self.recording.is_enabled());
+        Session::new(self.api.clone(), self.live.clone(), caches, context, notes)
     }
 
     async fn check_gate(&self) {
@@ -200,43 +211,49 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
         processing.session.act_for(self.tracker.object(&processing.key));
         let Processing { key, session, .. } = &processing;
         let object = key.object();
+        let attempt = self.queue.failures(key) + 1;
+        let begun = self.recording.begin(key, attempt, session);
         let span = tracing::info_span!(
             "reconcile",
             controller = self.controller,
             r#loop = self.name,
             namespace = object.and_then(|object| object.namespace()),
             name = object.map(ObjectKey::name),
-            attempt = self.queue.failures(key) + 1,
+            attempt,
         );
         let outages = self.api.connection().outages();
         let result = AssertUnwindSafe(async { self.reconciler.reconcile(key, session).await })
             .catch_unwind()
             .instrument(span.clone())
             .await;
-        span.in_scope(|| match result {
+        let ended = span.in_scope(|| match result {
             Ok(Ok(outcome)) => self.succeeded(key, outcome),
             Ok(Err(error)) => self.failed(key, &error, outages),
             Err(panic) => self.panicked(key, &panic_message(&*panic)),
         });
+        self.recording.end(key, begun, session, ended);
         processing.is_handled = true;
     }
 
-    fn succeeded(&self, key: &K, outcome: Outcome) {
+    fn succeeded(&self, key: &K, outcome: Outcome) -> Ended {
         self.metrics.reconciled(self.controller, self.name, "success");
         self.queue.forget(key);
         if let Some(delay) = outcome.requeue_after {
             self.queue.add_after(key.clone(), delay, Priority::Live);
         }
+        Ended::Succeeded { requeue_after: outcome.requeue_after }
     }
 
     /// Requeues a key whose reconcile began when there had been so many `outages`.
-    fn failed(&self, key: &K, error: &ReconcileError, outages: u64) {
+    fn failed(&self, key: &K, error: &ReconcileError, outages: u64) -> Ended {
         let (class, before) = (error.class(), self.queue.failures(key));
         let source = std::error::Error::source(error);
+        let message: Box<str> = source.map_or_else(|| error.to_string(), error_chain).into();
         if class.may_be_outage() && !self.api.connection().has_served_since(outages) {
             self.metrics.reconciled(self.controller, self.name, "unreachable");
             tracing::debug!(%key, error = source, "Reconcile failed as the API server is unreachable; waiting for it");
-            return self.undecided.add((key.clone(), class), outages);
+            self.undecided.add((key.clone(), class), outages);
+            return Ended::Unreachable { error: message };
         }
         self.metrics.reconciled(self.controller, self.name, class.as_str());
         match class {
@@ -255,6 +272,7 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
             ),
         }
         self.requeue(key, class);
+        Ended::Failed { class: class.as_str(), error: message }
     }
 
     fn requeue(&self, key: &K, class: Class) {
@@ -274,16 +292,18 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
                 if was_reachable {
                     self.requeue(&key, class);
                 } else {
+                    self.recording.triggers().add(&key, Cause::OutageEnded, None, None);
                     self.queue.add(key, Priority::Live);
                 }
             })
             .await;
     }
 
-    fn panicked(&self, key: &K, panic: &str) {
+    fn panicked(&self, key: &K, panic: &str) -> Ended {
         self.metrics.reconciled(self.controller, self.name, "panic");
         tracing::error!(%key, panic, "Reconcile panicked; requeued with back-off");
         self.queue.retry(key.clone());
+        Ended::Panicked(panic.into())
     }
 }
 

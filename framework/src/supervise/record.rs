@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::status::{ControllerState, ControllerStatus, LoopState, LoopStatus};
 use crate::controller::{DebugPage, HealthCheck, Running};
 use crate::error::error_chain;
+use crate::explain::Inspect;
 
 /// The record of one controller.
 #[derive(Debug)]
@@ -42,6 +43,7 @@ struct LoopRecord {
     reads: Vec<Arc<dyn Cache>>,
     state: Since<LoopState>,
     failures: Failures,
+    inspect: Option<Arc<dyn Inspect>>,
 }
 
 impl<S: PartialEq> Since<S> {
@@ -101,6 +103,7 @@ impl Record {
             reads: one.reads.clone(),
             state: Since::now(LoopState::Stopped),
             failures: Failures::default(),
+            inspect: one.inspect.clone(),
         });
         noted.loops = loops.collect();
     }
@@ -135,6 +138,26 @@ impl Record {
     pub(crate) fn pages(&self) -> (Option<Arc<HealthCheck>>, Option<Arc<DebugPage>>) {
         let noted = self.noted.lock();
         (noted.health.clone(), noted.debug.clone())
+    }
+
+    /// The loops with keys, and their states, while the controller is initialized.
+    pub(crate) fn inspected(&self) -> Vec<(LoopState, Arc<dyn Inspect>)> {
+        let noted = self.noted.lock();
+        noted.loops.iter().filter_map(|one| Some((one.state.state, Arc::clone(one.inspect.as_ref()?)))).collect()
+    }
+
+    /// Whether the controller runs; `None` unless it has been started.
+    pub(crate) fn runs(&self) -> Option<bool> {
+        match self.noted.lock().overall().0 {
+            ControllerState::Running | ControllerState::WaitingForCaches => Some(true),
+            ControllerState::Restarting | ControllerState::Stopping => Some(false),
+            ControllerState::Disabled(_)
+            | ControllerState::Pending
+            | ControllerState::Initializing
+            | ControllerState::Skipped
+            | ControllerState::Initialized
+            | ControllerState::Stopped => None,
+        }
     }
 
     pub(crate) fn status(&self) -> ControllerStatus {

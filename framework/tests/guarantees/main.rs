@@ -9,6 +9,7 @@ mod control_loop;
 mod controller_states;
 mod declared_writes;
 mod events;
+mod explain;
 mod informers;
 mod initialization;
 mod live_checks;

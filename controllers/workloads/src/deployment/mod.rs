@@ -79,6 +79,7 @@ mod settings;
 mod status;
 mod status_update;
 mod wiring;
+mod words;
 
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,7 @@ impl Reconcile for Reconciler {
             Err(error) => {
                 // A selector is immutable: a retry cannot succeed.
                 tracing::error!(%error, "Deployment has an invalid selector");
+                session.explain(|| "does nothing until the deployment changes, as its selector is invalid");
                 return Ok(Outcome::done());
             }
         };
@@ -38,10 +39,12 @@ impl Reconcile for Reconciler {
             plan(&observed, claimed, self.settings, session.now())?
         };
         tracing::debug!(action = ?plan.action, steps = plan.steps.len(), "Planned");
+        session.explain(|| plan.in_words(deployment.replicas));
 
         let writer = Writer { session, deployment, selector };
         for step in plan.steps {
             if writer.apply(step).await? == StepOutcome::Superseded {
+                session.explain(|| "leaves the remaining steps to the reconcile of a later event");
                 return Ok(Outcome::done());
             }
         }

@@ -15,7 +15,7 @@ impl Metrics {
             let deletion_age_ratio = Histogram::new([0.25, 0.5, 1.0, 2.0, 4.0, 8.0]);
             registry.register(
                 "replicaset_controller_sorting_deletion_age_ratio",
-                "How many times as old as the youngest ready pod a pod is that is chosen for deletion",
+                "[ALPHA] How many times as old as the youngest ready pod a pod is that is chosen for deletion",
                 deletion_age_ratio.clone(),
             );
             Self { deletion_age_ratio }

@@ -63,6 +63,7 @@ mod settings;
 mod slow_start;
 mod status;
 mod wiring;
+mod words;
 
 #[cfg(test)]
 mod tests;

@@ -30,6 +30,7 @@ impl Reconcile for Reconciler {
             Err(error) => {
                 // A selector is immutable: a retry cannot succeed.
                 tracing::error!(%error, "Replica set has an invalid selector");
+                session.explain(|| "does nothing until the replica set changes, as its selector is invalid");
                 return Ok(Outcome::done());
             }
         };
@@ -39,7 +40,9 @@ impl Reconcile for Reconciler {
         let active = adopt_and_release(session, Owner::of(owner), claims.active).await?;
 
         let writer = Writer { session, metrics: &self.metrics, owner };
-        let scaled = match plan(&observed, &active, self.settings, session.now()) {
+        let plan = plan(&observed, &active, self.settings, session.now());
+        session.explain(|| plan.in_words(owner.replicas, active.len()));
+        let scaled = match plan {
             Plan::Idle(reason) => {
                 tracing::debug!(?reason, pods = active.len(), "Planned no change of the number of pods");
                 Ok(())

@@ -38,6 +38,10 @@ impl<'a> Target<'a> {
         matches!(self.subresource, Subresource::None | Subresource::Status)
     }
 
+    pub(crate) const fn subresource(&self) -> Option<&'static str> {
+        self.subresource.path()
+    }
+
     pub(crate) fn path(&self) -> String {
         let mut path = self.resource.collection_path(self.namespace);
         if let Some(name) = self.name {

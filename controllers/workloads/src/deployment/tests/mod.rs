@@ -16,3 +16,4 @@ mod rolling;
 mod status;
 mod status_update;
 mod wiring;
+mod words;

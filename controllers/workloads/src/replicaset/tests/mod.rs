@@ -10,3 +10,4 @@ mod rank;
 mod slow_start;
 mod status;
 mod wiring;
+mod words;

@@ -1,0 +1,136 @@
+//! The status of the queue of a loop, for operators.
+
+use std::time::Duration;
+
+use kcm_workqueue::QueueSnapshot;
+use serde::{Deserialize, Serialize};
+
+use crate::queue_key::QueueKey;
+
+/// The most keys that each list of a status has.
+const MOST: usize = 100;
+
+/// The status of the queue of one reconcile loop.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct QueueStatus {
+    /// The controller of the loop.
+    pub controller: String,
+    /// The name of the loop and of its queue: the label `name` of its metrics.
+    pub name: String,
+    /// The resource whose objects the keys name, as `deployments.apps`.
+    pub resource: Option<String>,
+    /// The kind of these objects.
+    pub kind: Option<String>,
+    /// How many keys are ready for a worker.
+    pub depth: usize,
+    /// How long the oldest of them has been ready, in seconds.
+    pub oldest_seconds: Option<f64>,
+    /// How many keys are processing.
+    pub processing_count: usize,
+    /// The keys that are processing, the longest first.
+    pub processing: Vec<HeldKey>,
+    /// How many keys wait for their pending writes.
+    pub waiting_for_writes_count: usize,
+    /// The keys that wait for their pending writes, the longest first.
+    pub waiting_for_writes: Vec<HeldKey>,
+    /// How many writes are pending.
+    pub pending_writes: usize,
+    /// How many keys are due later.
+    pub delayed_count: usize,
+    /// The keys that are due later, the next first.
+    pub delayed: Vec<DelayedKey>,
+    /// How many keys have failed when they were last processed.
+    pub failing_count: usize,
+    /// These keys, the most failures first.
+    pub failing: Vec<FailingKey>,
+    /// The last error of any key, kept after its recovery.
+    pub last_error: Option<KeyError>,
+}
+
+/// A key that is processing, or waits for its writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldKey {
+    /// The key.
+    pub key: String,
+    /// For how long, in seconds.
+    pub seconds: f64,
+}
+
+/// A key that is due later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DelayedKey {
+    /// The key.
+    pub key: String,
+    /// In how many seconds.
+    pub in_seconds: f64,
+}
+
+/// A key that fails.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailingKey {
+    /// The key.
+    pub key: String,
+    /// How often in a row.
+    pub failures: u32,
+    /// Whether its back-off can grow no longer.
+    pub at_longest_back_off: bool,
+}
+
+/// The error of a key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyError {
+    /// The key.
+    pub key: String,
+    /// When its reconcile ended, in RFC 3339.
+    pub at: String,
+    /// The error with its causes.
+    pub error: String,
+}
+
+impl QueueStatus {
+    /// The part of the status that the queue knows.
+    pub(crate) fn of<K: QueueKey>(snapshot: QueueSnapshot<K>) -> Self {
+        let held = |keys: Vec<kcm_workqueue::Held<K>>| {
+            let held = keys.into_iter().take(MOST);
+            held.map(|held| HeldKey { key: held.key.to_string(), seconds: seconds(held.age) }).collect()
+        };
+        Self {
+            depth: snapshot.depth,
+            oldest_seconds: snapshot.oldest.map(seconds),
+            processing_count: snapshot.processing.len(),
+            processing: held(snapshot.processing),
+            waiting_for_writes_count: snapshot.parked.len(),
+            waiting_for_writes: held(snapshot.parked),
+            delayed_count: snapshot.delayed.len(),
+            delayed: snapshot
+                .delayed
+                .into_iter()
+                .take(MOST)
+                .map(|delayed| DelayedKey { key: delayed.key.to_string(), in_seconds: seconds(delayed.due_in) })
+                .collect(),
+            failing_count: snapshot.failing.len(),
+            failing: snapshot
+                .failing
+                .into_iter()
+                .take(MOST)
+                .map(|failing| FailingKey {
+                    key: failing.key.to_string(),
+                    failures: failing.failures,
+                    at_longest_back_off: failing.at_longest_backoff,
+                })
+                .collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Seconds with three digits after the point.
+pub(crate) fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,39 @@
+//! The metrics of the version.
+
+use kcm_config::KUBERNETES_VERSION;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+/// The version of Kubernetes that this program behaves as, with upstream's labels.
+#[derive(Debug)]
+struct BuildInfo;
+
+/// Registers the metric.
+pub(super) fn register(registry: &mut Registry) {
+    registry.register_collector(Box::new(BuildInfo));
+}
+
+impl Collector for BuildInfo {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let help = "[BETA] 1, with the version of Kubernetes as which this program behaves, and what it is built for";
+        let mut metric = encoder.encode_descriptor("kubernetes_build_info", help, None, MetricType::Gauge)?;
+        let git_version = format!("v{KUBERNETES_VERSION}");
+        let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
+        let mut parts = KUBERNETES_VERSION.split('.');
+        let labels = [
+            ("build_date", ""),
+            ("compiler", "rustc"),
+            ("git_commit", ""),
+            ("git_tree_state", ""),
+            ("git_version", &git_version),
+            ("go_version", ""),
+            ("major", parts.next().unwrap_or_default()),
+            ("minor", parts.next().unwrap_or_default()),
+            ("platform", &platform),
+        ];
+        ConstGauge::new(1_i64).encode(metric.encode_family(&labels)?)
+    }
+}

@@ -1,0 +1,120 @@
+//! What operators see of a reconcile loop.
+
+use kcm_api::{ObjectKey, Resource};
+use kcm_workqueue::{KeyStage, KeyStatus};
+use tokio::time::Instant;
+
+use super::Reconcile;
+use super::worker::Workers;
+use crate::consistency::pending_writes::PendingWrite;
+use crate::explain::{
+    Inspect, KeyExplanation, KeyState, QueueStatus, Reader, WaitExplanation, object_of, rounded_seconds,
+};
+use crate::queue_key::QueueKey;
+
+impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
+    fn resource(&self) -> Option<&Resource> {
+        self.primary.map(|primary| self.caches[primary].resource())
+    }
+
+    fn waits_for(&self, status: &KeyStatus<K>) -> Vec<WaitExplanation> {
+        let KeyStatus { key, stage, is_added: _, due_in, failures } = status;
+        let mut waits = Vec::new();
+        let is_reachable = self.api.connection().is_reachable();
+        if let KeyStage::Ready(_) = stage
+            && is_reachable
+        {
+            waits.push(WaitExplanation::new("Worker", "a worker of the loop"));
+        }
+        if let Some((writes, check_at)) = self.tracker.pending_writes_of(key) {
+            waits.extend(writes.iter().map(|write| self.pending_write(write)));
+            let check = WaitExplanation::new("LiveCheck", "a live list that checks these writes");
+            waits.push(check.due_in(check_at.saturating_duration_since(Instant::now())));
+        }
+        if let Some(due_in) = due_in {
+            let wait = match failures {
+                0 => WaitExplanation::new("Requeue", "the time at which it is due"),
+                1 => WaitExplanation::new("BackOff", "the back-off after its failure"),
+                failures => WaitExplanation::new("BackOff", format!("the back-off after {failures} failures in a row")),
+            };
+            waits.push(wait.due_in(*due_in));
+        }
+        waits
+    }
+
+    fn pending_write(&self, write: &PendingWrite) -> WaitExplanation {
+        let (cache, object) = match write {
+            PendingWrite::Version { cache, object, .. }
+            | PendingWrite::Deletion { cache, object, .. }
+            | PendingWrite::OutcomeUnknown { cache, object, .. } => (*cache, object),
+        };
+        let resource = self.caches[cache].resource();
+        WaitExplanation::new(
+            "PendingWrite",
+            match write {
+                PendingWrite::Version { version, .. } => {
+                    format!("the cache of {resource} to reach version {version}, which it wrote to {object}")
+                }
+                PendingWrite::Deletion { .. } => {
+                    format!("the cache of {resource} to show the deletion of {object}")
+                }
+                PendingWrite::OutcomeUnknown { .. } => {
+                    format!("the outcome of a write to {resource} {object}, whose response was lost")
+                }
+            },
+        )
+    }
+
+    /// What holds a key back that the queue may not know.
+    fn held_back(&self, object: &ObjectKey) -> Option<WaitExplanation> {
+        if !self.api.connection().is_reachable() {
+            return Some(WaitExplanation::new("ApiServer", "the API server, which cannot be reached"));
+        }
+        let reason = self.guard.reason(|key| object_of(key) == *object)?;
+        Some(WaitExplanation::new("Undecodable", reason))
+    }
+}
+
+impl<K: QueueKey, R: Reconcile<K>> Inspect for Workers<K, R> {
+    fn queue_status(&self) -> QueueStatus {
+        let resource = self.resource();
+        QueueStatus {
+            controller: self.controller.to_owned(),
+            name: self.name.to_owned(),
+            resource: resource.map(Resource::to_string),
+            kind: resource.map(|resource| resource.kind.to_string()),
+            pending_writes: self.tracker.pending_writes(),
+            last_error: self.recording.last_error(),
+            ..QueueStatus::of(self.queue.snapshot())
+        }
+    }
+
+    fn explain(&self, object: &ObjectKey) -> KeyExplanation {
+        let statuses = self.queue.find(|key| object_of(key) == *object);
+        let resources: Vec<String> = self.caches.iter().map(|cache| cache.resource().to_string()).collect();
+        let reader = Reader { resources: &resources, now: self.context.clock.now() };
+        let mut waits_for: Vec<_> = statuses.iter().flat_map(|status| self.waits_for(status)).collect();
+        waits_for.extend(self.held_back(object));
+        let state = statuses.first().map(|status| match status.stage {
+            KeyStage::Idle => (KeyState::Idle, None),
+            KeyStage::Ready(age) => (KeyState::Ready, Some(age)),
+            KeyStage::Processing(age) => (KeyState::Processing, Some(age)),
+            KeyStage::Parked(age) => (KeyState::WaitingForWrites, Some(age)),
+        });
+        let (state, age) = state.unwrap_or_default();
+        let triggers = self.recording.triggers().waiting(|key| object_of(key) == *object);
+        KeyExplanation {
+            controller: self.controller.to_owned(),
+            name: self.name.to_owned(),
+            resource: self.resource().map(Resource::to_string),
+            key: object.to_string(),
+            exists: self.primary.map(|primary| self.caches[primary].object_state(object).is_some()),
+            state,
+            state_seconds: age.map(rounded_seconds),
+            failures: statuses.iter().map(|status| status.failures).max().unwrap_or(0),
+            waits_for,
+            pending_triggers: reader.triggers(&triggers),
+            reconciles: reader.reconciles(&self.recording.journal().decisions(self.name, object)),
+        }
+    }
+}
