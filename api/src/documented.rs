@@ -60,6 +60,10 @@ impl<V: View> View for Documented<V> {
     fn meta(&self) -> &Meta {
         self.view.meta()
     }
+
+    fn bytes(&self) -> usize {
+        self.view.bytes() + size_of::<Document>() + self.document.as_str().len()
+    }
 }
 
 impl<V: KnownView> KnownView for Documented<V> {

@@ -42,6 +42,11 @@ pub trait View: Send + Sync + Sized + 'static {
 
     /// Metadata of the object.
     fn meta(&self) -> &Meta;
+
+    /// The memory of the object at least, in bytes: the view itself, its name, and JSON that is kept.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.meta().key.name().len()
+    }
 }
 
 /// A view of a resource that is known at compile time.

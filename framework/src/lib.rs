@@ -87,7 +87,7 @@ pub use error::{BoxError, error_chain};
 pub use events::Recorder;
 pub use loop_builder::{ControlLoopBuilder, Enqueue, Source};
 pub use manager::{API_SERVER_PATIENCE, Manager, ManagerBuilder, ManagerError, ManagerHandle, Stage, Stop};
-pub use metrics::{ExpositionOptions, Format, InvalidManifest, Metrics};
+pub use metrics::{ExpositionOptions, Format, Metrics, NotAMetricLabel};
 pub use panics::TaskPanics;
 pub use queue_key::QueueKey;
 pub use reconcile::{Class, NameGenerator, Outcome, Reconcile, ReconcileError, Session};

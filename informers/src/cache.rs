@@ -24,6 +24,10 @@ pub trait Cache: Send + Sync {
     /// The status of the informer.
     fn status(&self) -> InformerStatus;
 
+    /// The memory of the cached objects at least, in bytes: their views and JSON, without strings that several share. Reads
+    /// every object.
+    fn bytes(&self) -> usize;
+
     /// The resource version up to which the cache has applied all changes; unset until the first list is complete, and
     /// after the resource has disappeared.
     fn last_sync_resource_version(&self) -> ResourceVersion;

@@ -214,6 +214,19 @@ impl Factory {
         statuses.collect()
     }
 
+    /// As [`status`](Self::status), with the [bytes](Cache::bytes) of each cache. Reads every object.
+    #[must_use]
+    pub fn status_with_bytes(&self) -> Vec<(InformerStatus, usize)> {
+        let caches: Vec<_> = {
+            let state = self.inner.state.lock();
+            state.informers.iter().map(|entry| (Arc::clone(&entry.cache), state.others(entry))).collect()
+        };
+        let statuses = caches
+            .into_iter()
+            .map(|(cache, also_watched_as)| (InformerStatus { also_watched_as, ..cache.status() }, cache.bytes()));
+        statuses.collect()
+    }
+
     /// The caches of a resource, in the order of creation.
     #[must_use]
     pub fn caches(&self, resource: &Resource) -> Vec<Arc<dyn Cache>> {

@@ -230,6 +230,7 @@ impl<V: View> Reflector<V> {
             Err(error) => return self.fail(Cause::Unreadable(error)),
         };
         self.shared.metrics.event(event.kind);
+        self.shared.record.lock().received_event();
         match event.kind {
             EventKind::Added | EventKind::Modified | EventKind::Deleted => {
                 let decoded = decode::<V>(event.object).or_else(|undecodable| match frame {

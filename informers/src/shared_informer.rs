@@ -317,8 +317,13 @@ impl<V: View> Cache for SharedInformer<V> {
             objects,
             undecodable,
             lists: record.lists,
+            last_event_ago: record.last_event_ago(),
             last_sync_resource_version,
         }
+    }
+
+    fn bytes(&self) -> usize {
+        self.store.list().iter().map(|object| object.bytes()).sum()
     }
 
     fn last_sync_resource_version(&self) -> ResourceVersion {

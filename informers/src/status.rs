@@ -52,6 +52,8 @@ pub struct InformerStatus {
     pub undecodable: usize,
     /// How many lists were completed.
     pub lists: u64,
+    /// How long ago the last watch event was received, bookmarks included.
+    pub last_event_ago: Option<Duration>,
     /// The resource version up to which the cache has applied all changes.
     pub last_sync_resource_version: ResourceVersion,
 }
@@ -64,11 +66,19 @@ pub(crate) struct Record {
     trouble: Option<String>,
     pub(crate) last_error: Option<String>,
     pub(crate) lists: u64,
+    last_event: Option<Instant>,
 }
 
 impl Record {
     pub(crate) fn new() -> Self {
-        Self { phase: Phase::NotStarted, since: Instant::now(), trouble: None, last_error: None, lists: 0 }
+        Self {
+            phase: Phase::NotStarted,
+            since: Instant::now(),
+            trouble: None,
+            last_error: None,
+            lists: 0,
+            last_event: None,
+        }
     }
 
     pub(crate) const fn phase(&self) -> Phase {
@@ -84,6 +94,14 @@ impl Record {
             self.phase = phase;
             self.since = Instant::now();
         }
+    }
+
+    pub(crate) fn received_event(&mut self) {
+        self.last_event = Some(Instant::now());
+    }
+
+    pub(crate) fn last_event_ago(&self) -> Option<Duration> {
+        self.last_event.map(|at| at.elapsed())
     }
 
     pub(crate) fn trouble(&mut self, text: String) {

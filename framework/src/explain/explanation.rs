@@ -13,7 +13,7 @@ use super::trigger::{Cause, ChangeKind, Trigger};
 
 /// The explanation of one key of one loop: its state now, what it waits for, and its last reconciles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct KeyExplanation {
     /// The controller.
@@ -240,7 +240,7 @@ impl Reader<'_> {
             left_out: noted.left_out,
             outcome: outcome.to_owned(),
             class,
-            error: error.map(|error| error.to_string()),
+            error: error.map(ToString::to_string),
             requeue_after_seconds: requeue_after.map(seconds),
         };
         self.add_notes(noted, &mut explained);

@@ -133,27 +133,24 @@ impl Notes {
             Note::Wrote(wrote) if is_same(wrote) => Some(wrote),
             Note::Wrote(_) | Note::Words(_) | Note::Recorded { .. } => None,
         });
-        match known {
-            Some(wrote) => {
-                wrote.count = wrote.count.saturating_add(1);
-                wrote.failed = wrote.failed.saturating_add(u32::from(error.is_some()));
-                if wrote.error.is_none() {
-                    wrote.error = error.map(|error| error.to_string().into());
-                }
+        if let Some(wrote) = known {
+            wrote.count = wrote.count.saturating_add(1);
+            wrote.failed = wrote.failed.saturating_add(u32::from(error.is_some()));
+            if wrote.error.is_none() {
+                wrote.error = error.map(|error| error.to_string().into());
             }
-            None => {
-                let other = || ResourceName::Other(written.resource.to_string().into());
-                noted.push(Note::Wrote(Wrote {
-                    verb: written.verb,
-                    resource: written.cache.map_or_else(other, ResourceName::Cache),
-                    subresource: written.subresource,
-                    object: written.object.cloned(),
-                    count: 1,
-                    failed: u32::from(error.is_some()),
-                    error: error.map(|error| error.to_string().into()),
-                }));
-            }
+            return;
         }
+        let other = || ResourceName::Other(written.resource.to_string().into());
+        noted.push(Note::Wrote(Wrote {
+            verb: written.verb,
+            resource: written.cache.map_or_else(other, ResourceName::Cache),
+            subresource: written.subresource,
+            object: written.object.cloned(),
+            count: 1,
+            failed: u32::from(error.is_some()),
+            error: error.map(|error| error.to_string().into()),
+        }));
     }
 }
 
@@ -203,8 +200,8 @@ mod tests {
         for number in 0..MOST + 5 {
             notes.words(|| format!("sentence {number}"));
         }
-        let noted = notes.take();
-        assert_eq!((noted.notes.len(), noted.left_out), (MOST, 5));
+        let taken = notes.take();
+        assert_eq!((taken.notes.len(), taken.left_out), (MOST, 5));
         assert_eq!(notes.take(), Noted::default());
     }
 

@@ -12,7 +12,7 @@ const MOST: usize = 100;
 
 /// The status of the queue of one reconcile loop.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct QueueStatus {
     /// The controller of the loop.

@@ -117,6 +117,13 @@ impl ManagerHandle {
         informers.map(|informers| informers.status()).unwrap_or_default()
     }
 
+    /// As [`informers`](Self::informers), with the memory of each cache at least, in bytes. Reads every cached object.
+    #[must_use]
+    pub fn caches(&self) -> Vec<(InformerStatus, usize)> {
+        let informers = self.inner.informers.lock().clone();
+        informers.map(|informers| informers.status_with_bytes()).unwrap_or_default()
+    }
+
     /// The tasks of the manager that have panicked, sorted by name. Controllers count their own failures.
     #[must_use]
     pub fn task_panics(&self) -> Vec<TaskPanics> {

@@ -27,7 +27,7 @@ use prometheus_client::registry::Registry;
 
 use connection::ConnectionMetrics;
 use exposition::Family;
-pub use exposition::{ExpositionOptions, Format, InvalidManifest};
+pub use exposition::{ExpositionOptions, Format, NotAMetricLabel};
 use health::HealthMetrics;
 use informers::InformerMetrics;
 use queues::QueueMetrics;

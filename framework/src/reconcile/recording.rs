@@ -78,7 +78,7 @@ impl<K: QueueKey> Recording<K> {
     }
 
     /// Records a reconcile of `key` that has ended.
-    pub(super) fn end(&self, key: &K, begun: Begun, session: &Session, ended: Ended) {
+    pub(super) fn end(&self, key: &K, beginning: Begun, session: &Session, ended: Ended) {
         let at = self.clock.now();
         if let Ended::Failed { error, .. } | Ended::Unreachable { error } | Ended::Panicked(error) = &ended {
             let error = KeyError { key: key.to_string(), at: rfc3339(at), error: error.to_string() };
@@ -87,7 +87,7 @@ impl<K: QueueKey> Recording<K> {
         if !self.is_enabled() {
             return;
         }
-        let Begun { at: began, attempt, triggers, seen } = begun;
+        let Begun { at: began, attempt, triggers, seen } = beginning;
         let decision = Decision {
             at,
             took: began.elapsed(),

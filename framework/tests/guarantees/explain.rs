@@ -78,11 +78,10 @@ async fn a_reconcile_is_explained_by_its_causes_its_words_and_its_writes() {
 
 #[tokio::test(start_paused = true)]
 async fn the_causes_of_a_key_survive_the_merging_of_keys() {
-    let world = World::start(|turn| {
-        async move {
+    let world = World::start(|_| {
+        async {
             // Long enough for events to come meanwhile.
             tokio::time::sleep(seconds(10)).await;
-            drop(turn);
             Ok(Outcome::done())
         }
         .boxed()

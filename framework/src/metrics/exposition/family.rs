@@ -21,10 +21,13 @@ pub(crate) struct Family {
     pub(crate) samples: Vec<Sample>,
 }
 
+/// Names and values of labels.
+pub(super) type Labels = Vec<(String, String)>;
+
 /// A metric of a family: its labels and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sample {
-    pub(crate) labels: Vec<(String, String)>,
+    pub(crate) labels: Labels,
     pub(crate) value: Value,
 }
 
@@ -93,7 +96,7 @@ impl Family {
                 families.extend(current.take());
                 let text = rest.split_once(' ').map_or("", |(_, text)| text);
                 // The encoder ends each with a full stop.
-                help = text.strip_suffix('.').unwrap_or(text).to_owned();
+                text.strip_suffix('.').unwrap_or(text).clone_into(&mut help);
             } else if let Some(rest) = line.strip_prefix("# TYPE ") {
                 families.extend(current.take());
                 current =
@@ -146,7 +149,7 @@ impl Family {
 }
 
 /// Name, labels and value of the line of a sample.
-fn split_sample(line: &str) -> Option<(&str, Vec<(String, String)>, f64)> {
+fn split_sample(line: &str) -> Option<(&str, Labels, f64)> {
     let (series, number) = line.rsplit_once(' ')?;
     let number = number.parse().ok()?;
     let Some((name, labels)) = series.split_once('{') else { return Some((series, Vec::new(), number)) };
@@ -154,7 +157,7 @@ fn split_sample(line: &str) -> Option<(&str, Vec<(String, String)>, f64)> {
 }
 
 /// The labels between the braces, unescaped.
-fn split_labels(mut rest: &str) -> Vec<(String, String)> {
+fn split_labels(mut rest: &str) -> Labels {
     let mut labels = Vec::new();
     while let Some((name, after)) = rest.split_once("=\"") {
         let mut value = String::new();
@@ -176,7 +179,7 @@ fn split_labels(mut rest: &str) -> Vec<(String, String)> {
     labels
 }
 
-fn take_bound(labels: &mut Vec<(String, String)>) -> Option<f64> {
+fn take_bound(labels: &mut Labels) -> Option<f64> {
     let at = labels.iter().position(|(name, _)| name == "le")?;
     let (_, bound) = labels.remove(at);
     if bound == "+Inf" { Some(f64::INFINITY) } else { bound.parse().ok() }

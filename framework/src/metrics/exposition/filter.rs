@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
-
 use super::family::{Family, Kind, Sample, Value};
 use super::stability::Stability;
 
@@ -25,23 +23,10 @@ pub struct ExpositionOptions {
     shows_hidden: bool,
 }
 
-/// A manifest of allowed label values that cannot be read.
+/// A key of allowed label values that names no metric and label.
 #[derive(Debug, thiserror::Error)]
-pub enum InvalidManifest {
-    /// It is not YAML of the expected shape.
-    #[error("it has no allowListMapping from METRIC,LABEL to values")]
-    Shape(#[source] serde_json::Error),
-    /// A key names no metric and label.
-    #[error("the key {0:?} is not METRIC,LABEL")]
-    Key(String),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Manifest {
-    #[serde(default)]
-    allow_list_mapping: BTreeMap<String, String>,
-}
+#[error("{0:?} is not METRIC,LABEL")]
+pub struct NotAMetricLabel(String);
 
 impl ExpositionOptions {
     /// Leaves out metrics by their names.
@@ -61,22 +46,13 @@ impl ExpositionOptions {
     ///
     /// # Errors
     /// A key that is not of that form.
-    pub fn allow(mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Result<Self, InvalidManifest> {
+    pub fn allow(mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Result<Self, NotAMetricLabel> {
         for (key, values) in pairs {
-            let Some((metric, label)) = key.split_once(',') else { return Err(InvalidManifest::Key(key)) };
+            let Some((metric, label)) = key.split_once(',') else { return Err(NotAMetricLabel(key)) };
             let values = values.split(',').map(|value| value.trim().to_owned()).collect();
             self.allowed.insert((metric.to_owned(), label.to_owned()), values);
         }
         Ok(self)
-    }
-
-    /// As [`allow`](Self::allow), from a manifest whose YAML was read into JSON.
-    ///
-    /// # Errors
-    /// A manifest of another shape.
-    pub fn allow_manifest(self, manifest: serde_json::Value) -> Result<Self, InvalidManifest> {
-        let manifest: Manifest = serde_json::from_value(manifest).map_err(InvalidManifest::Shape)?;
-        self.allow(manifest.allow_list_mapping)
     }
 
     /// Leaves out what is disabled or hidden, replaces label values that are not allowed, and adds what is counted of that.
@@ -160,8 +136,6 @@ fn counter((name, help, value): (&str, &str, f64)) -> Family {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn family(name: &str, verbs: &[(&str, f64)]) -> Family {
@@ -193,12 +167,9 @@ mod tests {
     #[test]
     fn values_that_are_not_allowed_are_merged_into_unexpected() {
         let verbs = [("GET", 1.0), ("PUT", 2.0), ("POST", 4.0)];
-        let by_flag = ExpositionOptions::default().allow([("a_total,verb".to_owned(), "GET,LIST".to_owned())]).unwrap();
-        let manifest = json!({ "allowListMapping": { "a_total,verb": "GET,LIST" } });
-        let by_manifest = ExpositionOptions::default().allow_manifest(manifest).unwrap();
-        assert_eq!(by_flag, by_manifest);
+        let options = ExpositionOptions::default().allow([("a_total,verb".to_owned(), "GET,LIST".to_owned())]).unwrap();
         let mut families = vec![family("a_total", &verbs), family("b_total", &verbs)];
-        by_flag.apply(&mut families);
+        options.apply(&mut families);
         assert_eq!(families[0], family("a_total", &[("GET", 1.0), ("unexpected", 6.0)]));
         assert_eq!(families[1], family("b_total", &verbs), "families are sorted by name");
         assert_eq!(value(&families, UNEXPECTED_TOTAL), Some(6.0));
@@ -222,13 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_of_another_shape_is_refused() {
-        for (manifest, message) in [
-            (json!({ "allowListMapping": ["a"] }), "it has no allowListMapping from METRIC,LABEL to values"),
-            (json!({ "allowListMapping": { "a": "b" } }), "the key \"a\" is not METRIC,LABEL"),
-        ] {
-            let error = ExpositionOptions::default().allow_manifest(manifest).unwrap_err();
-            assert_eq!(error.to_string(), message);
-        }
+    fn a_key_without_a_label_is_refused() {
+        let error = ExpositionOptions::default().allow([("a".to_owned(), "b".to_owned())]).unwrap_err();
+        assert_eq!(error.to_string(), "\"a\" is not METRIC,LABEL");
     }
 }

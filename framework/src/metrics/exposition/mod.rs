@@ -1,8 +1,8 @@
 //! The exposition of metrics: what a scrape returns, in the format that it accepts.
 //!
-//! Metrics are kept in registries of `prometheus_client`, which writes OpenMetrics alone. What it writes is read back into
+//! Metrics are kept in registries of `prometheus_client`, which writes `OpenMetrics` alone. What it writes is read back into
 //! [`Family`] values, from which each format follows: the text format of Prometheus with the names that upstream has, its
-//! protobuf, and OpenMetrics.
+//! protobuf, and `OpenMetrics`.
 
 mod family;
 mod filter;
@@ -13,7 +13,7 @@ mod stability;
 mod text;
 
 pub(crate) use family::Family;
-pub use filter::{ExpositionOptions, InvalidManifest};
+pub use filter::{ExpositionOptions, NotAMetricLabel};
 pub use format::Format;
 
 /// Families in a format.

@@ -45,7 +45,9 @@ fn write_line<'a>(
     labels: impl IntoIterator<Item = (&'a str, &'a str)>,
     value: &str,
 ) {
-    name.into_iter().for_each(|part| out.push_str(part));
+    for part in name {
+        out.push_str(part);
+    }
     write_labels(out, labels);
     out.push(' ');
     out.push_str(value);

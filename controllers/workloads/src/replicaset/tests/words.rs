@@ -6,7 +6,7 @@ use crate::replicaset::plan::plan;
 #[test]
 fn a_plan_in_words_has_the_counts_that_it_rests_on() {
     let words = |owner: ReplicaSetBuilder, pods: &[PodBuilder]| {
-        let (observed, active) = (observed(owner, pods), build(pods));
+        let (observed, active) = (observed(&owner, pods), build(pods));
         plan(&observed, &active, DEFAULTS, now()).in_words(observed.owner.replicas, active.len())
     };
     let web = |count| replica_set("web").replicas(count);
