@@ -14,7 +14,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-informers", &["kcm-api"]),
     ("kcm-config", &[]),
     ("kcm-framework", &["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-config"]),
-    ("kcm-controllers", &["kcm-controllers-workloads"]),
+    ("kcm-controllers", &["kcm-controllers-cluster", "kcm-controllers-workloads"]),
+    ("kcm-controllers-cluster", &["kcm-framework", "kcm-api", "kcm-informers", "kcm-config"]),
     ("kcm-controllers-workloads", &["kcm-framework", "kcm-api", "kcm-informers", "kcm-config"]),
     (
         "kcm-controller-manager",
@@ -55,6 +56,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("kcm-workqueue", &["kube", "k8s-openapi", "hyper", "http", "serde_json"]),
     ("kcm-api", &["tokio", "kube", "hyper", "k8s-openapi"]),
     ("kcm-config", &["kube", "hyper", "tokio", "k8s-openapi"]),
+    ("kcm-controllers-cluster", &["kube", "hyper"]),
     ("kcm-controllers-workloads", &["kube", "hyper"]),
     ("kcm-sandbox-apiserver", &["hyper", "hyper-util", "rcgen", "rustls", "tokio-rustls"]),
 ];

@@ -59,7 +59,11 @@ fn every_controller_of_upstream_is_known_with_its_aliases() {
 #[test]
 fn the_controllers_of_every_area_are_linked() {
     let linked = Registry::linked().expect("the built-in controllers are linked");
-    for (area, name) in [("workloads", "deployment-controller"), ("workloads", "replicaset-controller")] {
+    for (area, name) in [
+        ("cluster", "namespace-controller"),
+        ("workloads", "deployment-controller"),
+        ("workloads", "replicaset-controller"),
+    ] {
         assert!(linked.find(name).is_some(), "{name} of {area} is not linked");
     }
 }

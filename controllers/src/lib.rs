@@ -13,5 +13,7 @@
 //! 4. A row in `ARROWS` and in `FORBIDDEN` of `controller-manager/tests/architecture.rs`, and a controller of the area in
 //!    `controller-manager/tests/parity.rs`.
 
+#[cfg(feature = "cluster")]
+pub use kcm_controllers_cluster as cluster;
 #[cfg(feature = "workloads")]
 pub use kcm_controllers_workloads as workloads;

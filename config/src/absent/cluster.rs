@@ -19,13 +19,6 @@ pub(super) const CONTROLLERS: &[AbsentSettings] = &[
         ],
     },
     AbsentSettings {
-        controller: "namespace-controller",
-        rows: &[
-            Row::new("concurrent-namespace-syncs", "Namespace-controller", Initial::Int32(10)).path("NamespaceController.ConcurrentNamespaceSyncs").help("How many namespaces that terminate are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
-            Row::new("namespace-sync-period", "Namespace-controller", Initial::Duration(GoDuration::from_secs(5 * 60))).path("NamespaceController.NamespaceSyncPeriod").help("How often every namespace is looked at again."),
-        ],
-    },
-    AbsentSettings {
         controller: "resourcequota-controller",
         rows: &[
             Row::new("concurrent-resource-quota-syncs", "Resourcequota-controller", Initial::Int32(5)).path("ResourceQuotaController.ConcurrentResourceQuotaSyncs").help("How many resource quotas are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),

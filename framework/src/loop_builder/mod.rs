@@ -328,7 +328,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
     }
 
     fn resync_period<V>(&self, source: &Source<V>) -> Option<Duration> {
-        source.resync.then_some(self.environment.resync_period)
+        source.resync.period(self.environment.resync_period)
     }
 
     /// Adds a cache, once; returns its position.

@@ -1,6 +1,7 @@
 //! The objects that a loop reads from one cache.
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use kcm_api::{KnownView, Resource, View};
 use kcm_informers::ListOptions;
@@ -22,14 +23,14 @@ use kcm_informers::ListOptions;
 pub struct Source<V> {
     pub(super) resource: Resource,
     pub(super) list_options: ListOptions,
-    pub(super) resync: bool,
+    pub(super) resync: Resync,
     view: PhantomData<fn() -> V>,
 }
 
 impl<V: View> Source<V> {
     /// All objects of any resource, such as one that is known at run time only.
     pub fn of(resource: Resource) -> Self {
-        Self { resource, list_options: ListOptions::default(), resync: false, view: PhantomData }
+        Self { resource, list_options: ListOptions::default(), resync: Resync::Never, view: PhantomData }
     }
 
     /// All objects of the resource of the view.
@@ -47,6 +48,30 @@ impl<V: View> Source<V> {
 
     /// Maps every object again at the resync period of the manager, as the primary resource always does.
     pub fn resync(self) -> Self {
-        Self { resync: true, ..self }
+        Self { resync: Resync::PeriodOfManager, ..self }
+    }
+
+    /// Maps every object again at a period of its own; zero for never.
+    pub fn resync_every(self, period: Duration) -> Self {
+        Self { resync: if period.is_zero() { Resync::Never } else { Resync::Every(period) }, ..self }
+    }
+}
+
+/// When every object is mapped again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resync {
+    Never,
+    PeriodOfManager,
+    Every(Duration),
+}
+
+impl Resync {
+    /// The period, where that of the manager is `of_manager`.
+    pub(super) const fn period(self, of_manager: Duration) -> Option<Duration> {
+        match self {
+            Self::Never => None,
+            Self::PeriodOfManager => Some(of_manager),
+            Self::Every(period) => Some(period),
+        }
     }
 }

@@ -44,7 +44,8 @@ pub(crate) struct Engine {
     pub(crate) kubelets: Kubelets,
     scheduler: Option<Scheduler>,
     collector: Option<GarbageCollector>,
-    namespaces: Namespaces,
+    /// Absent where namespaces get no default objects.
+    namespaces: Option<Namespaces>,
     pub(crate) drains: Drains,
     recorder: EventRecorder,
 }
@@ -62,7 +63,7 @@ impl Engine {
             kubelets: Kubelets::new(dice, options.rules),
             scheduler: options.scheduler.then(|| Scheduler::new(dice)),
             collector: options.garbage_collector.then(GarbageCollector::default),
-            namespaces: Namespaces::new(options.namespace_deleter, options.furniture),
+            namespaces: options.furniture.then(Namespaces::default),
             drains: Drains::default(),
             recorder: EventRecorder::new(dice, options.events_kept),
         }
@@ -81,7 +82,9 @@ impl Engine {
         if let Some(collector) = &mut self.collector {
             collector.act(&self.api, BATCH);
         }
-        self.namespaces.act(&self.api, &self.objects);
+        if let Some(namespaces) = &mut self.namespaces {
+            namespaces.act(&self.api);
+        }
         self.drains.act(&self.api, &self.nodes);
         self.recorder.act(&self.api, BATCH);
 
@@ -90,7 +93,7 @@ impl Engine {
             self.kubelets.next(),
             self.scheduler.as_ref().and_then(Scheduler::next),
             self.collector.as_ref().and_then(GarbageCollector::next),
-            self.namespaces.next(),
+            self.namespaces.as_ref().and_then(Namespaces::next),
             self.drains.next(),
             self.recorder.next(),
         ];
@@ -149,7 +152,9 @@ impl Engine {
         if let Some(collector) = &mut self.collector {
             collector.observe(&change);
         }
-        self.namespaces.observe(&change, now);
+        if let Some(namespaces) = &mut self.namespaces {
+            namespaces.observe(&change);
+        }
         if *resource == EVENTS {
             self.recorder.observe(key, new.is_some(), now);
         }

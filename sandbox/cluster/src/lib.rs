@@ -8,7 +8,7 @@
 //! store ─▶ changes ── scheduler ── binds pods, or reports why it cannot
 //!   ▲      (a cursor) ├─ kubelets ─── start, restart, fail, finish and stop bound pods
 //!   │         ├── collector ─── deletes objects without owners
-//!   │         └── namespaces ── empties and removes terminating ones
+//!   │         └── namespaces ── get their default objects
 //!   └───────────── writes with the semantics of requests, but for faults
 //! ```
 //!
@@ -17,8 +17,7 @@
 //!
 //! # Guarantees
 //!
-//! - Only terminating namespaces are polled, every five seconds; every other component observes each change once. A pod's
-//!   start costs time proportional to the number of nodes, not of pods.
+//! - Every component observes each change once. A pod's start costs time proportional to the number of nodes, not of pods.
 //! - Faults of the sandbox apply to requests alone: the cluster continues behind a broken API.
 //! - The behaviour of a pod follows its annotations, the [`PodRules`], and the tag of its image; see `docs/sandbox-pods.md`.
 //!

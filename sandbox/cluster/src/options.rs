@@ -18,8 +18,6 @@ pub struct ClusterOptions {
     pub node_lifecycle: bool,
     /// Deletes objects whose owners do not exist.
     pub garbage_collector: bool,
-    /// Empties and removes terminating namespaces.
-    pub namespace_deleter: bool,
     /// Creates a service account and a root certificate in each namespace, and the service `kubernetes` in `default`.
     pub furniture: bool,
     /// Number of events that are kept, of any writer; the oldest are deleted first, and all after an hour. With 0 the
@@ -37,7 +35,6 @@ impl Default for ClusterOptions {
             scheduler: true,
             node_lifecycle: true,
             garbage_collector: true,
-            namespace_deleter: true,
             furniture: true,
             events_kept: 5_000,
         }

@@ -1,10 +1,9 @@
-//! Garbage collection, and deletion of namespaces.
+//! Garbage collection.
 
-use kcm_api::ObjectKey;
-use kcm_sandbox_apiserver::{CONFIG_MAPS, NAMESPACES, PODS, Status};
+use kcm_sandbox_apiserver::{CONFIG_MAPS, Status};
 use serde_json::{Value, json};
 
-use crate::support::{Lab, key, lab, pass, pod, text};
+use crate::support::{Lab, key, lab, pass, text};
 
 fn own(lab: &Lab, name: &str, owner: Option<&Value>) -> Value {
     let owners: Vec<Value> = owner
@@ -75,31 +74,4 @@ async fn an_object_with_a_missing_owner_is_collected() {
     own(&lab, "child", Some(&ghost));
     pass(1_000).await;
     assert_eq!(names(&lab), Vec::<String>::new());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_namespace_is_removed_after_its_content() {
-    let lab = lab(1);
-    lab.sandbox.create_namespace("shop").expect("the name is free");
-    let mut web = pod("web", "web:1");
-    web["metadata"]["namespace"] = json!("shop");
-    web["metadata"]["finalizers"] = json!(["example.com/hold"]);
-    lab.create(web);
-    let web = ObjectKey::namespaced("shop", "web");
-    pass(10_000).await;
-    let shop = ObjectKey::cluster_scoped("shop");
-    lab.sandbox.delete(&NAMESPACES, &shop).expect("the namespace is there");
-    pass(60_000).await;
-    let remaining = |lab: &Lab| {
-        let namespace = lab.sandbox.get(&NAMESPACES, &shop).unwrap_or_default();
-        crate::support::why(&namespace, "NamespaceFinalizersRemaining")
-    };
-    assert_eq!(
-        remaining(&lab),
-        "True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
-    );
-    let release = json!({ "metadata": { "finalizers": null } });
-    lab.sandbox.patch(&PODS, &web, &release).expect("finalizers may be removed");
-    lab.until_gone(&NAMESPACES, &shop).await;
-    assert!(lab.sandbox.list(&CONFIG_MAPS, Some("shop")).is_empty());
 }

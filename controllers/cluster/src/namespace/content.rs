@@ -1,0 +1,172 @@
+//! What one round of deletion has found: the remaining objects, what failed, and how long the rest may take.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kcm_api::{InternedStr, Resource};
+use kcm_framework::client::ApiError;
+
+use super::observe::{Listing, PodItem};
+
+/// The estimate for objects whose finalizers others remove.
+const FINALIZER_ESTIMATE: Duration = Duration::from_secs(15);
+
+/// The objects of one resource after a round.
+#[derive(Debug)]
+pub(super) struct ResourceResult {
+    /// The resource.
+    pub(super) resource: Resource,
+    /// How many objects remain.
+    pub(super) remaining: usize,
+    /// How many of them have each finalizer.
+    pub(super) by_finalizer: BTreeMap<InternedStr, usize>,
+    /// How long the remaining objects may take; zero if nothing is known to remain, or too long already.
+    pub(super) estimate: Duration,
+    /// What failed.
+    pub(super) failure: Option<ContentFailure>,
+}
+
+/// Why the objects of a resource could not be deleted.
+#[derive(Debug)]
+pub(super) enum ContentFailure {
+    /// A request failed.
+    Request(ApiError),
+    /// Objects remain although they were deleted and nothing holds them up.
+    Unexpected,
+}
+
+impl ResourceResult {
+    /// Nothing remains.
+    pub(super) fn gone(resource: Resource) -> Self {
+        Self { resource, remaining: 0, by_finalizer: BTreeMap::new(), estimate: Duration::ZERO, failure: None }
+    }
+
+    /// A request failed: what remains is unknown.
+    pub(super) fn failed(resource: Resource, error: ApiError) -> Self {
+        Self { failure: Some(ContentFailure::Request(error)), ..Self::gone(resource) }
+    }
+
+    /// What `listing` shows after the deletion, of objects whose grace periods end in `grace`.
+    ///
+    /// Without a grace period, objects with finalizers take 15 s. Objects that neither have are an error.
+    pub(super) fn after(resource: Resource, listing: &Listing, grace: Duration) -> Self {
+        if listing.is_empty() {
+            return Self::gone(resource);
+        }
+        let by_finalizer = listing.by_finalizer();
+        let (estimate, failure) = match (grace, by_finalizer.is_empty()) {
+            (Duration::ZERO, true) => (Duration::ZERO, Some(ContentFailure::Unexpected)),
+            (Duration::ZERO, false) => (FINALIZER_ESTIMATE, None),
+            (grace, _) => (grace, None),
+        };
+        Self { resource, remaining: listing.items.len(), by_finalizer, estimate, failure }
+    }
+
+    /// Whether objects of the resource may be left.
+    pub(super) const fn may_remain(&self) -> bool {
+        self.remaining > 0 || self.failure.is_some()
+    }
+
+    /// The message of the failure.
+    fn message(&self, namespace: &str) -> Option<String> {
+        let Resource { group, version, plural, .. } = &self.resource;
+        let message = match self.failure.as_ref()? {
+            ContentFailure::Request(error) => format!("{error}: {}", error.message()),
+            ContentFailure::Unexpected => format!(
+                "unexpected items still remain in namespace: {namespace} for gvr: {group}/{version}, Resource={plural}"
+            ),
+        };
+        Some(if self.resource == super::observe::PODS {
+            format!("failed to delete pods for namespace: {namespace}, err: {message}")
+        } else {
+            message
+        })
+    }
+}
+
+/// How long the pods of a namespace may take: the longest grace period of those that still run, and zero if that has
+/// passed since the namespace was deleted.
+pub(super) fn grace_of(pods: &[PodItem], deleted_at: Timestamp, now: Timestamp) -> Duration {
+    let running = pods.iter().filter(|pod| !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed"));
+    let grace = running.filter_map(|pod| pod.spec.termination_grace_period_seconds).max().unwrap_or(0);
+    let grace = Duration::from_secs(u64::try_from(grace).unwrap_or(0));
+    let passed = Duration::try_from(now.duration_since(deleted_at)).unwrap_or(Duration::ZERO);
+    if passed >= grace { Duration::ZERO } else { grace }
+}
+
+/// A round of deletion in one namespace.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// Why not all resources are known.
+    pub(super) discovery_failure: Option<String>,
+    /// Each resource whose objects were deleted.
+    pub(super) results: Vec<ResourceResult>,
+}
+
+/// What follows a round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NextStep {
+    /// The namespace is empty: its finalizer is removed.
+    Finalize,
+    /// Objects remain that are expected to go: another round after this time.
+    Wait(Duration),
+    /// Something failed: another round with back-off.
+    Retry(RoundFailure),
+}
+
+/// What failed in a round.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot empty the namespace: {}", .0.join(", "))]
+pub(super) struct RoundFailure(pub(super) Vec<String>);
+
+/// The longest time between two rounds.
+///
+/// A grace period may be longer than a clock can count; the objects may also go earlier.
+const LONGEST_WAIT: Duration = Duration::from_hours(1);
+
+impl Round {
+    /// The messages of what failed, sorted, without those of discovery.
+    pub(super) fn content_failures(&self, namespace: &str) -> Vec<String> {
+        let mut messages: Vec<String> = self.results.iter().filter_map(|result| result.message(namespace)).collect();
+        messages.sort();
+        messages
+    }
+
+    /// What follows.
+    ///
+    /// The wait is half the longest estimate and a second: 8 s for the 15 s of finalizers, 16 s for pods with a grace
+    /// period of 30 s.
+    pub(super) fn next_step(&self, namespace: &str) -> NextStep {
+        let failures: Vec<String> =
+            self.discovery_failure.iter().cloned().chain(self.content_failures(namespace)).collect();
+        if !failures.is_empty() {
+            return NextStep::Retry(RoundFailure(failures));
+        }
+        match self.results.iter().map(|result| result.estimate.as_secs()).max().unwrap_or(0) {
+            0 => NextStep::Finalize,
+            estimate => NextStep::Wait(Duration::from_secs(estimate / 2 + 1).min(LONGEST_WAIT)),
+        }
+    }
+}
+
+/// Why not all resources are known, with the API services in the way: `broken` has the versions of groups whose
+/// discovery failed. Absent if there is none.
+pub(super) fn discovery_failure(broken: &BTreeMap<String, String>) -> Option<String> {
+    let groups: Vec<String> = broken
+        .iter()
+        .map(|(group_version, reason)| match group_version.split_once('/') {
+            Some((group, version)) if !group.is_empty() => {
+                format!("{group_version}: {reason} (API service {version}.{group})")
+            }
+            Some(_) | None => format!("{group_version}: {reason}"),
+        })
+        .collect();
+    (!groups.is_empty()).then(|| {
+        format!(
+            "Discovery failed for some groups, {} failing: unable to retrieve the complete list of server APIs: {}",
+            groups.len(),
+            groups.join(", ")
+        )
+    })
+}
