@@ -19,7 +19,7 @@ pub struct Status {
     /// The message of the API server.
     #[serde(deserialize_with = "null_as_default")]
     pub message: String,
-    /// Causes, and how long to wait.
+    /// The object, causes, and how long to wait.
     #[serde(deserialize_with = "null_as_default")]
     pub details: StatusDetails,
 }
@@ -28,6 +28,9 @@ pub struct Status {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct StatusDetails {
+    /// The name of the object that the failure is about; empty where it is about none, as where a path is not served.
+    #[serde(deserialize_with = "null_as_default")]
+    pub name: String,
     /// The causes of the failure.
     #[serde(deserialize_with = "null_as_default")]
     pub causes: Vec<StatusCause>,
@@ -67,8 +70,11 @@ impl Status {
 }
 
 impl StatusDetails {
-    const MESSAGE: &'static Message =
-        &[Field::list(4, "causes", &Kind::One(StatusCause::MESSAGE)), Field::integer(5, "retryAfterSeconds")];
+    const MESSAGE: &'static Message = &[
+        Field::text(1, "name"),
+        Field::list(4, "causes", &Kind::One(StatusCause::MESSAGE)),
+        Field::integer(5, "retryAfterSeconds"),
+    ];
 }
 
 impl StatusCause {

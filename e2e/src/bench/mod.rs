@@ -29,8 +29,6 @@ use crate::binaries;
 use crate::scenario::LIMITS;
 use crate::subject::Subject;
 use micro::Micro;
-#[cfg(test)]
-pub(crate) use testbed::HELPERS;
 use testbed::{Setup, Testbed};
 
 /// What to measure.

@@ -22,8 +22,8 @@ use crate::{helpers, manager, nodes};
 
 /// Nodes that pods run on.
 const NODES: usize = 50;
-/// Upstream's controllers that scenarios need.
-pub(crate) const HELPERS: [&str; 1] = ["garbage-collector-controller"];
+/// The controllers that scenarios need beside those under test.
+const HELPERS: [&str; 1] = ["garbage-collector-controller"];
 /// How long a manager may take until it is idle.
 const LIMIT: Duration = Duration::from_mins(10);
 /// How long it may take to end.
@@ -49,7 +49,7 @@ pub(super) struct Setup {
 pub(super) struct Testbed {
     // Dropped in this order: what uses the API server ends before it.
     manager: Process,
-    helpers: Option<Process>,
+    helpers: Vec<Process>,
     proxy: Option<FlakyProxy>,
     /// The metrics of the peer.
     metrics: Option<PeerMetrics>,
@@ -63,7 +63,7 @@ impl Testbed {
     pub(super) async fn start(setup: Setup) -> Result<Self> {
         let plane = ControlPlane::start(Options { scheduler: true, kwok: true, ..Options::default() }).await?;
         nodes::create(&plane.client(), "node", NODES).await?;
-        let helpers = if setup.collector { Some(helpers::start(&plane, &HELPERS)?) } else { None };
+        let helpers = if setup.collector { helpers::start(&plane, &HELPERS)? } else { Vec::new() };
         let proxy = match setup.break_every {
             Some(every) => Some(FlakyProxy::start(&plane, every).await?),
             None => None,
@@ -197,9 +197,7 @@ impl Testbed {
     /// The phases, if everything still runs.
     pub(super) async fn finish(mut self) -> Result<Vec<Phase>> {
         self.manager.must_run()?;
-        if let Some(helpers) = &mut self.helpers {
-            helpers.must_run()?;
-        }
+        self.helpers.iter_mut().try_for_each(Process::must_run)?;
         self.plane.must_run()?;
         let longest_wait = self.longest_wait().await?;
         let mut phases = std::mem::take(&mut self.phases);

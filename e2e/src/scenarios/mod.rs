@@ -6,6 +6,7 @@ mod host;
 mod kubectl;
 mod lease;
 mod metrics;
+mod namespaces;
 mod replica_sets;
 mod tour;
 
@@ -19,6 +20,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&kubectl::SCENARIOS)
         .chain(&lease::SCENARIOS)
         .chain(&metrics::SCENARIOS)
+        .chain(&namespaces::SCENARIOS)
         .chain(&tour::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)
         .chain(&deployments::SCENARIOS)

@@ -24,9 +24,8 @@ use crate::subject::Subject;
 use crate::wait::PATIENCE;
 use crate::{helpers, nodes};
 
-/// Upstream's controllers that scenarios need.
-pub(crate) const HELPERS: [&str; 3] =
-    ["namespace-controller", "garbage-collector-controller", "resourcequota-controller"];
+/// The controllers that scenarios need beside those under test.
+const HELPERS: [&str; 3] = ["namespace-controller", "garbage-collector-controller", "resourcequota-controller"];
 
 /// How long one scenario may take.
 const LIMIT: Duration = Duration::from_mins(4);
@@ -40,7 +39,7 @@ const AT_ONCE: usize = 4;
 /// A control plane, its helpers, and what became of the scenarios so far.
 pub(super) struct Lane<'a> {
     // Dropped in this order: the helpers use the API server.
-    helpers: Option<Process>,
+    helpers: Vec<Process>,
     plane: Rc<ControlPlane>,
     on: On,
     outcome: Outcome,
@@ -58,13 +57,18 @@ impl<'a> Lane<'a> {
             }
             On::Sandbox => ControlPlane::sandbox(NODES).await?,
         };
-        let mut lane = Self { helpers: None, plane: Rc::new(plane), on, outcome: Outcome::default(), report };
-        // A sandbox comes with nodes and collectors.
-        if on == On::ControlPlane {
-            let ready = nodes::create(&lane.plane.client(), "node", NODES).await;
-            if let Err(error) =
-                ready.and_then(|()| helpers::start(&lane.plane, &HELPERS)).map(|it| lane.helpers = Some(it))
-            {
+        let mut lane = Self { helpers: Vec::new(), plane: Rc::new(plane), on, outcome: Outcome::default(), report };
+        let helped = match on {
+            On::ControlPlane => {
+                let ready = nodes::create(&lane.plane.client(), "node", NODES).await;
+                ready.and_then(|()| helpers::start(&lane.plane, &HELPERS))
+            }
+            // A sandbox comes with nodes.
+            On::Sandbox => helpers::start_ours(&lane.plane, &HELPERS),
+        };
+        match helped {
+            Ok(helpers) => lane.helpers = helpers,
+            Err(error) => {
                 lane.keep_logs()?;
                 return Err(error);
             }
@@ -97,9 +101,9 @@ impl<'a> Lane<'a> {
 
     /// Ends the control plane, whose logs are kept if anything has failed.
     pub(super) fn end(mut self) -> Result<Outcome> {
-        let mut alive = self.helpers.as_mut().map_or(Ok(()), Process::must_run);
+        let mut alive = self.helpers.iter_mut().try_for_each(Process::must_run);
         // Ends here, while the API server that it uses still runs.
-        self.helpers = None;
+        self.helpers.clear();
         if self.on == On::Sandbox {
             let log = self.plane.logs().join("sandbox.log");
             for finding in findings(&read(&log)?, &[]) {

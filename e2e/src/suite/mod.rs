@@ -1,6 +1,6 @@
 //! Running scenarios and reporting what became of them.
 //!
-//! Scenarios run on lanes. A lane is a control plane with upstream's namespace, garbage and quota controllers beside
+//! Scenarios run on lanes. A lane is a control plane with controllers for namespaces, garbage and quotas beside
 //! it. The first lane runs, with nothing else on the machine, the scenarios that share a manager, several at a time
 //! and each in a namespace of its own, and those that must be undisturbed. Then all lanes take turns with the
 //! scenarios that start their own managers: of these a lane runs one at a time, because a manager acts in every
@@ -20,8 +20,6 @@ use std::collections::VecDeque;
 
 use anyhow::Result;
 
-#[cfg(test)]
-pub(crate) use self::lane::HELPERS;
 use self::lane::Lane;
 pub use self::plan::{On, Outcome, PeerRuns, Plan};
 use self::work::Work;

@@ -56,9 +56,7 @@ impl ContentDeleter<'_> {
     /// Deletes the objects of a resource, and returns what is left of them.
     async fn delete_resource(&self, served: &ServedResource) -> ResourceResult {
         let resource = &served.resource;
-        self.try_delete_resource(served)
-            .await
-            .unwrap_or_else(|error| ResourceResult::failed(resource.clone(), error))
+        self.try_delete_resource(served).await.unwrap_or_else(|error| ResourceResult::failed(resource.clone(), error))
     }
 
     async fn try_delete_resource(&self, served: &ServedResource) -> Result<ResourceResult, ApiError> {
@@ -170,27 +168,28 @@ pub(super) struct NamespaceWriter<'a> {
 }
 
 impl NamespaceWriter<'_> {
-    /// Sets the phase `Terminating`; returns the namespace after it, absent if it does not exist any more.
-    pub(super) async fn set_terminating(
-        &self,
-        namespace: LiveNamespace,
-    ) -> Result<Option<LiveNamespace>, UpdateError> {
-        let needs_update = |namespace: &LiveNamespace| &*namespace.phase != "Terminating";
-        let edit = |namespace: &mut LiveNamespace| namespace.document.set(&["status", "phase"], "Terminating");
-        self.update(namespace, Subresource::Status, needs_update, edit).await
-    }
-
-    /// Removes the finalizer of this controller.
-    pub(super) async fn finalize(&self, namespace: LiveNamespace) -> Result<(), UpdateError> {
-        let needs_update = |namespace: &LiveNamespace| !namespace.finalizers.is_empty();
-        let edit = |namespace: &mut LiveNamespace| {
+    /// Removes the finalizer of this controller, again from the live namespace where another has changed it.
+    pub(super) async fn finalize(&self, mut namespace: LiveNamespace) -> Result<(), UpdateError> {
+        let uid = namespace.metadata.uid.clone();
+        for updates_left in (0..UPDATES).rev() {
             let mut rest: Vec<&str> = namespace.view.finalizers.iter().map(|name| &**name).collect();
             rest.retain(|name| *name != FINALIZER);
             rest.sort_unstable();
             rest.dedup();
-            namespace.document.set(&["spec", "finalizers"], &rest)
-        };
-        self.update(namespace, Subresource::FINALIZE, needs_update, edit).await.map(drop)
+            namespace.document.set(&["spec", "finalizers"], &rest).map_err(UpdateError::Edit)?;
+            match self.put(Subresource::FINALIZE, &namespace).await {
+                Err(UpdateError::Request(error)) if error.is_not_found() => return Ok(()),
+                Err(UpdateError::Request(error)) if error.is_conflict() && updates_left > 0 => {}
+                result => return result.map(drop),
+            }
+            let live = observe::read(self.session, self.key).await.map_err(UpdateError::Request)?;
+            match live {
+                Some(live) if live.metadata.uid == uid => namespace = live,
+                Some(_) => return Err(UpdateError::Replaced),
+                None => return Ok(()),
+            }
+        }
+        Ok(())
     }
 
     /// Updates conditions, and returns the namespace with its new version.
@@ -210,37 +209,6 @@ impl NamespaceWriter<'_> {
             tracing::warn!(%error, cause, "Cannot update the conditions of the namespace");
             namespace
         })
-    }
-
-    /// Updates the namespace, again with the live one where another has changed it.
-    async fn update(
-        &self,
-        mut namespace: LiveNamespace,
-        subresource: Subresource,
-        needs_update: impl Fn(&LiveNamespace) -> bool,
-        edit: impl Fn(&mut LiveNamespace) -> Result<(), EditError>,
-    ) -> Result<Option<LiveNamespace>, UpdateError> {
-        let uid = namespace.metadata.uid.clone();
-        for updates_left in (0..UPDATES).rev() {
-            if !needs_update(&namespace) {
-                return Ok(Some(namespace));
-            }
-            edit(&mut namespace).map_err(UpdateError::Edit)?;
-            match self.put(subresource, &namespace).await {
-                Ok(updated) => return Ok(Some(updated)),
-                Err(UpdateError::Request(error)) if error.is_not_found() => return Ok(None),
-                Err(UpdateError::Request(error)) if error.is_conflict() && updates_left > 0 => {}
-                Err(error) => return Err(error),
-            }
-            let Some(live) = observe::read(self.session, self.key).await.map_err(UpdateError::Request)? else {
-                return Ok(None);
-            };
-            if live.metadata.uid != uid {
-                return Err(UpdateError::Replaced);
-            }
-            namespace = live;
-        }
-        Ok(Some(namespace))
     }
 
     /// Puts the document, and returns it with its new version.

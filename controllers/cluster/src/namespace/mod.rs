@@ -45,6 +45,7 @@
 //! | discovery is shared by namespaces that are processed at once | each namespace asks | requests |
 //! | `NamespaceDeletionGroupVersionParsingFailure` is never true | true if a group version cannot be parsed | there is nothing to parse |
 //! | after five conflicts in a row the finalizer is removed by the next reconcile | endless retries | |
+//! | the phase is not written | set to `Terminating` | the API server has set it with the deletion, and allows no other |
 //! | a wait is at most an hour | half of any grace period | a clock cannot count all of them |
 //! | a missing permission on one kind is retried with back-off | the same | it differs from the other controllers of this project, which wait a minute |
 //! | `--concurrent-namespace-syncs` below 1 is rejected | accepted, and no worker runs | |

@@ -30,8 +30,6 @@ view! {
             pub finalizers: Vec<InternedStr> = "finalizers";
         }
         "status" {
-            /// `status.phase`.
-            pub phase: InternedStr = "phase";
             /// `status.conditions`.
             pub conditions: Vec<Condition> = "conditions";
         }

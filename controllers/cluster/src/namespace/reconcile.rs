@@ -27,7 +27,6 @@ impl Reconcile for Reconciler {
         // The cache may be behind, and an update needs the version of now.
         let Some(namespace) = observe::read(session, key).await? else { return Ok(Outcome::done()) };
         let Some(deleted_at) = namespace.metadata.deletion_timestamp else { return Ok(Outcome::done()) };
-        let Some(namespace) = writer.set_terminating(namespace).await? else { return Ok(Outcome::done()) };
         if namespace.finalizers.is_empty() {
             return Ok(Outcome::done());
         }
@@ -48,7 +47,9 @@ impl Reconciler {
                 discovery_failure: discovery_failure(resources.broken()),
                 results: deleter.delete_all(&observe::deletable(resources.preferred(), resources.broken())).await,
             },
-            Err(error) => Round { discovery_failure: Some(format!("{error}: {}", error.message())), results: Vec::new() },
+            Err(error) => {
+                Round { discovery_failure: Some(format!("{error}: {}", error.message())), results: Vec::new() }
+            }
         }
     }
 

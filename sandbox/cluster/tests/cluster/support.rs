@@ -107,6 +107,15 @@ pub(crate) fn condition(object: &Value, kind: &str) -> String {
     found.map(|condition| text(condition, "/status")).unwrap_or_default()
 }
 
+/// A condition as `status reason: message`.
+pub(crate) fn why(object: &Value, kind: &str) -> String {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
+    found
+        .map(|it| format!("{} {}: {}", text(it, "/status"), text(it, "/reason"), text(it, "/message")))
+        .unwrap_or_default()
+}
+
 pub(crate) fn pod(name: &str, image: &str) -> Value {
     json!({
         "metadata": { "name": name, "labels": { "app": "web" } },

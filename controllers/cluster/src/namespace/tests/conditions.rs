@@ -24,7 +24,8 @@ fn of(round: &Round) -> Vec<(String, ConditionStatus, String, String)> {
 }
 
 fn expected(rows: [(&str, ConditionStatus, &str, &str); 5]) -> Vec<(String, ConditionStatus, String, String)> {
-    rows.map(|(type_, status, reason, message)| (type_.to_owned(), status, reason.to_owned(), message.to_owned())).into()
+    rows.map(|(type_, status, reason, message)| (type_.to_owned(), status, reason.to_owned(), message.to_owned()))
+        .into()
 }
 
 #[test]
@@ -65,7 +66,8 @@ fn nothing_remains() {
 #[test]
 fn everything_is_in_the_way() {
     use ConditionStatus::{False, True};
-    let result = |resource, objects: &[(&str, &[&str])]| ResourceResult::after(resource, &listing(objects), Duration::ZERO);
+    let result =
+        |resource, objects: &[(&str, &[&str])]| ResourceResult::after(resource, &listing(objects), Duration::ZERO);
     let round = Round {
         discovery_failure: Some("Discovery failed".to_owned()),
         results: vec![
@@ -127,7 +129,9 @@ fn only_conditions_that_change_are_written_and_the_time_is_that_of_the_status() 
         let time = |it: &Condition| it.last_transition_time.map_or(0, Timestamp::as_second);
         changed.iter().map(|it| (it.type_.to_string(), time(it))).collect()
     };
-    let both = |second| [("NamespaceContentRemaining".to_owned(), second), ("NamespaceFinalizersRemaining".to_owned(), second)];
+    let both = |second| {
+        [("NamespaceContentRemaining".to_owned(), second), ("NamespaceFinalizersRemaining".to_owned(), second)]
+    };
     assert_eq!(times(&changed), both(1), "only the message changes");
     for new in changed {
         current.retain(|old| old.type_ != new.type_);

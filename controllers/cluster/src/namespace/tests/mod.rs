@@ -21,7 +21,8 @@ fn served(resource: Resource, verbs: &[&str]) -> ServedResource {
 /// A list of objects with these finalizers; one that ends in `-` is terminating.
 fn listing(objects: &[(&str, &[&str])]) -> Listing {
     let item = |(name, finalizers): &(&str, &[&str])| -> Item {
-        let mut object = json!({ "metadata": { "name": name, "uid": format!("uid-{name}"), "finalizers": finalizers } });
+        let mut object =
+            json!({ "metadata": { "name": name, "uid": format!("uid-{name}"), "finalizers": finalizers } });
         if name.ends_with('-') {
             object["metadata"]["deletionTimestamp"] = json!("2026-01-02T12:00:00Z");
         }

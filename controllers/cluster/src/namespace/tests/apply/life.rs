@@ -47,7 +47,8 @@ async fn a_namespace_that_was_deleted_before_the_start_is_removed() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_else_is_deleted_while_a_pod_remains() {
-    let cluster = start(environment().prepare(|sandbox| create(sandbox, &PODS, "shop", "held", &["example.com/hold"]))).await;
+    let cluster =
+        start(environment().prepare(|sandbox| create(sandbox, &PODS, "shop", "held", &["example.com/hold"]))).await;
     delete(&cluster);
     cluster.advance(120 * SECOND).await;
     assert!(cluster.sandbox().get(&PODS, &key("pod")).is_none());
@@ -91,13 +92,15 @@ async fn pods_are_awaited_for_half_their_grace_period() {
 #[tokio::test(start_paused = true)]
 async fn a_kind_without_deletion_of_collections_is_deleted_one_by_one() {
     let cluster = start(environment()).await;
-    let refused = Status::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+    let refused =
+        Status::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
     cluster.sandbox().faults().inject(Fault::on(Verb::DeleteCollection).resource(WIDGETS).fail(refused));
     let widget = cluster.sandbox().get(&WIDGETS, &key("widget")).unwrap();
     delete(&cluster);
     gone(&cluster).await;
     let requests = cluster.requests_of("namespace-controller");
-    let deletion = requests.iter().find(|request| request.method == "DELETE" && request.path.contains("widgets/widget"));
+    let deletion =
+        requests.iter().find(|request| request.method == "DELETE" && request.path.contains("widgets/widget"));
     let body: Value = serde_json::from_str(&deletion.expect("it is deleted by name").body).unwrap();
     assert_eq!(body["preconditions"], json!({ "uid": widget["metadata"]["uid"] }));
     assert_eq!(body["propagationPolicy"], "Background");

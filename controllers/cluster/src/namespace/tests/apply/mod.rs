@@ -74,5 +74,8 @@ fn condition(sandbox: &Sandbox, type_: &str) -> String {
 fn writes(cluster: &TestCluster) -> Vec<String> {
     let mut requests = cluster.requests_of("namespace-controller");
     requests.retain(|request| request.method != "GET");
-    requests.iter().map(|request| format!("{} {}", request.method, request.path.split('?').next().unwrap_or(""))).collect()
+    requests
+        .iter()
+        .map(|request| format!("{} {}", request.method, request.path.split('?').next().unwrap_or("")))
+        .collect()
 }
