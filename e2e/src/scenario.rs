@@ -96,6 +96,11 @@ impl Case {
         &self.namespace
     }
 
+    /// The controllers that the manager runs, as `--controllers` takes them.
+    pub fn controllers(&self) -> &'static str {
+        self.controllers
+    }
+
     /// Whose manager this run is about.
     pub fn subject(&self) -> Subject {
         self.subject

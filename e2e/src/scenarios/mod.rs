@@ -1,5 +1,6 @@
 //! All scenarios, by controller; and those of the API itself.
 
+mod alone;
 mod api;
 mod deployments;
 mod host;

@@ -7,11 +7,9 @@ use k8s_openapi::api::core::v1 as corev1;
 use kube::api::Api;
 use serde_json::json;
 
-use crate::control_plane::{ControlPlane, Options};
+use super::alone::Alone;
 use crate::kubectl::Kubectl;
-use crate::manager;
-use crate::process::Process;
-use crate::scenario::{Case, LIMITS, Runs, Scenario};
+use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::eventually;
 
@@ -36,23 +34,12 @@ const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, R
     }
 }
 
-/// A control plane on which no other manager deletes namespaces, and the manager under test.
-struct Cluster {
-    // Dropped in this order: the manager uses the API server.
-    manager: Process,
-    plane: ControlPlane,
-}
+/// The namespace `shop` on a control plane of its own.
+struct Shop(Alone);
 
-impl Cluster {
-    async fn start(subject: Subject) -> Result<Self> {
-        let plane = ControlPlane::start(Options::default()).await?;
-        let args: Vec<&str> = ["--controllers=namespace"].iter().chain(&LIMITS).copied().collect();
-        let manager = manager::start(subject, &plane, "namespaces", &args)?;
-        Ok(Self { manager: manager, plane })
-    }
-
+impl Shop {
     fn kubectl(&self) -> Kubectl<'_> {
-        Kubectl { kubeconfig: self.plane.kubeconfig(), namespace: "shop", folder: self.plane.logs() }
+        self.0.kubectl("shop")
     }
 
     /// Creates the namespace `shop` with a pod, a deployment and a config map.
@@ -68,7 +55,7 @@ impl Cluster {
 
     /// The reason and message of a condition of the namespace.
     async fn condition(&self, type_: &str) -> Result<String> {
-        let namespaces: Api<corev1::Namespace> = Api::all(self.plane.client());
+        let namespaces: Api<corev1::Namespace> = Api::all(self.0.plane.client());
         let namespace = namespaces.get("shop").await?;
         let conditions = namespace.status.and_then(|status| status.conditions).unwrap_or_default();
         let found = conditions.into_iter().find(|condition| condition.type_ == type_).context("no condition yet")?;
@@ -77,7 +64,7 @@ impl Cluster {
 
     async fn is_gone(&self) -> Result<()> {
         eventually("the namespace to be gone", async || {
-            let namespaces: Api<corev1::Namespace> = Api::all(self.plane.client());
+            let namespaces: Api<corev1::Namespace> = Api::all(self.0.plane.client());
             ensure!(namespaces.get_opt("shop").await?.is_none(), "it is there");
             Ok(())
         })
@@ -87,15 +74,15 @@ impl Cluster {
 
 /// A namespace goes with all its content once the last finalizer is removed; the conditions name that.
 async fn is_emptied_and_removed(case: Case) -> Result<()> {
-    let cluster = Cluster::start(case.subject()).await?;
-    cluster.fill().await?;
-    let kubectl = cluster.kubectl();
+    let shop = Shop(Alone::start(&case).await?);
+    shop.fill().await?;
+    let kubectl = shop.kubectl();
     let hold = r#"patch configmap map -p {"metadata":{"finalizers":["example.com/hold"]}}"#;
     kubectl.run(hold).await?;
     kubectl.run("delete namespace shop --wait=false").await?;
     eventually("the finalizer to be named", async || {
         let (remaining, finalizers) =
-            (cluster.condition("NamespaceContentRemaining").await?, cluster.condition("NamespaceFinalizersRemaining").await?);
+            (shop.condition("NamespaceContentRemaining").await?, shop.condition("NamespaceFinalizersRemaining").await?);
         let expected = "SomeResourcesRemain: Some resources are remaining: configmaps. has 1 resource instances";
         ensure!(remaining == expected, "{remaining}");
         let expected = "SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances";
@@ -103,20 +90,20 @@ async fn is_emptied_and_removed(case: Case) -> Result<()> {
         Ok(())
     })
     .await?;
-    let discovered = cluster.condition("NamespaceDeletionDiscoveryFailure").await?;
+    let discovered = shop.condition("NamespaceDeletionDiscoveryFailure").await?;
     ensure!(discovered == "ResourcesDiscovered: All resources successfully discovered", "{discovered}");
     let left = kubectl.run("get pods,deployments,serviceaccounts -o name").await?;
     ensure!(left.trim().is_empty(), "{left}");
     kubectl.run(r#"patch configmap map -p {"metadata":{"finalizers":null}}"#).await?;
-    cluster.is_gone().await
+    shop.is_gone().await
 }
 
 /// A namespace stays while an API service does not answer, which the condition names; it goes when that is deleted.
 async fn names_what_is_in_the_way(case: Case) -> Result<()> {
-    let cluster = Cluster::start(case.subject()).await?;
-    cluster.fill().await?;
-    let kubectl = cluster.kubectl();
-    let manifest = cluster.plane.logs().join("api-service.json");
+    let shop = Shop(Alone::start(&case).await?);
+    shop.fill().await?;
+    let kubectl = shop.kubectl();
+    let manifest = shop.0.plane.logs().join("api-service.json");
     let service = json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
         "metadata": { "name": "v1beta1.metrics.example.com" },
@@ -130,7 +117,7 @@ async fn names_what_is_in_the_way(case: Case) -> Result<()> {
     kubectl.run(&format!("apply -f {}", manifest.display())).await?;
     kubectl.run("delete namespace shop --wait=false").await?;
     eventually("the API service to be named", async || {
-        let failure = cluster.condition("NamespaceDeletionDiscoveryFailure").await?;
+        let failure = shop.condition("NamespaceDeletionDiscoveryFailure").await?;
         let expected = "DiscoveryFailed: Discovery failed for some groups, 1 failing: unable to retrieve the complete \
                         list of server APIs: metrics.example.com/v1beta1: ";
         ensure!(failure.starts_with(expected), "{failure}");
@@ -146,25 +133,14 @@ async fn names_what_is_in_the_way(case: Case) -> Result<()> {
     })
     .await?;
     kubectl.run("delete apiservice v1beta1.metrics.example.com").await?;
-    cluster.is_gone().await
+    shop.is_gone().await
 }
 
 /// The manager, as the service account of the controller, is refused nothing.
 async fn needs_no_more_than_its_role(case: Case) -> Result<()> {
-    let plane = ControlPlane::start(Options::default()).await?;
-    let account = "system:serviceaccount:kube-system:namespace-controller";
-    let kubeconfig = plane.kubeconfig_for(account, &["system:serviceaccounts"])?;
-    let args = [
-        format!("--kubeconfig={}", kubeconfig.display()),
-        "--controllers=namespace".to_owned(),
-        "--leader-elect=false".to_owned(),
-    ];
-    let manager = Process::start("namespaces", &case.subject().program()?, &args, plane.logs())?;
-    let cluster = Cluster { manager: manager, plane };
-    cluster.fill().await?;
-    cluster.kubectl().run("delete namespace shop --wait=false").await?;
-    cluster.is_gone().await?;
-    let log = cluster.manager.printed()?;
-    ensure!(!log.contains("forbidden"), "{log}");
-    Ok(())
+    let shop = Shop(Alone::start_as(&case, "namespace-controller").await?);
+    shop.fill().await?;
+    shop.kubectl().run("delete namespace shop --wait=false").await?;
+    shop.is_gone().await?;
+    shop.0.is_refused_nothing()
 }

@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
 /// The limits of retries: a namespace is processed again within a minute, however often it has failed.
 pub(super) const RETRY_LIMITS: RetryLimits = RetryLimits {
     base: Duration::from_millis(5),
-    max: Duration::from_secs(60),
+    max: Duration::from_mins(1),
     interval: Duration::from_millis(100),
     burst: 100,
 };

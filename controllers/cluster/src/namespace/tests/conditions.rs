@@ -23,9 +23,10 @@ fn of(round: &Round) -> Vec<(String, ConditionStatus, String, String)> {
         .collect()
 }
 
-fn expected(rows: [(&str, ConditionStatus, &str, &str); 5]) -> Vec<(String, ConditionStatus, String, String)> {
-    rows.map(|(type_, status, reason, message)| (type_.to_owned(), status, reason.to_owned(), message.to_owned()))
-        .into()
+fn expected(rows: &[(&str, ConditionStatus, &str, &str); 5]) -> Vec<(String, ConditionStatus, String, String)> {
+    let text =
+        |row: &(&str, ConditionStatus, &str, &str)| (row.0.to_owned(), row.1, row.2.to_owned(), row.3.to_owned());
+    rows.iter().map(text).collect()
 }
 
 #[test]
@@ -33,7 +34,7 @@ fn nothing_remains() {
     use ConditionStatus::False;
     assert_eq!(
         of(&Round::default()),
-        expected([
+        expected(&[
             (
                 "NamespaceDeletionDiscoveryFailure",
                 False,
@@ -78,7 +79,7 @@ fn everything_is_in_the_way() {
     };
     assert_eq!(
         of(&round),
-        expected([
+        expected(&[
             ("NamespaceDeletionDiscoveryFailure", True, "DiscoveryFailed", "Discovery failed"),
             (
                 "NamespaceDeletionGroupVersionParsingFailure",
