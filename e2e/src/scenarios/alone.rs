@@ -32,7 +32,7 @@ impl Alone {
         let kubeconfig = plane.kubeconfig_for(&user, &["system:serviceaccounts"])?;
         let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
         let controllers = format!("--controllers={}", case.controllers());
-        let args = [kubeconfig.as_str(), controllers.as_str(), "--leader-elect=false"];
+        let args = [kubeconfig.as_str(), controllers.as_str(), "--leader-elect=false", "--secure-port=0"];
         let manager = Process::start("alone", &case.subject().program()?, &args, plane.logs())?;
         Ok(Self { manager, plane })
     }
