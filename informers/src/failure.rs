@@ -141,7 +141,7 @@ mod tests {
         let out_for_the_day = StatusDetails { retry_after_seconds: u64::MAX, ..StatusDetails::default() };
         let too_large = StatusDetails {
             causes: vec![StatusCause { reason: "ResourceVersionTooLarge".to_owned(), ..StatusCause::default() }],
-            retry_after_seconds: 0,
+            ..StatusDetails::default()
         };
         let rows = [
             (refused(410, "Gone", ""), Failure::Expired),
