@@ -9,6 +9,7 @@ mod ci;
 mod control_plane;
 mod e2e;
 mod go_types;
+mod layout;
 mod parity;
 mod sandbox_tables;
 mod step;
@@ -33,6 +34,7 @@ usage: cargo xtask COMMAND
                         with xtask/data/upstream-tests.tsv; `--peer` runs upstream's instead
   serve                 run a control plane with nodes until Ctrl-C, to try things by hand
   sandbox-tables        rewrite sandbox/apiserver/data from Kubernetes' discovery and OpenAPI documents
+  layout FILE...        place what callgrind has recorded of a manager side by side in the shipped binary
   bench [FLAGS]         measure ours beside the peer; `--help` lists flags and scenarios
 ";
 
@@ -58,6 +60,7 @@ fn run(args: &[String]) -> Result<()> {
         ["upstream-tests", rest @ ..] => upstream_tests::run(rest),
         ["serve"] => e2e::serve(),
         ["bench", rest @ ..] => e2e::bench(rest),
+        ["layout", recordings @ ..] if !recordings.is_empty() => layout::write(recordings),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())

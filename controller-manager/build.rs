@@ -1,0 +1,25 @@
+//! Places the functions that a running manager executes side by side in the shipped binary
+//! (`docs/adr/0012-function-order.md`). The list is written by `cargo xtask layout`.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+fn main() {
+    let list = PathBuf::from("layout/functions.txt");
+    println!("cargo::rerun-if-changed={}", list.display());
+    // Only the shipped binary is built with the names that the list holds, and only linkers of ELF read such a script.
+    let shipped = env::var_os("CARGO_FEATURE_JEMALLOC").is_some();
+    if !shipped || env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
+        return;
+    }
+    let functions = fs::read_to_string(&list).expect("the list is part of the package");
+    // Copies that the compiler makes of a function have a suffix, and functions that it takes for cold a section apart.
+    let sections: String = functions
+        .lines()
+        .map(|name| format!("    *(.text.{name} .text.{name}.* .text.unlikely.{name} .text.unlikely.{name}.*)\n"))
+        .collect();
+    let script = format!("SECTIONS\n{{\n  .text.executed : {{\n{sections}  }}\n}}\nINSERT BEFORE .text;\n");
+    let path = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("functions.ld");
+    fs::write(&path, script).expect("cargo made the folder");
+    println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", path.display());
+}
