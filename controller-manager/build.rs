@@ -14,11 +14,11 @@ fn main() {
     }
     let functions = fs::read_to_string(&list).expect("the list is part of the package");
     // Copies that the compiler makes of a function have a suffix, and functions that it takes for cold a section apart.
-    let sections: String = functions
+    let sections: Vec<String> = functions
         .lines()
         .map(|name| format!("    *(.text.{name} .text.{name}.* .text.unlikely.{name} .text.unlikely.{name}.*)\n"))
         .collect();
-    let script = format!("SECTIONS\n{{\n  .text.executed : {{\n{sections}  }}\n}}\nINSERT BEFORE .text;\n");
+    let script = format!("SECTIONS\n{{\n  .text.executed : {{\n{}  }}\n}}\nINSERT BEFORE .text;\n", sections.concat());
     let path = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("functions.ld");
     fs::write(&path, script).expect("cargo made the folder");
     println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", path.display());

@@ -83,9 +83,9 @@ fn function(name: &str) -> Option<String> {
 /// A mangled name without what changes when a dependency or the compiler does: the hashes of crates.
 /// The grammar is that of the mangling `v0` (RFC 2603), in which a crate is `Cs<hash>_<length><name>`.
 fn pattern(name: &str) -> String {
-    let Some(rust) = name.strip_prefix("_R") else { return name.to_owned() };
+    let Some(path) = name.strip_prefix("_R") else { return name.to_owned() };
     // The linker may split a function; what follows the dot is its choice.
-    let mut rest = rust.split_once('.').map_or(rust, |(name, _)| name);
+    let mut rest = path.split_once('.').map_or(path, |(name, _)| name);
     let mut pattern = String::from("_R");
     while let Some(at) = rest.find("Cs") {
         let hash = rest[at + 2..].find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len() - at - 2);
