@@ -9,6 +9,8 @@
 //!   neither the failure nor another error message is a change.
 //! - *A decision that needs it asks afresh.* [`Discovery::fresh`] returns a snapshot that was read after the call, and
 //!   many calls at once share one.
+//! - *An outage ends with one refresh.* The refresher sends nothing while the API server is unreachable, and reads once
+//!   when it is back.
 
 mod resources;
 mod source;
@@ -115,11 +117,18 @@ impl Refresher {
         self.source.refresh().await
     }
 
-    /// Refreshes every 30 s until `cancel`; an error is logged, and the next refresh follows.
+    /// Refreshes every 30 s, and at the end of each outage, until `cancel`; an error is logged, and the next refresh
+    /// follows.
     pub async fn run(self, cancel: CancellationToken) {
+        let connection = self.source.connection();
         let forever = async {
             loop {
-                tokio::time::sleep(REFRESH_EVERY).await;
+                // Either may end the wait: an outage that begins late in a period outlasts it.
+                tokio::select! {
+                    () = tokio::time::sleep(REFRESH_EVERY) => {}
+                    () = connection.lost() => {}
+                }
+                connection.reachable().await;
                 if let Err(error) = self.refresh().await {
                     tracing::warn!(request = %error, reason = error.message(), "Discovery failed");
                 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::stream::{self, StreamExt as _};
+use kcm_informers::Connection;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, watch};
 
@@ -28,6 +29,11 @@ pub(super) struct Source {
 impl Source {
     pub(super) fn new(client: ApiClient) -> Self {
         Self { client, current: watch::Sender::default(), begun: AtomicU64::new(0), completed: Mutex::new(0) }
+    }
+
+    /// The connection that the requests go through.
+    pub(super) fn connection(&self) -> &Connection {
+        self.client.connection()
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<Arc<Resources>> {

@@ -153,8 +153,26 @@ async fn during_an_outage_nothing_is_sent_but_probes_two_a_second_at_most() {
         let probes = probes(&world.sandbox);
         assert!((600..=1201).contains(&probes), "{probes} in 600 s ({stopped:?})");
         let others = world.sandbox.requests().len() - probes;
-        // Discovery goes on every 30 s; no key waits for it.
-        assert!(others <= 2 * 20, "{others} other requests ({stopped:?})");
+        assert_eq!(others, 0, "{stopped:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_ends_with_one_refresh() {
+    for stopped in [Stopped::ApiServer, Stopped::Etcd] {
+        for outage in [1, 60, 3600].map(seconds) {
+            let world = world().await;
+            world.add("a");
+            stopped.begin(&world.sandbox);
+            world.create_set("b", 1);
+            tokio::time::sleep(outage).await;
+            world.sandbox.clear_requests();
+            world.sandbox.faults().end_outage();
+            // Shorter than the period of discovery.
+            tokio::time::sleep(seconds(20)).await;
+            let roots = |root: &str| world.sandbox.requests().iter().filter(|request| request.path == root).count();
+            assert_eq!((roots("/api"), roots("/apis")), (1, 1), "{stopped:?}, {outage:?}");
+        }
     }
 }
 
