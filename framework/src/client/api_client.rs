@@ -292,8 +292,8 @@ impl ApiClient {
                 waiting.await;
             }
             let deadline = Instant::now() + RESPONSE_TIMEOUT;
-            attempts.begin(deadline);
-            let (cause, retry_after) = match self.send(request, deadline).await {
+            let is_repetition = attempts.begin(deadline);
+            let (cause, retry_after) = match self.send(request, deadline, is_repetition).await {
                 Ok((code, _, body)) if code.is_success() => {
                     attempts.answered(Answer::Success, Instant::now());
                     return Ok(body);
@@ -359,6 +359,7 @@ impl ApiClient {
         &self,
         request: Request<Body>,
         deadline: Instant,
+        is_repetition: bool,
     ) -> Result<(StatusCode, Option<String>, Bytes), Cause> {
         let method = request.method().clone();
         let deadline = self.identity.fence.limit(&method, deadline).map_err(Cause::Fenced)?;
@@ -367,7 +368,7 @@ impl ApiClient {
             Ok(response) => response.map_err(transport),
             Err(_) => Err(Cause::Timeout(RESPONSE_TIMEOUT)),
         };
-        self.identity.observe(method.as_str(), started, response.as_ref().ok());
+        self.identity.observe(method.as_str(), started, response.as_ref().ok(), is_repetition);
         let (head, body) = response?.into_parts();
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = match timeout_at(deadline, body.collect()).await {

@@ -179,6 +179,6 @@ async fn send_as(
     identity.fence.limit(&method, Instant::now()).map_err(|fenced| kube::Error::Service(fenced.into()))?;
     let started = Instant::now();
     let answer = client.send(request).await;
-    identity.observe(method.as_str(), started, answer.as_ref().ok());
+    identity.observe(method.as_str(), started, answer.as_ref().ok(), false);
     answer
 }

@@ -104,9 +104,13 @@ impl ClientIdentity {
         is_suspicious
     }
 
-    /// Counts a request and logs the warnings of its response.
-    pub(crate) fn observe<B>(&self, method: &str, started: Instant, answer: Option<&Response<B>>) {
-        self.metrics.request(method, answer.map(|answer| answer.status().as_u16()), started.elapsed());
+    /// Counts an attempt of a request and logs the warnings of its response.
+    pub(crate) fn observe<B>(&self, method: &str, started: Instant, answer: Option<&Response<B>>, is_repetition: bool) {
+        let code = answer.map(|answer| answer.status().as_u16());
+        self.metrics.request(method, code, started.elapsed());
+        if is_repetition {
+            self.metrics.repetition(method, code);
+        }
         if let Some(answer) = answer {
             self.warnings.log(answer.headers());
         }

@@ -5,12 +5,17 @@ use std::time::Duration;
 /// The metrics of clients; every method does nothing unless it is implemented.
 ///
 /// # Upstream
-/// `rest_client_requests_total`, `rest_client_request_duration_seconds`,
+/// `rest_client_requests_total`, `rest_client_request_duration_seconds`, `rest_client_request_retries_total`,
 /// `rest_client_rate_limiter_duration_seconds`.
 pub trait ClientMetrics: Send + Sync + 'static {
     /// A request got a response with `code`, or failed without a response.
     fn request(&self, method: &str, code: Option<u16>, latency: Duration) {
         let _ = (method, code, latency);
+    }
+
+    /// The request that was counted last repeats one that failed: every attempt of a request but the first.
+    fn repetition(&self, method: &str, code: Option<u16>) {
+        let _ = (method, code);
     }
 
     /// A request waited for the rate limiter of its client.

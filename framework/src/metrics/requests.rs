@@ -21,6 +21,7 @@ const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15
 #[derive(Clone)]
 pub(crate) struct RequestMetrics {
     requests: Family<Answered, Counter>,
+    retries: Family<Repeated, Counter>,
     latency: Family<RequestLabels, Histogram>,
     throttled: Family<RequestLabels, Histogram>,
 }
@@ -32,6 +33,14 @@ struct Answered {
     method: String,
 }
 
+/// Upstream calls the method of a repetition its verb.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Repeated {
+    code: String,
+    host: String,
+    verb: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     host: String,
@@ -41,13 +50,18 @@ struct RequestLabels {
 impl Default for RequestMetrics {
     fn default() -> Self {
         let histogram = || Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        Self { requests: Family::default(), latency: histogram(), throttled: histogram() }
+        Self { requests: Family::default(), retries: Family::default(), latency: histogram(), throttled: histogram() }
     }
 }
 
 impl RequestMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register("rest_client_requests", "[ALPHA] Requests by code, method and host", self.requests.clone());
+        registry.register(
+            "rest_client_request_retries",
+            "Requests that repeat one that failed, by the code of their own response, verb and host",
+            self.retries.clone(),
+        );
         registry.register(
             "rest_client_request_duration_seconds",
             "[ALPHA] How long in seconds a request takes, by verb and host",
@@ -97,10 +111,13 @@ impl ToHost {
     }
 
     fn answered(&self, method: &str, code: Option<u16>) -> Counter {
-        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
-        let answered = Answered { code, host: self.host.clone(), method: method.to_owned() };
+        let answered = Answered { code: code_label(code), host: self.host.clone(), method: method.to_owned() };
         self.families.requests.get_or_create(&answered).clone()
     }
+}
+
+fn code_label(code: Option<u16>) -> String {
+    code.map_or_else(|| "<error>".to_owned(), |code| code.to_string())
 }
 
 impl ClientMetrics for ToHost {
@@ -113,6 +130,11 @@ impl ClientMetrics for ToHost {
             of.by_code[at].1.inc();
             of.latency.observe(latency.as_secs_f64());
         });
+    }
+
+    fn repetition(&self, method: &str, code: Option<u16>) {
+        let labels = Repeated { code: code_label(code), host: self.host.clone(), verb: method.to_owned() };
+        self.families.retries.get_or_create(&labels).inc();
     }
 
     fn throttled(&self, method: &str, waited: Duration) {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt as _;
 use kcm_framework::{Class, Outcome, ReconcileError};
+use kcm_sandbox_apiserver::{Fault, Status, Verb};
 
-use crate::support::{World, seconds};
+use crate::support::{Options, PARTS, World, sandbox, seconds};
 
 /// Upstream's rows for what the framework has; `metric type labels buckets stability note`.
 const UPSTREAM: &str = include_str!("../data/metrics.tsv");
@@ -57,7 +58,10 @@ fn upstream() -> BTreeMap<String, Family> {
 }
 
 async fn scrape() -> String {
-    let world = World::start(|turn| {
+    let sandbox = sandbox();
+    let busy = Fault::on(Verb::Create).resource(PARTS).times(1);
+    sandbox.faults().inject(busy.fail(Status::too_many_requests(1)));
+    let world = World::with(Options::default(), &sandbox, |turn| {
         async move {
             match turn.number {
                 0 => return Err(ReconcileError::new(Class::Transient, "as the test wants it")),
@@ -70,7 +74,7 @@ async fn scrape() -> String {
     })
     .await;
     world.add("a");
-    tokio::time::sleep(seconds(1)).await;
+    tokio::time::sleep(seconds(3)).await;
     world.manager.metrics.encode()
 }
 
@@ -101,6 +105,7 @@ async fn queues_count_by_their_own_names_and_requests_by_what_was_asked() {
         "workqueue_depth{name=\"sets\"} 0",
         "workqueue_work_duration_seconds_count{name=\"sets\"} 3",
         "rest_client_requests_total{code=\"201\",host=\"sandbox:443\",method=\"POST\"} 1",
+        "rest_client_request_retries_total{code=\"201\",host=\"sandbox:443\",verb=\"POST\"} 1",
     ] {
         assert!(scrape.lines().any(|written| written == line), "{line} is not in\n{scrape}");
     }

@@ -92,11 +92,13 @@ impl Attempts {
         self.open_until = None;
     }
 
-    /// An attempt is sent, which can take effect until `deadline`.
-    pub(crate) fn begin(&mut self, deadline: Instant) {
+    /// An attempt is sent, which can take effect until `deadline`; returns whether it is a repetition.
+    pub(crate) fn begin(&mut self, deadline: Instant) -> bool {
+        let is_repetition = self.until.is_some();
         self.until.get_or_insert(deadline);
         self.was_lost = self.may_have_landed;
         self.in_progress = Some(deadline);
+        is_repetition
     }
 
     /// The answer to the attempt came at `now`; returns when the next is sent, if one is.
