@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::future::Either;
 use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
 use kcm_api::Resource;
 use kcm_framework::client::{
     ApiClient, Cause, ClientBuilder, Limits, ListOptions, Payload, StackError, UserAgent, connect,
@@ -22,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
 /// Answers requests with an empty list, keeps watches open, and hangs up on a POST; of what says so in its query, it
-/// resets the stream, or never answers.
+/// resets the stream, never answers, or answers and then hangs with all of its connection.
 struct Server {
     config: kube::Config,
     connections: Arc<AtomicUsize>,
@@ -95,6 +96,11 @@ async fn serve(acceptor: TlsAcceptor, stream: TcpStream) {
         }
         let is_watch = asks_for("watch=true");
         let mut body = respond.send_response(Response::new(()), false).unwrap();
+        if asks_for("freeze") {
+            // Sends the head, and nothing after it.
+            assert!(futures::poll!(Box::pin(connection.accept())).is_pending());
+            return std::future::pending().await;
+        }
         if is_watch {
             open.push(body);
         } else {
@@ -155,6 +161,21 @@ async fn a_stream_that_is_reset_makes_nobody_wait_for_the_request_after_it() {
     let answered = tokio::time::timeout(Duration::from_secs(8), futures::future::select(hanging, Box::pin(next))).await;
     assert!(matches!(answered, Ok(Either::Right((Ok(_), _)))));
     assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_without_closing_its_connection_is_given_up_after_twenty_seconds() {
+    let server = Server::start().await;
+    let client = connect(&server.config).unwrap();
+    let request = Request::get("/api/v1/pods?watch=true&freeze").body(Body::empty()).unwrap();
+    let mut stream = client.send(request).await.unwrap().into_body();
+    // Nothing comes any more, so that only timers move.
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    let frame = stream.frame().await.expect("the watch must not end in good order");
+    frame.expect_err("nothing was sent");
+    let took = begun.elapsed();
+    assert!((19..=21).contains(&took.as_secs()), "{took:?}");
 }
 
 #[tokio::test]

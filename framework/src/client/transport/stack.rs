@@ -1,7 +1,7 @@
 //! The HTTP stack beneath kube's client.
 //!
 //! # Why HTTP/2, and why several connections
-//! HTTP/2 costs one TLS connection for many requests, and its pings find a dead connection within seconds; over
+//! HTTP/2 costs one TLS connection for many requests, and its pings find a dead connection within 20 s; over
 //! HTTP/1.1 each of our 45 watches would be a connection of its own, and a silent one could be dead for long. But
 //! hyper keeps a single HTTP/2 connection to a host, and kube-apiserver serves 100 streams on one: where a cluster
 //! has more kinds than that, the next watch would wait for ever, and writes with it. So requests have one
@@ -30,9 +30,16 @@ const WATCHES_PER_CONNECTION: usize = 50;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-// As client-go: a connection without data for 30 s is pinged, and closed after another 15 s.
-const PING_AFTER: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
+// A connection without data for so long is pinged, and closed if the ping is not answered. client-go waits for 30 s and
+// 15 s. Here one probe guards the reconnection of all watches, so that closing too early costs little, and a server that
+// is gone without a word is found before the requests to it time out.
+const PING_AFTER: Duration = Duration::from_secs(10);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long sent data may be unacknowledged: it is not retransmitted later, so that no write arrives long after its
+/// timeout.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 // The flow control windows. They bound memory while a large list is decoded; that of the connection allows some slow
 // streams without blocking the others.
@@ -101,8 +108,7 @@ fn connector(config: &kube::Config) -> Result<Connector, StackError> {
     tcp.set_keepalive(Some(PING_AFTER));
     tcp.set_keepalive_interval(Some(PING_TIMEOUT));
     #[cfg(target_os = "linux")]
-    // Unacknowledged data is not retransmitted later: a write must not arrive long after its timeout.
-    tcp.set_tcp_user_timeout(Some(PING_AFTER));
+    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
 
     let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     let https = match &config.tls_server_name {
