@@ -1,5 +1,6 @@
 //! The event handlers of an informer, which are called inline and one after the other.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -11,13 +12,27 @@ use crate::metrics::Metrics;
 use crate::panic_message::panic_message;
 
 /// The options of an event handler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandlerOptions {
     /// Name in metrics and logs, usually the controller's.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The period after which the handler is notified of every object again, although nothing changed; absent for
     /// never.
     pub resync_period: Option<Duration>,
+}
+
+impl HandlerOptions {
+    /// Options with that name, and without a resync period.
+    #[must_use]
+    pub fn named(name: impl Into<Cow<'static, str>>) -> Self {
+        Self { name: name.into(), resync_period: None }
+    }
+
+    /// The same options with a resync period.
+    #[must_use]
+    pub fn resync_period(self, period: Duration) -> Self {
+        Self { resync_period: Some(period), ..self }
+    }
 }
 
 /// The registration of an event handler with one informer, to remove it.
@@ -39,7 +54,7 @@ pub(crate) struct EventHandlers<V> {
 
 struct EventHandler<V> {
     id: HandlerRegistration,
-    name: &'static str,
+    name: Cow<'static, str>,
     resync: Option<Resync>,
     handler: Handler<V>,
 }
@@ -118,12 +133,12 @@ impl<V: View> EventHandler<V> {
     fn notify(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
         let began = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.handler)(change, origin)));
-        report.metrics.handled(self.name, began.elapsed());
+        report.metrics.handled(&self.name, began.elapsed());
         if let Err(panic) = outcome {
-            report.metrics.panicked(self.name);
+            report.metrics.panicked(&self.name);
             tracing::error!(
                 resource = %report.resource,
-                handler = self.name,
+                handler = &*self.name,
                 key = %change.key(),
                 panic = panic_message(&*panic),
                 "Event handler panicked"

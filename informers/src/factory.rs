@@ -344,10 +344,12 @@ impl State {
         }
     }
 
-    /// Other views and list options of the resource of an entry.
+    /// Other views and list options of the resource of an entry; those of other namespaces hold other objects.
     fn others(&self, of: &Entry) -> Vec<String> {
         let others = self.informers.iter().filter(|entry| {
-            entry.resource == of.resource && (entry.view != of.view || entry.list_options != of.list_options)
+            entry.resource == of.resource
+                && (entry.view != of.view || entry.list_options != of.list_options)
+                && !entry.list_options.are_of_another_namespace_than(&of.list_options)
         });
         others.map(|entry| format!("{} of {}", entry.view_name, entry.list_options)).collect()
     }

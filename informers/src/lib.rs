@@ -17,7 +17,7 @@
 //! fn wire<Pod: KnownView>(factory: &Factory, add: impl Fn(Uid) + Send + 'static) {
 //!     let pods = factory.informer::<Pod>(ListOptions::default());
 //!     let by_owner = pods.index("owner", |pod| pod.meta().controller().map(|owner| owner.uid.clone()));
-//!     let options = HandlerOptions { name: "replicaset-controller", resync_period: None };
+//!     let options = HandlerOptions::named("replicaset-controller");
 //!     pods.add_event_handler(options, move |change: &Change<Pod>, _origin: Origin| {
 //!         if let Some(owner) = change.object().meta().controller() {
 //!             add(owner.uid.clone());
@@ -108,6 +108,11 @@
 //! - *stops an informer when its last user ends, and frees its memory*; users are counted by their [`Registrations`];
 //! - *shuts down every informer*, and returns when none runs.
 //!
+//! A **multi-namespace informer**, [`MultiNamespaceInformer`],
+//! - *reads the objects of all its namespaces in the order of keys*, as do its indexes;
+//! - *has synced once each of its namespaces has*;
+//! - *shares the watch of each namespace with whoever reads it*.
+//!
 //! # What it costs
 //!
 //! One more object: itself in an `Arc`, and 10 to 20 bytes. One more index: 8 bytes per object and entry, and per
@@ -138,6 +143,7 @@ mod jitter;
 mod list_options;
 mod metadata_informer;
 mod metrics;
+mod multi_namespace;
 mod object_meta;
 mod panic_message;
 mod progress_hooks;
@@ -164,6 +170,7 @@ pub use informer::Informer;
 pub use list_options::ListOptions;
 pub use metadata_informer::{MetadataChange, MetadataInformer};
 pub use metrics::{Metrics, MetricsOf, NoMetrics};
+pub use multi_namespace::{MultiNamespaceIndex, MultiNamespaceInformer};
 pub use object_meta::ObjectMeta;
 pub use panic_message::panic_message;
 pub use progress_hooks::{HookRegistration, Progress, ProgressHook};

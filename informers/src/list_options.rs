@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use kcm_api::{Meta, Selector};
+use kcm_api::{Meta, ObjectKey, Selector};
 
 /// The selection of the objects of a resource that are listed and watched; the default is all of them.
 ///
-/// The API lists one namespace or all, so several namespaces are as many informers: a loop reads a source for each, and a
-/// write is waited for in the cache of its namespace alone.
+/// The API lists one namespace or all; several namespaces are as many informers, which a
+/// [`MultiNamespaceInformer`](crate::MultiNamespaceInformer) reads as one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ListOptions {
     /// The namespace.
@@ -25,12 +25,22 @@ impl ListOptions {
         Self { namespace: Some(namespace.into()), ..Self::default() }
     }
 
+    /// Whether these options select objects of the namespace of that key.
+    #[must_use]
+    pub fn cover_namespace_of(&self, key: &ObjectKey) -> bool {
+        self.namespace.as_deref().is_none_or(|wanted| key.namespace() == Some(wanted))
+    }
+
+    /// Whether no object matches both, as they select different namespaces.
+    pub(crate) fn are_of_another_namespace_than(&self, others: &Self) -> bool {
+        matches!((&self.namespace, &others.namespace), (Some(one), Some(other)) if one != other)
+    }
+
     /// Whether an object with that metadata matches these options; `None` where the metadata do not decide that, as for
     /// field selectors on other fields than name and namespace.
     #[must_use]
     pub fn covers(&self, meta: &Meta) -> Option<bool> {
-        let namespace = meta.key.namespace();
-        let decided = self.namespace.as_deref().is_none_or(|wanted| namespace == Some(wanted))
+        let decided = self.cover_namespace_of(&meta.key)
             && self.label_selector.as_ref().is_none_or(|selector| selector.matches(&meta.labels));
         let fields = self.field_selector.as_deref().map_or(Some(true), |fields| fields_match(fields, meta));
         if decided { fields } else { Some(false) }

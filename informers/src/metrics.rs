@@ -32,12 +32,12 @@ pub trait Metrics: Send + Sync + 'static {
     fn undecodable(&self) {}
 
     /// An event handler was notified of a change.
-    fn handled(&self, handler: &'static str, took: Duration) {
+    fn handled(&self, handler: &str, took: Duration) {
         let _ = (handler, took);
     }
 
     /// An event handler, or the informer itself, panicked.
-    fn panicked(&self, culprit: &'static str) {
+    fn panicked(&self, culprit: &str) {
         let _ = culprit;
     }
 }

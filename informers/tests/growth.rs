@@ -122,7 +122,7 @@ async fn costs_beside(size: usize) -> [Cost; 2] {
     assert!(pods.in_namespace("default").is_empty(), "which makes the index");
     let selected = Arc::new(AtomicUsize::new(0));
     let most_selected = Arc::clone(&selected);
-    pods.add_event_handler(HandlerOptions { name: "selection", resync_period: None }, move |change, _| {
+    pods.add_event_handler(HandlerOptions::named("selection"), move |change, _| {
         let owner = owner(change.object()).expect("every pod has an owner");
         most_selected.fetch_max(by_owner.get(&owner).len(), Relaxed);
     });

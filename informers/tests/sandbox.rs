@@ -21,7 +21,7 @@ type Versions = BTreeMap<ObjectKey, String>;
 fn mirror<V: View>(informer: &Informer<V>) -> Arc<Mutex<Versions>> {
     let mirror = Arc::new(Mutex::new(Versions::new()));
     let notified = Arc::clone(&mirror);
-    informer.add_event_handler(HandlerOptions { name: "mirror", resync_period: None }, move |change, _| {
+    informer.add_event_handler(HandlerOptions::named("mirror"), move |change, _| {
         let version = change.object().meta().resource_version.to_string();
         let mut notified = notified.lock();
         match change {

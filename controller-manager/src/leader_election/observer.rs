@@ -20,7 +20,7 @@ pub(crate) fn watch_lease(
     };
     let informer = factory.informer::<LeaseObject>(options);
     let (sender, receiver) = watch::channel(None);
-    informer.add_event_handler(HandlerOptions { name: "leader-election", resync_period: None }, move |change, _| {
+    informer.add_event_handler(HandlerOptions::named("leader-election"), move |change, _| {
         match change {
             Change::Added(lease) | Change::Updated { new: lease, .. } => drop(sender.send(Some(Arc::clone(lease)))),
             // The next attempt creates it.

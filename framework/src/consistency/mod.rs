@@ -54,7 +54,9 @@
 
 mod live_list;
 pub mod pending_writes;
+mod primary;
 mod tracker;
 
 pub(crate) use live_list::list_objects;
+pub(crate) use primary::Primary;
 pub(crate) use tracker::Tracker;

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::live_list::list_objects;
 use super::pending_writes::{CacheIndex, LiveCheck, LiveState, PendingWrite, PendingWrites};
+use super::primary::Primary;
 use crate::client::ApiClient;
 use crate::queue_key::QueueKey;
 
@@ -20,8 +21,7 @@ use crate::queue_key::QueueKey;
 pub(crate) struct Tracker<K> {
     queue: Queue<K>,
     caches: Arc<[Arc<dyn Cache>]>,
-    // The position of the cache that holds the objects of the keys.
-    primary: Option<usize>,
+    primary: Primary,
     writes: Mutex<PendingWrites<K>>,
     added: Notify,
     /// The hooks end with the tracker.
@@ -29,7 +29,7 @@ pub(crate) struct Tracker<K> {
 }
 
 impl<K: QueueKey> Tracker<K> {
-    pub(crate) fn new(queue: Queue<K>, caches: Arc<[Arc<dyn Cache>]>, primary: Option<usize>) -> Arc<Self> {
+    pub(crate) fn new(queue: Queue<K>, caches: Arc<[Arc<dyn Cache>]>, primary: Primary) -> Arc<Self> {
         Arc::new_cyclic(|tracker: &Weak<Self>| {
             let hooks = caches.iter().enumerate().map(|(index, cache)| {
                 let tracker = Weak::clone(tracker);
@@ -58,7 +58,7 @@ impl<K: QueueKey> Tracker<K> {
         };
         if let Some(uid) = progress.ended {
             released.extend(writes.object_ended(index, uid));
-            if self.primary == Some(index) {
+            if self.primary.contains(index) {
                 released.extend(writes.owner_ended(uid, |key| self.owner(key).as_ref() != Some(uid)));
             }
         }
@@ -79,13 +79,14 @@ impl<K: QueueKey> Tracker<K> {
 
     /// The object that `key` names, and the cache that holds it.
     pub(crate) fn object(&self, key: &K) -> Option<(CacheIndex, ObjectKey)> {
-        Some((self.primary?, key.object()?.clone()))
+        let object = key.object()?;
+        Some((self.primary.cache_of(object, &self.caches)?, object.clone()))
     }
 
     /// The uid of the object that `key` names, as the cache shows it.
     fn owner(&self, key: &K) -> Option<Uid> {
-        let cache = &self.caches[self.primary?];
-        cache.object_state(key.object()?).map(|state| state.uid)
+        let (cache, object) = self.object(key)?;
+        self.caches[cache].object_state(&object).map(|state| state.uid)
     }
 
     /// Ends the processing of `key`, which wrote `writes` for the object `owner`: it is parked until they are

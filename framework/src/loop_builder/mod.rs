@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kcm_api::{KnownView, ObjectKey, Resource, View};
-use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer, Origin};
+use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer, ListOptions, MultiNamespaceInformer, Origin};
 use kcm_workqueue::{Queue, QueueOptions, RetryLimits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::ApiClient;
+use crate::consistency::Primary;
 use crate::control_loop::Loop;
 use crate::error::BoxError;
 use crate::explain::{Cause, ChangeKind, Triggers};
@@ -34,21 +35,24 @@ pub use source::Source;
 /// its limits and metrics, the wait for sync and read-your-own-writes follow from it.
 ///
 /// # Guarantees
-/// - A change of the [primary](Self::primary) resource enqueues its key, and so does a resync.
-/// - A change of an [owned](Self::owns) resource enqueues the primary object that controls it, before and after the
-///   change.
-/// - A change of a [watched](Self::watches) resource enqueues what its event mapping returns, at once or after a delay.
-/// - A list that is repeated enqueues nothing for objects that have not changed.
-/// - Keys of live changes go before those of the first list and of resyncs.
-/// - No key is taken before all caches of the loop have synced, and no key is reconciled again before they show its
-///   writes.
-/// - Logs and metrics name the loop.
-/// - A [prepare](Reconcile::prepare) step runs after the sync and before the first key.
-/// - With a [barrier](Self::barrier), no key is taken while any write of the loop is pending.
-/// - A loop that writes a resource that it does not read, although a cache of the manager holds it, does not start; a
-///   write to a resource that is neither read nor [declared](Self::writes) fails.
-/// - [Periodic](Self::periodic) work and [tasks](Self::task) have a session too.
-/// - Nothing happens before [`reconcile`](Self::reconcile).
+/// - *A change of the [primary](Self::primary) resource enqueues its key, and so does a resync.*
+/// - *A change of an [owned](Self::owns) resource enqueues its controller, before and after the change*: the primary object
+///   that controls it.
+/// - *A change of a [watched](Self::watches) resource enqueues what its event mapping returns, at once or later.*
+/// - *A list that is repeated enqueues nothing for objects that have not changed.*
+/// - *Keys of live changes go before those of the first list*, and of resyncs.
+/// - *A loop reads [several namespaces](Self::in_namespaces) and no others* as one cache. *Of several namespaces, a write is
+///   waited for in its own.*
+/// - *No loop takes a key before its caches have synced*, and no key is reconciled again before they show its writes.
+/// - *Metrics name the loop*, and so do logs; those of its event handlers name controller and loop, as `CONTROLLER/LOOP`.
+/// - *[Prepare](Reconcile::prepare) runs after the sync and before the first key, with back-off, and keys wait for its
+///   writes.*
+/// - *With a [barrier](Self::barrier), no key is taken while any write of the loop is pending.*
+/// - *A loop that writes a cached resource without reading it does not start.*
+/// - *A write to a resource that the loop does not [declare](Self::writes) is not sent, and is terminal.*
+/// - *[Periodic](Self::periodic) work has a session, and waits for its own writes.*
+/// - *A [task](Self::task) has a session with the declared writes.*
+/// - *A loop that enqueues keys without a reconciler does not start.*
 ///
 /// # Examples
 /// ```
@@ -72,7 +76,7 @@ pub struct ControlLoopBuilder<K: QueueKey = ObjectKey> {
     queue: Option<Queue<K>>,
     triggers: Arc<Triggers<K>>,
     caches: Vec<Arc<dyn Cache>>,
-    primary: Option<usize>,
+    primary: Primary,
     handlers: Vec<AddHandler<K>>,
     writes: BTreeSet<Resource>,
     writes_anything: bool,
@@ -94,11 +98,11 @@ pub(crate) struct LoopEnvironment {
 /// Adds an event handler that enqueues into the queue of a target.
 type AddHandler<K> = Box<dyn FnOnce(&Target<K>) -> Result<(), LoopError> + Send>;
 
-/// Where event handlers enqueue, and the cache of the primary resource.
+/// Where event handlers enqueue, and the caches of the primary resource.
 struct Target<K> {
     queue: Queue<K>,
     triggers: Arc<Triggers<K>>,
-    primary: Option<Arc<dyn Cache>>,
+    primary: Arc<[Arc<dyn Cache>]>,
 }
 
 /// A mistake in the description of a loop.
@@ -126,7 +130,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
             workers: 1,
             queue: None,
             caches: Vec::new(),
-            primary: None,
+            primary: Primary::default(),
             handlers: Vec::new(),
             writes: BTreeSet::new(),
             writes_anything: false,
@@ -200,14 +204,17 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
     where
         K: From<ObjectKey>,
     {
-        let resync_period = self.resync_period(&source);
+        let options = self.handler_options(&source);
         let (name, owned) = (self.name, source.resource.to_string());
         let informer = self.reads_for(source);
         let (read, cache) = (informer.clone(), self.add_cache(informer.cache()));
         self.handlers.push(Box::new(move |target| {
-            let owners = target.primary.clone().ok_or(LoopError::OwnsWithoutPrimary { name, owned })?;
-            add_handler(&read, cache, HandlerOptions { name, resync_period }, target, move |change| {
-                controllers(change, &*owners).into_iter().map(K::from)
+            if target.primary.is_empty() {
+                return Err(LoopError::OwnsWithoutPrimary { name, owned });
+            }
+            let owners = Arc::clone(&target.primary);
+            add_handler(&read, cache, options, target, move |change| {
+                controllers(change, &owners).into_iter().map(K::from)
             });
             Ok(())
         }));
@@ -236,7 +243,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         V: View,
         I: IntoIterator<Item: Into<Enqueue<K>>>,
     {
-        let options = HandlerOptions { name: self.name, resync_period: self.resync_period(&source) };
+        let options = self.handler_options(&source);
         let informer = self.reads_for(source);
         let (read, cache) = (informer.clone(), self.add_cache(informer.cache()));
         self.handlers.push(Box::new(move |target| {
@@ -259,9 +266,37 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
     }
 
     /// Says that keys name the objects of this informer, for a loop that maps the changes of its primary resource
-    /// itself.
+    /// itself. Of several informers, one holds the objects of a namespace.
     pub fn keyed_by<V: View>(&mut self, informer: &Informer<V>) {
-        self.primary = Some(self.add_cache(informer.cache()));
+        let cache = self.add_cache(informer.cache());
+        self.primary.add(cache);
+    }
+
+    /// Reads a resource in several namespaces: `read` calls one of the methods above for each, with the list options of the
+    /// namespace.
+    ///
+    /// ```
+    /// use kcm_framework::api::views::{Pod, ReplicaSet};
+    /// use kcm_framework::{ControlLoopBuilder, Source};
+    ///
+    /// fn describe(sets: &mut ControlLoopBuilder) {
+    ///     let namespaces = ["shop", "warehouse"];
+    ///     let replica_sets = sets.in_namespaces(namespaces, |sets, namespace| {
+    ///         sets.primary_for(Source::<ReplicaSet>::known().list_options(namespace))
+    ///     });
+    ///     let pods = sets.in_namespaces(namespaces, |sets, namespace| {
+    ///         sets.owns_for(Source::<Pod>::known().list_options(namespace))
+    ///     });
+    ///     # let _caches = (replica_sets, pods);
+    /// }
+    /// ```
+    pub fn in_namespaces<V: View>(
+        &mut self,
+        namespaces: impl IntoIterator<Item: Into<String>>,
+        mut read: impl FnMut(&mut Self, ListOptions) -> Informer<V>,
+    ) -> MultiNamespaceInformer<V> {
+        let namespaces: BTreeSet<String> = namespaces.into_iter().map(Into::into).collect();
+        namespaces.into_iter().map(|namespace| read(self, ListOptions::namespace(namespace))).collect()
     }
 
     /// Says that the loop writes a resource that it does not read. Those that it reads need no such declaration.
@@ -285,7 +320,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
     /// A mistake in the description is an error of the loop when it starts.
     pub fn reconcile<R: Reconcile<K>>(mut self, reconciler: R) -> Loop {
         let queue = self.queue();
-        let primary = self.primary.map(|primary| Arc::clone(&self.caches[primary]));
+        let primary = self.primary.of(&self.caches).into();
         let triggers = Arc::clone(&self.triggers);
         let target = Target { queue: queue.clone(), triggers: Arc::clone(&triggers), primary };
         let added = std::mem::take(&mut self.handlers).into_iter().try_for_each(|add| add(&target));
@@ -327,8 +362,11 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         }
     }
 
-    fn resync_period<V>(&self, source: &Source<V>) -> Option<Duration> {
-        source.resync.period(self.environment.resync_period)
+    /// The options of an event handler, which is named after the controller and the loop.
+    fn handler_options<V>(&self, source: &Source<V>) -> HandlerOptions {
+        let LoopEnvironment { controller, resync_period, .. } = self.environment;
+        let name = format!("{controller}/{}", self.name).into();
+        HandlerOptions { name, resync_period: source.resync.period(resync_period) }
     }
 
     /// Adds a cache, once; returns its position.

@@ -38,7 +38,7 @@ struct OfKind {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct HandlerLabels {
     resource: String,
-    subscriber: &'static str,
+    subscriber: String,
 }
 
 impl Default for InformerMetrics {
@@ -95,14 +95,14 @@ pub(super) struct OneInformer {
     failures: Counter,
     undecodable: Counter,
     // As many as there are controllers that read the resource: a handful.
-    handler_seconds: Mutex<Vec<(&'static str, Histogram)>>,
+    handler_seconds: Mutex<Vec<(String, Histogram)>>,
     resource: String,
     families: InformerMetrics,
 }
 
 impl OneInformer {
-    fn handler_labels(&self, subscriber: &'static str) -> HandlerLabels {
-        HandlerLabels { resource: self.resource.clone(), subscriber }
+    fn handler_labels(&self, subscriber: &str) -> HandlerLabels {
+        HandlerLabels { resource: self.resource.clone(), subscriber: subscriber.to_owned() }
     }
 }
 
@@ -125,16 +125,19 @@ impl kcm_informers::Metrics for OneInformer {
         self.undecodable.inc();
     }
 
-    fn handled(&self, handler: &'static str, took: Duration) {
+    fn handled(&self, handler: &str, took: Duration) {
         let mut known = self.handler_seconds.lock();
         let at = known.iter().position(|(name, _)| *name == handler).unwrap_or_else(|| {
-            known.push((handler, self.families.handler_seconds.get_or_create(&self.handler_labels(handler)).clone()));
+            known.push((
+                handler.to_owned(),
+                self.families.handler_seconds.get_or_create(&self.handler_labels(handler)).clone(),
+            ));
             known.len() - 1
         });
         known[at].1.observe(took.as_secs_f64());
     }
 
-    fn panicked(&self, culprit: &'static str) {
+    fn panicked(&self, culprit: &str) {
         self.families.panics.get_or_create(&self.handler_labels(culprit)).inc();
     }
 }

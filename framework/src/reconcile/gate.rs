@@ -7,8 +7,8 @@ use kcm_informers::Cache;
 use kcm_workqueue::{Queue, QueueOptions};
 
 use crate::client::ApiClient;
-use crate::consistency::Tracker;
 use crate::consistency::pending_writes::PendingWrite;
+use crate::consistency::{Primary, Tracker};
 
 /// A gate that is closed while someone is inside, and until the caches show the writes that were made there.
 ///
@@ -23,7 +23,7 @@ impl Gate {
     /// An open gate of the loop `name`, which reads `caches`.
     pub(crate) fn new(name: &'static str, caches: Arc<[Arc<dyn Cache>]>) -> Self {
         let queue = Queue::new(QueueOptions::named(name));
-        let tracker = Tracker::new(queue.clone(), caches, None);
+        let tracker = Tracker::new(queue.clone(), caches, Primary::default());
         Self { key: ObjectKey::cluster_scoped(name), queue, tracker }
     }
 

@@ -396,8 +396,9 @@ impl Write<'_> {
     /// options.
     fn pending(&self) -> impl Iterator<Item = (CacheIndex, ObjectKey, Option<Uid>)> {
         let caches = self.session.caches.iter().enumerate().filter(|(_, cache)| cache.resource() == self.resource);
-        caches.flat_map(|(cache, _)| {
-            self.objects.iter().map(move |(object, deleted)| (cache, object.clone(), deleted.clone()))
+        caches.flat_map(|(index, cache)| {
+            let objects = self.objects.iter().filter(|(object, _)| cache.list_options().cover_namespace_of(object));
+            objects.map(move |(object, deleted)| (index, object.clone(), deleted.clone()))
         })
     }
 

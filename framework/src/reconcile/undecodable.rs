@@ -8,6 +8,7 @@ use kcm_informers::{Cache, HookRegistration, UndecodableObject};
 use kcm_workqueue::{Priority, Queue};
 use parking_lot::Mutex;
 
+use crate::consistency::Primary;
 use crate::queue_key::QueueKey;
 
 /// Holds back the keys whose object, or an object that it controls, cannot be decoded: such an object is missing from
@@ -17,7 +18,7 @@ use crate::queue_key::QueueKey;
 pub(super) struct UndecodableGuard<K> {
     queue: Queue<K>,
     caches: Arc<[Arc<dyn Cache>]>,
-    primary: Option<usize>,
+    primary: Primary,
     /// The keys that are held back, each with the object that was logged.
     held: Mutex<BTreeMap<K, ObjectKey>>,
     /// The hooks end with the guard.
@@ -25,8 +26,8 @@ pub(super) struct UndecodableGuard<K> {
 }
 
 impl<K: QueueKey> UndecodableGuard<K> {
-    /// A guard for a loop that reads `caches`; `primary` is the position of the one that holds the objects of its keys.
-    pub(super) fn new(queue: Queue<K>, caches: Arc<[Arc<dyn Cache>]>, primary: Option<usize>) -> Arc<Self> {
+    /// A guard for a loop that reads `caches`, of which `primary` hold the objects of its keys.
+    pub(super) fn new(queue: Queue<K>, caches: Arc<[Arc<dyn Cache>]>, primary: Primary) -> Arc<Self> {
         Arc::new_cyclic(|guard: &Weak<Self>| {
             let hooks = caches.iter().map(|cache| {
                 let guard = Weak::clone(guard);
@@ -73,8 +74,8 @@ impl<K: QueueKey> UndecodableGuard<K> {
 
     /// The object that holds `key` back.
     fn undecodable(&self, key: &K) -> Option<(&dyn Cache, Arc<UndecodableObject>)> {
-        let primary = &*self.caches[self.primary?];
         let object = key.object()?;
+        let primary = &*self.caches[self.primary.cache_of(object, &self.caches)?];
         if let Some(own) = primary.undecodable(object) {
             return Some((primary, own));
         }

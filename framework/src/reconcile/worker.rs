@@ -19,7 +19,7 @@ use super::undecided::Undecided;
 use super::undecodable::UndecodableGuard;
 use super::{Class, LoopContext, Outcome, Reconcile, ReconcileError, Session};
 use crate::client::ApiClient;
-use crate::consistency::Tracker;
+use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
 use crate::error::{BoxError, error_chain};
 use crate::explain::{Cause, Ended, Notes, Triggers};
@@ -42,7 +42,7 @@ pub(crate) struct ReconcileLoop<K, R> {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) workers: usize,
     pub(crate) caches: Vec<Arc<dyn Cache>>,
-    pub(crate) primary: Option<usize>,
+    pub(crate) primary: Primary,
     /// Whether no key is taken while a write of the loop is pending.
     pub(crate) has_barrier: bool,
 }
@@ -51,7 +51,7 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
     pub(crate) fn into_loop(self) -> Loop {
         let caches: Arc<[_]> = self.caches.into();
         let reads = caches.to_vec();
-        let tracker = Tracker::new(self.queue.clone(), Arc::clone(&caches), self.primary);
+        let tracker = Tracker::new(self.queue.clone(), Arc::clone(&caches), self.primary.clone());
         let guard = UndecodableGuard::new(self.queue.clone(), Arc::clone(&caches), self.primary);
         let shared = Arc::new(Workers {
             controller: self.controller,

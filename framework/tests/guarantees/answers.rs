@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use kcm_framework::Outcome;
 use kcm_framework::client::{ApiError, DeleteOptions, Patch, Payload, Subresource};
-use kcm_framework::{Outcome, ReconcileError};
 use kcm_sandbox_apiserver::{Fault, Status, Verb};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -52,38 +52,17 @@ fn creations() -> Fault {
     Fault::on(Verb::Create).resource(PARTS)
 }
 
-/// When requests of that method came, counted from the first.
-fn times(world: &World, method: &str) -> Vec<Duration> {
-    let mut requests = world.sandbox.requests();
-    requests.retain(|request| request.method == method && request.path.contains("/parts"));
-    requests.iter().map(|request| request.at.saturating_sub(requests[0].at)).collect()
-}
-
-async fn create_missing(turn: Turn<'_>) -> Result<Outcome, ReconcileError> {
-    for _ in turn.parts().len()..turn.wanted() {
-        match turn.create_part().await {
-            Err(error) if error.is_probably_created() => {}
-            answer => drop(answer?),
-        }
-    }
-    Ok(Outcome::done())
-}
-
-fn results(world: &World, result: &str) -> bool {
-    world.manager.metrics.encode().contains(&format!("result=\"{result}\""))
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_is_answered_429_or_5xx_with_a_time_is_repeated_after_it_beneath_the_reconcile() {
     for status in [Status::too_many_requests(2), unavailable(Some(2))] {
-        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        let world = World::start(|turn| turn.create_missing().boxed()).await;
         world.sandbox.faults().inject(creations().times(3).fail(status));
         world.create_set("a", 1);
         assert_eq!(world.visited(2).await, [Duration::ZERO, seconds(6)]);
         settle().await;
-        assert_eq!(times(&world, "POST"), [0, 2, 4, 6].map(seconds));
+        assert_eq!(world.request_times("POST"), [0, 2, 4, 6].map(seconds));
         assert_eq!((world.parts().len(), world.parked().len()), (1, 0));
-        assert!(results(&world, "success") && !results(&world, "unavailable"));
+        assert!(world.has_result("success") && !world.has_result("unavailable"));
     }
 }
 
@@ -102,7 +81,7 @@ async fn a_request_is_repeated_ten_times_and_within_its_time() {
         world.sandbox.faults().inject(creations().fail(Status::too_many_requests(retry_after)));
         world.create_set("a", 1);
         tokio::time::sleep(seconds(100)).await;
-        assert_eq!(times(&world, "POST").len(), sent, "{retry_after}");
+        assert_eq!(world.request_times("POST").len(), sent, "{retry_after}");
         assert!(world.parked().is_empty(), "none of them took effect");
     }
 }
@@ -110,7 +89,7 @@ async fn a_request_is_repeated_ten_times_and_within_its_time() {
 #[tokio::test(start_paused = true)]
 async fn what_is_answered_without_a_time_is_the_callers() {
     for status in [Status::new(429, "TooManyRequests", "no"), Status::new(403, "Forbidden", "no")] {
-        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        let world = World::start(|turn| turn.create_missing().boxed()).await;
         world.sandbox.faults().inject(creations().times(1).fail(status));
         world.create_set("a", 1);
         assert_eq!(world.visited(2).await[..2], [0, 5].map(Duration::from_millis));
@@ -125,12 +104,12 @@ async fn a_repeated_creation_that_had_taken_effect_makes_one_object() {
         ("the first took effect", creations().times(1).lose_answer()),
         ("the first did not", creations().times(1).disconnect()),
     ] {
-        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        let world = World::start(|turn| turn.create_missing().boxed()).await;
         world.sandbox.faults().inject(first);
         world.sandbox.faults().inject(creations().skip(1).times(2).fail(unavailable(Some(1))));
         world.create_set("a", 1);
         tokio::time::sleep(seconds(100)).await;
-        assert_eq!((world.parts().len(), times(&world, "POST").len()), (1, 4), "{name}");
+        assert_eq!((world.parts().len(), world.request_times("POST").len()), (1, 4), "{name}");
         assert!(world.parked().is_empty(), "{name}");
     }
 }
@@ -321,7 +300,7 @@ async fn the_answer_of_a_failing_webhook_settles_a_write() {
 #[tokio::test(start_paused = true)]
 async fn a_key_acts_within_a_second_of_the_recovery_of_a_webhook_that_failed_for_ten_seconds() {
     for failing in 1..=15 {
-        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        let world = World::start(|turn| turn.create_missing().boxed()).await;
         let failing = seconds(failing);
         let fault = world.sandbox.faults().inject(creations().fail(failed_webhook()));
         world.create_set("a", 1);
@@ -341,7 +320,7 @@ async fn a_key_is_scaled_down_while_a_webhook_refuses_its_creations() {
             for part in parts.iter().skip(turn.wanted()) {
                 turn.delete_part(part.metadata.key.name(), &part.metadata.uid).await?;
             }
-            create_missing(turn).await
+            turn.create_missing().await
         }
         .boxed()
     })
@@ -364,7 +343,7 @@ async fn what_a_webhook_or_a_quota_refused_is_tried_again_without_the_controller
         Status::new(403, "Forbidden", "parts \"p\" is forbidden: exceeded quota: q"),
         Status::new(422, "Invalid", "parts \"p\" is invalid: no"),
     ] {
-        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        let world = World::start(|turn| turn.create_missing().boxed()).await;
         world.sandbox.faults().inject(creations().times(3).fail(status));
         world.create_set("a", 1);
         settle().await;
@@ -378,7 +357,7 @@ async fn what_a_webhook_or_a_quota_refused_is_tried_again_without_the_controller
 async fn an_api_server_that_answers_429_to_a_tenth_of_all_requests_changes_nothing_but_the_time() {
     let mut hits = 0;
     for seed in 0..20 {
-        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        let world = World::start(|turn| turn.create_missing().boxed()).await;
         let rng = Mutex::new(fastrand::Rng::with_seed(seed));
         let a_tenth = Fault::on_any().when(move |_| rng.lock().u8(0..10) == 0);
         let fault = world.sandbox.faults().inject(a_tenth.fail(Status::too_many_requests(1)));
@@ -387,7 +366,7 @@ async fn an_api_server_that_answers_429_to_a_tenth_of_all_requests_changes_nothi
         }
         tokio::time::sleep(seconds(100)).await;
         assert_eq!((world.parts().len(), world.parked().len()), (40, 0), "seed {seed}");
-        assert!(!results(&world, "unavailable"), "seed {seed}");
+        assert!(!world.has_result("unavailable"), "seed {seed}");
         hits += fault.hits();
     }
     assert!(hits > 50, "{hits}");

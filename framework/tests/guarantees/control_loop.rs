@@ -28,6 +28,13 @@ type Part = PartialObjectMeta;
 struct Log(Arc<Mutex<Vec<(ObjectKey, Instant)>>>);
 
 impl Log {
+    /// The names of the keys since the last call, sorted, where no order is promised.
+    fn take_sorted(&self) -> Vec<String> {
+        let mut names = self.take();
+        names.sort();
+        names
+    }
+
     /// The names of the keys since the last call.
     fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock()).into_iter().map(|(key, _)| key.name().to_owned()).collect()
@@ -269,6 +276,41 @@ async fn a_loop_reads_only_what_its_list_options_select() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_loop_reads_several_namespaces_and_no_others() {
+    let sandbox = sandbox();
+    let namespaces = ["one", "other", "third"];
+    namespaces.into_iter().for_each(|namespace| drop(sandbox.create_namespace(namespace).unwrap()));
+    let (_manager, log) = start(&sandbox, |mut described| {
+        let read = ["one", "other"];
+        described.in_namespaces(read, |described, namespace| {
+            described.primary_for::<PartialObjectMeta>(Source::of(SETS).list_options(namespace))
+        });
+        described.in_namespaces(read, |described, namespace| {
+            described.owns_for::<Part>(Source::of(PARTS).list_options(namespace))
+        });
+        described
+    });
+    settle().await;
+    let there = |mut object: Value, namespace: &str| {
+        object["metadata"]["namespace"] = json!(namespace);
+        object
+    };
+    for namespace in namespaces {
+        sandbox.create(&SETS, there(set(&format!("of-{namespace}"), 0), namespace)).unwrap();
+    }
+    settle().await;
+    assert_eq!(log.take_sorted(), ["of-one", "of-other"]);
+    for namespace in namespaces {
+        let name = format!("of-{namespace}");
+        let owner = sandbox.get(&SETS, &ObjectKey::namespaced(namespace, &*name)).unwrap();
+        let uid = owner["metadata"]["uid"].as_str().unwrap();
+        sandbox.create(&PARTS, there(owned("p", "Set", &name, uid), namespace)).unwrap();
+    }
+    settle().await;
+    assert_eq!(log.take_sorted(), ["of-one", "of-other"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn metrics_name_the_loop() {
     let sandbox = sandbox();
     sandbox.create(&SETS, set("a", 0)).unwrap();
@@ -281,6 +323,7 @@ async fn metrics_name_the_loop() {
     for line in [
         "workqueue_adds_total{name=\"a-loop\"} 1",
         "controller_reconciles_total{controller=\"a-controller\",name=\"a-loop\",result=\"success\"} 1",
+        "informer_subscriber_seconds_count{resource=\"sets.example.com\",subscriber=\"a-controller/a-loop\"} 1",
     ] {
         assert!(manager.has_metric(line), "{line} is not in\n{}", manager.metrics.encode());
     }

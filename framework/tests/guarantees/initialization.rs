@@ -98,7 +98,7 @@ fn parts_controller(context: &ControllerContext, log: &Log, reads_sets: bool) ->
     let informers = context.informers();
     let parts = informers.informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
     let of_handler = Arc::clone(log);
-    parts.add_event_handler(HandlerOptions { name: "parts", resync_period: None }, move |change, _| {
+    parts.add_event_handler(HandlerOptions::named("parts"), move |change, _| {
         note(&of_handler, format!("sees {}", change.key().name()));
     });
     let mut caches = vec![parts.cache()];

@@ -7,7 +7,7 @@ use kcm_api::Selector;
 use kcm_framework::client::{Patch, Payload, Subresource};
 use kcm_framework::{Outcome, ReconcileError};
 use kcm_informers::ListOptions;
-use kcm_sandbox_apiserver::{Fault, Request, Status, Verb};
+use kcm_sandbox_apiserver::{Fault, Status, Verb};
 use serde_json::{Value, json};
 
 use crate::support::{Options, PARTS, Turn, World, key, part, sandbox, seconds, settle};
@@ -26,15 +26,30 @@ async fn create_missing(turn: Turn<'_>) -> Result<Outcome, ReconcileError> {
     Ok(Outcome::done())
 }
 
-/// The live looks: when, and for whom.
-fn looks(world: &World) -> Vec<Request> {
-    let mut requests = world.sandbox.requests();
-    requests.retain(|request| request.query.contains("metadata.name"));
-    requests
-}
-
 fn creations() -> Fault {
     Fault::on(Verb::Create).resource(PARTS).times(ATTEMPTS)
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_namespaces_a_lost_answer_is_looked_up_in_its_own() {
+    let parts = ["other", "default"].map(ListOptions::namespace).to_vec();
+    let world = World::with(Options { parts, ..Options::default() }, &sandbox(), |turn| {
+        async move {
+            if turn.number == 0 {
+                turn.create_part().await?;
+            }
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.sandbox.faults().inject(creations().lose_answer());
+    world.create_set("a", 1);
+    tokio::time::sleep(seconds(20)).await;
+    world.touch("a");
+    let visits = world.visited(2).await;
+    assert_eq!(visits[1], LAST_DEADLINE);
+    assert_eq!(world.live_checks().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,7 +156,7 @@ async fn a_look_before_the_deadline_says_nothing_of_a_lost_answer() {
     world.add("a");
     // The first change is looked up after 30 s and comes back after 32 s; the second one might still be made.
     assert_eq!(world.visited(2).await, [Duration::ZERO, LAST_DEADLINE]);
-    assert_eq!(looks(&world).len(), 2);
+    assert_eq!(world.live_checks().len(), 2);
 }
 
 /// What a reconcile does to part `p` of set `a`.
@@ -228,7 +243,7 @@ async fn a_live_look_that_fails_is_repeated() {
     let failing = world.sandbox.faults().inject(failing.fail(Status::new(503, "ServiceUnavailable", "no")));
     world.create_set("a", 1);
     assert_eq!(world.visited(2).await, [Duration::ZERO, LAST_DEADLINE + seconds(60)]);
-    assert_eq!((failing.hits(), looks(&world).len(), world.parts().len()), (2, 3, 1));
+    assert_eq!((failing.hits(), world.live_checks().len(), world.parts().len()), (2, 3, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,7 +254,7 @@ async fn a_write_that_has_not_come_back_is_looked_up_every_thirty_seconds_by_a_l
     world.create_set("a", 1);
     world.visited(1).await;
     tokio::time::sleep(seconds(70)).await;
-    let looks = looks(&world);
+    let looks = world.live_checks();
     let created = world.sandbox.requests().into_iter().find(|request| request.method == "POST").unwrap().at;
     let times: Vec<_> = looks.iter().map(|look| look.at).collect();
     assert_eq!(times, [created + seconds(30), created + seconds(60)]);

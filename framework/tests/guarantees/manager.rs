@@ -189,7 +189,7 @@ async fn an_init_func_that_fails_leaves_no_subscriber_behind() {
             let (number, changes) = (tries.lock().len(), Arc::clone(&changes));
             let parts = context.informers().informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
             let queue = context.control_loop::<ObjectKey>("parts").queue();
-            parts.add_event_handler(HandlerOptions { name: "a-controller", resync_period: None }, move |change, _| {
+            parts.add_event_handler(HandlerOptions::named("a-controller"), move |change, _| {
                 note(&changes, change.key().name());
                 queue.add(change.key().clone(), Priority::Initial);
             });

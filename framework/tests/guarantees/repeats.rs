@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use kcm_framework::Outcome;
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Patch, Payload, Subresource};
-use kcm_framework::{Outcome, ReconcileError};
 use kcm_sandbox_apiserver::{ConnectionLost, Cut, Fault, Sandbox, Status, Verb};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -15,28 +15,6 @@ use crate::support::{Options, PARTS, Turn, World, key, part, sandbox, seconds, s
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
-}
-
-/// When requests of that method came, counted from the first.
-fn times(world: &World, method: &str) -> Vec<Duration> {
-    let mut requests = world.sandbox.requests();
-    requests.retain(|request| request.method == method);
-    requests.iter().map(|request| request.at.saturating_sub(requests[0].at)).collect()
-}
-
-fn looks(world: &World) -> usize {
-    world.sandbox.requests().iter().filter(|request| request.query.contains("metadata.name")).count()
-}
-
-/// Creates what is missing, and takes a part that is probably there for one that is.
-async fn create_missing(turn: Turn<'_>) -> Result<Outcome, ReconcileError> {
-    for _ in turn.parts().len()..turn.wanted() {
-        match turn.create_part().await {
-            Err(error) if error.is_probably_created() => {}
-            answer => drop(answer?),
-        }
-    }
-    Ok(Outcome::done())
 }
 
 /// What a reconcile does to part `p` of set `a`.
@@ -98,40 +76,42 @@ async fn a_creation_whose_connection_breaks_once_costs_no_time_and_makes_one_obj
         ("took effect", Fault::on(Verb::Create).resource(PARTS).times(1).lose_answer()),
         ("did not reach the server", Fault::on(Verb::Create).resource(PARTS).times(1).disconnect()),
     ] {
-        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        let world = World::start(|turn| turn.create_missing().boxed()).await;
         world.sandbox.faults().inject(fault);
         world.create_set("a", 1);
         assert!(world.visited(2).await[1] < millis(50), "{name}");
         tokio::time::sleep(seconds(100)).await;
-        assert_eq!((world.parts().len(), times(&world, "POST").len()), (1, 2), "{name}");
+        assert_eq!((world.parts().len(), world.request_times("POST").len()), (1, 2), "{name}");
         assert!(world.parked().is_empty(), "{name}");
-        let results = |result: &str| world.manager.metrics.encode().contains(&format!("result=\"{result}\""));
-        assert!(results("success") && !results("conflict") && !results("transient"), "{name}");
+        let has = |result| world.has_result(result);
+        assert!(has("success") && !has("conflict") && !has("transient"), "{name}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn repeats_come_at_once_and_then_after_pauses_that_grow() {
-    let world = World::start(|turn| create_missing(turn).boxed()).await;
+    let world = World::start(|turn| turn.create_missing().boxed()).await;
     world.sandbox.faults().inject(Fault::on(Verb::Create).resource(PARTS).times(4).disconnect());
     world.create_set("a", 1);
     tokio::time::sleep(seconds(30)).await;
     let ended = Duration::from_millis(500);
-    for (at, expected) in times(&world, "POST").into_iter().zip([Duration::ZERO, Duration::ZERO, millis(100), ended]) {
+    for (at, expected) in
+        world.request_times("POST").into_iter().zip([Duration::ZERO, Duration::ZERO, millis(100), ended])
+    {
         assert!(at >= expected && at < expected + millis(10), "{at:?}");
     }
-    assert_eq!((times(&world, "POST").len(), world.parked().len()), (4, 1));
+    assert_eq!((world.request_times("POST").len(), world.parked().len()), (4, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn connections_that_break_slowly_do_not_prolong_a_write() {
-    let world = World::start(|turn| create_missing(turn).boxed()).await;
+    let world = World::start(|turn| turn.create_missing().boxed()).await;
     let slow = Fault::on(Verb::Create).resource(PARTS).times(4).delay(seconds(20));
     world.sandbox.faults().inject(slow.disconnect());
     world.create_set("a", 1);
     tokio::time::sleep(seconds(53)).await;
     // The second broke when the time of the first, 34 s, was over.
-    assert_eq!((times(&world, "POST").len(), world.parked().len()), (2, 1));
+    assert_eq!((world.request_times("POST").len(), world.parked().len()), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -149,7 +129,7 @@ async fn a_repeat_that_is_refused_because_of_the_attempt_before_is_looked_up_at_
             Change::Delete => assert_eq!(*answers[0].as_ref().unwrap(), Some(Deleted::Gone)),
             Change::Patch | Change::PatchByOperations | Change::DeleteWhatever => assert!(answers[0].is_ok()),
         }
-        assert_eq!(looks(&world), usize::from(kind == Change::Put), "{kind:?}");
+        assert_eq!(world.live_checks().len(), usize::from(kind == Change::Put), "{kind:?}");
     }
 }
 
@@ -170,22 +150,26 @@ async fn a_key_whose_repeat_was_refused_waits_for_its_watch_and_no_longer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_repeat_of_a_creation_is_known_at_once_where_the_watch_is_down() {
-    let world = World::start(|turn| create_missing(turn).boxed()).await;
+    let world = World::start(|turn| turn.create_missing().boxed()).await;
     world.sandbox.faults().hold_watches(&PARTS);
     world.sandbox.faults().inject(Fault::on(Verb::Create).resource(PARTS).times(1).lose_answer());
     world.create_set("a", 1);
     world.visited(1).await;
     settle().await;
-    assert_eq!((looks(&world), world.parked().len()), (1, 1), "it is there, and the cache does not show it");
+    assert_eq!(
+        (world.live_checks().len(), world.parked().len()),
+        (1, 1),
+        "it is there, and the cache does not show it"
+    );
     tokio::time::sleep(seconds(5)).await;
     world.sandbox.faults().release_watches(&PARTS);
     settle().await;
-    assert_eq!((looks(&world), world.parked().len(), world.parts().len()), (1, 0, 1));
+    assert_eq!((world.live_checks().len(), world.parked().len(), world.parts().len()), (1, 0, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_look_whose_connection_breaks_is_made_again_at_once() {
-    let world = World::start(|turn| create_missing(turn).boxed()).await;
+    let world = World::start(|turn| turn.create_missing().boxed()).await;
     world.sandbox.faults().inject(Fault::on(Verb::Create).resource(PARTS).times(1).lose_answer());
     world.sandbox.faults().inject(Fault::on(Verb::List).resource(PARTS).times(1).disconnect());
     world.create_set("a", 1);
@@ -195,14 +179,14 @@ async fn a_look_whose_connection_breaks_is_made_again_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_repeat_that_is_refused_for_another_reason_says_nothing_of_the_attempt_before() {
     for (code, reason) in [(429, "TooManyRequests"), (403, "Forbidden"), (503, "ServiceUnavailable")] {
-        let world = World::start(|turn| create_missing(turn).boxed()).await;
+        let world = World::start(|turn| turn.create_missing().boxed()).await;
         world.sandbox.faults().inject(Fault::on(Verb::Create).resource(PARTS).times(1).disconnect());
         let refusal = Fault::on(Verb::Create).resource(PARTS).skip(1).times(1).fail(Status::new(code, reason, "no"));
         world.sandbox.faults().inject(refusal);
         world.create_set("a", 1);
         assert_eq!(world.visited(2).await[1].as_secs(), 34, "{code}");
         settle().await;
-        assert_eq!((world.parts().len(), times(&world, "POST").len()), (1, 3), "{code}");
+        assert_eq!((world.parts().len(), world.request_times("POST").len()), (1, 3), "{code}");
     }
 }
 
@@ -216,7 +200,7 @@ async fn what_could_do_more_when_sent_twice_is_sent_once() {
         world.add("a");
         assert_eq!(world.visited(2).await, [Duration::ZERO, seconds(34)], "{kind:?}");
         assert!(answers.lock()[0].as_ref().is_err_and(ApiError::response_lost));
-        assert_eq!(times(&world, "PATCH").len() + times(&world, "DELETE").len(), 1, "{kind:?}");
+        assert_eq!(world.request_times("PATCH").len() + world.request_times("DELETE").len(), 1, "{kind:?}");
     }
 }
 
@@ -247,7 +231,7 @@ async fn a_write_given_up_between_two_attempts_counts_from_the_last() {
     let world = giving_up(millis(300), [Fault::on(Verb::Create).resource(PARTS).disconnect()]).await;
     let waited = world.visited(2).await[1];
     assert!(waited >= millis(34_100) && waited < millis(34_150), "{waited:?}");
-    assert_eq!(times(&world, "POST").len(), 3);
+    assert_eq!(world.request_times("POST").len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,18 +239,18 @@ async fn a_write_given_up_during_a_repeat_counts_as_lost() {
     let creations = || Fault::on(Verb::Create).resource(PARTS);
     let world = giving_up(seconds(1), [creations().times(1).disconnect(), creations().skip(1).stall()]).await;
     assert_eq!(world.visited(2).await[1], seconds(61), "it is not known when the repeat began");
-    assert_eq!(times(&world, "POST").len(), 2);
+    assert_eq!(world.request_times("POST").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_first_attempt_that_lands_after_its_repeat_changes_nothing() {
     let sandbox = sandbox();
     let options = Options { client: Some(late(&sandbox, seconds(3))), ..Options::default() };
-    let world = World::with(options, &sandbox, |turn| create_missing(turn).boxed()).await;
+    let world = World::with(options, &sandbox, |turn| turn.create_missing().boxed()).await;
     world.create_set("a", 1);
     assert!(world.visited(2).await[1] < millis(50));
     tokio::time::sleep(seconds(100)).await;
-    assert_eq!((world.parts().len(), times(&world, "POST").len()), (1, 2));
+    assert_eq!((world.parts().len(), world.request_times("POST").len()), (1, 2));
 }
 
 /// A client whose first creation breaks the connection, and reaches the server `delay` later all the same.
@@ -299,7 +283,7 @@ async fn whatever_breaks_as_many_parts_are_made_as_wanted() {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut random = |below: u64| rng.u64(..below);
         let sandbox = sandbox();
-        let world = World::with(Options::default(), &sandbox, |turn| create_missing(turn).boxed()).await;
+        let world = World::with(Options::default(), &sandbox, |turn| turn.create_missing().boxed()).await;
         for _ in 0..=random(6) {
             let skip = usize::try_from(random(8)).unwrap();
             let times = usize::try_from(1 + random(6)).unwrap();

@@ -43,7 +43,7 @@ async fn is_in_step_with_its_indexes() {
     let seen = Notifications::default();
     let notes = seen.clone();
     let (index, cache) = (by_size.clone(), informer.clone());
-    informer.add_event_handler(HandlerOptions { name: "test", resync_period: None }, move |_, _| {
+    informer.add_event_handler(HandlerOptions::named("test"), move |_, _| {
         let indexed: usize = [1, 2].iter().map(|size| index.count(size)).sum();
         assert_eq!(indexed, cache.len());
         notes.note(format!("{} {}", index.count(&1), index.count(&2)));

@@ -23,7 +23,7 @@ async fn are_notified_one_after_the_other_in_the_order_of_registration() {
     let notified = Notifications::default();
     for name in ["first", "second"] {
         let notes = notified.clone();
-        informer.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, _| {
+        informer.add_event_handler(HandlerOptions::named(name), move |change, _| {
             notes.note(format!("{name} {}", label(change.object())));
         });
     }
@@ -124,12 +124,9 @@ async fn with_a_resync_period_are_notified_of_every_object_again_and_others_are_
     let notified = Notifications::default();
     let notes = notified.clone();
     let began = Instant::now();
-    informer.add_event_handler(
-        HandlerOptions { name: "often", resync_period: Some(seconds(60)) },
-        move |change, origin| {
-            notes.change(change, origin);
-        },
-    );
+    informer.add_event_handler(HandlerOptions::named("often").resync_period(seconds(60)), move |change, origin| {
+        notes.change(change, origin);
+    });
     let stream = peer.serves(5, &[widget("y", 2), widget("x", 1)]).await;
     informer.wait_synced().await;
     notified.take();
@@ -149,7 +146,7 @@ async fn that_panic_miss_that_change_and_no_other_handler_does() {
     let (mut peer, _factory, informer) = widgets();
     let notified = Notifications::default();
     let notes = notified.clone();
-    informer.add_event_handler(HandlerOptions { name: "panics", resync_period: None }, move |change, _| {
+    informer.add_event_handler(HandlerOptions::named("panics"), move |change, _| {
         assert_ne!(change.key().name(), "bad");
         notes.note(label(change.object()));
     });
@@ -167,7 +164,7 @@ async fn that_are_removed_are_not_notified_any_more() {
     let (mut peer, _factory, informer) = widgets();
     let notified = Notifications::default();
     let notes = notified.clone();
-    let id = informer.add_event_handler(HandlerOptions { name: "test", resync_period: None }, move |change, origin| {
+    let id = informer.add_event_handler(HandlerOptions::named("test"), move |change, origin| {
         notes.change(change, origin);
     });
     let stream = peer.serves(5, &[widget("x", 1)]).await;

@@ -78,7 +78,7 @@ async fn stops_an_informer_when_its_last_user_ends_and_frees_its_memory() {
             let notified = add_event_handler(&informer, "user");
             // A handler that owns a handle of its own informer does not keep it alive.
             let own = informer.clone();
-            informer.add_event_handler(HandlerOptions { name: "owner", resync_period: None }, move |change, _| {
+            informer.add_event_handler(HandlerOptions::named("owner"), move |change, _| {
                 assert!(own.get(change.key()).is_some());
             });
             (registrations, informer, notified)
@@ -119,7 +119,7 @@ fn app(name: &str, version: u64, app: &str) -> String {
 fn note_metadata(informer: &MetadataInformer) -> Notifications {
     let notified = Notifications::default();
     let notes = notified.clone();
-    informer.add_event_handler(HandlerOptions { name: "metadata", resync_period: None }, move |change, _| {
+    informer.add_event_handler(HandlerOptions::named("metadata"), move |change, _| {
         let kind = match change {
             Change::Added(_) => "added",
             Change::Updated { .. } => "updated",

@@ -7,7 +7,7 @@ async fn moves_after_event_handlers_and_before_hooks_and_waiters() {
     let (mut peer, _factory, informer) = widgets();
     let order = Notifications::default();
     let (notes, cache) = (order.clone(), informer.clone());
-    informer.add_event_handler(HandlerOptions { name: "test", resync_period: None }, move |change, _| {
+    informer.add_event_handler(HandlerOptions::named("test"), move |change, _| {
         let in_cache = cache.get(change.key()).map_or("gone".to_owned(), |widget| label(&widget));
         notes.note(format!("notified {in_cache} observed {}", cache.last_sync_resource_version()));
     });

@@ -5,6 +5,7 @@ mod disappearance;
 mod event_handlers;
 mod factory;
 mod last_sync_resource_version;
+mod multi_namespace;
 mod outages;
 mod protobuf;
 mod support;
@@ -14,7 +15,7 @@ mod undecodable;
 
 use std::time::Duration;
 
-use kcm_api::{KnownView, PartialObjectMeta, Resource, ResourceVersion, View as _};
+use kcm_api::{KnownView, ObjectKey, PartialObjectMeta, Resource, ResourceVersion, View as _};
 use kcm_informers::{
     Change, HandlerOptions, Informer, ListOptions, MetadataInformer, PROBE_GAP, Phase, Reachability, Registrations,
 };
@@ -87,6 +88,7 @@ fn every_sentence_of_the_page_has_a_test() {
         include_str!("outages.rs"),
         include_str!("disappearance.rs"),
         include_str!("factory.rs"),
+        include_str!("multi_namespace.rs"),
     ]
     .concat();
     assert!(promised.len() > 30, "{promised:#?}");

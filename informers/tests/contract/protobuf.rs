@@ -31,7 +31,7 @@ async fn a_watch_in_protobuf_is_read_whatever_its_chunks() {
         let stream = asked.accept_protobuf();
         let notified = Notifications::default();
         let notes = notified.clone();
-        informer.add_event_handler(HandlerOptions { name: "test", resync_period: None }, move |change, _| {
+        informer.add_event_handler(HandlerOptions::named("test"), move |change, _| {
             notes.note(match change {
                 Change::Added(pod) => format!("added {}", pod.metadata.key.name()),
                 Change::Updated { new, .. } => format!("updated {}", new.metadata.key.name()),

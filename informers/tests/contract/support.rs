@@ -302,7 +302,7 @@ impl Notifications {
 pub(crate) fn add_event_handler(informer: &Informer<Widget>, name: &'static str) -> Notifications {
     let notified = Notifications::default();
     let notes = notified.clone();
-    informer.add_event_handler(HandlerOptions { name, resync_period: None }, move |change, origin| {
+    informer.add_event_handler(HandlerOptions::named(name), move |change, origin| {
         notes.change(change, origin);
     });
     notified

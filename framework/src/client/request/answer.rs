@@ -5,7 +5,8 @@ use std::time::Duration;
 use kcm_api::Status;
 use kcm_informers::is_storage_failure;
 
-use super::error::{Cause, is_failed_webhook, is_final};
+use super::error::Cause;
+use super::error_class::{is_failed_webhook, is_final};
 
 /// A request, as far as the meaning of its answers depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

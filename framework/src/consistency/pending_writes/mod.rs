@@ -3,91 +3,24 @@
 //! One [`PendingWrites`] per queue. The caches of a loop are numbered by their position in the list of the loop. Time
 //! is an argument.
 
+mod live_check;
+mod write;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::time::Duration;
 
-use kcm_api::{ObjectKey, ResourceVersion, Uid};
-use kcm_informers::ObjectState;
+use kcm_api::{ResourceVersion, Uid};
 use tokio::time::Instant;
+
+use live_check::after_check;
+use write::{can_be_confirmed, is_decimal};
+
+pub use live_check::{LiveCheck, LiveState};
+pub use write::{CacheIndex, PendingWrite};
 
 /// How long a write may be pending before a live list checks it.
 pub const CHECK_AFTER: Duration = Duration::from_secs(30);
-
-/// The position of a cache in the list of its loop.
-pub type CacheIndex = usize;
-
-/// A write that is not confirmed yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PendingWrite {
-    /// The write succeeded. It is confirmed when the cache has reached `version`.
-    Version {
-        /// The cache of the written resource.
-        cache: CacheIndex,
-        /// The object written, for a live check.
-        object: ObjectKey,
-        /// The resource version in the response.
-        version: ResourceVersion,
-    },
-    /// The API server accepted a deletion. It is confirmed when the cache shows the object gone or terminating.
-    Deletion {
-        /// The cache of the resource of the deleted object.
-        cache: CacheIndex,
-        /// The object deleted, for a live check.
-        object: ObjectKey,
-        /// The uid of the object.
-        uid: Uid,
-    },
-    /// The response was lost, so the outcome is unknown. A live list that begins after `deadline` shows it.
-    OutcomeUnknown {
-        /// The cache of the written resource.
-        cache: CacheIndex,
-        /// The object written; without a name where the API server chooses it.
-        object: ObjectKey,
-        /// The uid of the object, where the write was a deletion.
-        deleted: Option<Uid>,
-        /// When the request can no longer take effect: the API server has timed it out, or has refused its repetition.
-        deadline: Instant,
-    },
-}
-
-impl PendingWrite {
-    const fn cache(&self) -> CacheIndex {
-        match self {
-            Self::Version { cache, .. } | Self::Deletion { cache, .. } | Self::OutcomeUnknown { cache, .. } => *cache,
-        }
-    }
-
-    const fn object(&self) -> &ObjectKey {
-        match self {
-            Self::Version { object, .. } | Self::Deletion { object, .. } | Self::OutcomeUnknown { object, .. } => {
-                object
-            }
-        }
-    }
-}
-
-/// The state of one object in a live list, and its state in the cache after that list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LiveState {
-    /// The resource version of the live list.
-    pub list_version: ResourceVersion,
-    /// The object in the live list.
-    pub live: Option<ObjectState>,
-    /// The object in the cache, read after the response of the list.
-    pub cached: Option<ObjectState>,
-}
-
-/// A live check that is due: list `object` in the resource of `cache`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LiveCheck<K> {
-    /// The key that waits.
-    pub key: K,
-    /// The cache of the resource to list.
-    pub cache: CacheIndex,
-    /// The object to list.
-    pub object: ObjectKey,
-}
 
 /// The pending writes of the keys of one queue.
 #[derive(Debug)]
@@ -119,18 +52,6 @@ impl Ord for Ordered {
 impl PartialOrd for Ordered {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
-    }
-}
-
-fn is_decimal(version: &ResourceVersion) -> bool {
-    version.compare(version).is_some()
-}
-
-/// Whether the write can be confirmed at all: a version that is no decimal does not compare with others.
-fn can_be_confirmed(write: &PendingWrite) -> bool {
-    match write {
-        PendingWrite::Version { version, .. } => is_decimal(version),
-        PendingWrite::Deletion { .. } | PendingWrite::OutcomeUnknown { .. } => true,
     }
 }
 
@@ -392,50 +313,6 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         if pending.writes.is_empty() {
             self.waiting.remove(key);
             released.push(key.clone());
-        }
-    }
-}
-
-/// The pending write that remains of `write` after a live check, or `None` where it is confirmed.
-fn after_check(write: PendingWrite, begun: Instant, state: &LiveState) -> Option<PendingWrite> {
-    // The cache shows the state of the live list: there is nothing more to wait for.
-    let current = match (&state.live, &state.cached) {
-        (None, None) => true,
-        (Some(live), Some(cached)) => {
-            live.uid == cached.uid && cached.resource_version.is_at_least(&live.resource_version) != Some(false)
-        }
-        (Some(_), None) | (None, Some(_)) => false,
-    };
-    match write {
-        PendingWrite::OutcomeUnknown { deadline, .. } if begun < deadline => Some(write),
-        // The API server chose the name, which was lost with the response: any object of the list may be it.
-        PendingWrite::OutcomeUnknown { cache, object, .. } if object.name().is_empty() => {
-            Some(PendingWrite::Version { cache, object, version: state.list_version.clone() })
-        }
-        PendingWrite::OutcomeUnknown { cache, object, deleted, .. } => match (deleted, &state.live) {
-            (Some(uid), Some(live)) if live.uid == uid && !live.terminating => None,
-            (Some(uid), _) => match &state.cached {
-                Some(cached) if cached.uid == uid && !cached.terminating => {
-                    Some(PendingWrite::Deletion { cache, object, uid })
-                }
-                Some(_) | None => None,
-            },
-            (None, _) if current => None,
-            (None, Some(live)) => Some(PendingWrite::Version { cache, object, version: live.resource_version.clone() }),
-            (None, None) => Some(PendingWrite::Version { cache, object, version: state.list_version.clone() }),
-        },
-        PendingWrite::Version { ref version, .. } => {
-            let restored = state.list_version.is_at_least(version) == Some(false);
-            // It stands for every write up to its version. A cache that shows this object has applied them all; one
-            // that does not may have missed both the creation and the deletion of the object, and other writes with
-            // them.
-            let caught_up = current && state.cached.is_some();
-            (!caught_up && !restored).then_some(write)
-        }
-        PendingWrite::Deletion { ref uid, .. } => {
-            let undone = state.live.as_ref().is_some_and(|live| live.uid == *uid && !live.terminating);
-            let seen = state.cached.as_ref().is_none_or(|cached| cached.uid != *uid || cached.terminating);
-            (!undone && !seen).then_some(write)
         }
     }
 }

@@ -9,7 +9,7 @@ use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid};
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Written};
 use kcm_framework::{ControllerContext, Outcome, Reconcile, ReconcileError, Running, Session, Source, async_trait};
 use kcm_informers::{Informer, ListOptions};
-use kcm_sandbox_apiserver::Sandbox;
+use kcm_sandbox_apiserver::{Request, Sandbox};
 use kcm_workqueue::Queue;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -67,6 +67,17 @@ impl Turn<'_> {
         let name = self.session.generate_name(&format!("{}-", self.key.name()));
         let object = part(&name, self.key.name());
         self.session.create(&PARTS, &key(&name), Payload::json(&object)).await
+    }
+
+    /// Creates the parts that are missing, and takes one that is probably there for one that is.
+    pub(crate) async fn create_missing(self) -> Result<Outcome, ReconcileError> {
+        for _ in self.parts().len()..self.wanted() {
+            match self.create_part().await {
+                Err(error) if error.is_probably_created() => {}
+                answer => drop(answer?),
+            }
+        }
+        Ok(Outcome::done())
     }
 
     /// Deletes a part of that name and uid.
@@ -231,6 +242,25 @@ impl World {
 
     pub(crate) fn most_processing(&self) -> usize {
         self.shared.log.lock().most_processing
+    }
+
+    /// When requests of that method for parts came, counted from the first.
+    pub(crate) fn request_times(&self, method: &str) -> Vec<Duration> {
+        let mut requests = self.sandbox.requests();
+        requests.retain(|request| request.method == method && request.path.contains("/parts"));
+        requests.iter().map(|request| request.at.saturating_sub(requests[0].at)).collect()
+    }
+
+    /// The live checks of single objects.
+    pub(crate) fn live_checks(&self) -> Vec<Request> {
+        let mut requests = self.sandbox.requests();
+        requests.retain(|request| request.query.contains("metadata.name"));
+        requests
+    }
+
+    /// Whether a reconcile ended with that result.
+    pub(crate) fn has_result(&self, result: &str) -> bool {
+        self.manager.metrics.encode().contains(&format!("result=\"{result}\""))
     }
 
     /// The names of all parts, as the API server has them.
