@@ -36,10 +36,9 @@ struct ClientConnection {
 /// # Errors
 /// Every violation in the set of rows.
 pub fn table(registry: &Registry, rows: &[Row]) -> Result<Table, TableErrors> {
-    let linked = registry.iter().flat_map(|controller| controller.rows().iter().copied());
     let absent = absent::controllers().filter(|controller| registry.find(controller.controller).is_none());
     let absent = absent.flat_map(|controller| controller.rows.iter().copied());
-    let rows = generic::rows().chain(linked).chain(absent).chain(rows.iter().copied());
+    let rows = generic::rows().chain(registry.rows()).chain(absent).chain(rows.iter().copied());
     let required = registry.iter().flat_map(|controller| controller.gates().iter().copied());
     let mut gates: Vec<Gate> = gates::KNOWN.iter().copied().chain(registry.feature_gates()).chain(required).collect();
     gates.sort_by_key(|gate| gate.name);

@@ -81,7 +81,8 @@ impl TestCluster {
         let errors = ErrorLog::capture(environment.allowed_errors.clone());
         let registry = environment.registry();
         let selection = environment.selection(&registry);
-        let builder = Manager::builder(registry, environment.settings())
+        let settings = environment.settings(&registry);
+        let builder = Manager::builder(registry, settings)
             .selection(selection)
             .limits(Limits::UNLIMITED)
             .clock(SimulatedClock::starting_at(sandbox.now()))

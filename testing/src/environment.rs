@@ -123,9 +123,8 @@ impl TestEnvironment {
         selection.unwrap_or_else(|errors| panic!("controllers: {errors:?}"))
     }
 
-    pub(crate) fn settings(&self) -> Effective {
-        let rows = self.controllers.iter().flat_map(|controller| controller.rows().iter().copied());
-        let table = Table::new(rows.chain([CONFIG])).unwrap_or_else(|errors| panic!("rows: {errors}"));
+    pub(crate) fn settings(&self, registry: &Registry) -> Effective {
+        let table = Table::new(registry.rows().chain([CONFIG])).unwrap_or_else(|errors| panic!("rows: {errors}"));
         let mut sources = Sources::default().arguments(&self.arguments).variables(self.variables.iter().cloned());
         if let Some(text) = &self.file {
             sources = sources.arguments([format!("--config={FILE}")]).file(PathBuf::from(FILE), text.as_bytes());

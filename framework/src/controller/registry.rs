@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kcm_config::Gate;
+use kcm_config::{Gate, Row};
 
 use super::ControllerDescriptor;
 
@@ -83,6 +83,11 @@ impl Registry {
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ControllerDescriptor> {
         self.controllers.iter()
+    }
+
+    /// The settings of all controllers, in the order of their names.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        self.iter().flat_map(|controller| controller.rows().iter().copied())
     }
 
     /// The feature gates that the controllers define, each once, sorted by name.
