@@ -98,6 +98,16 @@ impl Decimal {
         bound
     }
 
+    /// This without what is behind the point, as far as 64 bits hold it.
+    pub(crate) fn to_i64(&self) -> i64 {
+        let places = usize::try_from(self.magnitude).unwrap_or(0);
+        // 64 bits hold 19 digits and a part of 20.
+        let digits = self.digits.iter().copied().chain(std::iter::repeat(0)).take(places.min(20));
+        let magnitude = digits.fold(0_i128, |number, digit| number * 10 + i128::from(digit));
+        let number = if self.negative { -magnitude } else { magnitude };
+        i64::try_from(number).unwrap_or(if self.negative { i64::MIN } else { i64::MAX })
+    }
+
     fn cmp_magnitude(&self, other: &Self) -> Ordering {
         match (self.digits.is_empty(), other.digits.is_empty()) {
             (false, false) => (self.magnitude, &self.digits).cmp(&(other.magnitude, &other.digits)),

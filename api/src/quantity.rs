@@ -87,6 +87,17 @@ fn scale(suffix: &str) -> Option<Scale> {
     })
 }
 
+impl Quantity {
+    /// The amount as a whole number, rounded away from zero; the nearest that 64 bits hold where it is beyond them.
+    ///
+    /// # Upstream
+    /// `Quantity.Value`.
+    #[must_use]
+    pub fn value(&self) -> i64 {
+        self.0.clone().round_up(0).to_i64()
+    }
+}
+
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

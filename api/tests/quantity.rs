@@ -70,6 +70,31 @@ fn only_binary_amounts_are_capped() {
 }
 
 #[test]
+fn a_value_is_a_whole_number_within_64_bits() {
+    for (text, value) in [
+        ("0", 0),
+        ("64Ki", 65_536),
+        ("1.5M", 1_500_000),
+        ("1e3", 1000),
+        ("+2E", 2_000_000_000_000_000_000),
+        ("1.5", 2),
+        ("100m", 1),
+        ("-100m", -1),
+        (".5k", 500),
+        ("-1Ki", -1024),
+        ("9Ei", i64::MAX),
+        ("9223372036854775807", i64::MAX),
+        ("9223372036854775808", i64::MAX),
+        ("-9223372036854775808", i64::MIN),
+        ("10E", i64::MAX),
+        ("1e2147483647", i64::MAX),
+        ("-1e2147483647", i64::MIN),
+    ] {
+        assert_eq!(quantity(text).value(), value, "{text}");
+    }
+}
+
+#[test]
 fn what_is_no_quantity_is_refused() {
     for text in [
         "",

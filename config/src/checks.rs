@@ -83,7 +83,10 @@ fn at_least(value: &Value, above: bool) -> bool {
         Value::Float32(number) => *number > 0.0 || (!above && *number == 0.0),
         Value::Float64(number) => *number > 0.0 || (!above && *number == 0.0),
         Value::Duration(duration) => *duration > GoDuration::ZERO || (!above && *duration == GoDuration::ZERO),
-        Value::Quantity(quantity) => quantity.value() > 0 || (!above && quantity.value() == 0),
+        Value::Quantity(quantity) => {
+            let value = quantity.amount().value();
+            value > 0 || (!above && value == 0)
+        }
         Value::Bool(_)
         | Value::String(_)
         | Value::Strings(_)

@@ -97,4 +97,4 @@ pub use row::{Check, Initial, Row, VARIABLE_PREFIX};
 pub use string_map::{NoStringMap, string_map};
 pub use table::Table;
 pub use table_error::{TableError, TableErrors};
-pub use value::{CertKey, FromValue, Kind, ModuleLevel, NotAQuantity, Quantity, Value};
+pub use value::{CertKey, FromValue, Kind, ModuleLevel, Value, WrittenQuantity};

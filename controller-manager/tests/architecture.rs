@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-workqueue", &[]),
     ("kcm-api", &[]),
     ("kcm-informers", &["kcm-api"]),
-    ("kcm-config", &[]),
+    ("kcm-config", &["kcm-api"]),
     ("kcm-framework", &["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-config"]),
     ("kcm-controllers", &["kcm-controllers-cluster", "kcm-controllers-workloads"]),
     ("kcm-controllers-cluster", &["kcm-framework", "kcm-api", "kcm-informers", "kcm-config"]),

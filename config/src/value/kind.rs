@@ -3,7 +3,7 @@
 use super::parse::{
     parse_bool, parse_cert_keys, parse_csv, parse_int, parse_int32s, parse_ip, parse_map, parse_module_levels,
 };
-use super::{Quantity, Value};
+use super::{Value, WrittenQuantity};
 
 /// The type of a setting. Its name is the one that upstream's help prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Kind {
             Self::Ip => parse_ip(text).map(Value::Ip),
             Self::Map => parse_map(text).map(Value::Map),
             Self::CertKeys => parse_cert_keys(text).map(Value::CertKeys),
-            Self::Quantity => text.parse::<Quantity>().ok().map(Value::Quantity),
+            Self::Quantity => text.parse::<WrittenQuantity>().ok().map(Value::Quantity),
             Self::Level => text.parse().ok().map(Value::Int32),
             Self::ModuleLevels => parse_module_levels(text).map(Value::ModuleLevels),
             Self::FeatureGates => Some(Value::Strings(

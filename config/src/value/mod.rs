@@ -9,13 +9,14 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use kcm_api::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::GoDuration;
 
 pub use kind::Kind;
 pub(crate) use parse::parse_bool;
-pub use quantity::{NotAQuantity, Quantity};
+pub use quantity::WrittenQuantity;
 
 /// The value of a setting.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +46,7 @@ pub enum Value {
     /// Of [`Kind::CertKeys`].
     CertKeys(Vec<CertKey>),
     /// Of [`Kind::Quantity`].
-    Quantity(Quantity),
+    Quantity(WrittenQuantity),
     /// Of [`Kind::ModuleLevels`].
     ModuleLevels(Vec<ModuleLevel>),
     /// Of [`Kind::Objects`]: the fields of each item.
@@ -188,6 +189,6 @@ from_value! {
     Ip => IpAddr, Clone::clone;
     Map => BTreeMap<String, String>, Clone::clone;
     CertKeys => Vec<CertKey>, Clone::clone;
-    Quantity => Quantity, Clone::clone;
+    Quantity => Quantity, |quantity: &WrittenQuantity| quantity.amount().clone();
     ModuleLevels => Vec<ModuleLevel>, Clone::clone;
 }

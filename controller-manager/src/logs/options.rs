@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use kcm_config::gates::{LOGGING_ALPHA_OPTIONS, LOGGING_BETA_OPTIONS};
-use kcm_config::{Effective, FromValue, GoDuration, ModuleLevel, Origin, Quantity};
+use kcm_config::{Effective, FromValue, GoDuration, ModuleLevel, Origin};
+use kcm_framework::api::Quantity;
 
 use super::fields::Format;
 use super::filter::Filter;
@@ -88,7 +89,7 @@ impl Reader<'_> {
             (Format::Json, "log-json-split-stream", "log-json-info-buffer-size"),
         ] {
             let is_split = self.get(split_flag).unwrap_or(false);
-            let size = self.get(size_flag).map_or(0, |size: Quantity| size.bytes());
+            let size = self.get(size_flag).map_or(0, |size: Quantity| u64::try_from(size.value()).unwrap_or(0));
             let may = self.settings.enabled(&LOGGING_ALPHA_OPTIONS);
             if is_split && !may {
                 self.refuse_gate(split_flag, LOGGING_ALPHA_OPTIONS.name);
