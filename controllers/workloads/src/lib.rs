@@ -5,4 +5,6 @@
 #[cfg(test)]
 mod cluster;
 pub mod deployment;
+#[cfg(test)]
+mod fixtures;
 pub mod replicaset;

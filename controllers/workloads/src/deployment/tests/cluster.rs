@@ -5,7 +5,7 @@ use std::ops::Deref;
 use kcm_sandbox_apiserver::{DEPLOYMENTS, PODS, REPLICA_SETS, Sandbox};
 use serde_json::Value;
 
-use super::fixtures::{DeploymentBuilder, NAMESPACE, SetBuilder, key};
+use super::fixtures::{DeploymentBuilder, NAMESPACE, ReplicaSetBuilder, key};
 use crate::cluster::as_sent;
 use crate::deployment::DESCRIPTOR;
 
@@ -139,7 +139,7 @@ pub(crate) fn create_deployment(sandbox: &Sandbox, deployment: &DeploymentBuilde
     sandbox.create(&DEPLOYMENTS, as_sent(deployment.0.clone())).expect("the deployment must be valid")
 }
 
-pub(crate) fn create_set(sandbox: &Sandbox, set: &SetBuilder) -> Value {
+pub(crate) fn create_set(sandbox: &Sandbox, set: &ReplicaSetBuilder) -> Value {
     let created = sandbox.create(&REPLICA_SETS, as_sent(set.0.clone())).expect("the replica set must be valid");
     let name = key(created["metadata"]["name"].as_str().expect("replica sets have names"));
     let status = serde_json::json!({ "status": set.0["status"] });

@@ -6,7 +6,7 @@ use kcm_sandbox_apiserver::{PODS, REPLICA_SETS, Sandbox};
 use serde_json::json;
 
 use super::cluster::{create_deployment, create_set};
-use super::fixtures::{DeploymentBuilder, NAMESPACE, SetBuilder, deployment, key, set};
+use super::fixtures::{DeploymentBuilder, NAMESPACE, ReplicaSetBuilder, deployment, key, set};
 use crate::deployment::observe::{Caches, Observed};
 use crate::deployment::wiring::ReplicaSetLister as _;
 
@@ -59,7 +59,7 @@ fn create_pod(sandbox: &Sandbox, name: &str, owner: &str, phase: &str) {
 async fn reads_its_own_replica_sets_and_the_orphans_that_it_selects() {
     let prepare = |sandbox: &Sandbox, uid: &str| {
         let own = |name: &str| set(name).owner("Deployment", "web", uid);
-        let elsewhere = |set: SetBuilder| set.with("/metadata", "namespace", json!("elsewhere"));
+        let elsewhere = |set: ReplicaSetBuilder| set.with("/metadata", "namespace", json!("elsewhere"));
         for set in [
             own("own"),
             own("own-relabelled").labels(json!({})),

@@ -5,14 +5,14 @@ use kcm_api::views::PodPhase;
 use kcm_framework::events::EventDetails as _;
 use serde_json::json;
 
-use super::fixtures::{DEFAULTS, DeploymentBuilder, SetBuilder, build, deployment, now, progressing, set};
+use super::fixtures::{DEFAULTS, DeploymentBuilder, ReplicaSetBuilder, build, deployment, now, progressing, set};
 use crate::deployment::observe::Observed;
 use crate::deployment::plan::{InvalidDeployment, Plan, Step, SyncAction, plan, plan_for_everything};
 use crate::deployment::rollback::Rollback;
 
 fn planned_with(
     owner: &DeploymentBuilder,
-    sets: &[SetBuilder],
+    sets: &[ReplicaSetBuilder],
     pods: &[(&str, PodPhase)],
 ) -> Result<Plan, InvalidDeployment> {
     let pods = pods.iter().map(|(set, phase)| (Uid::from(format!("uid-of-{set}").as_str()), *phase)).collect();
@@ -20,7 +20,7 @@ fn planned_with(
     plan(&observed, build(sets), DEFAULTS, now())
 }
 
-fn planned(owner: &DeploymentBuilder, sets: &[SetBuilder]) -> Plan {
+fn planned(owner: &DeploymentBuilder, sets: &[ReplicaSetBuilder]) -> Plan {
     planned_with(owner, sets, &[]).unwrap()
 }
 
@@ -53,12 +53,12 @@ fn progress(plan: &Plan) -> Option<&str> {
 }
 
 /// The replica set of the present template, with the annotations of a deployment of 4 with a surge of 1.
-fn new(replicas: i32, available: i32) -> SetBuilder {
-    set("new").replicas(replicas, available).revision("2").sizes(4, 5).created(10)
+fn new(replicas: i32, available: i32) -> ReplicaSetBuilder {
+    set("new").scaled_to(replicas, available).revision("2").sizes(4, 5).created(10)
 }
 
-fn old(replicas: i32, available: i32) -> SetBuilder {
-    set("old").image("image:0").replicas(replicas, available).revision("1").sizes(4, 5).created(100)
+fn old(replicas: i32, available: i32) -> ReplicaSetBuilder {
+    set("old").image("image:0").scaled_to(replicas, available).revision("1").sizes(4, 5).created(100)
 }
 
 /// A deployment of 4 that had rolled to revision 2.
@@ -76,7 +76,7 @@ fn unfinished(mut status: serde_json::Value, generation: i64) -> DeploymentBuild
 struct Case {
     name: &'static str,
     owner: DeploymentBuilder,
-    sets: Vec<SetBuilder>,
+    sets: Vec<ReplicaSetBuilder>,
     action: SyncAction,
     steps: &'static [&'static str],
     progress: Option<&'static str>,
@@ -278,7 +278,7 @@ fn the_first_action_whose_condition_holds_is_taken() {
         Case {
             name: "a set that is adopted by its template is given a revision",
             owner: deployment("web").replicas(4),
-            sets: vec![set("new").replicas(4, 4)],
+            sets: vec![set("new").scaled_to(4, 4)],
             action: SyncAction::RollingUpdate,
             steps: &["edit new"],
             progress: ENDED,
@@ -381,7 +381,7 @@ fn recreate_waits_for_pods_that_may_run() {
 #[test]
 fn the_deployment_has_the_revision_of_its_new_set() {
     let revision =
-        |owner: &DeploymentBuilder, sets: &[SetBuilder]| planned(owner, sets).status_update.unwrap().revision;
+        |owner: &DeploymentBuilder, sets: &[ReplicaSetBuilder]| planned(owner, sets).status_update.unwrap().revision;
     assert_eq!(revision(&web(), &[new(4, 4)]), None, "unchanged");
     assert_eq!(revision(&deployment("web").replicas(4), &[new(4, 4)]).as_deref(), Some("2"));
     assert_eq!(revision(&web().image("image:9"), &[old(0, 0), new(4, 4)]).as_deref(), Some("3"), "one that is created");
@@ -394,7 +394,7 @@ fn the_deployment_has_the_revision_of_its_new_set() {
 fn a_rollout_without_progress_is_requeued() {
     let reported = json!({ "replicas": 4, "availableReplicas": 3, "readyReplicas": 3, "updatedReplicas": 1,
         "conditions": [progressing("True", "ReplicaSetUpdated", 100)] });
-    let plan = planned(&web().status(reported.clone()), &[old(3, 3), new(1, 0).replicas(2, 0)]);
+    let plan = planned(&web().status(reported.clone()), &[old(3, 3), new(1, 0).scaled_to(2, 0)]);
     assert!(plan.recheck.is_some());
     assert_eq!(planned(&web().status(reported).paused(), &[old(3, 3), new(2, 0)]).recheck, None);
 }

@@ -6,7 +6,7 @@ use kcm_api::View as _;
 use kcm_api::views::ReplicaSet;
 use serde_json::{Value, json};
 
-use super::fixtures::{DeploymentBuilder, SetBuilder, build, deployment, set};
+use super::fixtures::{DeploymentBuilder, ReplicaSetBuilder, build, deployment, set};
 use crate::deployment::annotations::Changes;
 use crate::deployment::replica_sets::{Edit, ExistingReplicaSet, NewReplicaSet, ReplicaSets, classify_existing};
 
@@ -17,7 +17,7 @@ fn names(sets: &ReplicaSets) -> (Option<&str>, Vec<&str>) {
 
 #[test]
 fn the_new_set_is_the_oldest_that_has_the_template() {
-    let of = |sets: &[SetBuilder]| ReplicaSets::of(&deployment("web").build(), build(sets));
+    let of = |sets: &[ReplicaSetBuilder]| ReplicaSets::of(&deployment("web").build(), build(sets));
     let sets = of(&[
         set("young").created(10),
         set("other").image("image:2").created(50),
@@ -32,30 +32,30 @@ fn the_new_set_is_the_oldest_that_has_the_template() {
 
 #[test]
 fn a_template_is_compared_as_the_api_server_returns_it() {
-    let like = |change: &dyn Fn(SetBuilder) -> SetBuilder| {
+    let like = |change: &dyn Fn(ReplicaSetBuilder) -> ReplicaSetBuilder| {
         let sets = ReplicaSets::of(&deployment("web").build(), build(&[change(set("a"))]));
         sets.new.is_some()
     };
     let spec = "/spec/template/spec";
     for (name, same, is_new) in [
-        ("the hash label aside", like(&|set: SetBuilder| set), true),
+        ("the hash label aside", like(&|set: ReplicaSetBuilder| set), true),
         (
             "absent against null",
-            like(&|set: SetBuilder| set.with("/spec/template/metadata", "creationTimestamp", Value::Null)),
+            like(&|set: ReplicaSetBuilder| set.with("/spec/template/metadata", "creationTimestamp", Value::Null)),
             true,
         ),
         (
             "absent against empty",
-            like(&|set: SetBuilder| set.with(spec, "nodeSelector", json!({})).with(spec, "volumes", json!([]))),
+            like(&|set: ReplicaSetBuilder| set.with(spec, "nodeSelector", json!({})).with(spec, "volumes", json!([]))),
             true,
         ),
-        ("another image", like(&|set: SetBuilder| set.image("image:2")), false),
+        ("another image", like(&|set: ReplicaSetBuilder| set.image("image:2")), false),
         (
             "another label",
-            like(&|set: SetBuilder| set.with("/spec/template/metadata/labels", "app", json!("x"))),
+            like(&|set: ReplicaSetBuilder| set.with("/spec/template/metadata/labels", "app", json!("x"))),
             false,
         ),
-        ("an unknown field", like(&|set: SetBuilder| set.with(spec, "brandNew", json!(1))), false),
+        ("an unknown field", like(&|set: ReplicaSetBuilder| set.with(spec, "brandNew", json!(1))), false),
     ] {
         assert_eq!(same, is_new, "{name}");
     }
@@ -69,7 +69,8 @@ fn a_template_is_compared_as_the_api_server_returns_it() {
 
 #[test]
 fn the_next_revision_is_above_all_old_ones() {
-    let revision = |sets: &[SetBuilder]| ReplicaSets::of(&deployment("web").build(), build(sets)).next_revision();
+    let revision =
+        |sets: &[ReplicaSetBuilder]| ReplicaSets::of(&deployment("web").build(), build(sets)).next_revision();
     let old = |name, revision| set(name).image("old").revision(revision);
     assert_eq!(revision(&[]), 1);
     assert_eq!(revision(&[old("a", "3"), old("b", "7"), old("c", "x")]), 8);

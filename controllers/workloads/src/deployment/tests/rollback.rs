@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::fixtures::{SetBuilder, build, deployment, set};
+use super::fixtures::{ReplicaSetBuilder, build, deployment, set};
 use crate::deployment::events::EventReason;
 use crate::deployment::replica_sets::ReplicaSets;
 use crate::deployment::rollback::Rollback;
 
-fn decided(sets: &[SetBuilder], revision: i64) -> Rollback {
+fn decided(sets: &[ReplicaSetBuilder], revision: i64) -> Rollback {
     let owner = deployment("web").build();
     let sets = ReplicaSets::of(&owner, build(sets));
     let present = sets.new.as_ref().and_then(|set| set.metadata.annotations.get("deployment.kubernetes.io/revision"));

@@ -7,7 +7,7 @@ use kcm_api::views::{Deployment, DeploymentStatus, DeploymentStrategy, ReplicaSe
 use serde_json::{Value, json};
 
 use super::fixtures::{
-    DEFAULTS, DeploymentBuilder, SetBuilder, ago, available, build, condition, deployment, now, progressing, set,
+    DEFAULTS, DeploymentBuilder, ReplicaSetBuilder, ago, available, build, condition, deployment, now, progressing, set,
 };
 use crate::deployment::conditions::Conditions;
 use crate::deployment::rollout::Limits;
@@ -17,8 +17,8 @@ use crate::deployment::status::{CountedReplicaSet, StatusInput, StatusScope, sta
 struct Case {
     name: &'static str,
     owner: DeploymentBuilder,
-    old: Vec<SetBuilder>,
-    new: Option<SetBuilder>,
+    old: Vec<ReplicaSetBuilder>,
+    new: Option<ReplicaSetBuilder>,
     scope: StatusScope,
     settings: Settings,
     /// The `status` that is put, without members that are 0.
@@ -32,7 +32,7 @@ impl Case {
 
     fn compute(&self) -> (DeploymentStatus, Arc<Deployment>) {
         let owner = self.owner.build();
-        let (old, new) = (build(&self.old), self.new.as_ref().map(SetBuilder::build));
+        let (old, new) = (build(&self.old), self.new.as_ref().map(ReplicaSetBuilder::build));
         let limits = limits_of(&owner);
         let basis = StatusInput {
             deployment: &owner,
@@ -87,7 +87,7 @@ fn check(case: &Case) {
     before["status"] = written["status"].clone();
     assert_eq!(written, before, "{name}: nothing but the status changes");
 
-    let next = case.of(DeploymentBuilder(written));
+    let next = case.of(DeploymentBuilder::from(written));
     assert_eq!(next.compute().0, next.owner.build().status, "{name}: the status is not written again");
 }
 
@@ -108,8 +108,8 @@ fn replica_sets_are_counted() {
             json!({ "observedGeneration": 7, "terminatingReplicas": 0, "conditions": [unavailable()] }),
         ),
         Case {
-            old: vec![old().replicas(3, 2)],
-            new: Some(set("new").replicas(2, 1)),
+            old: vec![old().scaled_to(3, 2)],
+            new: Some(set("new").scaled_to(2, 1)),
             ..Case::new(
                 "old and new",
                 web(4),
@@ -126,7 +126,7 @@ fn replica_sets_are_counted() {
             )
         },
         Case {
-            new: Some(set("new").replicas(4, 4).with("/spec", "replicas", json!(2))),
+            new: Some(set("new").scaled_to(4, 4).with("/spec", "replicas", json!(2))),
             ..Case::new(
                 "more available than desired",
                 web(2),
@@ -147,7 +147,7 @@ fn replica_sets_are_counted() {
             json!({ "observedGeneration": 1, "terminatingReplicas": 0, "conditions": [available(0)] }),
         ),
         Case {
-            new: Some(set("new").replicas(4, 3)),
+            new: Some(set("new").scaled_to(4, 3)),
             ..Case::new(
                 "all must be available where nothing rolls",
                 web(4).recreate(),
@@ -200,7 +200,7 @@ fn terminating_pods_are_counted_if_every_replica_set_counts_them() {
 }
 
 /// The condition `Progressing` after a rollout step.
-fn progress(owner: DeploymentBuilder, old: Vec<SetBuilder>, new: Option<SetBuilder>) -> Value {
+fn progress(owner: DeploymentBuilder, old: Vec<ReplicaSetBuilder>, new: Option<ReplicaSetBuilder>) -> Value {
     let case = Case { old, new, scope: StatusScope::Rollout, ..Case::new("", owner, Value::Null) };
     let (computed, owner) = case.compute();
     let document = with_status(&owner, &computed, None).unwrap();
@@ -222,8 +222,8 @@ fn progress_is_a_change_since_the_last_status() {
             "conditions": conditions,
         }))
     };
-    let old = |count, available| vec![set("old").image("image:0").replicas(count, available)];
-    let new = |count, available| Some(set("web-new").replicas(count, available));
+    let old = |count, available| vec![set("old").image("image:0").scaled_to(count, available)];
+    let new = |count, available| Some(set("web-new").scaled_to(count, available));
     let created = |age| json!([progressing("True", "NewReplicaSetCreated", age)]);
     // The status did not change: the transition time stays, the update time is renewed.
     let renewed = |reason: &str, message: &str, since: i64| {
@@ -323,7 +323,7 @@ fn progress_is_a_change_since_the_last_status() {
 
 #[test]
 fn failures_of_replica_sets_are_reported_the_new_one_first() {
-    let failing = |set: SetBuilder, message: &str| {
+    let failing = |set: ReplicaSetBuilder, message: &str| {
         let failure = json!({
             "type": "ReplicaFailure",
             "status": "True",
@@ -338,7 +338,7 @@ fn failures_of_replica_sets_are_reported_the_new_one_first() {
         failure["message"] = json!(message);
         failure
     };
-    let failure = |reported: Value, old: Vec<SetBuilder>, new: SetBuilder, scope| {
+    let failure = |reported: Value, old: Vec<ReplicaSetBuilder>, new: ReplicaSetBuilder, scope| {
         let owner = deployment("web").no_deadline().status(json!({ "conditions": reported }));
         let (status, _) = Case { old, new: Some(new), scope, ..Case::new("", owner, Value::Null) }.compute();
         let found = status.conditions.iter().find(|condition| condition.type_ == "ReplicaFailure").cloned();

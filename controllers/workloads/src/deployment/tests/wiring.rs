@@ -7,7 +7,7 @@ use kcm_api::views::{Deployment, ReplicaSet};
 use kcm_informers::Change;
 use serde_json::json;
 
-use super::fixtures::{DeploymentBuilder, SetBuilder, deployment, key, pod_in, pod_of, set};
+use super::fixtures::{DeploymentBuilder, ReplicaSetBuilder, deployment, key, pod_in, pod_of, set};
 use crate::deployment::wiring::{ReplicaSetLister, key_for_pod, owners};
 
 /// `web` and `twin` select the same replica sets, `elsewhere` as well, but in another namespace.
@@ -23,7 +23,7 @@ fn known() -> Vec<Arc<Deployment>> {
     all.iter().map(DeploymentBuilder::build).collect()
 }
 
-fn updated(old: &SetBuilder, new: &SetBuilder) -> Change<ReplicaSet> {
+fn updated(old: &ReplicaSetBuilder, new: &ReplicaSetBuilder) -> Change<ReplicaSet> {
     Change::Updated { old: old.build(), new: new.clone().version("21").build() }
 }
 
@@ -38,8 +38,8 @@ fn changes_of_a_replica_set_enqueue_its_owner_and_possible_owners() {
     let own = || set("a");
     let orphan = || set("a").orphan();
     let other = || json!({ "app": "other" });
-    let added = |set: SetBuilder| Change::Added(set.build());
-    let removed = |set: SetBuilder, final_state_known| Change::Deleted { last: set.build(), final_state_known };
+    let added = |set: ReplicaSetBuilder| Change::Added(set.build());
+    let removed = |set: ReplicaSetBuilder, final_state_known| Change::Deleted { last: set.build(), final_state_known };
     for Case { name, change, enqueues } in [
         Case { name: "added", change: added(own()), enqueues: &["web"] },
         Case { name: "added while terminating", change: added(own().terminating()), enqueues: &["web"] },

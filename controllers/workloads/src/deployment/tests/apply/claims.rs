@@ -9,7 +9,7 @@ use crate::deployment::tests::fixtures::{deployment, key, set};
 #[tokio::test(start_paused = true)]
 async fn adopts_orphans_after_a_live_read_of_the_deployment() {
     let cluster = Cluster::start(|sandbox| {
-        create_set(sandbox, &set("b").image("image:0").replicas(1, 1).orphan());
+        create_set(sandbox, &set("b").image("image:0").scaled_to(1, 1).orphan());
         create_set(sandbox, &set("a").image("image:9").orphan());
         create_set(sandbox, &set("theirs").image("image:8").owned_by("twin"));
         create_set(sandbox, &set("unselected").orphan().labels(json!({ "app": "x" })));
