@@ -21,7 +21,8 @@
 //! - *A controller that is taken away drains and leaves nothing behind*, and one that is added starts as at the start of
 //!   the manager.
 //! - *Loops stop and start again while informers stay.*
-//! - *An `InitFunc` or a loop that fails or panics is started again with back-off.*
+//! - *An `InitFunc` that fails is tried again while its siblings run*, with back-off. A panic is a failure.
+//! - *A loop that dies is started again with back-off, and its siblings go on.*
 
 mod controls;
 mod keep_running;

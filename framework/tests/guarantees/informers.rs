@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use kcm_api::views::Pod;
 use kcm_api::{DecodeError, Meta, ObjectKey, PartialObjectMeta, View};
 use kcm_framework::client::{Patch, Payload, Subresource};
 use kcm_framework::{Outcome, Reconcile, ReconcileError, Running, Session, Source, async_trait};
 use kcm_informers::{Informer, ListOptions};
-use kcm_sandbox_apiserver::Sandbox;
+use kcm_sandbox_apiserver::{PODS, Sandbox};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -106,6 +107,44 @@ fn owned(name: &str, owner: &Value, size: &Value) -> Value {
         "apiVersion": "example.com/v1", "kind": "Set", "name": metadata["name"], "uid": metadata["uid"], "controller": true,
     }]);
     part
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_controllers_that_read_pods_share_one_cache() {
+    const CONTROLLERS: [&str; 10] = [
+        "a-controller",
+        "b-controller",
+        "c-controller",
+        "d-controller",
+        "e-controller",
+        "f-controller",
+        "g-controller",
+        "h-controller",
+        "i-controller",
+        "j-controller",
+    ];
+    let sandbox = sandbox();
+    let noting = Noting::default();
+    let setup = CONTROLLERS.into_iter().fold(Setup::on(&sandbox), |setup, name| {
+        let reconciler = noting.clone();
+        setup.controller(descriptor(name), move |context| {
+            let mut pods = context.control_loop(name);
+            pods.primary::<Pod>();
+            let pods = pods.reconcile(reconciler.clone());
+            async move { Ok(Some(Running::new().with(pods))) }
+        })
+    });
+    let _manager = setup.start();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p", "namespace": "default" },
+        "spec": { "containers": [{ "name": "main", "image": "image" }] },
+    });
+    sandbox.create(&PODS, pod).unwrap();
+    settle().await;
+    assert_eq!(noting.take(), ["p"; 10]);
+    assert_eq!(sandbox.open_watches(&PODS), 1);
+    let requests = sandbox.requests();
+    assert_eq!(requests.iter().filter(|request| request.path == "/api/v1/pods").count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

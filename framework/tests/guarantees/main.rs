@@ -19,6 +19,7 @@ mod manager;
 mod metrics;
 mod outages;
 mod ownership;
+mod pages;
 mod parts;
 mod read_your_own_writes;
 mod repeats;
