@@ -1,14 +1,18 @@
 //! The guide to plugins shows what the examples are.
 
 const GUIDE: &str = include_str!("../../../docs/plugins.md");
-const EXAMPLES: [&str; 3] = [
+const EXAMPLES: [&str; 4] = [
     include_str!("../../hello/src/lib.rs"),
     include_str!("../src/main.rs"),
     include_str!("../../hello/tests/sandbox.rs"),
+    include_str!("../../hello/tests/loops.rs"),
 ];
 
-/// The page of the macro `view!`, whose example is a test.
-const VIEW: &str = include_str!("../../../api/src/declaration/macros.rs");
+/// Pages of functions and macros, whose examples are tests.
+const PAGES: [&str; 2] = [
+    include_str!("../../../api/src/declaration/macros.rs"),
+    include_str!("../../../framework/src/loop_builder/mod.rs"),
+];
 
 /// The blocks of code in a language.
 fn blocks(language: &str) -> Vec<&'static str> {
@@ -20,11 +24,11 @@ fn blocks(language: &str) -> Vec<&'static str> {
 #[test]
 fn every_piece_of_code_in_the_guide_is_in_the_examples() {
     let blocks = blocks("rust");
-    let docs: String = VIEW
-        .lines()
-        .filter_map(|line| line.strip_prefix("///"))
+    let lines = PAGES.iter().flat_map(|page| page.lines());
+    let docs: String = lines
+        .filter_map(|line| line.trim_start().strip_prefix("///"))
         .fold(String::new(), |docs, line| docs + line.strip_prefix(' ').unwrap_or(line) + "\n");
-    assert_eq!(blocks.len(), 9);
+    assert_eq!(blocks.len(), 16);
     for block in blocks {
         let is_shown = EXAMPLES.iter().any(|example| example.contains(block)) || docs.contains(block);
         assert!(is_shown, "not in the examples:\n{block}");
