@@ -215,6 +215,24 @@ impl ControlPlane {
         self.with(component, Process::start_again)
     }
 
+    /// Makes a component hang: it keeps its connections and answers nothing.
+    ///
+    /// # Errors
+    ///
+    /// If it does not run here.
+    pub fn pause(&self, component: Component) -> Result<()> {
+        self.with(component, Process::pause)
+    }
+
+    /// Lets a component that hangs go on.
+    ///
+    /// # Errors
+    ///
+    /// If it does not run here.
+    pub fn resume(&self, component: Component) -> Result<()> {
+        self.with(component, Process::resume)
+    }
+
     /// Waits until the API server is ready.
     ///
     /// # Errors

@@ -120,6 +120,24 @@ impl Process {
         self.signal(Signal::TERM)
     }
 
+    /// Stops it with SIGSTOP: it keeps its connections and answers nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses the signal.
+    pub fn pause(&mut self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets it go on after [`Self::pause`].
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses the signal.
+    pub fn resume(&mut self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
     /// Sends SIGKILL, and waits until it has ended.
     ///
     /// # Errors

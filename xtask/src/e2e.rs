@@ -61,10 +61,10 @@ pub(crate) fn serve() -> Result<()> {
     harness("serve", &[])
 }
 
-/// The hosts of the examples: the one of its own has no built-in controllers, so each is a build of its own.
+/// The hosts of the examples: those of their own have no built-in controllers, so each is a build of its own.
 fn example_hosts() -> Result<()> {
     let package = "--package=kcm-example-hello-host";
-    step::run(&mut step::cargo(["build", package, "--bins"]))?;
+    step::run(&mut step::cargo(["build", package, "--package=kcm-example-website", "--bins"]))?;
     step::run(&mut step::cargo(["build", package, "--features=builtin", "--bin=hello-beside-builtin"]))
 }
 

@@ -61,7 +61,7 @@ const LIMITS: [&str; 4] = ["--leader-elect=false", "--secure-port=0", "--kube-ap
 const END: Duration = Duration::from_secs(30);
 
 /// Starts a program as a user, with a log of its own.
-fn start(case: &Case, program: &Path, kubeconfig: &Path, args: &[&str]) -> Result<Process> {
+pub(super) fn start(case: &Case, program: &Path, kubeconfig: &Path, args: &[&str]) -> Result<Process> {
     let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
     let args = [&[kubeconfig.as_str()], LIMITS.as_slice(), args].concat();
     case.start_program(program, &args)
@@ -80,7 +80,7 @@ async fn refusal(mut process: Process, code: i32) -> Result<String> {
 }
 
 /// Sends SIGTERM, and expects the program to end with exit code 0.
-async fn stop(mut process: Process) -> Result<()> {
+pub(super) async fn stop(mut process: Process) -> Result<()> {
     process.must_run()?;
     process.terminate()?;
     let status = process.wait(END).await?;
@@ -220,7 +220,11 @@ fn stranger(case: &Case) -> Result<Pki> {
     Pki::new(&case.plane().logs().join(case.namespace()))
 }
 
-fn changed_kubeconfig(case: &Case, name: &str, change: impl FnOnce(&mut Value)) -> Result<std::path::PathBuf> {
+pub(super) fn changed_kubeconfig(
+    case: &Case,
+    name: &str,
+    change: impl FnOnce(&mut Value),
+) -> Result<std::path::PathBuf> {
     let mut config: Value = serde_json::from_slice(&std::fs::read(case.plane().kubeconfig())?)?;
     change(&mut config);
     let path = case.plane().logs().join(format!("{name}.kubeconfig"));

@@ -10,6 +10,7 @@ mod metrics;
 mod namespaces;
 mod replica_sets;
 mod tour;
+mod website;
 
 use crate::scenario::Scenario;
 
@@ -23,6 +24,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&metrics::SCENARIOS)
         .chain(&namespaces::SCENARIOS)
         .chain(&tour::SCENARIOS)
+        .chain(&website::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)
         .chain(&deployments::SCENARIOS)
 }

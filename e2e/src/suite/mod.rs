@@ -28,7 +28,7 @@ use crate::scenario::Selected;
 use crate::subject::Subject;
 
 /// Scenarios that a sandbox cannot show, each with the reason.
-const NOT_ON_A_SANDBOX: [(&str, &str); 7] = [
+const NOT_ON_A_SANDBOX: [(&str, &str); 8] = [
     ("api/", "the table of API scenarios is played in the sandbox's own tests"),
     ("host/", "about the host and its users, not about an API"),
     ("hello/labels_namespaces", "counts requests by the API server's metrics"),
@@ -36,6 +36,7 @@ const NOT_ON_A_SANDBOX: [(&str, &str); 7] = [
     ("deployment/rolls_through", "its API server and its storage are one process"),
     ("deployment/may_not_make_a_set", "every user may do everything"),
     ("deployment/may_not_make_a_pod", "every user may do everything"),
+    ("website/", "every user may do everything"),
 ];
 
 /// Runs scenarios and hands `report` each line worth reading, as it comes.

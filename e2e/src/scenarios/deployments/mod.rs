@@ -25,7 +25,7 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::eventually;
 
-pub(super) static SCENARIOS: [Scenario; 17] = [
+pub(super) static SCENARIOS: [Scenario; 19] = [
     alone("deployment/survives_kills", |case| kills::survives_kills(case).boxed_local()),
     alone("deployment/takes_over", |case| takeover::takes_over(case).boxed_local()),
     alone("deployment/gives_back", |case| takeover::gives_back(case).boxed_local()),
@@ -42,6 +42,16 @@ pub(super) static SCENARIOS: [Scenario; 17] = [
         })
     },
     disturbing("deployment/rolls_through_an_outage_of_etcd", |case| outages::of_etcd(case).boxed_local()),
+    Scenario {
+        subjects: &[Subject::Ours],
+        ..disturbing("deployment/rolls_through_a_hang_of_the_api_server", |case| {
+            outages::hang_of_the_api_server(case).boxed_local()
+        })
+    },
+    Scenario {
+        subjects: &[Subject::Ours],
+        ..disturbing("deployment/rolls_through_a_hang_of_etcd", |case| outages::hang_of_etcd(case).boxed_local())
+    },
     shared("deployment/is_watched", |case| progress::is_watched(case).boxed_local()),
     shared("deployment/is_stuck_and_recovers", |case| progress::is_stuck_and_recovers(case).boxed_local()),
     shared("deployment/may_not_make_a_set", |case| progress::may_not_make_a_set(case).boxed_local()),

@@ -1,4 +1,4 @@
-//! The API server, or etcd behind it, is killed amid rollouts, which go on as soon as it is back.
+//! The API server, or etcd behind it, is killed or hangs amid rollouts, which go on as soon as it is back.
 //!
 //! The scenario itself makes pods ready, and none has a node: scheduler and kwok would have to recover as well, and wait
 //! for up to half a minute.
@@ -25,8 +25,34 @@ const REPLICAS: usize = 3;
 /// Three outages within five minutes: a back-off that outlives an outage shows in the last.
 const OUTAGES: u64 = 3;
 
-/// How long a component is gone, beside the time that it takes to start.
-const OUTAGE: Duration = Duration::from_secs(1);
+/// How a component fails.
+#[derive(Clone, Copy)]
+enum Outage {
+    /// It is killed, and started again a second later.
+    Killed,
+    /// It answers nothing for so long, and keeps its connections.
+    Hangs(Duration),
+}
+
+impl Outage {
+    /// Waits for the end of the outage, when the API server is ready again.
+    async fn pass(self, case: &Case, component: Component) -> Result<()> {
+        let plane = case.plane();
+        match self {
+            Self::Killed => {
+                plane.kill(component)?;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                plane.start_again(component)?;
+            }
+            Self::Hangs(time) => {
+                plane.pause(component)?;
+                tokio::time::sleep(time).await;
+                plane.resume(component)?;
+            }
+        }
+        plane.is_ready().await
+    }
+}
 
 /// How much longer the rollouts may take through an outage than without one, from the moment at which the API server is
 /// ready again. The peer, whose informers back off each by itself, was seen to take up to 14 s longer, and is given as long
@@ -43,15 +69,26 @@ const SLOWER: u32 = 3;
 
 /// Killed three times amid the rollouts of twenty deployments, the API server comes back to a manager that goes on.
 pub(super) async fn of_the_api_server(case: Case) -> Result<()> {
-    roll_through(&case, Component::ApiServer, OUTAGES).await
+    roll_through(&case, Component::ApiServer, Outage::Killed, OUTAGES).await
 }
 
 /// Killed amid the rollouts of twenty deployments, etcd comes back to a manager that goes on.
 pub(super) async fn of_etcd(case: Case) -> Result<()> {
-    roll_through(&case, Component::Etcd, 1).await
+    roll_through(&case, Component::Etcd, Outage::Killed, 1).await
 }
 
-async fn roll_through(case: &Case, component: Component, outages: u64) -> Result<()> {
+/// For a minute amid the rollouts of twenty deployments, the API server does not answer: its connections are given up
+/// meanwhile.
+pub(super) async fn hang_of_the_api_server(case: Case) -> Result<()> {
+    roll_through(&case, Component::ApiServer, Outage::Hangs(Duration::from_mins(1)), 1).await
+}
+
+/// For ten seconds amid the rollouts of twenty deployments, etcd does not answer: requests wait for it.
+pub(super) async fn hang_of_etcd(case: Case) -> Result<()> {
+    roll_through(&case, Component::Etcd, Outage::Hangs(Duration::from_secs(10)), 1).await
+}
+
+async fn roll_through(case: &Case, component: Component, outage: Outage, outages: u64) -> Result<()> {
     let objects = Objects::of(case);
     let mut manager = case.start(case.subject(), &[])?;
     try_join_all((0..DEPLOYMENTS).map(|number| objects.create(held(&name(number), REPLICAS)))).await?;
@@ -63,18 +100,15 @@ async fn roll_through(case: &Case, component: Component, outages: u64) -> Result
     let undisturbed = begun.elapsed();
 
     let bound = undisturbed * SLOWER + margin(case.subject());
-    for outage in 1..=outages {
-        roll(&objects, 2 + outage).await?;
-        case.plane().kill(component)?;
-        tokio::time::sleep(OUTAGE).await;
-        case.plane().start_again(component)?;
-        case.plane().is_ready().await?;
+    for number in 1..=outages {
+        roll(&objects, 2 + number).await?;
+        outage.pass(case, component).await?;
         let back = Instant::now();
         all_are_complete(&objects).await?;
         let took = back.elapsed();
         ensure!(
             took <= bound,
-            "after outage {outage} all had rolled in {took:?}, which is more than {bound:?}; undisturbed it took \
+            "after outage {number} all had rolled in {took:?}, which is more than {bound:?}; undisturbed it took \
              {undisturbed:?}"
         );
     }
