@@ -50,7 +50,7 @@ impl Reconcile for LowestNumber {
             return Ok(Outcome::done());
         }
         let given: BTreeSet<u32> = self.namespaces.list().iter().filter_map(|other| number_of(other)).collect();
-        let free = (1..).find(|number| !given.contains(number)).unwrap_or(u32::MAX);
+        let free = (1..=u32::MAX).find(|number| !given.contains(number)).unwrap_or(u32::MAX);
         give(session, &namespace, free).await
     }
 }

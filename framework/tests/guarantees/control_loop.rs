@@ -279,7 +279,9 @@ async fn a_loop_reads_only_what_its_list_options_select() {
 async fn a_loop_reads_several_namespaces_and_no_others() {
     let sandbox = sandbox();
     let namespaces = ["one", "other", "third"];
-    namespaces.into_iter().for_each(|namespace| drop(sandbox.create_namespace(namespace).unwrap()));
+    for namespace in namespaces {
+        sandbox.create_namespace(namespace).unwrap();
+    }
     let (_manager, log) = start(&sandbox, |mut described| {
         let read = ["one", "other"];
         described.in_namespaces(read, |described, namespace| {

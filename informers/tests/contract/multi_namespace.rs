@@ -22,7 +22,9 @@ async fn asked_for_two(peer: &mut Peer) -> [Asked; 2] {
 
 fn serve(asked: Asked, version: u64, objects: &[String]) -> Stream {
     let stream = asked.accept();
-    objects.iter().for_each(|object| stream.event("ADDED", object));
+    for object in objects {
+        stream.event("ADDED", object);
+    }
     stream.end_of_initial_events(version);
     stream
 }
