@@ -133,7 +133,7 @@ pub(super) fn watch_config(factory: &Factory) -> (Informer<ConfigMap>, watch::Re
     };
     let informer = factory.informer::<ConfigMap>(options);
     let (sender, receiver) = watch::channel(None);
-    informer.add_event_handler(HandlerOptions { name: "authentication", resync_period: None }, move |change, _| {
+    informer.add_event_handler(HandlerOptions::named("authentication"), move |change, _| {
         match change {
             Change::Added(map) | Change::Updated { new: map, .. } => drop(sender.send(Some(Arc::clone(map)))),
             // What is known stays, as upstream.
