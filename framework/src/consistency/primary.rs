@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::ObjectKey;
+use kcm_api::{ObjectKey, Resource};
 use kcm_informers::Cache;
 
 use super::pending_writes::CacheIndex;
@@ -27,6 +27,11 @@ impl Primary {
     /// The position of the cache that holds that object, if it exists.
     pub(crate) fn cache_of(&self, object: &ObjectKey, caches: &[Arc<dyn Cache>]) -> Option<CacheIndex> {
         self.0.iter().copied().find(|cache| caches[*cache].list_options().cover_namespace_of(object))
+    }
+
+    /// The resource of the objects that keys name.
+    pub(crate) fn resource<'a>(&self, caches: &'a [Arc<dyn Cache>]) -> Option<&'a Resource> {
+        self.0.first().map(|cache| caches[*cache].resource())
     }
 
     /// The caches, of all those that a loop reads.

@@ -14,7 +14,7 @@ use crate::queue_key::QueueKey;
 
 impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
     fn resource(&self) -> Option<&Resource> {
-        self.primary.map(|primary| self.caches[primary].resource())
+        self.primary.resource(&self.caches)
     }
 
     fn waits_for(&self, status: &KeyStatus<K>) -> Vec<WaitExplanation> {
@@ -108,7 +108,10 @@ impl<K: QueueKey, R: Reconcile<K>> Inspect for Workers<K, R> {
             name: self.name.to_owned(),
             resource: self.resource().map(Resource::to_string),
             key: object.to_string(),
-            exists: self.primary.map(|primary| self.caches[primary].object_state(object).is_some()),
+            exists: self
+                .primary
+                .cache_of(object, &self.caches)
+                .map(|cache| self.caches[cache].object_state(object).is_some()),
             state,
             state_seconds: age.map(rounded_seconds),
             failures: statuses.iter().map(|status| status.failures).max().unwrap_or(0),

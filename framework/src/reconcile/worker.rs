@@ -52,7 +52,7 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
         let caches: Arc<[_]> = self.caches.into();
         let reads = caches.to_vec();
         let tracker = Tracker::new(self.queue.clone(), Arc::clone(&caches), self.primary.clone());
-        let guard = UndecodableGuard::new(self.queue.clone(), Arc::clone(&caches), self.primary);
+        let guard = UndecodableGuard::new(self.queue.clone(), Arc::clone(&caches), self.primary.clone());
         let shared = Arc::new(Workers {
             controller: self.controller,
             name: self.name,
@@ -122,8 +122,7 @@ pub(super) struct Workers<K: QueueKey, R> {
     pub(super) caches: Arc<[Arc<dyn Cache>]>,
     pub(super) tracker: Arc<Tracker<K>>,
     pub(super) guard: Arc<UndecodableGuard<K>>,
-    /// The position of the cache that holds the objects of the keys.
-    pub(super) primary: Option<usize>,
+    pub(super) primary: Primary,
     /// Closed while any write of the loop is pending, where the loop has a barrier.
     gate: Option<Gate>,
 }
