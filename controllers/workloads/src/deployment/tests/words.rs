@@ -1,10 +1,10 @@
 //! The plan in words.
 
-use super::fixtures::{DEFAULTS, DeploymentBuilder, SetBuilder, build, deployment, now, set};
+use super::fixtures::{DEFAULTS, DeploymentBuilder, ReplicaSetBuilder, build, deployment, now, set};
 use crate::deployment::observe::Observed;
 use crate::deployment::plan::plan;
 
-fn words(owner: &DeploymentBuilder, sets: &[SetBuilder]) -> String {
+fn words(owner: &DeploymentBuilder, sets: &[ReplicaSetBuilder]) -> String {
     let observed = Observed { deployment: owner.build(), replica_sets: build(sets), pods: vec![] };
     let replicas = observed.deployment.replicas;
     plan(&observed, build(sets), DEFAULTS, now()).unwrap().in_words(replicas)
@@ -13,8 +13,8 @@ fn words(owner: &DeploymentBuilder, sets: &[SetBuilder]) -> String {
 #[test]
 fn a_plan_in_words_says_what_is_done_and_why() {
     let web = deployment("web").replicas(4).rolling(1, 0);
-    let new = set("new").replicas(4, 4).revision("2").sizes(4, 5).created(10);
-    let old = set("old").image("image:0").replicas(4, 4).revision("1").sizes(4, 5).created(100);
+    let new = set("new").scaled_to(4, 4).revision("2").sizes(4, 5).created(10);
+    let old = set("old").image("image:0").scaled_to(4, 4).revision("1").sizes(4, 5).created(100);
     for (name, words, expected) in [
         (
             "a rollout begins",
@@ -24,13 +24,13 @@ fn a_plan_in_words_says_what_is_done_and_why() {
         ),
         (
             "a rollout waits for its first pod",
-            words(&web, &[set("new").replicas(1, 0).revision("2").sizes(4, 5).created(10), old.clone()]),
+            words(&web, &[set("new").scaled_to(1, 0).revision("2").sizes(4, 5).created(10), old.clone()]),
             "rolls out by the strategy RollingUpdate (4 wanted, 5 exist, 1 of the new template, 4 available): \
              no replica set changes",
         ),
         (
             "a rollout replaces an old pod",
-            words(&web, &[set("new").replicas(1, 1).revision("2").sizes(4, 5).created(10), old]),
+            words(&web, &[set("new").scaled_to(1, 1).revision("2").sizes(4, 5).created(10), old]),
             "rolls out by the strategy RollingUpdate (4 wanted, 5 exist, 1 of the new template, 5 available): \
              scales replica set old from 4 to 3, as more pods are available than maxUnavailable requires",
         ),
