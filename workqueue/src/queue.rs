@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::snapshot::{KeyStatus, QueueSnapshot, UnfinishedWork};
+use crate::snapshot::{Held, KeyStatus, QueueSnapshot, UnfinishedWork};
 use crate::state::{State, Taken};
 use crate::{Priority, QueueOptions};
 
@@ -198,6 +198,16 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     #[must_use]
     pub fn unfinished_work(&self) -> UnfinishedWork {
         self.with(|state, now| state.unfinished_work(now))
+    }
+
+    /// The key with which the queue makes no progress, and for how long it has made none: one that has been processing for
+    /// `least`; else, where no key was handed out for `least`, one that has been ready for so long. The longest of them.
+    #[must_use]
+    pub fn stalled(&self, least: Duration) -> Option<Held<K>> {
+        self.with(|state, now| {
+            state.advance(now);
+            state.stalled(least, now)
+        })
     }
 
     /// A reference that does not keep the queue.

@@ -26,6 +26,8 @@ pub(crate) struct State<K> {
     limits: RetryLimits,
     bucket: TokenBucket,
     counts: Counts,
+    /// When a key was last handed out.
+    last_taken: Duration,
     shut_down: bool,
 }
 
@@ -100,6 +102,7 @@ impl<K: Clone + Eq + Hash> State<K> {
             limits,
             bucket: TokenBucket::new(&limits),
             counts: Counts::default(),
+            last_taken: Duration::ZERO,
             shut_down: false,
         }
     }
@@ -156,6 +159,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         let entry = self.entries.get_mut(&key).expect("a ready key has an entry");
         let pending = entry.pending.take().expect("a ready key was added");
         entry.stage = Stage::Processing(ticket);
+        self.last_taken = now;
         self.processing.insert(ticket, Processing { key: key.clone(), since: now, priority: pending.priority });
         Taken::Key { key, waited: now.saturating_sub(pending.since) }
     }
@@ -202,6 +206,25 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     pub(crate) fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// The key that has been processing for longest, if for `least`; else the key that has been ready for longest, if none
+    /// was handed out for `least`.
+    pub(crate) fn stalled(&self, least: Duration, now: Duration) -> Option<Held<K>> {
+        let held = |key: &K, since: Duration| Held { key: key.clone(), age: now.saturating_sub(since) };
+        let longest = self.processing.values().min_by_key(|held| held.since);
+        let processing = longest.map(|longest| held(&longest.key, longest.since));
+        let stuck = processing.filter(|held| held.age >= least);
+        if stuck.is_some() || self.ready() == 0 || now.saturating_sub(self.last_taken) < least {
+            return stuck;
+        }
+        let ready_since = |entry: &Entry| match (&entry.stage, &entry.pending) {
+            (Stage::Ready(_), Some(pending)) => Some(pending.since.max(self.last_taken)),
+            (Stage::Ready(_) | Stage::Idle | Stage::Processing(_) | Stage::Parked { .. }, _) => None,
+        };
+        let waiting = self.entries.iter().filter_map(|(key, entry)| Some((ready_since(entry)?, key)));
+        let longest = waiting.min_by_key(|(since, _)| *since);
+        longest.map(|(since, key)| held(key, since)).filter(|held| held.age >= least)
     }
 
     pub(crate) fn unfinished_work(&self, now: Duration) -> UnfinishedWork {
