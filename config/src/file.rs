@@ -17,14 +17,28 @@ pub const API_VERSION: &str = "kubecontrollermanager.config.k8s.io/v1alpha1";
 /// The only accepted `kind`.
 pub const KIND: &str = "KubeControllerManagerConfiguration";
 
+/// The `apiVersion` and the `kind` of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileKind {
+    /// The accepted values of `apiVersion`, the preferred one first.
+    pub api_versions: &'static [&'static str],
+    /// The only accepted value of `kind`.
+    pub kind: &'static str,
+}
+
+impl FileKind {
+    /// The configuration file.
+    pub(crate) const CONFIGURATION: Self = Self { api_versions: &[API_VERSION], kind: KIND };
+}
+
 const START: Position = Position { line: 1, column: 1 };
 
 /// The errors that are reported of one file. A file of another kind has tens of thousands, which help no more.
 const MOST_ERRORS: usize = 100;
 
 /// Parses the settings of a file. All errors are collected, up to a hundred; only invalid YAML stops the parser.
-pub(crate) fn read(table: &Table, path: &Path, bytes: &[u8]) -> Reading {
-    let mut file = File { table, path, reading: Reading::default(), unreported: 0 };
+pub(crate) fn read(table: &Table, kind: FileKind, path: &Path, bytes: &[u8]) -> Reading {
+    let mut file = File { table, kind, path, reading: Reading::default(), unreported: 0 };
     match yaml::parse(bytes) {
         Ok(Some(root)) => file.document(&root),
         Ok(None) => file.headers(&BTreeMap::new(), START),
@@ -40,6 +54,7 @@ pub(crate) fn read(table: &Table, path: &Path, bytes: &[u8]) -> Reading {
 
 struct File<'a> {
     table: &'a Table,
+    kind: FileKind,
     path: &'a Path,
     reading: Reading,
     /// The number of errors beyond those in `reading`.
@@ -70,14 +85,17 @@ impl File<'_> {
     }
 
     fn headers(&mut self, found: &Found<'_>, missing_at: Position) {
-        for (key, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+        for (key, accepted) in [("apiVersion", self.kind.api_versions), ("kind", &[self.kind.kind])] {
             let (at, given) = match found.get(key) {
                 None => (missing_at, None),
-                Some(Node { content: Content::Plain(text) | Content::Quoted(text), .. }) if text == expected => {
+                Some(Node { content: Content::Plain(text) | Content::Quoted(text), .. })
+                    if accepted.contains(&text.as_str()) =>
+                {
                     continue;
                 }
                 Some(node) => (node.at, Some(describe(&node.content))),
             };
+            let expected = accepted.first().copied().unwrap_or_default();
             self.error(at, Problem::WrongHeader { key, given, expected });
         }
     }

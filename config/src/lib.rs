@@ -88,7 +88,7 @@ pub use did_you_mean::nearest;
 pub use duration::{GoDuration, NotADuration};
 pub use effective::{AccessError, Effective};
 pub use error::{ConfigError, ConfigErrors, Origin, Position, Problem, Warning};
-pub use file::{API_VERSION, KIND};
+pub use file::{API_VERSION, FileKind, KIND};
 pub use flags::VersionRequest;
 pub use gate::{Gate, GateStage};
 pub use gates::{GateState, Gates};

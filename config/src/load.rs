@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::effective::Effective;
 use crate::error::{ConfigError, ConfigErrors, Origin, Problem, Warning, excerpt};
+use crate::file::FileKind;
 use crate::flags::VersionRequest;
 use crate::gate::GateStage;
 use crate::gates::{self, Gates, Versions};
@@ -147,6 +148,23 @@ impl Table {
         Ok(Outcome::Settings(Box::new(Effective::new(self.clone(), merged, gates, warnings, line.operands))))
     }
 
+    /// Reads and validates a file of another kind, whose keys are the rows of this table, as strictly as the configuration
+    /// file. `named_by` is the origin of its path.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake at once.
+    pub fn load_file(&self, kind: FileKind, path: &Path, named_by: &Origin) -> Result<Effective, ConfigErrors> {
+        let Reading { layer, mut errors, warnings } = reading_of(self, kind, path, read_file(path), named_by);
+        self.examine(&layer, Versions::default(), &mut errors);
+        if !errors.is_empty() {
+            return Err(ConfigErrors(errors));
+        }
+        let merged = merge(self.rows(), [layer, Layer::default(), Layer::default()]);
+        let gates = self.gates_of(&merged.entries, Versions::default());
+        Ok(Effective::new(self.clone(), merged, gates, warnings, Vec::new()))
+    }
+
     /// Checks the values of one layer.
     fn examine(&self, layer: &Layer, versions: Versions, errors: &mut Vec<ConfigError>) {
         for row in self.rows() {
@@ -246,8 +264,12 @@ fn read_config(table: &Table, sources: &Sources, path: &Path, named_by: &Origin)
         Some(read) => read(path),
         None => Err(io::ErrorKind::NotFound.into()),
     };
+    reading_of(table, FileKind::CONFIGURATION, path, bytes, named_by)
+}
+
+fn reading_of(table: &Table, kind: FileKind, path: &Path, bytes: io::Result<Vec<u8>>, named_by: &Origin) -> Reading {
     match bytes {
-        Ok(bytes) => file::read(table, path, &bytes),
+        Ok(bytes) => file::read(table, kind, path, &bytes),
         Err(error) => {
             let reason = format!("{error} (named by {named_by}){}", remedy(&error));
             let origin = Origin::File { path: path.to_owned(), at: None };

@@ -9,8 +9,13 @@ const DEFAULTS: &str = include_str!("data/config-defaults.json");
 const GATES: &str = include_str!("data/feature-gates.tsv");
 
 /// What upstream does not have.
-const OURS: &[&str] =
-    &[generic::CONFIG, generic::ALLOW_MISSING_CONTROLLERS, "exit-on-lost-lease", "leader-elect-warm-standby"];
+const OURS: &[&str] = &[
+    generic::CONFIG,
+    generic::ALLOW_MISSING_CONTROLLERS,
+    "exit-on-controller-failure",
+    "exit-on-lost-lease",
+    "leader-elect-warm-standby",
+];
 
 /// The generic rows and those of controllers that are not built yet.
 fn rows() -> impl Iterator<Item = Row> {

@@ -28,9 +28,27 @@ pub const LOGGING_ALPHA_OPTIONS: Gate =
 pub const LOGGING_BETA_OPTIONS: Gate =
     Gate { name: "LoggingBetaOptions", default: true, stage: GateStage::Beta, locked: false };
 
+/// Whether a lease is released at the end. Here it is, unless the gate is set to false.
+pub const RELEASE_LEASE_ON_EXIT: Gate = Gate {
+    name: "ControllerManagerReleaseLeaderElectionLockOnExit",
+    default: false,
+    stage: GateStage::Alpha,
+    locked: false,
+};
+
+/// Whether the API server chooses the leader.
+pub const COORDINATED_LEADER_ELECTION: Gate =
+    Gate { name: "CoordinatedLeaderElection", default: false, stage: GateStage::Beta, locked: false };
+
 /// The gates of upstream that something here reads.
-pub const KNOWN: &[Gate] =
-    &[DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS, LOGGING_ALPHA_OPTIONS, LOGGING_BETA_OPTIONS, POD_DELETION_COST];
+pub const KNOWN: &[Gate] = &[
+    RELEASE_LEASE_ON_EXIT,
+    COORDINATED_LEADER_ELECTION,
+    DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS,
+    LOGGING_ALPHA_OPTIONS,
+    LOGGING_BETA_OPTIONS,
+    POD_DELETION_COST,
+];
 
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
@@ -103,6 +121,12 @@ impl Gates {
     /// The names of the gates that were set explicitly, sorted.
     pub fn explicit(&self) -> impl Iterator<Item = &str> {
         self.explicit.keys().map(String::as_str)
+    }
+
+    /// Whether a gate was set to false; neither a default nor `AllAlpha` or `AllBeta` counts.
+    #[must_use]
+    pub fn is_turned_off(&self, gate: &Gate) -> bool {
+        self.explicit.get(gate.name) == Some(&false)
     }
 
     fn state(&self, gate: &Gate) -> bool {

@@ -14,6 +14,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("controller-start-interval", SECTION, Initial::Duration(GoDuration::ZERO)).path("Generic.ControllerStartInterval").help("The pause between the starts of two controllers; the pause taken is random, between this and twice this."),
     Row::new("controllers", SECTION, Initial::Strings(&["*"])).path("Generic.Controllers").help("The controllers to run: '*' for all that are on by default, 'foo' to run foo, '-foo' not to run it."),
     Row::new("emulated-version", SECTION, Initial::Strings(&[])).help("Behave as this version of Kubernetes, as 1.35 or kube=1.35: the defaults of feature gates follow from it."),
+    Row::new("exit-on-controller-failure", SECTION, Initial::Bool(false)).help("End the process when a controller fails to start or panics, as upstream. Otherwise what failed is tried again with back-off."),
     Row::new("feature-gates", SECTION, Initial::FeatureGates).help("Feature gates to turn on or off, as Gate=true,Other=false or kube:Gate=true."),
     Row::new("kube-api-burst", SECTION, Initial::Int32(30)).path("Generic.ClientConnection.burst").help("How many requests a client may send to the API server at once, above --kube-api-qps."),
     Row::new("kube-api-content-type", SECTION, Initial::String("application/vnd.kubernetes.protobuf")).path("Generic.ClientConnection.contentType").help("The content type that upstream sends requests in. It is accepted, but requests are sent as JSON, and protobuf is asked for where this program decodes it.").check(content_type),
