@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::BoxError;
 use crate::explain::Inspect;
+use crate::progress::StallProbe;
 
 type LoopFn = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
@@ -23,6 +24,8 @@ pub struct Loop {
     pub(crate) run: LoopFn,
     /// What operators look into; absent for a loop without keys.
     pub(crate) inspect: Option<Arc<dyn Inspect>>,
+    /// What tells whether the loop makes no progress; of a loop without keys there is none.
+    pub(crate) stall: Option<StallProbe>,
 }
 
 impl Loop {
@@ -30,7 +33,7 @@ impl Loop {
     where
         F: Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
     {
-        Self { name, reads, run: Box::new(run), inspect: None }
+        Self { name, reads, run: Box::new(run), inspect: None, stall: None }
     }
 
     /// The same loop, which operators can look into.
@@ -38,14 +41,19 @@ impl Loop {
         Self { inspect: Some(inspect), ..self }
     }
 
+    /// The same loop, whose progress `probe` tells.
+    pub(crate) fn with_stall_probe(self, probe: StallProbe) -> Self {
+        Self { stall: Some(probe), ..self }
+    }
+
     /// The same loop, which checks its description at each start.
     pub(crate) fn checked(self, check: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static) -> Self {
-        let Self { name, reads, run, inspect } = self;
+        let Self { name, reads, run, inspect, stall } = self;
         let checked = Self::new(name, reads, move |cancel| match check() {
             Ok(()) => run(cancel),
             Err(mistake) => Box::pin(ready(Err(mistake))),
         });
-        Self { inspect, ..checked }
+        Self { inspect, stall, ..checked }
     }
 }
 

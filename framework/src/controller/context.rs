@@ -18,6 +18,7 @@ use crate::discovery::Discovery;
 use crate::error::BoxError;
 use crate::events::{Recorder, Recorders};
 use crate::explain::Journal;
+use crate::first_failure::FirstFailure;
 use crate::loop_builder::{ControlLoopBuilder, LoopEnvironment};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
@@ -53,6 +54,8 @@ pub(crate) struct SharedContext {
     pub(crate) informers_started: CancellationToken,
     /// Values that a host passes to its own controllers.
     pub(crate) extensions: Extensions,
+    /// Where failures of controllers are noted.
+    pub(crate) failures: FirstFailure,
 }
 
 /// Values by type, which a host passes to its own controllers. Clones share one set.
@@ -149,6 +152,11 @@ impl ControllerContext {
     /// What the controller has registered with its informers.
     pub(crate) const fn registrations(&self) -> &Registrations {
         &self.registrations
+    }
+
+    /// Where failures of controllers are noted.
+    pub(crate) fn failures(&self) -> &FirstFailure {
+        &self.shared.failures
     }
 
     /// The controller's canonical name.
@@ -275,6 +283,7 @@ impl ControllerContext {
             clock: Arc::clone(&shared.clock),
             recorder: self.recorder(),
             journal: Arc::clone(&shared.journal),
+            failures: shared.failures.clone(),
         };
         ControlLoopBuilder::new(
             name,

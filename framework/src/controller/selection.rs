@@ -77,6 +77,15 @@ impl Selection {
         if errors.is_empty() { Ok(selection) } else { Err(errors) }
     }
 
+    /// The same selection without these controllers. Those of the first group stay.
+    #[must_use]
+    pub fn without(mut self, names: impl IntoIterator<Item = &'static str>) -> Self {
+        let excluded: Vec<_> = names.into_iter().map(|name| (name, false)).collect();
+        // The first item that names a controller decides.
+        self.items.splice(..0, excluded);
+        self
+    }
+
     /// Whether the list enables `controller`. Controllers of the first group are always enabled.
     #[must_use]
     pub fn enables(&self, controller: &ControllerDescriptor) -> bool {
@@ -143,6 +152,16 @@ mod tests {
                 registry.iter().filter(|c| selection.enables(c)).map(ControllerDescriptor::name).collect();
             assert_eq!(enabled, expected, "--controllers={}", items.join(","));
         }
+    }
+
+    #[test]
+    fn without_excludes_what_the_list_enables() {
+        let registry = registry();
+        let selection = Selection::parse(["*", "replicaset"], &registry, ABSENT).unwrap();
+        let selection = selection.without(["replicaset-controller", "serviceaccount-token-controller"]);
+        let enabled: Vec<_> =
+            registry.iter().filter(|c| selection.enables(c)).map(ControllerDescriptor::name).collect();
+        assert_eq!(enabled, ["deployment-controller", "serviceaccount-token-controller"]);
     }
 
     #[test]

@@ -12,7 +12,9 @@ use crate::client::{ClientBuilder, ClientProvider, Limits, UserAgent};
 use crate::clock::{Clock, SystemClock};
 use crate::controller::{ControllerDescriptor, Extensions, Registry, Selection};
 use crate::explain::{DEFAULT_MEMORY, Journal};
+use crate::first_failure::FirstFailure;
 use crate::metrics::Metrics;
+use crate::supervise::{ControllerMetrics, Controls, GRACE};
 
 /// Configures a [`Manager`]. Made by [`Manager::builder`]; [`build`](Self::build) takes the connection.
 ///
@@ -30,6 +32,8 @@ pub struct ManagerBuilder {
     seed: Option<u64>,
     start_interval: Duration,
     min_resync: Duration,
+    grace: Duration,
+    ends_on_failure: bool,
     extensions: Extensions,
     explain_memory: usize,
 }
@@ -51,6 +55,8 @@ impl ManagerBuilder {
             seed: None,
             start_interval: Duration::ZERO,
             min_resync: MIN_RESYNC,
+            grace: GRACE,
+            ends_on_failure: false,
             extensions: Extensions::default(),
             explain_memory: DEFAULT_MEMORY,
         }
@@ -98,6 +104,21 @@ impl ManagerBuilder {
         Self { min_resync: period, ..self }
     }
 
+    /// Gives running reconciles `grace` to finish when a controller or the manager stops. The default is upstream's,
+    /// [`GRACE`].
+    pub fn grace(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+
+    /// Ends the manager when a controller fails: when its initialization or a loop of it fails or panics, or a reconcile
+    /// panics. By default what failed is tried again with back-off.
+    ///
+    /// # Upstream
+    /// A panic or a failed start of a controller ends the process.
+    pub fn end_on_controller_failure(self, ends: bool) -> Self {
+        Self { ends_on_failure: ends, ..self }
+    }
+
     /// Hands these values to the controllers that look for them.
     pub fn extensions(self, extensions: Extensions) -> Self {
         Self { extensions, ..self }
@@ -139,7 +160,10 @@ impl ManagerBuilder {
         let (connection, monitor) = Connection::new(seed);
         self.metrics.show(&connection);
         let clients = ClientBuilder::over_connection(connection, provider, self.user_agent, self.limits, requests);
-        let handle = ManagerHandle::new(&self.registry, self.selection, clients.fence().clone(), &self.metrics);
+        let names = self.registry.iter().map(ControllerDescriptor::name).collect();
+        let controls = Controls::new(names, self.selection, self.grace);
+        let handle = ManagerHandle::new(&self.registry, controls, clients.fence().clone(), &self.metrics);
+        self.metrics.register_collector(ControllerMetrics::of(handle.records()));
         self.metrics.show_gates(&self.settings);
         Manager {
             clients,
@@ -153,6 +177,8 @@ impl ManagerBuilder {
             metrics: self.metrics,
             start_interval: self.start_interval,
             min_resync: self.min_resync,
+            grace: self.grace,
+            failures: FirstFailure::new(self.ends_on_failure),
             extensions: self.extensions,
             journal: Journal::new(self.explain_memory),
         }

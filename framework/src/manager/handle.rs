@@ -6,7 +6,9 @@ use std::time::Duration;
 use kcm_api::ObjectKey;
 use kcm_informers::{Factory, InformerStatus};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
+use super::stage::Stage;
 use crate::client::Fence;
 use crate::controller::{ControllerDescriptor, Registry, Selection};
 use crate::explain::{KeyExplanation, QueueStatus, WaitExplanation};
@@ -29,12 +31,14 @@ struct Inner {
     controls: Arc<Controls>,
     fence: Fence,
     panics: PanicLog,
+    /// The stage that the start has reached.
+    stage: watch::Sender<Option<Stage>>,
     /// Absent before the start and after the end.
     informers: Mutex<Option<Factory>>,
 }
 
 impl ManagerHandle {
-    pub(super) fn new(registry: &Registry, selection: Selection, fence: Fence, metrics: &Arc<Metrics>) -> Self {
+    pub(super) fn new(registry: &Registry, controls: Controls, fence: Fence, metrics: &Arc<Metrics>) -> Self {
         let records: Vec<_> = registry.iter().map(ControllerDescriptor::name).map(Record::new).collect();
         let shown = records.clone();
         metrics.show_controllers(move || {
@@ -42,9 +46,10 @@ impl ManagerHandle {
         });
         let inner = Inner {
             records,
-            controls: Arc::new(Controls::new(selection)),
+            controls: Arc::new(controls),
             fence,
             panics: PanicLog::new(Arc::clone(metrics)),
+            stage: watch::Sender::new(None),
             informers: Mutex::new(None),
         };
         Self { inner: Arc::new(inner) }
@@ -130,10 +135,20 @@ impl ManagerHandle {
         self.inner.panics.all()
     }
 
+    /// Waits until the start of the manager has reached `stage`.
+    ///
+    /// A process that competes for a lease waits for [`Stage::Controllers`] first: by then the API server answers and says
+    /// what it serves.
+    pub async fn reaches(&self, stage: Stage) {
+        let mut reached = self.inner.stage.subscribe();
+        // The sender lives as long as this handle.
+        drop(reached.wait_for(|reached| reached.is_some_and(|reached| reached >= stage)).await);
+    }
+
     /// Enables the controllers of `selection`, and disables all others, while the manager runs.
     ///
     /// A controller that is added is initialized in its turn and runs. One that is taken away drains within
-    /// [`GRACE`](crate::GRACE), and its event handlers end, as do informers that no other controller uses. Nothing changes
+    /// the [grace](crate::ManagerBuilder::grace) of the manager, and its event handlers end, as do informers that no other controller uses. Nothing changes
     /// for all others. A controller that [needs](ControllerDescriptor::needs) more of objects than those that were enabled
     /// at the start is not started: its state says so.
     pub fn select(&self, selection: Selection) {
@@ -146,12 +161,22 @@ impl ManagerHandle {
     /// Running reconciles may take `grace` to finish, and are aborted then. Called before the manager runs, it starts
     /// without its loops.
     pub async fn stop_loops(&self, grace: Duration) {
-        self.inner.controls.stop_loops(grace).await;
+        self.stop_loops_of(|_| true, grace).await;
+    }
+
+    /// As [`stop_loops`](Self::stop_loops), for the controllers whose canonical names `includes` returns true for.
+    pub async fn stop_loops_of(&self, includes: impl Fn(&str) -> bool, grace: Duration) {
+        self.inner.controls.stop_loops(includes, grace).await;
     }
 
     /// Starts the loops of all controllers again.
     pub fn start_loops(&self) {
-        self.inner.controls.start_loops();
+        self.start_loops_of(|_| true);
+    }
+
+    /// As [`start_loops`](Self::start_loops), for the controllers whose canonical names `includes` returns true for.
+    pub fn start_loops_of(&self, includes: impl Fn(&str) -> bool) {
+        self.inner.controls.start_loops(includes);
     }
 
     /// The fence that all writes of the manager pass.
@@ -160,6 +185,11 @@ impl ManagerHandle {
     #[must_use]
     pub fn fence(&self) -> &Fence {
         &self.inner.fence
+    }
+
+    /// The records of all controllers.
+    pub(super) fn records(&self) -> &[Arc<Record>] {
+        &self.inner.records
     }
 
     pub(super) fn record(&self, name: &str) -> Option<&Arc<Record>> {
@@ -172,6 +202,10 @@ impl ManagerHandle {
 
     pub(super) fn panics(&self) -> &PanicLog {
         &self.inner.panics
+    }
+
+    pub(super) fn enter(&self, stage: Stage) {
+        self.inner.stage.send_replace(Some(stage));
     }
 
     pub(super) fn started(&self, informers: Factory) {

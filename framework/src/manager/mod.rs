@@ -30,9 +30,10 @@ use crate::controller::{ControllerDescriptor, Extensions, Registry, SharedContex
 use crate::discovery::{Discovery, Refresher};
 use crate::events::Recorders;
 use crate::explain::Journal;
+use crate::first_failure::{ControllerFailure, FirstFailure};
 use crate::metrics::Metrics;
 use crate::reconcile::NameGenerator;
-use crate::supervise::{ControllerState, Controls, GRACE, Supervisor, Turns, jittered};
+use crate::supervise::{ControllerState, Controls, Supervisor, Turns, jittered};
 
 /// Starts controllers, keeps them running and stops them. Made by [`Manager::builder`].
 #[must_use = "a manager does nothing until `run`"]
@@ -52,6 +53,10 @@ pub struct Manager {
     start_interval: Duration,
     /// The least resync period; the period is drawn once from [it, 2 × it).
     min_resync: Duration,
+    /// How long each stage may take to stop.
+    grace: Duration,
+    /// The failure that ends the manager.
+    failures: FirstFailure,
     extensions: Extensions,
     journal: Arc<Journal>,
 }
@@ -85,6 +90,30 @@ pub enum ManagerError {
     /// The API server answers, but does not say what it serves.
     #[error("the API server does not say what it serves")]
     Discovery(#[source] ApiError),
+    /// A controller failed, and failures [end the manager](ManagerBuilder::end_on_controller_failure).
+    #[error("the controller {controller} failed in {what}: {reason}")]
+    ControllerFailed {
+        /// Its canonical name.
+        controller: &'static str,
+        /// What of it failed.
+        what: String,
+        /// The error, or the message of the panic.
+        reason: String,
+    },
+}
+
+impl ManagerError {
+    /// Whether a controller failed, and not the start of the manager.
+    #[must_use]
+    pub const fn is_controller_failure(&self) -> bool {
+        matches!(self, Self::ControllerFailed { .. })
+    }
+}
+
+impl From<ControllerFailure> for ManagerError {
+    fn from(ControllerFailure { controller, what, reason }: ControllerFailure) -> Self {
+        Self::ControllerFailed { controller, what, reason }
+    }
 }
 
 /// How long the API server has to answer at the start.
@@ -117,46 +146,66 @@ impl Manager {
         &self.clients
     }
 
+    /// Checks that the API server answers and says what it serves, as the manager does first when it runs.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), where it does not.
+    pub async fn probe(&self) -> Result<(), ManagerError> {
+        let manager = self.clients.client_for(ClientBuilder::MANAGER);
+        wait_for_api_server(&manager, &self.server, API_SERVER_PATIENCE).await?;
+        Refresher::new(manager).refresh().await.map_err(ManagerError::Discovery)
+    }
+
     /// Starts every stage, runs until `stop`, and stops every stage.
     ///
     /// # Errors
     /// [`ManagerError::ApiServer`] where the API server does not answer or does not accept us; nothing has been
-    /// started then. Controllers that fail are tried again and do not end the manager.
+    /// started then. [`ManagerError::ControllerFailed`] where a controller fails and the manager is to end then; otherwise
+    /// controllers that fail are tried again.
     pub async fn run(self, stop: Stop) -> Result<(), ManagerError> {
         let handle = self.handle();
         let mut stages = Stages::new(handle.panics().clone());
-        let metrics = Arc::clone(&self.metrics);
-        let started = tokio::select! {
+        let (metrics, failures, grace) = (Arc::clone(&self.metrics), self.failures.clone(), self.grace);
+        let mut ended = tokio::select! {
             biased;
             () = stop.requested() => Ok(()),
+            failure = failures.first() => Err(failure.into()),
             started = self.start(&mut stages, &stop.drain) => started,
         };
-        if started.is_ok() {
-            stop.requested().await;
+        if ended.is_ok() {
+            tokio::select! {
+                () = stop.requested() => {}
+                failure = failures.first() => ended = Err(failure.into()),
+            }
             tracing::info!("Stopping");
         }
-        stages.stop(GRACE, &stop.abort).await;
+        stages.stop(grace, &stop.abort).await;
         handle.ended();
         metrics.log_longest_waits();
-        started
+        ended
     }
 
     async fn start(self, stages: &mut Stages, drain: &CancellationToken) -> Result<(), ManagerError> {
-        stages.enter(Stage::ApiServer);
+        let handle = self.handle.clone();
+        let enter = |stages: &mut Stages, stage| {
+            stages.enter(stage);
+            handle.enter(stage);
+        };
+        enter(stages, Stage::ApiServer);
         let manager = self.clients.client_for(ClientBuilder::MANAGER);
         wait_for_api_server(&manager, &self.server, API_SERVER_PATIENCE).await?;
 
-        stages.enter(Stage::Context);
+        enter(stages, Stage::Context);
         let mut rng = fastrand::Rng::with_seed(self.seed);
         let shared = self.context(stages, drain, &mut rng).await?;
 
-        stages.enter(Stage::Controllers);
+        enter(stages, Stage::Controllers);
         let turns = Turns::new(self.start_interval, rng.u64(..));
         self.start_controllers(stages, &shared, &turns).await;
         // By then every controller has been initialized, or goes on in the background.
         drop(turns.next().await);
 
-        stages.enter(Stage::Informers);
+        enter(stages, Stage::Informers);
         shared.informers.start();
         let (informers, discovery) = (shared.informers.clone(), shared.discovery.clone());
         stages.spawn(Stage::Informers, "informers", move |cancel| {
@@ -167,8 +216,8 @@ impl Manager {
             }
         });
 
-        stages.enter(Stage::Lease);
-        stages.enter(Stage::Loops);
+        enter(stages, Stage::Lease);
+        enter(stages, Stage::Loops);
         shared.informers_started.cancel();
         Ok(())
     }
@@ -241,6 +290,7 @@ impl Manager {
             cancel: drain.child_token(),
             informers_started: CancellationToken::new(),
             extensions: self.extensions.clone(),
+            failures: self.failures.clone(),
         }))
     }
 }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use kcm_config::Effective;
 use kcm_informers::{Connection, MetricsOf};
 use parking_lot::Mutex;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family;
@@ -142,6 +143,11 @@ impl Metrics {
             gates::register(settings, registry);
             OfGates
         });
+    }
+
+    /// Adds metrics that are computed at each scrape.
+    pub(crate) fn register_collector(&self, collector: impl Collector) {
+        self.registry.lock().register_collector(Box::new(collector));
     }
 
     /// Shows which controllers run from now on: `states` returns the name of each that is or was started, and whether it

@@ -10,6 +10,7 @@ use crate::client::Cause;
 use crate::clock::Clock;
 use crate::events::Recorder;
 use crate::explain::Journal;
+use crate::first_failure::FirstFailure;
 
 /// What the sessions of one loop share beside clients and caches.
 #[derive(Clone)]
@@ -26,6 +27,8 @@ pub(crate) struct LoopContext {
     pub(crate) recorder: Recorder,
     /// Where the decisions about keys are kept.
     pub(crate) journal: Arc<Journal>,
+    /// Where a panic is noted.
+    pub(crate) failures: FirstFailure,
 }
 
 /// The resources to which a loop writes.

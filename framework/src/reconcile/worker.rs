@@ -24,6 +24,7 @@ use crate::control_loop::Loop;
 use crate::error::{BoxError, error_chain};
 use crate::explain::{Cause, Ended, Notes, Triggers};
 use crate::metrics::Metrics;
+use crate::progress::stall_probe;
 use crate::queue_key::QueueKey;
 
 /// The back-off of a preparation that fails: 1 s doubling to a minute.
@@ -73,6 +74,7 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
         // With more workers a key would be taken while another writes.
         let workers = if self.has_barrier { 1 } else { self.workers };
         let inspect = Arc::clone(&shared);
+        let stall = stall_probe(&shared.queue);
         let described = Loop::new(self.name, reads, move |cancel| {
             let shared = Arc::clone(&shared);
             Box::pin(async move {
@@ -92,7 +94,7 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
                 }
             })
         });
-        described.inspected(inspect)
+        described.inspected(inspect).with_stall_probe(stall)
     }
 }
 
@@ -301,6 +303,7 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
     fn panicked(&self, key: &K, panic: &str) -> Ended {
         self.metrics.reconciled(self.controller, self.name, "panic");
         tracing::error!(%key, panic, "Reconcile panicked; requeued with back-off");
+        self.context.failures.note(self.controller, &format!("the reconcile of {key}"), panic);
         self.queue.retry(key.clone());
         Ended::Panicked(panic.into())
     }

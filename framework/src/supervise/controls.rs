@@ -1,5 +1,6 @@
 //! What operators ask of all controllers while the manager runs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -8,41 +9,47 @@ use crate::controller::{ControllerDescriptor, Selection};
 
 /// The controls of a manager, which supervisors follow.
 pub(crate) struct Controls {
+    /// The names of all controllers.
+    names: Vec<&'static str>,
     selection: watch::Sender<Selection>,
-    loops: watch::Sender<Loops>,
-    /// How many controllers run their loops.
-    active: watch::Sender<usize>,
-}
-
-/// Whether loops may run.
-#[derive(Debug, Clone, Copy)]
-enum Loops {
-    Run,
-    Stop { grace: Duration },
+    /// The controllers whose loops may not run, each with how long they have to stop.
+    stopped: watch::Sender<BTreeMap<&'static str, Duration>>,
+    /// The controllers that run their loops.
+    active: watch::Sender<BTreeSet<&'static str>>,
+    /// How long running reconciles may take to finish when a controller stops by itself.
+    grace: Duration,
 }
 
 /// A controller that runs its loops, until it is dropped.
-pub(super) struct Active<'a>(&'a Controls);
+pub(super) struct Active<'a> {
+    controls: &'a Controls,
+    controller: &'static str,
+}
 
 impl Controls {
-    pub(crate) fn new(selection: Selection) -> Self {
-        let (selection, loops, active) =
-            (watch::Sender::new(selection), watch::Sender::new(Loops::Run), watch::Sender::new(0));
-        Self { selection, loops, active }
+    pub(crate) fn new(names: Vec<&'static str>, selection: Selection, grace: Duration) -> Self {
+        let selection = watch::Sender::new(selection);
+        Self { names, selection, stopped: watch::Sender::default(), active: watch::Sender::default(), grace }
+    }
+
+    pub(crate) const fn grace(&self) -> Duration {
+        self.grace
     }
 
     pub(crate) fn select(&self, selection: Selection) {
         self.selection.send_replace(selection);
     }
 
-    pub(crate) fn start_loops(&self) {
-        self.loops.send_replace(Loops::Run);
+    /// Starts the loops of the controllers that `includes` names.
+    pub(crate) fn start_loops(&self, includes: impl Fn(&str) -> bool) {
+        self.stopped.send_modify(|stopped| stopped.retain(|controller, _| !includes(controller)));
     }
 
-    /// Asks all loops to stop, and waits until they have.
-    pub(crate) async fn stop_loops(&self, grace: Duration) {
-        self.loops.send_replace(Loops::Stop { grace });
-        wait(&self.active, |active| *active == 0).await;
+    /// Asks the loops of the controllers that `includes` names to stop, and waits until they have.
+    pub(crate) async fn stop_loops(&self, includes: impl Fn(&str) -> bool, grace: Duration) {
+        let named = self.names.iter().copied().filter(|controller| includes(controller));
+        self.stopped.send_modify(|stopped| stopped.extend(named.map(|controller| (controller, grace))));
+        wait(&self.active, |active| !active.iter().any(|controller| includes(controller))).await;
     }
 
     /// Whether the selection enables that controller.
@@ -58,28 +65,26 @@ impl Controls {
         wait(&self.selection, |selection| !selection.enables(controller)).await;
     }
 
-    pub(super) async fn loops_may_run(&self) {
-        wait(&self.loops, |loops| matches!(loops, Loops::Run)).await;
+    pub(super) async fn loops_may_run(&self, controller: &str) {
+        wait(&self.stopped, |stopped| !stopped.contains_key(controller)).await;
     }
 
-    /// Waits until the loops must stop; returns how long they have for it.
-    pub(super) async fn loops_must_stop(&self) -> Duration {
-        match wait(&self.loops, |loops| matches!(loops, Loops::Stop { .. })).await {
-            Loops::Run => Duration::ZERO,
-            Loops::Stop { grace } => grace,
-        }
+    /// Waits until the loops of a controller must stop; returns how long they have for it.
+    pub(super) async fn loops_must_stop(&self, controller: &str) -> Duration {
+        let stopped = wait(&self.stopped, |stopped| stopped.contains_key(controller)).await;
+        stopped.get(controller).copied().unwrap_or_default()
     }
 
-    /// Counts a controller that runs its loops.
-    pub(super) fn active(&self) -> Active<'_> {
-        self.active.send_modify(|active| *active += 1);
-        Active(self)
+    /// Notes a controller that runs its loops.
+    pub(super) fn active(&self, controller: &'static str) -> Active<'_> {
+        self.active.send_if_modified(|active| active.insert(controller));
+        Active { controls: self, controller }
     }
 }
 
 impl Drop for Active<'_> {
     fn drop(&mut self) {
-        self.0.active.send_modify(|active| *active -= 1);
+        self.controls.active.send_if_modified(|active| active.remove(self.controller));
     }
 }
 

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::record::Record;
 use super::restarts::{BACKOFF, Panicked, pause, report};
+use super::stalls;
 use super::status::LoopState;
 use crate::control_loop::Loop;
 use crate::controller::ControllerContext;
@@ -37,7 +38,12 @@ pub(super) async fn keep_running(
     loop {
         record.loop_enters(at, LoopState::Running);
         let started = Instant::now();
-        let ended = AssertUnwindSafe(async { (one.run)(cancel.clone()).await }).catch_unwind().await;
+        let run = AssertUnwindSafe(async { (one.run)(cancel.clone()).await }).catch_unwind();
+        let ended = tokio::select! {
+            ended = run => ended,
+            never = stalls::watch(context, record, at, one) => match never {},
+        };
+        record.loop_stalls(at, None);
         let error = match ended {
             Ok(Ok(())) if cancel.is_cancelled() => return,
             Ok(Ok(())) => {
@@ -48,7 +54,7 @@ pub(super) async fn keep_running(
             Err(panic) => Panicked::of(&*panic),
         };
         record.loop_failed(at, &*error);
-        report(controller, one.name, &*error);
+        report(context.failures(), controller, one.name, &*error);
         context.metrics().loop_failed(controller, one.name);
         if !pause(&cancel, backoff.delay_after(started.elapsed())).await {
             return;

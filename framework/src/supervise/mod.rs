@@ -20,15 +20,20 @@
 //!   informers go, and its `InitFunc` is called again.
 //! - *A controller that is taken away drains and leaves nothing behind*, and one that is added starts as at the start of
 //!   the manager.
-//! - *Loops stop and start again while informers stay.*
+//! - *Loops stop and start again while informers stay*, all or those of some controllers.
+//! - *A loop that makes no progress while it has keys is stalled*: after [`STALLED_AFTER`](crate::STALLED_AFTER), log,
+//!   metrics and the handle of the manager show the key and for how long.
 //! - *An `InitFunc` that fails is tried again while its siblings run*, with back-off. A panic is a failure.
 //! - *A loop that dies is started again with back-off, and its siblings go on.*
+//! - *A failure of a controller ends the manager where the host wants that*, instead of being tried again.
 
 mod controls;
 mod keep_running;
+mod metrics;
 mod record;
 mod restarts;
 mod served;
+mod stalls;
 mod status;
 mod turns;
 
@@ -45,6 +50,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::controls::Controls;
 use self::keep_running::keep_running;
+pub(crate) use self::metrics::ControllerMetrics;
 pub(crate) use self::record::Record;
 pub(crate) use self::restarts::BACKOFF;
 pub use self::restarts::GRACE;
@@ -117,7 +123,7 @@ impl Supervisor {
                     tracing::info!(controller, "Stopping controller, as it is disabled now");
                     self.record.enter(ControllerState::Stopping);
                     life.cancel();
-                    self.drain(GRACE, serving).await;
+                    self.drain(self.controls.grace(), serving).await;
                 }
             }
         }
@@ -164,7 +170,7 @@ impl Supervisor {
                 Err(error) => {
                     drop(attempt);
                     self.record.failed(&*error);
-                    report(controller, "its initialization", &*error);
+                    report(&self.shared.failures, controller, "its initialization", &*error);
                     pause(life, backoff.delay_after(Duration::ZERO)).await;
                 }
             }
@@ -206,7 +212,7 @@ impl Supervisor {
             self.record.enter(ControllerState::Initialized);
             let may_run = async {
                 context.informers_started().await;
-                self.controls.loops_may_run().await;
+                self.controls.loops_may_run(controller).await;
             };
             tokio::select! {
                 biased;
@@ -214,7 +220,7 @@ impl Supervisor {
                 resource = &mut gone => return self.report_gone(&resource),
                 () = may_run => {}
             }
-            let _active = self.controls.active();
+            let _active = self.controls.active(controller);
             self.record.enter(ControllerState::Running);
             tracing::info!(controller, "Started controller");
             let session = life.child_token();
@@ -227,8 +233,8 @@ impl Supervisor {
             });
             let (grace, gone) = tokio::select! {
                 () = &mut running => return,
-                grace = self.controls.loops_must_stop() => (grace, None),
-                resource = &mut gone => (GRACE, Some(resource)),
+                grace = self.controls.loops_must_stop(controller) => (grace, None),
+                resource = &mut gone => (self.controls.grace(), Some(resource)),
             };
             self.record.enter(ControllerState::Stopping);
             if let Some(resource) = &gone {

@@ -10,6 +10,7 @@ use super::status::{ControllerState, ControllerStatus, LoopState, LoopStatus};
 use crate::controller::{DebugPage, HealthCheck, Running};
 use crate::error::error_chain;
 use crate::explain::Inspect;
+use crate::progress::Stall;
 
 /// The record of one controller.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ struct LoopRecord {
     state: Since<LoopState>,
     failures: Failures,
     inspect: Option<Arc<dyn Inspect>>,
+    /// The key with which the loop makes no progress, and since when.
+    stall: Option<(String, Instant)>,
 }
 
 impl<S: PartialEq> Since<S> {
@@ -104,6 +107,7 @@ impl Record {
             state: Since::now(LoopState::Stopped),
             failures: Failures::default(),
             inspect: one.inspect.clone(),
+            stall: None,
         });
         noted.loops = loops.collect();
     }
@@ -121,6 +125,13 @@ impl Record {
     pub(super) fn loop_enters(&self, index: usize, state: LoopState) {
         if let Some(one) = self.noted.lock().loops.get_mut(index) {
             one.state.enter(state);
+        }
+    }
+
+    /// Notes the key with which a loop makes no progress, and since when; or that it makes progress.
+    pub(super) fn loop_stalls(&self, index: usize, stall: Option<(String, Instant)>) {
+        if let Some(one) = self.noted.lock().loops.get_mut(index) {
+            one.stall = stall;
         }
     }
 
@@ -204,6 +215,7 @@ impl LoopRecord {
             failures: self.failures.count,
             last_error: self.failures.last.clone(),
             unsynced: unsynced.collect(),
+            stall: self.stall.as_ref().map(|(key, since)| Stall { key: key.clone(), duration: since.elapsed() }),
         }
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use kcm_informers::{Backoff, panic_message};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::BoxError;
+use crate::error::{BoxError, error_chain};
+use crate::first_failure::FirstFailure;
 
 /// The back-off of what fails and is started again: 1 s doubling to a minute, reset by a run of two minutes.
 pub(crate) const BACKOFF: Backoff =
@@ -23,8 +24,18 @@ pub(super) async fn pause(cancel: &CancellationToken, delay: Duration) -> bool {
     cancel.run_until_cancelled(tokio::time::sleep(delay)).await.is_some()
 }
 
-pub(super) fn report(controller: &str, what: &str, error: &(dyn std::error::Error + 'static)) {
-    tracing::error!(controller, what, error, "Controller failed; restarting it with back-off");
+/// Logs a failure, and notes it where it ends the manager.
+pub(super) fn report(
+    failures: &FirstFailure,
+    controller: &'static str,
+    what: &str,
+    error: &(dyn std::error::Error + 'static),
+) {
+    if failures.note(controller, what, error_chain(error)) {
+        tracing::error!(controller, what, error, "Controller failed");
+    } else {
+        tracing::error!(controller, what, error, "Controller failed; restarting it with back-off");
+    }
 }
 
 /// An error from a panic, with its message.

@@ -1,8 +1,12 @@
 //! The supervised state of controllers, as operators see it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kcm_api::Resource;
+
+use super::INIT_PATIENCE;
+use crate::progress::Stall;
 
 /// The state of a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,4 +84,108 @@ pub struct LoopStatus {
     pub last_error: Option<String>,
     /// The resources whose caches it reads and that have not synced.
     pub unsynced: Vec<Resource>,
+    /// The key with which it makes no progress, and for how long; absent while it makes progress or has no keys.
+    pub stall: Option<Stall>,
+}
+
+impl ControllerState {
+    /// The state as a label of metrics: its name in snake case.
+    #[must_use]
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Disabled(_) => "disabled",
+            Self::Pending => "pending",
+            Self::Initializing => "initializing",
+            Self::Skipped => "skipped",
+            Self::Initialized => "initialized",
+            Self::WaitingForCaches => "waiting_for_caches",
+            Self::Running => "running",
+            Self::Restarting => "restarting",
+            Self::Stopping => "stopping",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+impl ControllerStatus {
+    /// What keeps the controller from doing its work, as a sentence for operators; `None` where nothing does, and where it
+    /// does not run because it was not asked to.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let seconds = self.state_for.as_secs();
+        let error = self.last_error.as_deref().unwrap_or("without an error");
+        match &self.state {
+            ControllerState::Initializing if self.state_for >= INIT_PATIENCE => {
+                Some(format!("its initialization has not ended for {seconds} s"))
+            }
+            ControllerState::Restarting => {
+                Some(format!("it has failed {} times, the last time with: {error}", self.failures))
+            }
+            ControllerState::WaitingForCaches => {
+                let unsynced = self.loops.iter().flat_map(|one| &one.unsynced).map(ToString::to_string);
+                let unsynced: BTreeSet<String> = unsynced.collect();
+                let unsynced = unsynced.into_iter().collect::<Vec<_>>().join(", ");
+                Some(format!("it has waited {seconds} s for the caches of {unsynced}"))
+            }
+            ControllerState::Running => self.loops.iter().find_map(|one| {
+                let Stall { key, duration } = one.stall.as_ref()?;
+                let (name, seconds) = (one.name, duration.as_secs());
+                Some(format!("its loop {name} has made no progress with {key} for {seconds} s"))
+            }),
+            ControllerState::Disabled(_)
+            | ControllerState::Pending
+            | ControllerState::Initializing
+            | ControllerState::Skipped
+            | ControllerState::Initialized
+            | ControllerState::Stopping
+            | ControllerState::Stopped => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+
+    fn status(state: ControllerState, seconds: u64) -> ControllerStatus {
+        let stall = Some(Stall { key: "a/b".to_owned(), duration: Duration::from_secs(130) });
+        let one = LoopStatus {
+            name: "web",
+            state: LoopState::Running,
+            state_for: Duration::ZERO,
+            failures: 0,
+            last_error: None,
+            unsynced: vec![PODS],
+            stall,
+        };
+        let (state_for, last_error) = (Duration::from_secs(seconds), Some("no quota".to_owned()));
+        ControllerStatus {
+            name: "a-controller",
+            state,
+            state_for,
+            failures: 3,
+            last_error,
+            loops: vec![one.clone(), one],
+        }
+    }
+
+    #[test]
+    fn a_problem_is_what_keeps_a_controller_from_its_work() {
+        for (state, seconds, problem) in [
+            (ControllerState::Initializing, 9, None),
+            (ControllerState::Initializing, 25, Some("its initialization has not ended for 25 s")),
+            (ControllerState::Restarting, 1, Some("it has failed 3 times, the last time with: no quota")),
+            (ControllerState::WaitingForCaches, 7, Some("it has waited 7 s for the caches of pods")),
+            (ControllerState::Running, 200, Some("its loop web has made no progress with a/b for 130 s")),
+            (ControllerState::Disabled(String::new()), 200, None),
+            (ControllerState::Skipped, 200, None),
+            (ControllerState::Initialized, 200, None),
+        ] {
+            assert_eq!(status(state.clone(), seconds).problem().as_deref(), problem, "{state:?}");
+        }
+        let idle = ControllerStatus { loops: Vec::new(), ..status(ControllerState::Running, 1) };
+        assert_eq!(idle.problem(), None);
+    }
 }

@@ -27,5 +27,6 @@ mod selection;
 mod sends;
 mod session;
 mod standby;
+mod supervision;
 mod support;
 mod writes;

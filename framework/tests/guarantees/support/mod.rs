@@ -11,7 +11,7 @@ use kcm_config::{Outcome, Sources, Table, generic};
 use kcm_framework::client::Limits;
 use kcm_framework::clock::SimulatedClock;
 use kcm_framework::{
-    BoxError, ControllerContext, ControllerDescriptor, ControllerState, Extensions, Manager, ManagerError,
+    BoxError, ControllerContext, ControllerDescriptor, ControllerState, Extensions, GRACE, Manager, ManagerError,
     ManagerHandle, Metrics, Registry, Running, Selection, Stop,
 };
 use kcm_sandbox_apiserver::Sandbox;
@@ -50,6 +50,8 @@ pub(crate) struct Setup {
     arguments: Vec<&'static str>,
     start_interval: Duration,
     min_resync: Duration,
+    grace: Duration,
+    ends_on_failure: bool,
 }
 
 impl Setup {
@@ -63,6 +65,8 @@ impl Setup {
             arguments: Vec::new(),
             start_interval: Duration::ZERO,
             min_resync: Duration::from_hours(12),
+            grace: GRACE,
+            ends_on_failure: false,
         }
     }
 
@@ -105,6 +109,16 @@ impl Setup {
         self
     }
 
+    pub(crate) const fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    pub(crate) const fn ends_on_failure(mut self) -> Self {
+        self.ends_on_failure = true;
+        self
+    }
+
     pub(crate) fn manager(self) -> Manager {
         let table = Table::new(generic::rows()).unwrap();
         let Ok(Outcome::Settings(settings)) = table.load(&Sources::default().arguments(self.arguments)) else {
@@ -121,6 +135,8 @@ impl Setup {
             .seed(1)
             .start_interval(self.start_interval)
             .min_resync(self.min_resync)
+            .grace(self.grace)
+            .end_on_controller_failure(self.ends_on_failure)
             .extensions(extensions)
             .build(self.client, "sandbox:443")
     }

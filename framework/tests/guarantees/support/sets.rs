@@ -30,11 +30,13 @@ pub(crate) struct Options {
     /// The list options of the caches of parts; the reconciler sees the first.
     pub(crate) parts: Vec<ListOptions>,
     pub(crate) client: Option<kube::Client>,
+    /// Whether a failure of the controller ends the manager.
+    pub(crate) ends_on_failure: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { workers: 4, resource: PARTS, parts: vec![ListOptions::default()], client: None }
+        Self { workers: 4, resource: PARTS, parts: vec![ListOptions::default()], client: None, ends_on_failure: false }
     }
 }
 
@@ -180,6 +182,9 @@ impl World {
         let mut setup = Setup::on(sandbox);
         if let Some(client) = options.client {
             setup = setup.client(client);
+        }
+        if options.ends_on_failure {
+            setup = setup.ends_on_failure();
         }
         let (known, workers, parts) = (Arc::clone(&shared), options.workers, (options.resource, options.parts));
         let setup = setup.controller(descriptor(CONTROLLER), move |context| {

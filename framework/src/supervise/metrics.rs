@@ -1,0 +1,51 @@
+//! The metrics of supervision, which upstream does not have: computed at each scrape.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::record::Record;
+use super::status::ControllerStatus;
+
+/// The states, failures and stalls of the controllers of one manager.
+#[derive(Debug)]
+pub(crate) struct ControllerMetrics(Vec<Arc<Record>>);
+
+impl ControllerMetrics {
+    /// The metrics of the controllers with these records.
+    pub(crate) fn of(records: &[Arc<Record>]) -> Self {
+        Self(records.to_vec())
+    }
+}
+
+impl Collector for ControllerMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let controllers: Vec<ControllerStatus> = self.0.iter().map(|record| record.status()).collect();
+        let help = "The state of each controller: 1 for the one that it is in";
+        let mut states = encoder.encode_descriptor("controller_state", help, None, MetricType::Gauge)?;
+        for one in &controllers {
+            let labels = [("controller", one.name), ("state", one.state.label())];
+            ConstGauge::new(1_i64).encode(states.encode_family(&labels)?)?;
+        }
+        let help = "How often the initialization or a loop of each controller has failed or panicked";
+        let mut failures = encoder.encode_descriptor("controller_failures", help, None, MetricType::Counter)?;
+        for one in &controllers {
+            ConstCounter::new(one.failures).encode(failures.encode_family(&[("controller", one.name)])?)?;
+        }
+        let help = "For how many seconds each loop has made no progress although it has keys";
+        let mut stalls = encoder.encode_descriptor("controller_loop_stalled_seconds", help, None, MetricType::Gauge)?;
+        for one in &controllers {
+            for each in &one.loops {
+                let labels = [("controller", one.name), ("name", each.name)];
+                let seconds = each.stall.as_ref().map_or(0.0, |stall| stall.duration.as_secs_f64());
+                ConstGauge::new(seconds).encode(stalls.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
