@@ -13,6 +13,8 @@ pub enum Exit {
     ApiServer = 2,
     /// The lease was lost, and the settings end the process then.
     LeaseLost = 3,
+    /// A controller failed, and the settings end the process then.
+    ControllerFailed = 4,
 }
 
 impl From<Exit> for ExitCode {
@@ -28,8 +30,9 @@ mod tests {
     #[test]
     fn the_codes_are_those_that_the_documentation_promises() {
         assert_eq!(
-            [Exit::Stopped as u8, Exit::Refused as u8, Exit::ApiServer as u8, Exit::LeaseLost as u8],
-            [0, 1, 2, 3]
+            [Exit::Stopped, Exit::Refused, Exit::ApiServer, Exit::LeaseLost, Exit::ControllerFailed]
+                .map(|exit| exit as u8),
+            [0, 1, 2, 3, 4]
         );
     }
 }

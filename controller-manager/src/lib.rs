@@ -28,13 +28,13 @@
 //! - With leader election, no write is sent while another process may lead. A lost lease ends the process with code 3,
 //!   unless `--exit-on-lost-lease=false`.
 //! - The HTTPS port is bound before anything else, and closed last.
+//! - A controller that fails is started again; under `--exit-on-controller-failure` the process ends with code 4.
 //! - SIGTERM or SIGINT lets every reconcile that is being processed finish; a second one ends at once. The code is 0
 //!   then.
 //!
 //! # What it does not do yet
 //!
-//! Controllers do not migrate between leases. Settings of what is not there are read and
-//! checked, and a warning says that they have no effect.
+//! Settings of what is not there are read and checked, and a warning says that they have no effect.
 
 mod config_command;
 mod exit;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use kcm_framework::client::{connect, load_config};
 use kcm_framework::clock::SystemClock;
-use kcm_framework::{Manager, Stop, error_chain};
+use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
 
 use crate::identities;
-use crate::leader_election::{self, Ended, Options};
+use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics};
 use crate::logs::{Logs, UNSTRUCTURED};
 use crate::reload::{Reloader, SettingsSource};
-use crate::serving::{Bound, Serving, ServingError, ServingState};
-use crate::settings::{Configured, Election};
+use crate::serving::{Bound, Check, Serving, ServingError, ServingState};
+use crate::settings::Configured;
 use crate::{Exit, Failure};
 
 /// Warns of settings that have no effect or are deprecated, and of what is missing.
@@ -39,7 +39,7 @@ pub(crate) async fn run(
         limits: _,
         warnings: _,
     } = configured;
-    let refused = |error: &dyn std::error::Error| Failure { exit: Exit::Refused, reasons: vec![error_chain(error)] };
+    let refused = |error: &dyn std::error::Error| failure(Exit::Refused, error);
     let bound = serving.map(|options| Bound::bind(options, Arc::new(SystemClock))).transpose();
     let bound = bound.map_err(|error| refused(&error))?;
     let mut cluster = load_config(kubeconfig.as_deref()).await.map_err(|error| refused(&error))?;
@@ -59,12 +59,15 @@ pub(crate) async fn run(
     } else {
         manager.build(client, url)
     };
+    let candidate = candidate(election, manager.metrics())?;
+    let leader_check =
+        candidate.as_ref().map(Candidate::health).map(|health| Check::new(LeaderHealth::NAME, move || health.check()));
     let state = ServingState {
         settings: source.start.clone(),
         metrics: Arc::clone(manager.metrics()),
         manager: manager.handle(),
-        live: Vec::new(),
-        ready: Vec::new(),
+        live: leader_check.into_iter().collect(),
+        ready: vec![controllers_check(manager.handle())],
     };
     let reloader = Reloader::new(source, logs, manager.clients().clone(), manager.handle(), manager.metrics());
     let mut serving = match bound {
@@ -72,7 +75,7 @@ pub(crate) async fn run(
         None => None,
     };
     let ended = tokio::select! {
-        ended = run_elected(manager, cluster, election, stop) => ended,
+        ended = run_elected(manager, cluster, candidate, stop) => ended,
         failed = reloader.run() => match failed {
             Ok(never) => match never {},
             Err(error) => Err(refused(&error)),
@@ -95,28 +98,50 @@ async fn failed(serving: &mut Option<Serving>) -> ServingError {
 
 fn not_served(error: &ServingError) -> Failure {
     let exit = if matches!(error, ServingError::Lookup(_)) { Exit::ApiServer } else { Exit::Refused };
-    Failure { exit, reasons: vec![error_chain(error)] }
+    failure(exit, error)
+}
+
+/// The check of what keeps controllers from their work, for readiness: that a restart would help is not known.
+fn controllers_check(manager: ManagerHandle) -> Check {
+    Check::new("controllers", move || {
+        let problem = |one: &ControllerStatus| Some(format!("{}: {}", one.name, one.problem()?));
+        let problems: Vec<String> = manager.controllers().iter().filter_map(problem).collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+    })
+}
+
+/// The participant in leader election, where there is any.
+fn candidate(election: Option<Election>, metrics: &Metrics) -> Result<Option<Candidate>, Failure> {
+    let candidate = |election| {
+        let metrics = metrics.register(LeaseMetrics::register);
+        leader_election::identity().map(|identity| Candidate::new(identity, election, metrics))
+    };
+    election.map(candidate).transpose().map_err(|error| failure(Exit::Refused, &error))
 }
 
 /// Runs the manager until `stop`: all of the time, or while this process leads.
 async fn run_elected(
     manager: Manager,
     cluster: kube::Config,
-    election: Option<Election>,
+    candidate: Option<Candidate>,
     stop: Stop,
 ) -> Result<(), Failure> {
-    let failure = |exit: Exit, error: &dyn std::error::Error| Failure { exit, reasons: vec![error_chain(error)] };
-    let Some(Election { settings, policy, limits }) = election else {
-        return manager.run(stop).await.map_err(|error| failure(Exit::ApiServer, &error));
+    let of_manager = |error: &ManagerError| {
+        if error.is_controller_failure() { Exit::ControllerFailed } else { Exit::ApiServer }
     };
-    let identity = leader_election::identity().map_err(|error| failure(Exit::Refused, &error))?;
-    let options = Options { lease: settings.lease(), identity, timing: settings.timing(), limits, releases: true };
-    leader_election::run(manager, cluster, options, policy, stop).await.map_err(|error| {
+    let Some(candidate) = candidate else {
+        return manager.run(stop).await.map_err(|error| failure(of_manager(&error), &error));
+    };
+    Box::pin(candidate.run(manager, cluster, stop)).await.map_err(|error| {
         let exit = match &error {
-            Ended::Manager(_) => Exit::ApiServer,
+            Ended::Manager(error) => of_manager(error),
             Ended::Thread(_) => Exit::Refused,
             Ended::LeaseLost => Exit::LeaseLost,
         };
         failure(exit, &error)
     })
+}
+
+fn failure(exit: Exit, error: &dyn std::error::Error) -> Failure {
+    Failure { exit, reasons: vec![error_chain(error)] }
 }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use kcm_config::{AccessError, Effective, Gate, GoDuration, Origin, Row, Table, TableErrors, absent, gates, generic};
 use kcm_framework::client::Limits;
-use kcm_framework::{Extensions, Manager, ManagerBuilder, Registry, Selection};
+use kcm_framework::{
+    ControllerDescriptor, Extensions, GRACE, Manager, ManagerBuilder, Registry, Selection, StartGroup,
+};
 use serde::Deserialize;
 
-use crate::leader_election::{LeaderElection, Policy};
+use crate::leader_election::{Election, LeaderElection, MigrationConfig, MigrationSettings, Owner, Policy};
 use crate::serving::ServingOptions;
 use crate::upstream::{UPSTREAM, UpstreamController};
 use crate::{missing, validation, without_effect};
@@ -68,13 +70,6 @@ pub(crate) struct Configured {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Leader election, and what follows from a lost lease.
-pub(crate) struct Election {
-    pub(crate) settings: LeaderElection,
-    pub(crate) policy: Policy,
-    pub(crate) limits: Limits,
-}
-
 /// Whether the settings leave `flag` at its default.
 pub(crate) fn is_default(settings: &Effective, flag: &str) -> bool {
     settings.origin(flag).is_none_or(|origin| *origin == Origin::Default)
@@ -127,6 +122,10 @@ pub(crate) fn configure(
         ));
     }
     reasons.extend(validation::violations(&settings, |name| missing::is_enabled(name, &controllers)));
+    let migration = MigrationConfig::of(&settings).unwrap_or_else(|violations| {
+        reasons.extend(violations);
+        None
+    });
     let master: String = settings.get("master").unwrap_or_default();
     let master = (!master.is_empty()).then_some(master);
     if master.is_some() && kubeconfig.is_empty() {
@@ -142,17 +141,32 @@ pub(crate) fn configure(
         Ok(_) | Err(_) => return Err(reasons),
     };
     let service_accounts = settings.get("use-service-account-credentials").unwrap_or(false);
+    let grace = settings.get::<GoDuration>("controller-shutdown-timeout").map_or(GRACE, GoDuration::unsigned);
     let policy = Policy {
         warm_standby: settings.get("leader-elect-warm-standby").unwrap_or(true),
         exit_on_lost_lease: settings.get("exit-on-lost-lease").unwrap_or(true),
+        grace,
     };
     let limits = Limits { qps, burst: u32::try_from(burst).unwrap_or(0) };
-    let election = leader_election.leader_elect.then_some(Election { settings: leader_election, policy, limits });
+    let (selection, migration) = match migration {
+        None => (selection, None),
+        Some(config) => {
+            warnings.extend(aliases_in(&config, &registry));
+            let (selection, migration) = divide(&config, &registry, selection);
+            (selection, Some(migration))
+        }
+    };
+    let releases = !settings.gates().is_turned_off(&gates::RELEASE_LEASE_ON_EXIT);
+    let election = Election { settings: leader_election, policy, limits, releases, migration };
+    let election = election.settings.leader_elect.then_some(election);
+    let ends_on_failure = settings.get("exit-on-controller-failure").unwrap_or(false);
     let manager = Manager::builder(registry, settings)
         .selection(selection.clone())
         .limits(limits)
         .start_interval(controller_start_interval.unsigned())
         .min_resync(min_resync_period.unsigned())
+        .grace(grace)
+        .end_on_controller_failure(ends_on_failure)
         .extensions(extensions);
     Ok(Configured {
         manager,
@@ -165,4 +179,26 @@ pub(crate) fn configure(
         serving,
         warnings,
     })
+}
+
+/// Divides the controllers between the two leases. Those that another component runs are not selected.
+fn divide(config: &MigrationConfig, registry: &Registry, selection: Selection) -> (Selection, MigrationSettings) {
+    // The token controller is never migrated: everything that acts as a service account needs it.
+    let migrate = |controller: &&ControllerDescriptor| controller.group() != StartGroup::First;
+    let owned_by = |owner: Owner| {
+        let owned = registry.iter().filter(migrate).filter(move |controller| config.owner(controller.name()) == owner);
+        owned.map(ControllerDescriptor::name)
+    };
+    let controllers = owned_by(Owner::Migration).map(str::to_owned).collect();
+    (selection.without(owned_by(Owner::Other)), MigrationSettings { lease: config.lease().to_owned(), controllers })
+}
+
+/// A warning for each alias in the configuration of leader migration, which names no controller there.
+fn aliases_in(config: &MigrationConfig, registry: &Registry) -> Vec<String> {
+    let alias = |name: &str| registry.find(name).filter(|controller| controller.name() != name);
+    let found = config.names().filter_map(|name| Some((name, alias(name)?.name())));
+    let warning = |(name, canonical)| {
+        format!("leader migration names {name:?}, an alias, and moves no controller by it: write {canonical:?}")
+    };
+    found.map(warning).collect()
 }

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use kcm_config::{Effective, FromValue, GoDuration, Origin};
+use kcm_config::{Effective, FromValue, GoDuration, Origin, gates};
 
 /// How much longer than `--leader-elect-retry-period` an attempt to renew must be given, in tenths.
 ///
@@ -47,6 +47,13 @@ impl Check<'_> {
             if self.text(flag).is_empty() {
                 self.refuse(flag, "must not be empty");
             }
+        }
+        if self.settings.enabled(&gates::COORDINATED_LEADER_ELECTION) {
+            let origin = self.settings.origin("feature-gates").unwrap_or(&Origin::Default);
+            self.reasons.push(format!(
+                "{origin}: the API server cannot choose the leader among processes of this program: \
+                 leave the feature gate CoordinatedLeaderElection off"
+            ));
         }
         let [lease, renew, retry] =
             ["leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period"];

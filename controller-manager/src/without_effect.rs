@@ -14,16 +14,6 @@ const GENERIC: &[(&str, &[&str])] = &[
     ),
     ("profiles are not served yet", &["contention-profiling", "profiling"]),
     (
-        "controllers do not migrate between leases yet",
-        &[
-            "enable-leader-migration",
-            "leader-migration-config",
-            "Generic.LeaderMigration.leaderName",
-            "Generic.LeaderMigration.resourceLock",
-            "Generic.LeaderMigration.controllerLeaders",
-        ],
-    ),
-    (
         "the controllers that read them are not part of this program",
         &[
             "allocate-node-cidrs",
@@ -39,7 +29,6 @@ const GENERIC: &[(&str, &[&str])] = &[
             "route-reconciliation-period",
         ],
     ),
-    ("running controllers are given 10 s to finish", &["controller-shutdown-timeout"]),
     (
         "they have none in Kubernetes either",
         &[
@@ -76,6 +65,9 @@ mod tests {
 
     /// The generic settings that the program acts on.
     const WITH_EFFECT: &[&str] = &[
+        "Generic.LeaderMigration.controllerLeaders",
+        "Generic.LeaderMigration.leaderName",
+        "Generic.LeaderMigration.resourceLock",
         "allow-missing-controllers",
         "authentication-kubeconfig",
         "authentication-skip-lookup",
@@ -89,10 +81,13 @@ mod tests {
         "cert-dir",
         "client-ca-file",
         "config",
+        "controller-shutdown-timeout",
         "controller-start-interval",
         "controllers",
         "disable-http2-serving",
         "emulated-version",
+        "enable-leader-migration",
+        "exit-on-controller-failure",
         "exit-on-lost-lease",
         "feature-gates",
         "http2-max-streams-per-connection",
@@ -108,6 +103,7 @@ mod tests {
         "leader-elect-resource-namespace",
         "leader-elect-retry-period",
         "leader-elect-warm-standby",
+        "leader-migration-config",
         "log-flush-frequency",
         "log-json-info-buffer-size",
         "log-json-split-stream",

@@ -137,7 +137,13 @@ fn every_flag_of_upstream_is_a_flag_here() {
     assert_eq!(upstreams.difference(&ours).collect::<Vec<_>>(), [&""; 0]);
     assert_eq!(
         ours.difference(&upstreams).copied().collect::<Vec<_>>(),
-        ["allow-missing-controllers", "config", "exit-on-lost-lease", "leader-elect-warm-standby"]
+        [
+            "allow-missing-controllers",
+            "config",
+            "exit-on-controller-failure",
+            "exit-on-lost-lease",
+            "leader-elect-warm-standby"
+        ]
     );
 }
 

@@ -61,7 +61,13 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// The flags that upstream does not have; everything else in our help is upstream's but for the sentences.
-const OURS: [&str; 4] = ["allow-missing-controllers", "config", "exit-on-lost-lease", "leader-elect-warm-standby"];
+const OURS: [&str; 5] = [
+    "allow-missing-controllers",
+    "config",
+    "exit-on-controller-failure",
+    "exit-on-lost-lease",
+    "leader-elect-warm-standby",
+];
 
 /// What is compared of each name.
 type Lines = BTreeMap<String, String>;

@@ -174,6 +174,19 @@ impl Elector {
         Some(self.renewed? + duration.saturating_sub(duration / CLOCK_TOLERANCE))
     }
 
+    /// When the last successful renewal was sent, while this participant leads.
+    #[must_use]
+    pub(crate) fn renewed_at(&self) -> Option<Instant> {
+        self.renewed
+    }
+
+    /// Whether the next update renews a lease that had to be read first, as the update with the last version failed.
+    #[must_use]
+    pub(crate) fn is_on_slow_path(&self) -> bool {
+        let is_held = |lease: &Lease| lease.record.holder == self.identity;
+        self.stage == Stage::Write && self.observed.as_ref().is_some_and(|(lease, _)| is_held(lease))
+    }
+
     /// The next request of the current attempt. `wall` is written into the record.
     #[must_use]
     pub(crate) fn request(&self, now: Instant, wall: Timestamp) -> Request {

@@ -10,18 +10,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::elector::{Answer, Elector, Lease, Next, Request, Timing};
+use super::leadership::Leadership;
 use super::lease_object::LeaseObject;
-
-/// Whether this manager leads, and who does.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Leadership {
-    /// The identity of the holder, as far as it is known.
-    pub(crate) holder: Option<String>,
-    /// Until when this manager leads without another renewal; `None` while it does not.
-    pub(crate) leads_until: Option<Instant>,
-    /// Until when a write of this manager may take effect.
-    pub(crate) writes_until: Option<Instant>,
-}
+use super::report::Report;
 
 /// The task that keeps the lease.
 ///
@@ -30,49 +21,52 @@ pub(crate) struct Leadership {
 /// for the others.
 pub(crate) struct Keeper {
     elector: Elector,
-    timing: Timing,
-    api: ApiClient,
-    lease: ObjectKey,
+    options: KeeperOptions,
     /// The object that the elector has observed last.
     object: Option<LeaseObject>,
-    clock: Arc<dyn Clock>,
     rng: fastrand::Rng,
-    leadership: watch::Sender<Leadership>,
+    /// How many terms of leadership have begun.
+    terms: u64,
+}
+
+/// What a [`Keeper`] works with.
+pub(crate) struct KeeperOptions {
+    /// Namespace and name of the lease.
+    pub(crate) lease: ObjectKey,
+    /// The periods.
+    pub(crate) timing: Timing,
+    /// The client of the lease.
+    pub(crate) api: ApiClient,
+    /// The wall clock, for the record.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The seed of the jitter.
+    pub(crate) seed: u64,
     /// The lease as a watch shows it.
-    changes: watch::Receiver<Option<Arc<LeaseObject>>>,
+    pub(crate) changes: watch::Receiver<Option<Arc<LeaseObject>>>,
+    /// Where the leadership is published.
+    pub(crate) leadership: watch::Sender<Leadership>,
+    /// Events and metrics of the lease.
+    pub(crate) report: Report,
 }
 
 impl Keeper {
-    /// A keeper of the lease `lease` for `elector`.
-    pub(crate) fn new(
-        elector: Elector,
-        timing: Timing,
-        api: ApiClient,
-        lease: ObjectKey,
-        clock: Arc<dyn Clock>,
-        seed: u64,
-        changes: watch::Receiver<Option<Arc<LeaseObject>>>,
-    ) -> Self {
-        let (leadership, _) = watch::channel(Leadership::default());
-        let rng = fastrand::Rng::with_seed(seed);
-        Self { elector, timing, api, lease, object: None, clock, rng, leadership, changes }
-    }
-
-    /// The leadership, as it changes.
-    pub(crate) fn leadership(&self) -> watch::Receiver<Leadership> {
-        self.leadership.subscribe()
+    /// A keeper of a lease for `elector`.
+    pub(crate) fn new(elector: Elector, options: KeeperOptions) -> Self {
+        let rng = fastrand::Rng::with_seed(options.seed);
+        options.report.is_candidate();
+        Self { elector, options, object: None, rng, terms: 0 }
     }
 
     /// Competes for the lease until `stop`.
     pub(crate) async fn run(&mut self, stop: &CancellationToken) {
-        tracing::info!(lease = %self.lease, "Attempting to acquire leader lease...");
+        tracing::info!(lease = %self.options.lease, "Attempting to acquire leader lease...");
         let mut next_attempt = Instant::now();
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
                 () = end_of(self.elector.leads_until()) => self.step_down("it was not renewed in time"),
-                Ok(()) = self.changes.changed() => {
+                Ok(()) = self.options.changes.changed() => {
                     if self.observe() {
                         next_attempt = Instant::now();
                     }
@@ -85,16 +79,19 @@ impl Keeper {
     /// Sends the requests of one attempt; returns when the next begins.
     async fn attempt(&mut self, stop: &CancellationToken) -> Instant {
         loop {
-            let request = self.elector.request(Instant::now(), self.clock.now());
+            let request = self.elector.request(Instant::now(), self.options.clock.now());
+            if self.elector.is_on_slow_path() {
+                self.options.report.slow_path();
+            }
             let sent = Instant::now();
             let answer = tokio::select! {
                 biased;
                 () = stop.cancelled() => return Instant::now(),
                 () = end_of(self.elector.leads_until()) => {
                     self.step_down("it was not renewed in time");
-                    return Instant::now() + self.timing.retry_period;
+                    return Instant::now() + self.options.timing.retry_period;
                 }
-                answer = timeout(self.timing.request_timeout(), self.send(&request)) => answer,
+                answer = timeout(self.options.timing.request_timeout(), self.send(&request)) => answer,
             };
             let answer = match answer {
                 Ok(Ok(object)) => {
@@ -104,11 +101,11 @@ impl Keeper {
                 }
                 Ok(Err(error)) if error.is_not_found() && request == Request::Get => Answer::NotFound,
                 Ok(Err(error)) => {
-                    tracing::debug!(lease = %self.lease, error = &error as &dyn std::error::Error, "Request for the lease failed");
+                    tracing::debug!(lease = %self.options.lease, error = &error as &dyn std::error::Error, "Request for the lease failed");
                     Answer::Failed
                 }
                 Err(_) => {
-                    tracing::debug!(lease = %self.lease, "Request for the lease was not answered in time");
+                    tracing::debug!(lease = %self.options.lease, "Request for the lease was not answered in time");
                     Answer::Failed
                 }
             };
@@ -124,21 +121,23 @@ impl Keeper {
     async fn send(&self, request: &Request) -> Result<LeaseObject, ApiError> {
         let resource = const { &LeaseObject::RESOURCE };
         let written = match (request, &self.object) {
-            (Request::Get, _) | (Request::Update(_), None) => return self.api.get(resource, &self.lease).await,
+            (Request::Get, _) | (Request::Update(_), None) => {
+                return self.options.api.get(resource, &self.options.lease).await;
+            }
             (Request::Create(record), _) => {
-                let body = Payload::json(&LeaseObject::created(&self.lease, record));
-                self.api.create(resource, self.lease.namespace(), body).await?
+                let body = Payload::json(&LeaseObject::created(&self.options.lease, record));
+                self.options.api.create(resource, self.options.lease.namespace(), body).await?
             }
             (Request::Update(Lease { record, .. }), Some(object)) => {
                 let body = Payload::json(&object.updated(record));
-                self.api.put(resource, &self.lease, Subresource::None, body).await?
+                self.options.api.put(resource, &self.options.lease, Subresource::None, body).await?
             }
         };
         let decoded = std::str::from_utf8(&written.body).ok().and_then(|text| LeaseObject::decode(text).ok());
         match decoded {
             Some(object) => Ok(object),
             // The write has taken effect; what it wrote is read instead.
-            None => self.api.get(resource, &self.lease).await,
+            None => self.options.api.get(resource, &self.options.lease).await,
         }
     }
 
@@ -147,51 +146,77 @@ impl Keeper {
     /// The object for updates stays that of the last request: a watch may be behind, and an attempt of a candidate begins
     /// with a read.
     fn observe(&mut self) -> bool {
-        let Some(object) = self.changes.borrow_and_update().clone() else { return false };
+        let Some(object) = self.options.changes.borrow_and_update().clone() else { return false };
         let is_free = self.elector.observe(object.lease(), Instant::now());
         self.publish();
         is_free
     }
 
     fn step_down(&mut self, reason: &str) {
-        tracing::warn!(lease = %self.lease, reason, "Stopped leading");
+        tracing::warn!(lease = %self.options.lease, reason, "Stopped leading");
         self.elector.step_down();
         self.publish();
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
+        let (led, leads) = (self.options.leadership.borrow().term.is_some(), self.elector.leads_until().is_some());
+        if leads && !led {
+            self.terms += 1;
+        }
         let leadership = Leadership {
             holder: self.elector.holder().map(str::to_owned),
+            term: leads.then_some(self.terms),
+            renewed_at: self.elector.renewed_at(),
             leads_until: self.elector.leads_until(),
             writes_until: self.elector.writes_until(),
         };
-        self.leadership.send_if_modified(|published| {
+        self.options.leadership.send_if_modified(|published| {
             let differs = *published != leadership;
             *published = leadership;
             differs
         });
+        match (led, leads) {
+            (false, true) => {
+                tracing::info!(lease = %self.options.lease, "Successfully acquired lease");
+                self.options.report.became_leader(self.object.as_ref());
+            }
+            (true, false) => self.options.report.stopped_leading(self.object.as_ref()),
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    /// Stops leading without freeing the lease, which expires. Called when nothing writes any more.
+    pub(crate) fn stop_leading(&mut self) {
+        self.elector.step_down();
+        self.publish();
     }
 
     /// Frees the lease, if this manager holds it. Called when nothing writes any more.
     pub(crate) async fn release(&mut self) {
-        let Some(Lease { record, .. }) = self.elector.release(self.clock.now()) else { return };
-        self.elector.step_down();
-        self.publish();
+        let Some(Lease { record, .. }) = self.elector.release(self.options.clock.now()) else { return };
+        self.stop_leading();
         let released = async {
-            let object: LeaseObject = self.api.get(const { &LeaseObject::RESOURCE }, &self.lease).await?;
+            let object: LeaseObject =
+                self.options.api.get(const { &LeaseObject::RESOURCE }, &self.options.lease).await?;
             if object.lease().record.holder != self.elector.identity() {
                 return Ok(());
             }
             let body = Payload::json(&object.updated(&record));
-            self.api.put(const { &LeaseObject::RESOURCE }, &self.lease, Subresource::None, body).await.map(drop)
+            self.options
+                .api
+                .put(const { &LeaseObject::RESOURCE }, &self.options.lease, Subresource::None, body)
+                .await
+                .map(drop)
         };
-        match timeout(self.timing.renew_deadline, released).await {
-            Ok(Ok(())) => tracing::info!(lease = %self.lease, "Released the lease"),
+        match timeout(self.options.timing.renew_deadline, released).await {
+            Ok(Ok(())) => tracing::info!(lease = %self.options.lease, "Released the lease"),
             Ok(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(lease = %self.lease, error, "Cannot release the lease; it expires instead");
+                tracing::warn!(lease = %self.options.lease, error, "Cannot release the lease; it expires instead");
             }
-            Err(_) => tracing::warn!(lease = %self.lease, "Cannot release the lease in time; it expires instead"),
+            Err(_) => {
+                tracing::warn!(lease = %self.options.lease, "Cannot release the lease in time; it expires instead");
+            }
         }
     }
 }

@@ -3,98 +3,222 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use kcm_framework::{GRACE, Manager, ManagerError, Stop};
+use kcm_framework::{Manager, ManagerError, ManagerHandle, Stage, Stop};
+use tokio::sync::watch;
 
+use super::ended::Ended;
+use super::fences::{Fences, LeaseFence};
+use super::health::LeaderHealth;
+use super::leadership::Leadership;
+use super::migration::{Migration, MigrationLease};
+use super::report::LeaseMetrics;
+use super::settings::{Election, Policy};
 use super::thread::{LeaseThread, LeaseThreadError, Options};
 
-/// What a manager does without the lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Policy {
-    /// Whether the caches are filled before the lease is acquired.
-    pub(crate) warm_standby: bool,
-    /// Whether a lost lease ends the process, as upstream; otherwise its loops stop, and it competes again.
-    pub(crate) exit_on_lost_lease: bool,
-}
-
-/// Why a manager under leader election ended, other than on request.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Ended {
-    /// The manager could not start.
-    #[error(transparent)]
-    Manager(#[from] ManagerError),
-    /// Leader election could not start.
-    #[error(transparent)]
-    Thread(#[from] LeaseThreadError),
-    /// The lease was lost.
-    #[error("leader election lost: the lease was not renewed in time, or another process holds it")]
-    LeaseLost,
-}
-
-/// Runs `manager` until `stop`, its loops while this process leads.
-///
-/// # Guarantees
-/// No write is sent while this process does not lead. The lease is released when the manager has ended.
-///
-/// # Errors
-/// [`Ended::LeaseLost`] where the lease was lost and `policy` ends the process then.
-pub(crate) async fn run(
-    manager: Manager,
-    config: kube::Config,
-    options: Options,
+/// A process that competes for the lease of its manager, and for that of leader migration where it is enabled.
+pub(crate) struct Candidate {
+    main: Options,
+    migration: Option<MigrationLease>,
     policy: Policy,
-    stop: Stop,
-) -> Result<(), Ended> {
-    let handle = manager.handle();
-    handle.stop_loops(Duration::ZERO).await;
-    let thread = LeaseThread::start(config, options, handle.fence().clone()).await?;
-    let mut leadership = thread.leadership();
-    if !policy.warm_standby {
-        let leads = leadership.wait_for(|leadership| leadership.leads_until.is_some());
-        let leads = tokio::select! {
-            () = stop.drain.cancelled() => false,
-            () = stop.abort.cancelled() => false,
-            leads = leads => leads.is_ok(),
+}
+
+impl Candidate {
+    /// A candidate whose `identity` is unique among all processes, ever.
+    pub(crate) fn new(identity: String, election: Election, metrics: LeaseMetrics) -> Self {
+        let Election { settings, policy, limits, releases, migration } = election;
+        let main = Options {
+            lease: settings.lease(),
+            identity,
+            timing: settings.timing(),
+            limits,
+            releases,
+            metrics,
+            leadership: watch::Sender::default(),
         };
-        if !leads {
-            thread.stop().await;
-            return Ok(());
+        let migration = migration.map(|migration| MigrationLease::new(migration, &main));
+        Self { main, migration, policy }
+    }
+
+    /// The health check of all leases.
+    pub(crate) fn health(&self) -> LeaderHealth {
+        let leases = [Some(&self.main), self.migration.as_ref().map(MigrationLease::options)];
+        let watched = |options: &Options| (options.lease.name().to_owned(), options.leadership.subscribe());
+        LeaderHealth::new(self.main.timing.lease_duration, leases.into_iter().flatten().map(watched).collect())
+    }
+
+    /// Runs `manager` until `stop`, its loops while this process leads.
+    ///
+    /// # Guarantees
+    /// No write is sent while this process does not lead. The lease is released when the manager has ended.
+    ///
+    /// # Errors
+    /// [`Ended::LeaseLost`] where a lease was lost and the policy ends the process then.
+    pub(crate) async fn run(self, manager: Manager, config: kube::Config, stop: Stop) -> Result<(), Ended> {
+        let Self { main, migration, policy } = self;
+        let handle = manager.handle();
+        handle.stop_loops(Duration::ZERO).await;
+        let (fences, fence) = Fences::new(handle.fence().clone());
+        let migration = migration.map(|migration| migration.of_manager(&handle, &fences, config.clone(), policy));
+        let lease = Lease { options: main, config, fence };
+        let leadership = lease.options.leadership.subscribe();
+        let mut leader = Leader { handle, policy, leadership, migration, term: None };
+        if policy.warm_standby {
+            leader.run_warm(manager, lease, &stop).await
+        } else {
+            leader.run_cold(manager, lease, &stop).await
         }
     }
-    let mut leads = false;
-    let ended = {
+}
+
+/// A lease that is not competed for yet.
+struct Lease {
+    options: Options,
+    config: kube::Config,
+    fence: LeaseFence,
+}
+
+impl Lease {
+    async fn compete(self) -> Result<LeaseThread, LeaseThreadError> {
+        LeaseThread::start(self.config, self.options, self.fence).await
+    }
+}
+
+/// A manager that runs its loops while it leads.
+struct Leader {
+    handle: ManagerHandle,
+    policy: Policy,
+    leadership: watch::Receiver<Leadership>,
+    migration: Option<Migration>,
+    /// The term in which the loops run.
+    term: Option<u64>,
+}
+
+impl Leader {
+    /// Runs the manager, and competes for the lease once the API server answers and says what it serves: one that is
+    /// overloaded at the start would make this process lead without being able to act.
+    async fn run_warm(&mut self, manager: Manager, lease: Lease, stop: &Stop) -> Result<(), Ended> {
+        let handle = self.handle.clone();
         let mut running = pin!(manager.run(stop.clone()));
-        leadership.mark_changed();
+        tokio::select! {
+            ended = &mut running => return Ok(ended?),
+            () = handle.reaches(Stage::Controllers) => {}
+        }
+        let mut thread = match lease.compete().await {
+            Ok(thread) => thread,
+            Err(error) => {
+                stop.abort.cancel();
+                drop(running.await);
+                return Err(error.into());
+            }
+        };
+        let ended = self.follow(&mut running, &mut thread, stop).await;
+        self.give_up(thread).await;
+        ended
+    }
+
+    /// Competes for the lease once the API server answers and says what it serves, and runs the manager once it leads.
+    async fn run_cold(&mut self, manager: Manager, lease: Lease, stop: &Stop) -> Result<(), Ended> {
+        let stopped = || async {
+            tokio::select! {
+                () = stop.drain.cancelled() => {}
+                () = stop.abort.cancelled() => {}
+            }
+        };
+        tokio::select! {
+            () = stopped() => return Ok(()),
+            probed = manager.probe() => probed?,
+        }
+        let mut thread = lease.compete().await?;
+        let leads = tokio::select! {
+            () = stopped() => false,
+            leads = self.leadership.wait_for(|leadership| leadership.term.is_some()) => leads.is_ok(),
+        };
+        let ended = if leads {
+            let mut running = pin!(manager.run(stop.clone()));
+            self.follow(&mut running, &mut thread, stop).await
+        } else {
+            Ok(())
+        };
+        self.give_up(thread).await;
+        ended
+    }
+
+    /// Lets the loops of a running manager follow the lease, until it ends or must end.
+    async fn follow(
+        &mut self,
+        running: &mut (impl Future<Output = Result<(), ManagerError>> + Unpin),
+        thread: &mut LeaseThread,
+        stop: &Stop,
+    ) -> Result<(), Ended> {
+        let lost = tokio::select! {
+            ended = &mut *running => return Ok(ended?),
+            () = thread.ended() => Ended::LeaseLost,
+            lost = self.act() => lost,
+        };
+        tracing::error!("Leader election lost");
+        stop.abort.cancel();
+        drop(running.await);
+        Err(lost)
+    }
+
+    /// Gives all leases up. Called when nothing writes any more.
+    async fn give_up(&mut self, thread: LeaseThread) {
+        if let Some(migration) = &mut self.migration {
+            migration.give_up().await;
+        }
+        thread.stop().await;
+    }
+
+    /// Starts the loops when this process leads, and stops them when it does not; returns why the process must end.
+    async fn act(&mut self) -> Ended {
+        self.leadership.mark_changed();
         loop {
             tokio::select! {
-                ended = &mut running => break ended.map_err(Ended::from),
-                changed = leadership.changed() => {
-                    let now_leads = changed.is_ok() && leadership.borrow_and_update().leads_until.is_some();
-                    match (leads, now_leads) {
-                        (false, true) => {
-                            tracing::info!("Successfully acquired lease; starting the controllers");
-                            handle.start_loops();
-                        }
-                        (true, false) if policy.exit_on_lost_lease || changed.is_err() => {
-                            tracing::error!("Leader election lost");
-                            stop.abort.cancel();
-                            drop(running.await);
-                            break Err(Ended::LeaseLost);
-                        }
-                        (true, false) => {
-                            tracing::warn!("Leader election lost; the controllers stop, and this process competes again");
-                            let stopping = handle.stop_loops(GRACE);
-                            tokio::select! {
-                                ended = &mut running => break ended.map_err(Ended::from),
-                                () = stopping => {}
-                            }
-                        }
-                        (true, true) | (false, false) => {}
+                changed = self.leadership.changed() => if changed.is_err() {
+                    return Ended::LeaseLost;
+                },
+                changed = changed(&mut self.migration) => {
+                    match changed {
+                        Ok(()) => continue,
+                        Err(ended) => return ended,
                     }
-                    leads = now_leads;
+                }
+            }
+            let term = self.leadership.borrow_and_update().term;
+            if term == self.term {
+                continue;
+            }
+            if self.term.is_some() {
+                if self.policy.exit_on_lost_lease {
+                    return Ended::LeaseLost;
+                }
+                tracing::warn!("Leader election lost; the controllers stop, and this process competes again");
+                self.handle.stop_loops(self.policy.grace).await;
+                if let Some(migration) = &mut self.migration {
+                    migration.give_up().await;
+                }
+            }
+            self.term = term;
+            if term.is_some() {
+                tracing::info!("Starting the controllers, as this process leads");
+                match &mut self.migration {
+                    None => self.handle.start_loops(),
+                    Some(migration) => {
+                        self.handle.start_loops_of(|controller| !migration.includes(controller));
+                        if let Err(error) = migration.compete().await {
+                            return error.into();
+                        }
+                    }
                 }
             }
         }
-    };
-    thread.stop().await;
-    ended
+    }
+}
+
+/// Waits until the loops follow a change of the lease of leader migration.
+async fn changed(migration: &mut Option<Migration>) -> Result<(), Ended> {
+    match migration {
+        Some(migration) => migration.changed().await,
+        None => std::future::pending().await,
+    }
 }

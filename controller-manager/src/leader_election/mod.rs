@@ -5,7 +5,8 @@
 //!                            ▲                          │
 //!                            └──────── answer ──────────┤
 //!                                                       ├──▶ Leadership: whether this manager leads
-//!                                                       └──▶ fence: until when its writes may be sent
+//!                                                       ├──▶ fence: until when its writes may be sent
+//!                                                       └──▶ report: events and metrics
 //! ```
 //!
 //! # Upstream
@@ -13,11 +14,18 @@
 //! that ours and upstream's binary take turns on one lease.
 
 mod elector;
+mod ended;
+mod fences;
+mod health;
 mod identity;
 mod keeper;
 mod lead;
+mod leadership;
 mod lease_object;
+mod migration;
+mod migration_config;
 mod observer;
+mod report;
 mod settings;
 #[cfg(test)]
 mod simulation;
@@ -26,9 +34,13 @@ mod tests;
 mod thread;
 
 pub(crate) use elector::{Elector, Timing};
+pub(crate) use ended::Ended;
+pub(crate) use health::LeaderHealth;
 pub(crate) use identity::identity;
-pub(crate) use keeper::{Keeper, Leadership};
-pub(crate) use lead::{Ended, Policy, run};
+pub(crate) use keeper::{Keeper, KeeperOptions};
+pub(crate) use lead::Candidate;
+pub(crate) use leadership::Leadership;
+pub(crate) use migration_config::{MigrationConfig, Owner};
 pub(crate) use observer::watch_lease;
-pub(crate) use settings::LeaderElection;
-pub(crate) use thread::Options;
+pub(crate) use report::LeaseMetrics;
+pub(crate) use settings::{Election, LeaderElection, MigrationSettings, Policy};

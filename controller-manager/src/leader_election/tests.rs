@@ -3,18 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kcm_framework::Metrics;
 use kcm_framework::api::ObjectKey;
 use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
 use kcm_framework::clock::SimulatedClock;
+use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
-use kcm_sandbox_apiserver::{Fault, LEASES, Sandbox, SandboxOptions, Verb};
+use kcm_sandbox_apiserver::{EVENTS, Fault, LEASES, Sandbox, SandboxOptions, Verb};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Elector, Keeper, Leadership, Timing, watch_lease};
+use super::report::Report;
+use super::{Elector, Keeper, KeeperOptions, Leadership, LeaseMetrics, Timing, watch_lease};
 
 const TIMING: Timing = Timing {
     lease_duration: Duration::from_secs(15),
@@ -25,6 +28,7 @@ const TIMING: Timing = Timing {
 /// A process that competes for the lease.
 struct Participant {
     leadership: watch::Receiver<Leadership>,
+    metrics: Arc<Metrics>,
     stop: CancellationToken,
     task: JoinSet<()>,
 }
@@ -39,20 +43,31 @@ fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
     let factory = Factory::new(FactoryOptions::new(clients.kube_client_for("leader-election"), seed));
     let (informer, changes) = watch_lease(&factory, &lease());
     factory.start();
-    let elector = Elector::new(identity, TIMING);
     let api = clients.client_for("leader-election");
     let clock = Arc::new(SimulatedClock::starting_at(sandbox.now()));
-    let mut keeper = Keeper::new(elector, TIMING, api, lease(), clock, seed, changes);
-    let leadership = keeper.leadership();
+    let metrics = Metrics::new();
+    let (recorder, broadcaster) = Broadcaster::new(api.clone(), "kube-controller-manager", clock.clone(), seed);
+    let report = Report::new(lease().name(), identity, metrics.register(LeaseMetrics::register), recorder);
+    let sender = watch::Sender::default();
+    let leadership = sender.subscribe();
+    let options =
+        KeeperOptions { lease: lease(), timing: TIMING, api, clock, seed, changes, leadership: sender, report };
+    let mut keeper = Keeper::new(Elector::new(identity, TIMING), options);
     let stop = CancellationToken::new();
     let stopped = stop.clone();
     let mut task = JoinSet::new();
     task.spawn(async move {
-        keeper.run(&stopped).await;
-        keeper.release().await;
+        let end_of_events = CancellationToken::new();
+        let events = broadcaster.run(end_of_events.clone(), Duration::from_secs(1));
+        let keeping = async {
+            keeper.run(&stopped).await;
+            keeper.release().await;
+            end_of_events.cancel();
+        };
+        tokio::join!(keeping, events);
         drop((informer, factory));
     });
-    Participant { leadership, stop, task }
+    Participant { leadership, metrics, stop, task }
 }
 
 impl Participant {
@@ -183,4 +198,66 @@ async fn a_watch_that_is_behind_does_not_end_a_term() {
     let lost = second.leadership.wait_for(|leadership| leadership.leads_until.is_none());
     assert!(timeout(Duration::from_mins(2), lost).await.is_err(), "it must go on leading");
     assert_eq!(record(&sandbox)["leaseTransitions"], 1);
+}
+
+/// Type, reason, message, object and source of each event.
+fn events(sandbox: &Sandbox) -> Vec<[String; 5]> {
+    let events = sandbox.list(&EVENTS, Some("kube-system"));
+    let text = |event: &Value, path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
+    let paths = ["/type", "/reason", "/message", "/involvedObject/kind", "/source/component"];
+    events.iter().map(|event| paths.map(|path| text(event, path))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_on_the_lease_say_who_became_leader_and_who_stopped_leading() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    sleep(Duration::from_secs(1)).await;
+    let of_lease =
+        |message: &str| ["Normal", "LeaderElection", message, "Lease", "kube-controller-manager"].map(str::to_owned);
+    assert_eq!(events(&sandbox), [of_lease("first became leader")]);
+    let uid = &sandbox.get(&LEASES, &lease()).expect("the lease must exist")["metadata"]["uid"];
+    assert_eq!(sandbox.list(&EVENTS, None)[0]["involvedObject"]["uid"], *uid);
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    let mut events = events(&sandbox);
+    events.sort();
+    assert_eq!(events, [of_lease("first became leader"), of_lease("first stopped leading")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_show_who_leads_and_how_often_a_renewal_had_to_read_first() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    sleep(Duration::from_secs(10)).await;
+    let status = |leads: u8| format!("leader_election_master_status{{name=\"kube-controller-manager\"}} {leads}");
+    let shows = |participant: &Participant, line: &str| participant.metrics.encode().lines().any(|it| it == line);
+    assert!(shows(&first, &status(1)) && shows(&second, &status(0)));
+    // The client repeats the update whose answer was lost; the API server refuses the repetition, as it took effect.
+    let slow = "leader_election_slowpath_total{name=\"kube-controller-manager\"} 1";
+    let fault = sandbox.faults().inject(Fault::on(Verb::Update).resource(LEASES).times(2).lose_answer());
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(fault.hits(), 2);
+    assert!(shows(&first, slow), "{}", first.metrics.encode());
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    second.leads().await;
+    assert!(shows(&first, &status(0)) && shows(&second, &status(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_term_of_leadership_has_a_number_of_its_own() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    assert_eq!(first.leadership.borrow().term, Some(1));
+    let fault = sandbox.faults().inject(Fault::on_any().resource(LEASES).stall());
+    first.lost().await;
+    assert_eq!(first.leadership.borrow().term, None);
+    fault.remove();
+    first.leads().await;
+    assert_eq!(first.leadership.borrow().term, Some(2));
 }

@@ -1,18 +1,22 @@
-//! The thread of the lease.
+//! The thread of a lease.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::api::{Fnv1a, ObjectKey};
-use kcm_framework::client::{ClientBuilder, Fence, Limits, StackError, UserAgent, connect};
+use kcm_framework::client::{ClientBuilder, Limits, StackError, UserAgent, connect};
 use kcm_framework::clock::SystemClock;
+use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
 use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{Elector, Keeper, Leadership, Timing, watch_lease};
+use super::fences::LeaseFence;
+use super::report::{LeaseMetrics, Report};
+use super::{Elector, Keeper, KeeperOptions, Leadership, Timing, watch_lease};
 
-/// The options of leader election.
+/// The options of leader election with one lease.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     /// Namespace and name of the lease.
@@ -25,19 +29,23 @@ pub(crate) struct Options {
     pub(crate) limits: Limits,
     /// Whether the lease is released at the end, so that another manager leads at once.
     pub(crate) releases: bool,
+    /// The metrics of all leases.
+    pub(crate) metrics: LeaseMetrics,
+    /// Where the leadership is published.
+    pub(crate) leadership: watch::Sender<Leadership>,
 }
 
-/// The thread that keeps the lease, over a connection and with rate limits of its own.
+/// The thread that keeps a lease, over a connection and with rate limits of its own.
 ///
 /// Neither a long reconcile nor a full queue of requests holds up a renewal. The fence is opened and closed on that thread
 /// too.
 pub(crate) struct LeaseThread {
-    leadership: watch::Receiver<Leadership>,
     stop: CancellationToken,
-    ended: oneshot::Receiver<()>,
+    /// Absent once it has come.
+    ended: Option<oneshot::Receiver<()>>,
 }
 
-/// The reason why the thread of the lease does not run.
+/// The reason why the thread of a lease does not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LeaseThreadError {
     /// The operating system refuses another thread or its runtime.
@@ -52,71 +60,99 @@ pub(crate) enum LeaseThreadError {
 }
 
 impl LeaseThread {
-    /// Starts the thread. The fence is closed until this process leads.
+    /// Starts the thread.
     ///
     /// # Errors
     /// Where the thread cannot run.
-    pub(crate) async fn start(config: kube::Config, options: Options, fence: Fence) -> Result<Self, LeaseThreadError> {
-        fence.close();
+    pub(crate) async fn start(
+        config: kube::Config,
+        options: Options,
+        fence: LeaseFence,
+    ) -> Result<Self, LeaseThreadError> {
         let (started, start) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("leader-election".to_owned()).spawn(move || {
+            // Dropped in reverse, also where the thread panics.
+            let _end = end;
+            let _leadership = NoLeaderOnDrop(options.leadership.clone());
             runtime.block_on(keep(&config, options, &fence, &stopped, started));
             runtime.shutdown_timeout(Duration::ZERO);
-            drop(end);
         })?;
-        let leadership = start.await.map_err(|_| LeaseThreadError::Ended)??;
-        Ok(Self { leadership, stop, ended })
+        start.await.map_err(|_| LeaseThreadError::Ended)??;
+        Ok(Self { stop, ended: Some(ended) })
     }
 
-    /// The leadership, as it changes.
-    pub(crate) fn leadership(&self) -> watch::Receiver<Leadership> {
-        self.leadership.clone()
+    /// Waits for the end of the thread, which does not end by itself unless it panics.
+    pub(crate) async fn ended(&mut self) {
+        if let Some(ended) = &mut self.ended {
+            // The thread drops its end: an error is the message.
+            drop(ended.await);
+            self.ended = None;
+        }
     }
 
-    /// Gives the lease up, and returns when the thread has ended. Called when nothing writes any more.
-    pub(crate) async fn stop(self) {
+    /// Gives the lease up, and returns when the thread has ended. Called when nothing writes under the lease any more.
+    pub(crate) async fn stop(mut self) {
         self.stop.cancel();
-        // The thread drops its end: an error is the message.
-        drop(self.ended.await);
+        self.ended().await;
+    }
+}
+
+/// A manager whose thread of the lease has ended does not lead.
+struct NoLeaderOnDrop(watch::Sender<Leadership>);
+
+impl Drop for NoLeaderOnDrop {
+    fn drop(&mut self) {
+        self.0.send_replace(Leadership::default());
     }
 }
 
 async fn keep(
     config: &kube::Config,
     options: Options,
-    fence: &Fence,
+    fence: &LeaseFence,
     stop: &CancellationToken,
-    started: oneshot::Sender<Result<watch::Receiver<Leadership>, LeaseThreadError>>,
+    started: oneshot::Sender<Result<(), LeaseThreadError>>,
 ) {
     let client = match connect(config) {
         Ok(client) => client,
         Err(error) => return drop(started.send(Err(error.into()))),
     };
-    let Options { lease, identity, timing, limits, releases } = options;
+    let Options { lease, identity, timing, limits, releases, metrics, leadership } = options;
     // Random, as the identity is.
     let seed = Fnv1a::new().part(&identity).value();
+    let clock = Arc::new(SystemClock);
     let clients = ClientBuilder::new(client, UserAgent::default(), limits);
     let factory = Factory::new(FactoryOptions::new(clients.kube_client_for(IDENTITY), seed));
     let (informer, changes) = watch_lease(&factory, &lease);
     factory.start();
+    let events = clients.client_for(ClientBuilder::MANAGER);
+    let (recorder, broadcaster) = Broadcaster::new(events, EVENT_SOURCE, clock.clone(), seed);
+    let report = Report::new(lease.name(), &identity, metrics, recorder);
+    let (mut tasks, end_of_events) = (JoinSet::new(), CancellationToken::new());
+    tasks.spawn(broadcaster.run(end_of_events.clone(), FLUSH));
+    let mut led = leadership.subscribe();
     let api = clients.client_for(IDENTITY);
-    let elector = Elector::new(identity, timing);
-    let mut keeper = Keeper::new(elector, timing, api, lease, Arc::new(SystemClock), seed, changes);
-    let mut leadership = keeper.leadership();
+    let options = KeeperOptions { lease, timing, api, clock, seed, changes, leadership, report };
+    let mut keeper = Keeper::new(Elector::new(identity, timing), options);
     // An error means that the caller is gone, which cancels nothing: the process ends.
-    drop(started.send(Ok(leadership.clone())));
+    drop(started.send(Ok(())));
     tokio::select! {
         () = keeper.run(stop) => {}
-        () = hold(fence, &mut leadership) => {}
+        () = hold(fence, &mut led) => {}
     }
     fence.close();
     if releases {
         keeper.release().await;
+    } else {
+        keeper.stop_leading();
     }
+    drop(keeper);
+    end_of_events.cancel();
+    while tasks.join_next().await.is_some() {}
     drop(informer);
     factory.shut_down().await;
 }
@@ -127,8 +163,17 @@ async fn keep(
 /// `leaderElectionClient` in `cmd/kube-controller-manager`.
 const IDENTITY: &str = "leader-election";
 
+/// The component that reports the events of leases.
+///
+/// # Upstream
+/// `KubeControllerManagerUserAgent` in `cmd/kube-controller-manager/app/options`.
+const EVENT_SOURCE: &str = "kube-controller-manager";
+
+/// How long events that wait may take to be sent at the end.
+const FLUSH: Duration = Duration::from_secs(1);
+
 /// Keeps the fence open as long as this process leads.
-async fn hold(fence: &Fence, leadership: &mut watch::Receiver<Leadership>) {
+async fn hold(fence: &LeaseFence, leadership: &mut watch::Receiver<Leadership>) {
     loop {
         match leadership.borrow_and_update().writes_until {
             Some(until) => fence.open_until(until),

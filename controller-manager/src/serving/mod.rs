@@ -36,6 +36,7 @@ mod state;
 mod thread;
 mod tls;
 
+pub(crate) use health::Check;
 pub(crate) use options::ServingOptions;
 pub(crate) use state::ServingState;
 pub(crate) use thread::{Bound, Serving, ServingError};

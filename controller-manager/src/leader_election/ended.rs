@@ -1,0 +1,19 @@
+//! Why a manager under leader election ended.
+
+use kcm_framework::ManagerError;
+
+use super::thread::LeaseThreadError;
+
+/// Why a manager under leader election ended, other than on request.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Ended {
+    /// The manager could not start.
+    #[error(transparent)]
+    Manager(#[from] ManagerError),
+    /// Leader election could not start.
+    #[error(transparent)]
+    Thread(#[from] LeaseThreadError),
+    /// The lease was lost.
+    #[error("leader election lost: the lease was not renewed in time, or another process holds it")]
+    LeaseLost,
+}

@@ -1,0 +1,91 @@
+//! The health check of leader election.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::leadership::Leadership;
+
+/// How long after the end of its lease a leader that has not noticed the end is still healthy.
+///
+/// # Upstream
+/// `NewLeaderHealthzAdaptor(time.Second * 20)` in `cmd/kube-controller-manager/app`.
+const TOLERANCE: Duration = Duration::from_secs(20);
+
+/// The health check of leader election: it fails where this process has not renewed a lease that it acts under.
+///
+/// A process that has stepped down in time is healthy, as is one that waits: a restart would not help either.
+///
+/// # Upstream
+/// `HealthzAdaptor` of `client-go/tools/leaderelection`: name, tolerance and message are the same.
+#[derive(Debug, Clone)]
+#[must_use]
+pub(crate) struct LeaderHealth {
+    duration: Duration,
+    leases: Vec<(String, watch::Receiver<Leadership>)>,
+}
+
+impl LeaderHealth {
+    /// The name of the check.
+    pub(crate) const NAME: &str = "leaderElection";
+
+    /// A check of leases that are valid for `duration` after each renewal, each with its name.
+    pub(crate) const fn new(duration: Duration, leases: Vec<(String, watch::Receiver<Leadership>)>) -> Self {
+        Self { duration, leases }
+    }
+
+    /// Checks all leases now.
+    ///
+    /// # Errors
+    /// The reason why this process is unhealthy.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let now = Instant::now();
+        self.leases.iter().try_for_each(|(name, leadership)| {
+            if is_overdue(leadership.borrow().renewed_at, self.duration, now) {
+                return Err(format!("failed election to renew leadership on lease {name}"));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Whether a leader that renewed its lease last at `renewed_at` should have noticed long ago that the lease has ended.
+fn is_overdue(renewed_at: Option<Instant>, duration: Duration, now: Instant) -> bool {
+    renewed_at.is_some_and(|renewed_at| now.saturating_duration_since(renewed_at) > duration + TOLERANCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DURATION: Duration = Duration::from_secs(15);
+
+    #[test]
+    fn a_leader_that_does_not_renew_is_unhealthy_twenty_seconds_after_the_end_of_its_lease() {
+        let renewed = Instant::now();
+        for (age, expected) in [(0, false), (15, false), (35, false), (36, true)] {
+            let now = renewed + Duration::from_secs(age);
+            assert_eq!(is_overdue(Some(renewed), DURATION, now), expected, "{age} s");
+        }
+    }
+
+    #[test]
+    fn a_process_that_does_not_lead_is_healthy() {
+        assert!(!is_overdue(None, DURATION, Instant::now()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn any_lease_that_is_not_renewed_makes_the_process_unhealthy() {
+        let (main, migration) = (watch::Sender::default(), watch::Sender::<Leadership>::default());
+        let leases = vec![("main".to_owned(), main.subscribe()), ("migration".to_owned(), migration.subscribe())];
+        let health = LeaderHealth::new(DURATION, leases);
+        assert_eq!(health.check(), Ok(()));
+        migration.send_replace(Leadership { renewed_at: Some(Instant::now()), ..Leadership::default() });
+        tokio::time::advance(Duration::from_secs(36)).await;
+        main.send_replace(Leadership { renewed_at: Some(Instant::now()), ..Leadership::default() });
+        assert_eq!(health.check(), Err("failed election to renew leadership on lease migration".to_owned()));
+        migration.send_replace(Leadership::default());
+        assert_eq!(health.check(), Ok(()));
+    }
+}

@@ -1,0 +1,19 @@
+//! Whether this manager leads, as the keeper of a lease publishes it.
+
+use tokio::time::Instant;
+
+/// Whether this manager leads, and who does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Leadership {
+    /// The identity of the holder, as far as it is known.
+    pub(crate) holder: Option<String>,
+    /// The number of this term of leadership; `None` while this manager does not lead. Another manager may have led
+    /// between two terms.
+    pub(crate) term: Option<u64>,
+    /// When the last successful renewal was sent, while this manager leads.
+    pub(crate) renewed_at: Option<Instant>,
+    /// Until when this manager leads without another renewal, while it leads.
+    pub(crate) leads_until: Option<Instant>,
+    /// Until when a write of this manager may take effect, while it leads.
+    pub(crate) writes_until: Option<Instant>,
+}

@@ -1,0 +1,132 @@
+//! Leader migration: the controllers that move between controller managers run under a lease of their own.
+//!
+//! ```text
+//!  main lease        ──▶ all controllers but those that migrate; then this process competes for
+//!  migration lease   ──▶ the controllers that migrate, if its configuration gives them to this component
+//! ```
+//!
+//! Controllers that migrate and belong to another component run under neither lease.
+//!
+//! # Upstream
+//! `k8s.io/controller-manager/pkg/leadermigration` and its use in `cmd/kube-controller-manager/app`. There the second
+//! lease is competed for when the token controller runs, here as soon as the first is acquired.
+
+use std::collections::BTreeSet;
+
+use kcm_framework::ManagerHandle;
+use kcm_framework::api::ObjectKey;
+use tokio::sync::watch;
+
+use super::ended::Ended;
+use super::fences::{Fences, LeaseFence};
+use super::leadership::Leadership;
+use super::settings::{MigrationSettings, Policy};
+use super::thread::{LeaseThread, LeaseThreadError, Options};
+
+/// The lease of leader migration, before its manager runs.
+pub(super) struct MigrationLease {
+    options: Options,
+    controllers: BTreeSet<String>,
+}
+
+impl MigrationLease {
+    /// The lease beside the one of `main`, with the same identity and periods.
+    pub(super) fn new(settings: MigrationSettings, main: &Options) -> Self {
+        let MigrationSettings { lease, controllers } = settings;
+        let lease = ObjectKey::namespaced(main.lease.namespace().unwrap_or_default(), lease.as_str());
+        let options = Options { lease, leadership: watch::Sender::default(), ..main.clone() };
+        Self { options, controllers }
+    }
+
+    /// The options of the lease.
+    pub(super) const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(super) fn of_manager(
+        self,
+        handle: &ManagerHandle,
+        fences: &Fences,
+        config: kube::Config,
+        policy: Policy,
+    ) -> Migration {
+        let leadership = self.options.leadership.subscribe();
+        let (handle, fence) = (handle.clone(), fences.of_another_lease());
+        Migration { lease: self, handle, fence, config, policy, leadership, thread: None, term: None }
+    }
+}
+
+/// The controllers of a manager that run under the lease of leader migration.
+pub(super) struct Migration {
+    lease: MigrationLease,
+    handle: ManagerHandle,
+    fence: LeaseFence,
+    config: kube::Config,
+    policy: Policy,
+    leadership: watch::Receiver<Leadership>,
+    /// Present while this process competes for the lease.
+    thread: Option<LeaseThread>,
+    /// The term in which the loops run.
+    term: Option<u64>,
+}
+
+impl Migration {
+    /// Whether that controller migrates.
+    pub(super) fn includes(&self, controller: &str) -> bool {
+        self.lease.controllers.contains(controller)
+    }
+
+    /// Competes for the lease from now on. Called when this process leads.
+    ///
+    /// # Errors
+    /// Where the thread of the lease cannot run.
+    pub(super) async fn compete(&mut self) -> Result<(), LeaseThreadError> {
+        let (config, options) = (self.config.clone(), self.lease.options.clone());
+        self.thread = Some(LeaseThread::start(config, options, self.fence.clone()).await?);
+        Ok(())
+    }
+
+    /// Gives the lease up. Called when no controller runs that migrates.
+    pub(super) async fn give_up(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            thread.stop().await;
+        }
+        self.term = None;
+        self.fence.lift();
+    }
+
+    /// Waits for a change of the lease, which the loops follow.
+    ///
+    /// # Errors
+    /// [`Ended::LeaseLost`] where the process must end, as the lease was lost.
+    ///
+    /// # Cancellation
+    /// No change is lost.
+    pub(super) async fn changed(&mut self) -> Result<(), Ended> {
+        loop {
+            let term = self.leadership.borrow_and_update().term;
+            if term == self.term {
+                // The sender lives as long as this value.
+                if self.leadership.changed().await.is_err() {
+                    return Err(Ended::LeaseLost);
+                }
+                continue;
+            }
+            if self.term.is_some() {
+                if self.policy.exit_on_lost_lease {
+                    return Err(Ended::LeaseLost);
+                }
+                tracing::warn!(lease = %self.lease.options.lease, "Lease lost; the controllers that migrate stop");
+                let migrates = |controller: &str| self.lease.controllers.contains(controller);
+                self.handle.stop_loops_of(migrates, self.policy.grace).await;
+                self.fence.lift();
+            }
+            self.term = term;
+            if term.is_some() {
+                tracing::info!("Starting the controllers that migrate");
+                self.handle.start_loops_of(|controller| self.lease.controllers.contains(controller));
+            }
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A host with controllers that fail or keep the thread busy: this program is the host as well as the test of it.
+
+mod support;
+
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use kcm_controller_manager::Host;
+use kcm_framework::{ControllerDescriptor, Running, inventory};
+use kcm_sandbox_apiserver::{LEASES, ObjectKey, Sandbox};
+use support::program::{Folder, Process};
+use support::server::Server;
+
+/// The variable that makes this program the host.
+const IS_HOST: &str = "THIS_IS_THE_HOST";
+
+/// For how long the busy controller lets nothing else run on its thread: longer than the lease that is kept meanwhile.
+const BUSY: Duration = Duration::from_secs(8);
+
+const FAILING: ControllerDescriptor =
+    ControllerDescriptor::new("failing-controller", |_| async { Err("there is no quota".into()) }.boxed())
+        .off_by_default();
+
+const PANICKING: ControllerDescriptor = ControllerDescriptor::new("panicking-controller", |_| {
+    let running = Running::new().task("panics", |_| async { panic!("as the test wants it") }.boxed());
+    async { Ok(Some(running)) }.boxed()
+})
+.off_by_default();
+
+const BUSY_CONTROLLER: ControllerDescriptor = ControllerDescriptor::new("busy-controller", |_| {
+    let running = Running::new().task("busy", |cancel| {
+        async move {
+            #[expect(clippy::disallowed_methods, reason = "it is to keep the thread busy")]
+            std::thread::sleep(BUSY);
+            tracing::info!("Was busy");
+            cancel.cancelled().await;
+            Ok(())
+        }
+        .boxed()
+    });
+    async { Ok(Some(running)) }.boxed()
+})
+.off_by_default();
+
+inventory::submit!(FAILING);
+inventory::submit!(PANICKING);
+inventory::submit!(BUSY_CONTROLLER);
+
+fn main() -> ExitCode {
+    if std::env::var_os(IS_HOST).is_some() {
+        return Host::default().main();
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        a_controller_that_fails_ends_the_process_with_code_4().await;
+        a_controller_that_fails_is_started_again_by_default().await;
+        a_thread_that_is_busy_for_longer_than_the_lease_does_not_lose_it().await;
+    });
+    println!("the host passed");
+    ExitCode::SUCCESS
+}
+
+fn start(server: &Server, folder: &Folder, arguments: &[&str]) -> Process {
+    let program = std::env::current_exe().expect("this program has a path");
+    let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
+    let as_host = |command: &mut Command| drop(command.env(IS_HOST, "1"));
+    Process::start_with(&program.display().to_string(), &[arguments, &[&kubeconfig]].concat(), as_host)
+}
+
+async fn a_controller_that_fails_ends_the_process_with_code_4() {
+    for (controller, error) in [
+        ("failing-controller", "its initialization: there is no quota"),
+        ("panicking-controller", "panics: panicked: as the test wants it"),
+    ] {
+        let (server, folder) = (Server::start(Sandbox::default()).await, Folder::new());
+        let controllers = format!("--controllers={controller}");
+        let mut manager = start(&server, &folder, &["--exit-on-controller-failure", &controllers]);
+        manager.expect_error("Controller failed");
+        manager.expect_error("panicked at");
+        let ended = manager.ended().await;
+        assert_eq!(ended.code, Some(4), "{}", ended.stderr);
+        assert_eq!(ended.errors(), [format!("the controller {controller} failed in {error}")]);
+        let lease = ObjectKey::namespaced("kube-system", "kube-controller-manager");
+        let holder = server.sandbox.get(&LEASES, &lease).map(|lease| lease["spec"]["holderIdentity"].clone());
+        assert!(holder.is_none_or(|holder| holder == ""), "the lease is released");
+    }
+}
+
+async fn a_controller_that_fails_is_started_again_by_default() {
+    let (server, folder) = (Server::start(Sandbox::default()).await, Folder::new());
+    let mut manager = start(&server, &folder, &["--controllers=failing-controller", "--leader-elect=false"]);
+    manager.expect_error("Controller failed; restarting it with back-off");
+    for _ in 0..2 {
+        manager.says("Controller failed; restarting it with back-off").await;
+    }
+    manager.terminate();
+    assert_eq!(manager.ended().await.code, Some(0));
+}
+
+async fn a_thread_that_is_busy_for_longer_than_the_lease_does_not_lose_it() {
+    let (server, folder) = (Server::start(Sandbox::default()).await, Folder::new());
+    let periods =
+        ["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=500ms"];
+    let arguments = [&["--controllers=busy-controller"], periods.as_slice()].concat();
+    let mut manager = start(&server, &folder, &arguments);
+    manager.says("Was busy").await;
+    // What the thread missed is handled now: a lease that was lost would end the process.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(manager.is_running());
+    manager.terminate();
+    assert_eq!(manager.ended().await.code, Some(0));
+}

@@ -1,0 +1,261 @@
+//! Leader election of the binary: its lease, its exit codes, and the controllers that migrate.
+
+#![cfg(feature = "builtin")]
+
+mod support;
+
+use std::time::Duration;
+
+use kcm_sandbox_apiserver::{
+    DEPLOYMENTS, Fault, LEASES, ObjectKey, PODS, REPLICA_SETS, Resource, Sandbox, Status, Verb,
+};
+use serde_json::{Value, json};
+use support::program::{Folder, Process, run};
+use support::server::Server;
+
+const MANAGER: &str = env!("CARGO_BIN_EXE_kube-controller-manager");
+
+/// Short, and long enough for a busy machine.
+const PERIODS: [&str; 3] =
+    ["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=500ms"];
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("kube-system", name)
+}
+
+fn main_lease() -> ObjectKey {
+    key("kube-controller-manager")
+}
+
+fn start(server: &Server, folder: &Folder, arguments: &[&str]) -> Process {
+    let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
+    Process::start(MANAGER, &[&PERIODS, arguments, &[&kubeconfig]].concat())
+}
+
+fn spec(sandbox: &Sandbox, lease: &ObjectKey) -> Value {
+    sandbox.get(&LEASES, lease).map(|lease| lease["spec"].clone()).unwrap_or_default()
+}
+
+/// Waits until `holds`.
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_mins(1), waiting).await.is_ok(), "it never came true that {what}");
+}
+
+/// Gives the lease to another holder, for `seconds`.
+fn give_away(sandbox: &Sandbox, lease: &ObjectKey, seconds: u32) {
+    let spec = json!({ "spec": { "holderIdentity": "another", "leaseDurationSeconds": seconds } });
+    sandbox.patch(&LEASES, lease, &spec).expect("the patch is valid");
+}
+
+fn template() -> Value {
+    json!({
+        "metadata": { "labels": { "app": "web" } },
+        "spec": { "containers": [{ "name": "main", "image": "example/main:1" }] },
+    })
+}
+
+fn create(sandbox: &Sandbox, resource: &Resource, name: &str, replicas: u32) {
+    let object = json!({
+        "metadata": { "name": name, "namespace": "default" },
+        "spec": { "replicas": replicas, "selector": { "matchLabels": { "app": "web" } }, "template": template() },
+    });
+    sandbox.create(resource, object).expect("the object must be valid");
+}
+
+#[tokio::test]
+async fn a_lost_lease_ends_the_process_with_code_3() {
+    let server = Server::start(Sandbox::default()).await;
+    let folder = Folder::new();
+    let mut manager = start(&server, &folder, &[]);
+    manager.says("\"Started controller\"").await;
+    manager.expect_error("Leader election lost");
+    give_away(&server.sandbox, &main_lease(), 15);
+    let ended = manager.ended().await;
+    assert_eq!(ended.code, Some(3));
+    assert_eq!(
+        ended.errors(),
+        ["leader election lost: the lease was not renewed in time, or another process holds it"]
+    );
+    assert_eq!(spec(&server.sandbox, &main_lease())["holderIdentity"], "another", "what another holds is not released");
+}
+
+#[tokio::test]
+async fn a_process_that_may_not_exit_steps_down_and_leads_again() {
+    let server = Server::start(Sandbox::default()).await;
+    let folder = Folder::new();
+    let mut manager = start(&server, &folder, &["--exit-on-lost-lease=false"]);
+    manager.says("\"Started controller\"").await;
+    give_away(&server.sandbox, &main_lease(), 1);
+    manager.says("Leader election lost; the controllers stop, and this process competes again").await;
+    manager.says("\"Started controller\"").await;
+    manager.terminate();
+    assert_eq!(manager.ended().await.code, Some(0));
+    let spec = spec(&server.sandbox, &main_lease());
+    assert_eq!(
+        (&spec["holderIdentity"], &spec["leaseTransitions"]),
+        (&"".into(), &1.into()),
+        "it is released at the end"
+    );
+}
+
+#[tokio::test]
+async fn with_upstream_s_gate_off_the_lease_is_not_released() {
+    let server = Server::start(Sandbox::default()).await;
+    let folder = Folder::new();
+    let gate = "--feature-gates=ControllerManagerReleaseLeaderElectionLockOnExit=false";
+    let mut manager = start(&server, &folder, &[gate, "--controllers=replicaset"]);
+    manager.says("\"Started controller\"").await;
+    let holder = spec(&server.sandbox, &main_lease())["holderIdentity"].clone();
+    manager.terminate();
+    let ended = manager.ended().await;
+    assert_eq!((ended.code, ended.warnings()), (Some(0), vec![]));
+    assert_eq!(spec(&server.sandbox, &main_lease())["holderIdentity"], holder);
+}
+
+#[test]
+fn coordinated_leader_election_is_refused() {
+    for gates in ["CoordinatedLeaderElection=true", "AllBeta=true"] {
+        let flag = format!("--feature-gates={gates}");
+        let ended = run(MANAGER, &[&flag, "--controllers=replicaset"]);
+        assert_eq!(
+            ended.refusals(),
+            ["--feature-gates: the API server cannot choose the leader among processes of this program: \
+              leave the feature gate CoordinatedLeaderElection off"],
+            "{gates}"
+        );
+    }
+    assert_eq!(run(MANAGER, &["--feature-gates=CoordinatedLeaderElection=true", "--leader-elect=false"]).code, Some(1));
+}
+
+/// A process that led while the API server cannot be used would keep one from acting that can use it.
+#[tokio::test]
+async fn an_api_server_that_cannot_be_used_yet_is_probed_before_the_lease_is_taken() {
+    for warm in ["--leader-elect-warm-standby=true", "--leader-elect-warm-standby=false"] {
+        let overloaded = |path: &str| (path == "/apis" || path == "/api").then_some((403, "as the test wants it"));
+        let server = Server::start_with(Sandbox::default(), overloaded).await;
+        let ended = start(&server, &Folder::new(), &[warm]).ended().await;
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert_eq!(spec(&server.sandbox, &main_lease()), Value::Null, "{warm}");
+    }
+}
+
+/// Requests of controllers that wait for their rate limit do not hold up a renewal.
+#[tokio::test]
+async fn a_full_bucket_does_not_lose_the_lease() {
+    let sandbox = Sandbox::default();
+    create(&sandbox, &REPLICA_SETS, "web", 500);
+    let server = Server::start(sandbox).await;
+    let folder = Folder::new();
+    let limits = ["--kube-api-qps=4", "--kube-api-burst=4", "--controllers=replicaset"];
+    let mut manager = start(&server, &folder, &limits);
+    manager.says("\"Started controller\"").await;
+    let renewed = || spec(&server.sandbox, &main_lease())["renewTime"].clone();
+    for _ in 0..16 {
+        let before = renewed();
+        until("the lease is renewed", || renewed() != before).await;
+    }
+    assert!(server.sandbox.list(&PODS, None).len() < 500, "the bucket is full all the time");
+    assert!(manager.is_running());
+    assert_eq!(spec(&server.sandbox, &main_lease())["leaseTransitions"], 0);
+}
+
+/// As the scheduler of a fair API server limits everything but leader election, which it knows by the User-Agent.
+#[tokio::test]
+async fn an_api_server_that_throttles_all_but_the_lease_does_not_lose_it() {
+    let server = Server::start(Sandbox::default()).await;
+    let folder = Folder::new();
+    let mut manager = start(&server, &folder, &["--controllers=replicaset"]);
+    manager.says("\"Started controller\"").await;
+    let slow = Fault::on(Verb::Create).resource(PODS).fail(Status::too_many_requests(1));
+    let fault = server.sandbox.faults().inject(slow);
+    create(&server.sandbox, &REPLICA_SETS, "web", 100);
+    let renewed = || spec(&server.sandbox, &main_lease())["renewTime"].clone();
+    for _ in 0..8 {
+        let before = renewed();
+        until("the lease is renewed", || renewed() != before).await;
+    }
+    assert!(fault.hits() > 0);
+    fault.remove();
+    until("the pods are made", || server.sandbox.list(&PODS, None).len() == 100).await;
+    assert_eq!(spec(&server.sandbox, &main_lease())["leaseTransitions"], 0);
+}
+
+const MIGRATION: &str = "apiVersion: controllermanager.config.k8s.io/v1\nkind: LeaderMigrationConfiguration\n\
+                         leaderName: migration\ncontrollerLeaders:\n";
+
+#[tokio::test]
+async fn controllers_that_migrate_run_under_a_lease_of_their_own() {
+    let sandbox = Sandbox::default();
+    let of_another = json!({
+        "metadata": { "name": "migration", "namespace": "kube-system" },
+        "spec": { "holderIdentity": "another", "leaseDurationSeconds": 3600, "leaseTransitions": 7 },
+    });
+    sandbox.create(&LEASES, of_another).expect("the lease is valid");
+    create(&sandbox, &REPLICA_SETS, "bare", 1);
+    create(&sandbox, &DEPLOYMENTS, "web", 1);
+    let server = Server::start(sandbox).await;
+    let sandbox = &server.sandbox;
+    let folder = Folder::new();
+    let entries = "- {name: deployment-controller, component: kube-controller-manager}\n";
+    let file = folder.file("migration.yaml", &format!("{MIGRATION}{entries}"));
+    let file = format!("--leader-migration-config={file}");
+    let arguments = ["--enable-leader-migration", &file, "--controllers=deployment,replicaset"];
+    let mut manager = start(&server, &folder, &arguments);
+    until("the controller that does not migrate acts", || !sandbox.list(&PODS, None).is_empty()).await;
+    assert_eq!(sandbox.list(&REPLICA_SETS, None).len(), 1, "another process holds the lease of the other controller");
+
+    let free = json!({ "spec": { "holderIdentity": "" } });
+    sandbox.patch(&LEASES, &key("migration"), &free).expect("the patch is valid");
+    until("the controller that migrates acts", || sandbox.list(&REPLICA_SETS, None).len() == 2).await;
+    let holders = [main_lease(), key("migration")].map(|lease| spec(sandbox, &lease)["holderIdentity"].clone());
+    assert_eq!(holders[0], holders[1], "one identity for both");
+    assert_eq!(spec(sandbox, &key("migration"))["leaseTransitions"], 8);
+
+    manager.terminate();
+    let ended = manager.ended().await;
+    assert_eq!((ended.code, ended.warnings()), (Some(0), vec![]));
+    for lease in [main_lease(), key("migration")] {
+        assert_eq!(spec(sandbox, &lease)["holderIdentity"], "", "{lease} is released");
+    }
+}
+
+#[tokio::test]
+async fn the_loss_of_the_lease_of_migration_ends_the_process_too() {
+    let server = Server::start(Sandbox::default()).await;
+    let folder = Folder::new();
+    let file =
+        folder.file("migration.yaml", &format!("{MIGRATION}- {{name: deployment-controller, component: '*'}}\n"));
+    let file = format!("--leader-migration-config={file}");
+    let mut manager = start(&server, &folder, &["--enable-leader-migration", &file]);
+    manager.says("Starting the controllers that migrate").await;
+    manager.expect_error("Leader election lost");
+    give_away(&server.sandbox, &key("migration"), 15);
+    assert_eq!(manager.ended().await.code, Some(3));
+    assert_eq!(spec(&server.sandbox, &main_lease())["holderIdentity"], "");
+}
+
+#[tokio::test]
+async fn a_controller_that_another_component_runs_does_not_run() {
+    let sandbox = Sandbox::default();
+    create(&sandbox, &REPLICA_SETS, "bare", 1);
+    create(&sandbox, &DEPLOYMENTS, "web", 1);
+    let server = Server::start(sandbox).await;
+    let folder = Folder::new();
+    let entries =
+        "- {name: deployment-controller, component: cloud-controller-manager}\n- {name: replicaset, component: x}\n";
+    let file = folder.file("migration.yaml", &format!("{MIGRATION}{entries}"));
+    let file = format!("--leader-migration-config={file}");
+    let mut manager =
+        start(&server, &folder, &["--enable-leader-migration", &file, "--controllers=deployment,replicaset"]);
+    manager.says("leader migration names \"replicaset\", an alias, and moves no controller by it").await;
+    manager.says("\"Controller is disabled\" controller=\"deployment-controller\"").await;
+    until("the other controller acts", || !server.sandbox.list(&PODS, None).is_empty()).await;
+    assert_eq!(server.sandbox.list(&REPLICA_SETS, None).len(), 1);
+    manager.terminate();
+    assert_eq!(manager.ended().await.code, Some(0));
+}
