@@ -1,6 +1,7 @@
 //! Scenarios and measurements against a real Kubernetes API server.
 //!
-//! `cargo xtask e2e` runs the scenarios, `cargo xtask bench` the measurements. Plain `cargo test`
+//! `cargo xtask e2e` runs the scenarios, `cargo xtask bench` the measurements, `cargo xtask failovers` what two managers
+//! do with one lease. Plain `cargo test`
 //! needs neither Go nor a cluster: it tests only the parts of this crate that are pure.
 //!
 //! ```text
@@ -21,6 +22,7 @@ pub mod bench;
 pub mod binaries;
 mod clock;
 pub mod control_plane;
+pub mod failovers;
 mod helpers;
 pub mod interrupt;
 mod kubectl;

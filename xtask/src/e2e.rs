@@ -41,6 +41,13 @@ pub(crate) fn bench(args: &[&str]) -> Result<()> {
     step::run(harness_command("bench", args).env("E2E_PROFILE", "shipped"))
 }
 
+/// Builds the shipped manager, then lets managers take turns on a lease.
+pub(crate) fn failovers(args: &[&str]) -> Result<()> {
+    control_plane::build()?;
+    step::run(&mut step::cargo(["shipped"]))?;
+    step::run(harness_command("failovers", args).env("E2E_PROFILE", "shipped"))
+}
+
 /// Runs the benchmarks of criterion, in a folder of their own, which holds no figures of another day.
 fn micro() -> Result<()> {
     // What keeps the figures must not fail to build once they are there.

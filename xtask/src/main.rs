@@ -35,6 +35,7 @@ usage: cargo xtask COMMAND
   serve                 run a control plane with nodes until Ctrl-C, to try things by hand
   sandbox-tables        rewrite sandbox/apiserver/data from Kubernetes' discovery and OpenAPI documents
   layout FILE...        place what callgrind has recorded of a manager side by side in the shipped binary
+  failovers [FLAGS]     let managers take turns on a lease under load: ours, upstream's, and both
   bench [FLAGS]         measure ours beside the peer; `--help` lists flags and scenarios
 ";
 
@@ -61,6 +62,7 @@ fn run(args: &[String]) -> Result<()> {
         ["serve"] => e2e::serve(),
         ["bench", rest @ ..] => e2e::bench(rest),
         ["layout", recordings @ ..] if !recordings.is_empty() => layout::write(recordings),
+        ["failovers", rest @ ..] => e2e::failovers(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())

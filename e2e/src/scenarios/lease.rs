@@ -11,20 +11,44 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::host::{create_set, has_pods};
+use crate::failovers::{self, Fault, Pair, Plan};
 use crate::process::Process;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::eventually;
 
-pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
-    name: "host/takes_turns_on_the_lease",
-    controllers: "",
-    subjects: &[Subject::Ours],
-    runs: Runs::WithOwnManagers,
-    expected_errors: &[],
-    source: file!(),
-    run: |case| takes_turns_on_the_lease(case).boxed_local(),
-}];
+pub(super) static SCENARIOS: [Scenario; 2] = [
+    Scenario {
+        name: "host/takes_turns_on_the_lease",
+        controllers: "",
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| takes_turns_on_the_lease(case).boxed_local(),
+    },
+    Scenario {
+        name: "host/fails_over",
+        controllers: "",
+        subjects: &[Subject::Ours],
+        runs: Runs::Exclusively,
+        expected_errors: &[],
+        source: file!(),
+        run: |_| fails_over().boxed_local(),
+    },
+];
+
+/// A short form of `cargo xtask failovers`: one failover by each fault, with a short lease. Only the lease's holder writes.
+async fn fails_over() -> Result<()> {
+    let lease = Duration::from_secs(6);
+    let plan = Plan { faults: Fault::ALL.to_vec(), pods: 60, lease };
+    let outcome = failovers::run(Pair::Ours, &plan, &|_| {}).await?;
+    let late = outcome.failovers.iter().find(|it| it.acted > lease + MARGIN * 2);
+    ensure!(late.is_none(), "a successor acted late: {late:?}");
+    ensure!(outcome.foreign.is_empty(), "writes without the lease: {:#?}", outcome.foreign);
+    ensure!(outcome.writes > 0, "nothing was written");
+    Ok(())
+}
 
 /// The default of `--leader-elect-lease-duration`.
 const LEASE_DURATION: Duration = Duration::from_secs(15);

@@ -1,0 +1,98 @@
+//! A proxy between one manager and the API server, whose network can be lost.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Passes bytes on while the network is up; ends when dropped.
+pub(super) struct Proxy {
+    kubeconfig: PathBuf,
+    is_up: watch::Sender<bool>,
+    _tasks: JoinSet<()>,
+}
+
+impl Proxy {
+    /// A proxy to the server of a kubeconfig, with a kubeconfig for the manager beside it.
+    pub(super) async fn start(kubeconfig: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(kubeconfig).context("cannot read the kubeconfig")?;
+        let mut config: serde_json::Value = serde_json::from_str(&text).context("the kubeconfig is not JSON")?;
+        let server = &mut config["clusters"][0]["cluster"]["server"];
+        let address = server.as_str().and_then(|url| url.strip_prefix("https://")).context("no address of a server")?;
+        let address: SocketAddr = address.parse().context("the server's address is none")?;
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on a free port")?;
+        *server = format!("https://{}", listener.local_addr()?).into();
+        let kubeconfig = kubeconfig.with_extension("proxy.kubeconfig");
+        std::fs::write(&kubeconfig, config.to_string()).context("cannot write a kubeconfig")?;
+        let is_up = watch::Sender::new(true);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(accept(listener, address, is_up.subscribe()));
+        Ok(Self { kubeconfig, is_up, _tasks: tasks })
+    }
+
+    pub(super) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Loses the network: nothing passes any more, and what is on the way is lost. Connections stay open.
+    pub(super) fn lose(&self) {
+        self.is_up.send_replace(false);
+    }
+
+    /// The network is there again for new connections.
+    pub(super) fn restore(&self) {
+        self.is_up.send_replace(true);
+    }
+}
+
+async fn accept(listener: TcpListener, server: SocketAddr, is_up: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => if let Ok((client, _)) = accepted {
+                let mut is_up = is_up.clone();
+                connections.spawn(async move {
+                    // A lost network lets no connection through either.
+                    if is_up.wait_for(|is_up| *is_up).await.is_err() {
+                        return;
+                    }
+                    let Ok(server) = TcpStream::connect(server).await else { return };
+                    let ((client_read, client_write), (server_read, server_write)) =
+                        (client.into_split(), server.into_split());
+                    tokio::select! {
+                        () = pass(client_read, server_write, is_up.clone()) => {}
+                        () = pass(server_read, client_write, is_up) => {}
+                    }
+                });
+            },
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+}
+
+/// Passes bytes on until an end closes. Once the network is lost, everything is swallowed, also after it is restored.
+async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut is_up: watch::Receiver<bool>) {
+    let mut buffer = vec![0; 1 << 16];
+    let mut is_lost = false;
+    loop {
+        tokio::select! {
+            biased;
+            lost = is_up.wait_for(|is_up| !is_up), if !is_lost => is_lost = lost.is_ok(),
+            read = from.read(&mut buffer) => match read {
+                Ok(0) | Err(_) => return,
+                Ok(_) if is_lost => {}
+                Ok(count) => {
+                    let is_gone = buffer.get(..count).is_none() || to.write_all(&buffer[..count]).await.is_err();
+                    if is_gone {
+                        return;
+                    }
+                }
+            },
+        }
+    }
+}
