@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The group of the users that are audited.
-pub(super) const GROUP: &str = "e2e-managers";
+/// The users whose writes are audited.
+pub(super) const USERS: [&str; 2] = ["manager-1", "manager-2"];
 
 /// The policy: every write of a manager, and what it wrote into the lease.
 pub(super) fn policy() -> String {
     let rule = |level: &str, resources: &Value| {
         serde_json::json!({
-            "level": level, "userGroups": [GROUP], "resources": resources,
+            "level": level, "users": USERS, "resources": resources,
             "verbs": ["create", "update", "patch", "delete", "deletecollection"],
         })
     };
@@ -89,7 +89,8 @@ pub(super) fn writes(log: &str) -> Result<Vec<Write>> {
         }
         let object = event.object_ref.unwrap_or_default();
         let is_lease = object.resource == "leases";
-        let holder = |body: &Value| body.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or("").to_owned();
+        let holder =
+            |body: &Value| body.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or("").to_owned();
         writes.push(Write {
             user: event.user.username,
             verb: event.verb,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::audit::{self, GROUP, Write, history};
+use super::audit::{self, USERS, Write, history};
 use super::fault::Fault;
 use super::proxy::Proxy;
 use super::{LIMIT, Pair};
@@ -36,13 +36,13 @@ impl Managers {
     pub(super) async fn start(plane: &ControlPlane, pair: Pair, lease: Duration, audit: PathBuf) -> Result<Self> {
         let [first, second] = pair.subjects();
         let mut audit = AuditLog { path: audit, offset: 0, rest: String::new(), writes: Vec::new() };
-        let first = Manager::start(plane, "manager-1", first, lease).await?;
+        let first = Manager::start(plane, USERS[0], first, lease).await?;
         eventually_within("the first manager to lead", LIMIT, async || {
             ensure!(!history(audit.read()?).is_empty(), "nobody holds the lease");
             Ok(())
         })
         .await?;
-        let second = Manager::start(plane, "manager-2", second, lease).await?;
+        let second = Manager::start(plane, USERS[1], second, lease).await?;
         Ok(Self { managers: [first, second], audit })
     }
 
@@ -124,7 +124,7 @@ impl Managers {
 
 impl Manager {
     async fn start(plane: &ControlPlane, user: &str, subject: Subject, lease: Duration) -> Result<Self> {
-        let kubeconfig = plane.kubeconfig_for(user, &["system:masters", GROUP])?;
+        let kubeconfig = plane.kubeconfig_for(user, &["system:masters"])?;
         let proxy = Proxy::start(&kubeconfig).await?;
         let mut args = vec![
             format!("--kubeconfig={}", proxy.kubeconfig().display()),
@@ -134,11 +134,10 @@ impl Manager {
             format!("--leader-elect-retry-period={}ms", lease.as_millis() * 2 / 15),
         ];
         args.extend(LIMITS.map(str::to_owned));
-        match subject {
-            Subject::Ours => args.push("--v=2".to_owned()),
-            Subject::Peer => {
-                args.extend(["--use-service-account-credentials=false", "--secure-port=0"].map(str::to_owned));
-            }
+        // Both run on this machine.
+        args.push("--secure-port=0".to_owned());
+        if subject == Subject::Peer {
+            args.push("--use-service-account-credentials=false".to_owned());
         }
         let process = Process::start(user, &subject.program()?, &args, plane.logs())?;
         Ok(Self { user: user.to_owned(), subject, process, proxy, starts: 1 })

@@ -113,7 +113,8 @@ pub async fn run(pair: Pair, plan: &Plan, progress: &dyn Fn(&str)) -> Result<Out
     let mut managers = Managers::start(&plane, pair, plan.lease, log).await?;
     work::create(&plane.client(), plan.pods).await?;
     let mut failovers = Vec::new();
-    let rolling = work::roll(&plane.client());
+    let client = plane.client();
+    let rolling = work::roll(&client);
     let failing = async {
         for (number, fault) in plan.faults.iter().enumerate() {
             let failover = fail_over(&plane, &mut managers, *fault, number, plan.lease).await;

@@ -58,7 +58,7 @@ async fn accept(listener: TcpListener, server: SocketAddr, is_up: watch::Receive
                 let mut is_up = is_up.clone();
                 connections.spawn(async move {
                     // A lost network lets no connection through either.
-                    if is_up.wait_for(|is_up| *is_up).await.is_err() {
+                    if !restored(&mut is_up).await {
                         return;
                     }
                     let Ok(server) = TcpStream::connect(server).await else { return };
@@ -82,17 +82,24 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut is_up: watch:
     loop {
         tokio::select! {
             biased;
-            lost = is_up.wait_for(|is_up| !is_up), if !is_lost => is_lost = lost.is_ok(),
+            () = lost(&mut is_up), if !is_lost => is_lost = true,
             read = from.read(&mut buffer) => match read {
                 Ok(0) | Err(_) => return,
                 Ok(_) if is_lost => {}
-                Ok(count) => {
-                    let is_gone = buffer.get(..count).is_none() || to.write_all(&buffer[..count]).await.is_err();
-                    if is_gone {
-                        return;
-                    }
-                }
+                Ok(count) => if to.write_all(&buffer[..count]).await.is_err() {
+                    return;
+                },
             },
         }
     }
+}
+
+/// Waits until the network is lost, or the proxy ends.
+async fn lost(is_up: &mut watch::Receiver<bool>) {
+    drop(is_up.wait_for(|is_up| !is_up).await);
+}
+
+/// Waits until the network is there; returns whether it is, and the proxy has not ended.
+async fn restored(is_up: &mut watch::Receiver<bool>) -> bool {
+    is_up.wait_for(|is_up| *is_up).await.is_ok()
 }

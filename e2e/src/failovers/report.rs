@@ -71,14 +71,16 @@ impl Report {
                 let acted = acted(failovers, fault);
                 let (Some(median), limit) = (median(&acted), fault.limit(self.lease)) else { continue };
                 if median > limit {
-                    violations.push(format!("after {fault} the median is {median:.2?}, and must be at most {limit:.2?}"));
+                    violations
+                        .push(format!("after {fault} the median is {median:.2?}, and must be at most {limit:.2?}"));
                 }
             }
         }
         if let (Some(ours), Some(peer)) = (self.terminated(Pair::Ours), self.terminated(Pair::Peer))
             && ours > peer / RATIO
         {
-            violations.push(format!("after SIGTERM ours takes {ours:.2?}, more than 1/{RATIO} of upstream's {peer:.2?}"));
+            violations
+                .push(format!("after SIGTERM ours takes {ours:.2?}, more than 1/{RATIO} of upstream's {peer:.2?}"));
         }
         violations
     }
@@ -132,7 +134,9 @@ mod tests {
         let peer = outcome(Pair::Peer, Fault::Terminated, &[19_000]);
         let good = Report { outcomes: vec![ours, peer.clone()], lease };
         assert_eq!(good.violations(), [""; 0]);
-        assert!(good.table().contains("| two of ours | SIGTERM | ours → ours | 3 | 0.15 s (2.00 s) | 0.30 s (4.00 s) |"));
+        assert!(
+            good.table().contains("| two of ours | SIGTERM | ours → ours | 3 | 0.15 s (2.00 s) | 0.30 s (4.00 s) |")
+        );
         let mut late = outcome(Pair::Ours, Fault::Terminated, &[1500]);
         late.foreign = vec![(Subject::Ours, "pods".to_owned()), (Subject::Peer, "pods".to_owned())];
         let killed = outcome(Pair::Ours, Fault::Killed, &[15_900]);

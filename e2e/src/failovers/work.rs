@@ -48,7 +48,7 @@ pub(super) async fn create(client: &Client, pods: i32) -> Result<()> {
 async fn is_rolled(deployments: &Api<appsv1::Deployment>, within: Duration) -> Result<()> {
     eventually_within("the rollout", within, async || {
         let deployment = deployments.get("rolled").await?;
-        let (wanted, status) = (deployment.spec.and_then(|spec| spec.replicas), deployment.status.unwrap_or_default());
+        let (wanted, status) = (deployment.spec.replicas, deployment.status.unwrap_or_default());
         let observed = status.observed_generation == deployment.metadata.generation;
         ensure!(observed && status.updated_replicas == wanted && status.available_replicas == wanted, "{status:?}");
         Ok(())
