@@ -22,7 +22,7 @@ use super::state::ServingState;
 use super::tls::{Tls, TlsError};
 
 /// How many connections are open at a time: with the memory that one may hold, the bound of what clients can cost.
-const MOST_CONNECTIONS: usize = 512;
+pub(super) const MOST_CONNECTIONS: usize = 512;
 
 /// How often certificates and authorities are read again.
 ///
@@ -99,19 +99,18 @@ impl Bound {
         self.address
     }
 
-    /// Reads or makes the certificates, and starts the thread that serves the port. `seed` is for what is drawn at random.
+    /// Starts the thread that serves the port, and returns when it does. `seed` is for what is drawn at random.
     ///
     /// # Errors
     /// Where the thread cannot run, or a certificate, a kubeconfig or another file of the settings cannot be used.
     pub(crate) async fn serve(self, state: ServingState, seed: u64) -> Result<Serving, ServingError> {
-        let tls = Arc::new(Tls::load(self.options.tls.clone(), self.options.address.ip(), self.clock.now())?);
         let (started, start) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("serving".to_owned()).spawn(move || {
-            let result = runtime.block_on(self.run(tls, state, seed, stopped, started));
+            let result = runtime.block_on(self.run(state, seed, stopped, started));
             runtime.shutdown_timeout(Duration::ZERO);
             // An error means that the caller does not wait.
             drop(end.send(result));
@@ -123,15 +122,16 @@ impl Bound {
         Ok(Serving { stop, ended })
     }
 
-    async fn run(
+    /// Reads or makes the certificates, says so, and serves the port until `stop`.
+    pub(super) async fn run(
         self,
-        tls: Arc<Tls>,
         state: ServingState,
         seed: u64,
         stop: CancellationToken,
         started: oneshot::Sender<()>,
     ) -> Result<(), ServingError> {
         let Self { listener, address, options, clock } = self;
+        let tls = Arc::new(Tls::load(options.tls, options.address.ip(), clock.now())?);
         let setup = Setup::new(options.authentication, options.authorization, clock, seed).await?;
         let (access, trust, follower) = setup.split();
         ask_clients(&tls, &trust);

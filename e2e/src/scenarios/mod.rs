@@ -9,6 +9,7 @@ mod lease;
 mod metrics;
 mod namespaces;
 mod replica_sets;
+mod serving;
 mod tour;
 mod website;
 
@@ -23,6 +24,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&lease::SCENARIOS)
         .chain(&metrics::SCENARIOS)
         .chain(&namespaces::SCENARIOS)
+        .chain(&serving::SCENARIOS)
         .chain(&tour::SCENARIOS)
         .chain(&website::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)

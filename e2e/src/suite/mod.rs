@@ -31,6 +31,7 @@ use crate::subject::Subject;
 const NOT_ON_A_SANDBOX: [(&str, &str); 8] = [
     ("api/", "the table of API scenarios is played in the sandbox's own tests"),
     ("host/", "about the host and its users, not about an API"),
+    ("serving/", "it reviews neither tokens nor access"),
     ("hello/labels_namespaces", "counts requests by the API server's metrics"),
     ("replicaset/quota", "quotas are stored and not enforced"),
     ("deployment/rolls_through", "its API server and its storage are one process"),

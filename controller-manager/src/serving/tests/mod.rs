@@ -1,6 +1,7 @@
 //! The port as clients find it, on 127.0.0.1.
 
 mod client;
+mod hostile;
 mod port;
 
 use std::sync::Arc;
@@ -9,6 +10,9 @@ use kcm_config::{Effective, Outcome, Sources, Table, generic};
 use kcm_framework::clock::SystemClock;
 use kcm_framework::{ControllerDescriptor, Manager, Registry};
 use kcm_sandbox_apiserver::Sandbox;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::health::Check;
 use super::{Bound, Serving, ServingOptions, ServingState};
@@ -50,14 +54,38 @@ impl Port {
 
     /// A port with these settings and checks of health.
     pub(super) async fn start_with(arguments: &[&str], live: Vec<Check>) -> Self {
-        let arguments = [&["--secure-port=1", "--bind-address=127.0.0.1"], arguments].concat();
-        let settings = settings(&arguments);
-        let mut options = ServingOptions::of(&settings).expect("they are supported").expect("there is a port");
-        // Any free one.
-        options.address.set_port(0);
-        let bound = Bound::bind(options, Arc::new(SystemClock)).expect("a port is free");
+        let (bound, state) = bound(arguments, live);
         let client = Client::of(bound.address());
-        let serving = bound.serve(ServingState { live, ..state(&settings) }, 1).await.expect("it can be served");
+        let serving = bound.serve(state, 1).await.expect("it can be served");
         Self { serving, client }
+    }
+}
+
+/// A port that is bound on 127.0.0.1, and what it is to show.
+fn bound(arguments: &[&str], live: Vec<Check>) -> (Bound, ServingState) {
+    let arguments = [&["--secure-port=1", "--bind-address=127.0.0.1"], arguments].concat();
+    let settings = settings(&arguments);
+    let mut options = ServingOptions::of(&settings).expect("they are supported").expect("there is a port");
+    // Any free one.
+    options.address.set_port(0);
+    let bound = Bound::bind(options, Arc::new(SystemClock)).expect("a port is free");
+    (bound, ServingState { live, ..state(&settings) })
+}
+
+/// A port that is served by the runtime of the test, whose time may be paused.
+pub(super) struct InProcess {
+    pub(super) client: Client,
+    _task: JoinSet<()>,
+}
+
+impl InProcess {
+    pub(super) async fn start(arguments: &[&str]) -> Self {
+        let (bound, state) = bound(arguments, Vec::new());
+        let client = Client::of(bound.address());
+        let (started, start) = oneshot::channel();
+        let mut task = JoinSet::new();
+        task.spawn(async move { drop(bound.run(state, 1, CancellationToken::new(), started).await) });
+        start.await.expect("it can be served");
+        Self { client, _task: task }
     }
 }
