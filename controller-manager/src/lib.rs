@@ -60,6 +60,7 @@ use std::process::ExitCode;
 
 pub use exit::Exit;
 pub use host::Host;
+pub use serving::HttpsPort;
 pub use settings::table;
 pub use subcommand::{Action, Failure, Invocation, Subcommand};
 pub use upstream::{UPSTREAM, UpstreamController, UpstreamStart};

@@ -18,7 +18,7 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(feature = "sandbox")]
 mod sandbox {
-    use kcm_controller_manager::{Action, Exit, Failure, Invocation, Subcommand};
+    use kcm_controller_manager::{Action, Exit, Failure, HttpsPort, Invocation, Subcommand};
     use kcm_sandbox_cli::{Command, RunError};
 
     pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
@@ -31,9 +31,16 @@ mod sandbox {
     };
 
     fn run(Invocation { settings, manager }: Invocation) -> Result<Action, Vec<String>> {
+        let port = HttpsPort::asked_for(&settings)?;
         Ok(match kcm_sandbox_cli::command(&settings, manager)? {
             Command::Print(text) => Action::Print(text),
             Command::Run(sandbox) => Action::Run(Box::new(|stop| {
+                let sandbox = match port {
+                    Some(port) => {
+                        sandbox.port(port.url(), Box::new(|manager, stop| Box::pin(port.serve(manager, stop))))
+                    }
+                    None => *sandbox,
+                };
                 Box::pin(async move {
                     sandbox.run(stop).await.map_err(|ended| match ended {
                         RunError::Refused(reasons) => Failure { exit: Exit::Refused, reasons },

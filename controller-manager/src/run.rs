@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kcm_framework::client::{connect, load_config};
-use kcm_framework::clock::SystemClock;
+use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
 
 use crate::identities;
@@ -68,6 +68,8 @@ pub(crate) async fn run(
         manager: manager.handle(),
         live: leader_check.into_iter().collect(),
         ready: vec![controllers_check(manager.handle())],
+        started: SystemClock.now(),
+        set_verbosity: Box::new(logs.verbosity()),
     };
     let reloader = Reloader::new(source, logs, manager.clients().clone(), manager.handle(), manager.metrics());
     let mut serving = match bound {

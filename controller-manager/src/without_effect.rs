@@ -12,7 +12,7 @@ const GENERIC: &[(&str, &[&str])] = &[
         "metrics are not filtered yet",
         &["allow-metric-labels", "allow-metric-labels-manifest", "disabled-metrics", "show-hidden-metrics-for-version"],
     ),
-    ("profiles are not served yet", &["contention-profiling", "profiling"]),
+    ("waits for locks are not profiled", &["contention-profiling"]),
     (
         "the controllers that read them are not part of this program",
         &[
@@ -115,6 +115,7 @@ mod tests {
         "min-resync-period",
         "permit-address-sharing",
         "permit-port-sharing",
+        "profiling",
         "requestheader-allowed-names",
         "requestheader-client-ca-file",
         "requestheader-extra-headers-prefix",

@@ -40,6 +40,11 @@ impl Filter {
         Self { modules, ..self }
     }
 
+    /// Prints what another `--v` asks for, with the same patterns.
+    pub(crate) fn verbosity(self, verbosity: i32) -> Self {
+        Self { verbosity: verbosity.max(0), ..self }
+    }
+
     /// The most detailed level that may be printed anywhere.
     pub(super) fn most_detailed(&self) -> LevelFilter {
         match self.highest() {

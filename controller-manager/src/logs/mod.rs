@@ -59,6 +59,17 @@ impl Logs {
         tracing::callsite::rebuild_interest_cache();
     }
 
+    /// Sets the verbosity from now on, and leaves that of modules as it is.
+    pub(crate) fn verbosity(&self) -> impl Fn(i32) + Send + Sync + 'static {
+        let shared = Arc::clone(&self.filter);
+        move |verbosity| {
+            let mut filter = shared.write().unwrap_or_else(PoisonError::into_inner);
+            *filter = Arc::new(Filter::clone(&filter).verbosity(verbosity));
+            drop(filter);
+            tracing::callsite::rebuild_interest_cache();
+        }
+    }
+
     /// Writes what is buffered, for ever, as often as `--log-flush-frequency` says.
     pub(crate) async fn flush_periodically(&self) -> Infallible {
         let first = tokio::time::Instant::now() + self.flush_frequency;

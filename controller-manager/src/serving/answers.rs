@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use http::header::{CACHE_CONTROL, HeaderValue};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use rustls::pki_types::CertificateDer;
@@ -22,10 +22,16 @@ use super::routes::{text, typed};
 /// hundred kilobytes, and clients may read slowly.
 const MOST_ANSWERS: usize = 32;
 
+/// How many requests may wait for a review or an answer at a time; further ones are refused. Each holds its headers.
+///
+/// Probes do not count: they are answered at once.
+const MOST_REQUESTS: usize = 1024;
+
 /// Answers requests.
 pub(super) struct Answers {
     access: Access,
     router: Router,
+    requests: Semaphore,
     under_way: Arc<Semaphore>,
 }
 
@@ -44,7 +50,8 @@ pub(super) struct Answered {
 
 impl Answers {
     pub(super) fn new(access: Access, router: Router) -> Self {
-        Self { access, router, under_way: Arc::new(Semaphore::new(MOST_ANSWERS)) }
+        let under_way = Arc::new(Semaphore::new(MOST_ANSWERS));
+        Self { access, router, requests: Semaphore::new(MOST_REQUESTS), under_way }
     }
 
     /// Answers a request of `peer`, whose connection is at `place`.
@@ -52,41 +59,58 @@ impl Answers {
         let in_place = place.request();
         let is_head = request.method() == Method::HEAD;
         let (parts, body) = request.into_parts();
-        let (response, is_anonymous) = match percent_decoded(parts.uri.path()) {
-            None => (text(StatusCode::BAD_REQUEST, "400 Bad Request: the path is malformed\n"), true),
-            Some(path) => match self.access.decide(&parts, &path, &peer.certificates).await {
-                Decision::Allowed(user) => {
-                    if !user.is_anonymous() {
-                        place.authenticated();
-                    }
-                    (self.routed(&path, parts, body).await, user.is_anonymous())
-                }
-                Decision::Unauthorized => (status(StatusCode::UNAUTHORIZED, &unauthorized()), true),
-                Decision::Forbidden { user, reason } => {
-                    let body = forbidden(&user, &parts, &path, &reason);
-                    (status(StatusCode::FORBIDDEN, &body), user.is_anonymous())
-                }
-                Decision::Failed(error) => {
-                    let message = sanitized(&format!("Internal Server Error: {:?}: {error}", parts.uri.to_string()));
-                    (text(StatusCode::INTERNAL_SERVER_ERROR, message + "\n"), false)
-                }
-            },
-        };
+        let (response, is_anonymous) = self.decided(parts, body, peer, place).await;
         let mut response = response.map(|body| HeldBody::wrap(if is_head { Body::empty() } else { body }, in_place));
         response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
         Answered { response, is_anonymous }
     }
 
+    /// The answer, and whether the user is not authenticated.
+    async fn decided(&self, parts: Parts, body: Body, peer: &Peer, place: &Arc<Place>) -> (Response<Body>, bool) {
+        let Some(path) = percent_decoded(parts.uri.path()) else {
+            return (text(StatusCode::BAD_REQUEST, "400 Bad Request: the path is malformed\n"), true);
+        };
+        let has_credentials = parts.headers.contains_key(AUTHORIZATION) || !peer.certificates.is_empty();
+        let _permit = match self.requests.try_acquire() {
+            Ok(permit) => Some(permit),
+            Err(_) if is_health(&path) && !has_credentials => None,
+            Err(_) => {
+                let busy = "503 Service Unavailable: too many requests at a time; try again later\n";
+                return (text(StatusCode::SERVICE_UNAVAILABLE, busy), true);
+            }
+        };
+        match self.access.decide(&parts, &path, &peer.certificates).await {
+            Decision::Allowed(user) => {
+                if !user.is_anonymous() {
+                    place.authenticated();
+                }
+                (self.routed(&path, parts, body).await, user.is_anonymous())
+            }
+            Decision::Unauthorized => (status(StatusCode::UNAUTHORIZED, &unauthorized()), true),
+            Decision::Forbidden { user, reason } => {
+                let body = forbidden(&user, &parts, &path, &reason);
+                (status(StatusCode::FORBIDDEN, &body), user.is_anonymous())
+            }
+            Decision::Failed(error) => {
+                let message = sanitized(&format!("Internal Server Error: {:?}: {error}", parts.uri.to_string()));
+                (text(StatusCode::INTERNAL_SERVER_ERROR, message + "\n"), false)
+            }
+        }
+    }
+
     async fn routed(&self, path: &str, parts: Parts, body: Body) -> Response<Body> {
-        let is_health = ["/healthz", "/livez", "/readyz"].iter().any(|prefix| path.starts_with(prefix));
         // Health waits for nothing.
-        let permit = if is_health { None } else { Arc::clone(&self.under_way).acquire_owned().await.ok() };
+        let permit = if is_health(path) { None } else { Arc::clone(&self.under_way).acquire_owned().await.ok() };
         let (method, uri) = (parts.method.clone(), parts.uri.clone());
         let answered = self.router.clone().oneshot(Request::from_parts(parts, body)).await;
         let response = answered.unwrap_or_else(|never| match never {});
         tracing::debug!(%method, %uri, status = response.status().as_u16(), "Answered a request");
         response.map(|body| HeldBody::wrap(body, permit))
     }
+}
+
+fn is_health(path: &str) -> bool {
+    ["/healthz", "/livez", "/readyz"].iter().any(|prefix| path.starts_with(prefix))
 }
 
 fn status(code: StatusCode, body: &Value) -> Response<Body> {

@@ -1,6 +1,6 @@
 //! One connection, from its first byte to its end, with a deadline for everything that a client could draw out.
 
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,11 +74,12 @@ pub(super) struct Shared {
 /// Serves a connection until it ends, loses its place, or `stop` is cancelled and its requests are answered.
 pub(super) async fn serve(stream: TcpStream, place: Place, shared: Arc<Shared>) {
     let displaced = place.displaced.clone();
-    displaced.run_until_cancelled(serve_in_place(stream, Arc::new(place), &shared)).await;
+    displaced.run_until_cancelled(Box::pin(serve_in_place(stream, Arc::new(place), &shared))).await;
 }
 
 async fn serve_in_place(stream: TcpStream, place: Arc<Place>, shared: &Arc<Shared>) {
-    let accepted = shared.stop.run_until_cancelled(timeout(HEADERS, accept_tls(stream, &shared.tls))).await;
+    let accepting = Box::pin(accept_tls(stream, &shared.tls));
+    let accepted = shared.stop.run_until_cancelled(timeout(HEADERS, accepting)).await;
     let Some(Ok(Some(mut stream))) = accepted else { return };
     let (socket, session) = stream.get_mut();
     let speaks_http2 = session.alpn_protocol() == Some(b"h2");
@@ -92,17 +93,18 @@ async fn serve_in_place(stream: TcpStream, place: Arc<Place>, shared: &Arc<Share
     let closing = CancellationToken::new();
     let service = service_fn(|request: Request<Incoming>| {
         let (peer, place, shared, closing) = (peer.clone(), place.clone(), shared.clone(), closing.clone());
-        async move {
+        // Boxed, so that an idle connection has no room for it.
+        Box::pin(async move {
             let answered = shared.answers.answer(request.map(Body::new), &peer, &place).await;
             // As upstream: HTTP/2 lets one client cause much work, and for that it has to be known.
             if speaks_http2 && answered.is_anonymous {
                 closing.cancel();
             }
             Ok::<_, std::convert::Infallible>(answered.response)
-        }
+        })
     });
     let builder = builder(speaks_http2, shared.streams, Streams::default());
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut connection = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
     // A client that is gone, or sends no HTTP, is no failure of the port.
     tokio::select! {
         biased;

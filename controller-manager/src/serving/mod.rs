@@ -32,12 +32,14 @@ mod names;
 mod options;
 mod percent;
 mod routes;
+mod standalone;
 mod state;
 mod thread;
 mod tls;
 
 pub(crate) use health::Check;
 pub(crate) use options::ServingOptions;
+pub use standalone::HttpsPort;
 pub(crate) use state::ServingState;
 pub(crate) use thread::{Bound, Serving, ServingError};
 

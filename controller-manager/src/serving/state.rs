@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use kcm_config::Effective;
 use kcm_framework::{ManagerHandle, Metrics};
 
 use super::health::Check;
 
 /// What the routes show.
-#[derive(Debug)]
 pub(crate) struct ServingState {
     /// The settings of the start.
     pub(crate) settings: Effective,
@@ -21,4 +21,8 @@ pub(crate) struct ServingState {
     pub(crate) live: Vec<Check>,
     /// The checks that only readiness has.
     pub(crate) ready: Vec<Check>,
+    /// When the process was started.
+    pub(crate) started: Timestamp,
+    /// Sets the verbosity of the logs.
+    pub(crate) set_verbosity: Box<dyn Fn(i32) + Send + Sync>,
 }

@@ -22,7 +22,7 @@ use super::state::ServingState;
 use super::tls::{Tls, TlsError};
 
 /// How many connections are open at a time: with the memory that one may hold, the bound of what clients can cost.
-pub(super) const MOST_CONNECTIONS: usize = 512;
+pub(super) const MOST_CONNECTIONS: usize = 256;
 
 /// How often certificates and authorities are read again.
 ///

@@ -23,6 +23,8 @@ pub(super) struct Banner {
     pub(super) loaded: usize,
     /// Names of the running controllers.
     pub(super) controllers: Vec<String>,
+    /// The URL of the manager's HTTPS port.
+    pub(super) port: Option<String>,
     /// The socket as given on the command line.
     pub(super) socket: Option<PathBuf>,
     /// Commands are read from this terminal.
@@ -65,6 +67,7 @@ impl Banner {
             ("controllers", controllers),
             ("kubeconfig", self.kubeconfig.clone()),
         ]);
+        facts.extend(self.port.iter().map(|url| ("manager", url.clone())));
         if self.loaded > 0 {
             facts.push(("manifests", format!("{} loaded", self.loaded)));
         }
@@ -141,6 +144,7 @@ mod tests {
             nodes: 3,
             loaded: 0,
             controllers: vec!["deployment-controller".to_owned(), "replicaset-controller".to_owned()],
+            port: None,
             socket: Some("sandbox.sock".into()),
             interactive: true,
         }

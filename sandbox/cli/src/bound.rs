@@ -75,7 +75,8 @@ impl Bound {
     /// What failed.
     pub(super) async fn run(self, stop: &Stop) -> Result<(), Vec<String>> {
         let banner = self.banner();
-        let Self { plan: Plan { options, rules, manager, .. }, sandbox, seed, listener, socket, files, .. } = self;
+        let Self { plan: Plan { options, rules, manager, port, .. }, sandbox, seed, listener, socket, files, .. } =
+            self;
         let cluster = ClusterOptions { nodes: options.nodes, seed, rules, ..ClusterOptions::default() };
         let cluster = Arc::new(Cluster::start(&sandbox, cluster));
         let metrics = Metrics::new();
@@ -106,6 +107,9 @@ impl Bound {
         }
         if options.run_controllers {
             let manager = manager.metrics(metrics.clone()).build(sandbox.client(), banner.server.clone());
+            if let Some((_, serve)) = port {
+                tasks.start("the HTTPS port of the controller manager", serve(&manager, stop.clone()));
+            }
             let stop = stop.clone();
             tasks.start("the controller manager", async move {
                 manager.run(stop).await.map_err(|error| error_chain(&error))
@@ -139,7 +143,7 @@ impl Bound {
     }
 
     fn banner(&self) -> Banner {
-        let Plan { options, controllers, .. } = &self.plan;
+        let Plan { options, controllers, port, .. } = &self.plan;
         Banner {
             server: format!("https://{}", self.listener.address()),
             exposed: !self.listener.address().ip().is_loopback(),
@@ -147,6 +151,7 @@ impl Bound {
             nodes: options.nodes,
             loaded: self.loaded,
             controllers: controllers.clone(),
+            port: port.as_ref().map(|(url, _)| url.clone()),
             socket: options.socket.clone(),
             interactive: console::is_interactive(),
         }

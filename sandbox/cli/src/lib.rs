@@ -35,7 +35,7 @@ mod tasks;
 mod unreconciled_kinds;
 
 use kcm_config::{Effective, nearest};
-use kcm_framework::{ManagerBuilder, Stop};
+use kcm_framework::{BoxFuture, Manager, ManagerBuilder, Stop};
 use kcm_sandbox_conformance as scenarios;
 
 use bound::Bound;
@@ -59,6 +59,9 @@ pub enum Command {
 
 /// A sandbox with validated settings.
 pub struct Sandbox(Plan);
+
+/// Serves the HTTPS port of the manager that runs the controllers, until it is stopped.
+pub type ServePort = Box<dyn FnOnce(&Manager, Stop) -> BoxFuture<'static, Result<(), String>> + Send>;
 
 /// Reasons why a sandbox did not start or failed; each is a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +113,13 @@ fn send_command(settings: &Effective, command: &str) -> Result<String, Vec<Strin
 }
 
 impl Sandbox {
+    /// Serves the HTTPS port of the manager at `url`.
+    #[must_use]
+    pub fn port(mut self, url: String, serve: ServePort) -> Self {
+        self.0.port = Some((url, serve));
+        self
+    }
+
     /// Runs until `stop`, the end of the demo, or the failure of a task.
     ///
     /// # Errors

@@ -8,8 +8,8 @@ use kcm_framework::ManagerBuilder;
 use kcm_framework::client::Limits;
 use kcm_sandbox_cluster::PodRules;
 
-use crate::demo;
 use crate::rows::Options;
+use crate::{ServePort, demo};
 
 /// Validated settings; creating it only reads files.
 pub(super) struct Plan {
@@ -18,6 +18,8 @@ pub(super) struct Plan {
     pub(super) manager: ManagerBuilder,
     /// Names of the controllers that will run.
     pub(super) controllers: Vec<String>,
+    /// The HTTPS port of the manager: its URL, and what serves it.
+    pub(super) port: Option<(String, ServePort)>,
 }
 
 impl Plan {
@@ -40,7 +42,7 @@ impl Plan {
         match (options, rules, manager) {
             (Ok(options), Ok(rules), Ok(manager)) if reasons.is_empty() => {
                 let controllers = if options.run_controllers { controllers(&manager) } else { Vec::new() };
-                Ok(Self { options, rules, manager: without_default_limits(manager), controllers })
+                Ok(Self { options, rules, manager: without_default_limits(manager), controllers, port: None })
             }
             (options, rules, manager) => {
                 let mut all = options.err().unwrap_or_default();

@@ -1,5 +1,6 @@
 //! The authorities of certificates of clients.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -105,8 +106,12 @@ pub(super) fn user_of(subject: Subject, certificate: &CertificateDer<'_>) -> Res
         return Err("the certificate of the client has several UIDs".to_owned());
     }
     let hash = digest(&SHA256, certificate);
-    let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    let extra = [(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hash}")])].into();
+    let mut id = "X509SHA256=".to_owned();
+    for byte in hash.as_ref() {
+        // Writing to a string does not fail.
+        let _written = write!(id, "{byte:02x}");
+    }
+    let extra = [(CREDENTIAL_ID.to_owned(), vec![id])].into();
     Ok(Some(User { name, uid, groups, extra }))
 }
 

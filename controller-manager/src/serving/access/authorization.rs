@@ -19,7 +19,7 @@ const MOST_ANSWERS: usize = 4096;
 /// The settings of authorization.
 #[derive(Debug, Clone)]
 pub(crate) struct AuthorizationOptions {
-    /// The kubeconfig of the user who creates SubjectAccessReviews.
+    /// The kubeconfig of the user who creates `SubjectAccessReviews`.
     pub(crate) kubeconfig: Option<std::path::PathBuf>,
     /// The paths that need no authorization.
     pub(crate) always_allow: AllowedPaths,

@@ -116,8 +116,7 @@ pub(super) async fn look_up(api: &ApiClient) -> Result<Option<ClusterConfig>, Lo
             Err(error) if error.class() == ErrorClass::Forbidden => return Err(LookupError::Forbidden(error)),
             Err(error) if Instant::now() + PAUSE > end => return Err(LookupError::Failed(error)),
             Err(error) => {
-                let error = &error as &dyn std::error::Error;
-                tracing::debug!(error, "Cannot read the authorities of clients yet");
+                tracing::debug!(error = %error.message(), "Cannot read the authorities of clients yet");
                 sleep(PAUSE).await;
             }
         }

@@ -3,13 +3,13 @@
 //! ```text
 //! request ──▶ authentication ──User──▶ authorization ──▶ Decision
 //!              │ certificates, headers,   │ groups, paths,
-//!              │ TokenReview              │ SubjectAccessReview
+//!              │ `TokenReview`              │ `SubjectAccessReview`
 //!              └───────────┬──────────────┘
 //!                     review_cache, reviewer
 //! ```
 //!
 //! # Guarantees
-//! - A request costs at most one TokenReview and one SubjectAccessReview, and equal ones at a time cost one together;
+//! - A request costs at most one `TokenReview` and one `SubjectAccessReview`, and equal ones at a time cost one together;
 //!   one without valid credentials costs one of either.
 //! - What is kept of answers is bounded, and so is the number of reviews that are under way.
 //!

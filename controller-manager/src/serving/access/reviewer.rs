@@ -32,7 +32,7 @@ const MOST_REVIEWS: usize = 32;
 const PAUSES: [Duration; 4] =
     [Duration::from_millis(500), Duration::from_millis(750), Duration::from_millis(1125), Duration::from_millis(1690)];
 
-/// The answer of a TokenReview.
+/// The answer of a `TokenReview`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct TokenReviewStatus {
@@ -41,7 +41,7 @@ pub(super) struct TokenReviewStatus {
     pub(super) error: String,
 }
 
-/// The answer of a SubjectAccessReview.
+/// The answer of a `SubjectAccessReview`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct AccessReviewStatus {
@@ -50,7 +50,7 @@ pub(super) struct AccessReviewStatus {
     pub(super) reason: String,
 }
 
-/// What is asked in a SubjectAccessReview.
+/// What is asked in a `SubjectAccessReview`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AccessQuestion<'a> {

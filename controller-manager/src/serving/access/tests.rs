@@ -214,6 +214,23 @@ async fn a_request_without_valid_credentials_costs_one_review_at_most_which_is_k
     assert_eq!(world.cost(), (1, 1), "open paths cost nothing");
 }
 
+/// Too many requests that wait for reviews; a probe does not wait.
+#[tokio::test(start_paused = true)]
+async fn a_probe_is_answered_while_too_many_requests_wait() {
+    let world = World::new();
+    let world = &world;
+    let flood = (0..1100).map(|_| world.get("/metrics", "token-of-nobody"));
+    let probe = async {
+        tokio::task::yield_now().await;
+        (world.get("/healthz", "none").await, world.get("/healthz", "token-of-nobody").await)
+    };
+    let (codes, probe) = tokio::join!(futures::future::join_all(flood), probe);
+    let count = |code| codes.iter().filter(|found| **found == code).count();
+    assert_eq!((count(403), count(503)), (1024, 76));
+    assert_eq!(probe, (200, 503));
+    assert_eq!(world.get("/metrics", "token-of-nobody").await, 403);
+}
+
 #[tokio::test(start_paused = true)]
 async fn masters_cost_no_review() {
     let world = World::new();

@@ -92,7 +92,8 @@ impl Client {
     }
 
     pub(crate) async fn send_body(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let headers: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let headers = headers.concat();
         let length = body.len();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"

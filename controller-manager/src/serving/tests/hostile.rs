@@ -132,7 +132,7 @@ async fn an_anonymous_client_gets_one_answer_on_a_connection_of_http_2() {
 async fn no_more_streams_are_open_than_the_flag_says() {
     let port = Port::start(&["--http2-max-streams-per-connection=7"]).await;
     let stream = port.client.tls(&["h2"]).await.expect("TLS is served");
-    let (sender, mut connection) = h2::client::handshake::<_, Bytes>(stream).await.expect("HTTP/2 is served");
+    let (sender, mut connection) = h2::client::handshake(stream).await.expect("HTTP/2 is served");
     // The settings of the server arrive with the first answer at the latest.
     let mut sender = sender.ready().await.expect("it is open");
     let (answer, _) = sender.send_request(request("/healthz"), true).expect("it is open");

@@ -7,7 +7,7 @@ mod port;
 use std::sync::Arc;
 
 use kcm_config::{Effective, Outcome, Sources, Table, generic};
-use kcm_framework::clock::SystemClock;
+use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerDescriptor, Manager, Registry};
 use kcm_sandbox_apiserver::Sandbox;
 use tokio::sync::oneshot;
@@ -37,6 +37,8 @@ pub(super) fn state(settings: &Effective) -> ServingState {
         manager: manager.handle(),
         live: Vec::new(),
         ready: Vec::new(),
+        started: SystemClock.now(),
+        set_verbosity: Box::new(|_| {}),
     }
 }
 

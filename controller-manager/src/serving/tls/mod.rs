@@ -179,11 +179,11 @@ fn configs(
 ) -> Result<Configs, TlsError> {
     let provider = settings.parameters.provider();
     let default = default.certified(provider)?;
-    let mut named = Vec::new();
+    let mut others = Vec::new();
     for (pair, files) in by_name.iter().zip(&settings.by_name) {
-        named.push((files.names.clone(), pair.certified(provider)?));
+        others.push((files.names.clone(), pair.certified(provider)?));
     }
-    let names = ServerNames::new(default, named);
+    let names = ServerNames::new(default, others);
     let config = |names: ServerNames| -> Result<Arc<ServerConfig>, TlsError> {
         let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
             .with_protocol_versions(settings.parameters.versions())

@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn what_is_not_supported_is_refused_by_its_flag() {
-        let cases: [(&[&str], &[i32], &str, &[&str]); 4] = [
+        type Case = (&'static [&'static str], &'static [i32], &'static str, &'static [&'static str]);
+        let cases: [Case; 4] = [
             (&["TLS_RSA_WITH_AES_128_CBC_SHA"], &[], "", &["tls-cipher-suites"]),
             (&[], &[25], "", &["tls-curve-preferences"]),
             (&[], &[], "VersionTLS11", &["tls-min-version"]),

@@ -31,13 +31,13 @@ impl ServerNames {
             let own = pair.cert.first().map(names_of).unwrap_or_default();
             (given, own, pair)
         });
-        Self::of(default, pairs.collect())
+        Self::of(default, &pairs.collect::<Vec<_>>())
     }
 }
 
 impl<C: Clone> ServerNames<C> {
     /// Of each pair the given names, and its own.
-    fn of(default: C, pairs: Vec<(Vec<String>, Vec<String>, C)>) -> Self {
+    fn of(default: C, pairs: &[(Vec<String>, Vec<String>, C)]) -> Self {
         let mut by_name = BTreeMap::new();
         for (given, own, pair) in pairs.iter().rev() {
             if given.is_empty() {
@@ -104,7 +104,7 @@ mod tests {
     fn the_most_specific_name_chooses_the_certificate() {
         let names = ServerNames::of(
             "default",
-            vec![
+            &[
                 (strings(&[]), strings(&["a.example", "shared.example"]), "own"),
                 (strings(&["*.example", "Given.example", "10.0.0.7"]), strings(&["unused.example"]), "given"),
                 (strings(&["shared.example", "given.example"]), strings(&[]), "later"),

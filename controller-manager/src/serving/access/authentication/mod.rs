@@ -22,7 +22,7 @@ const MOST_ANSWERS: usize = 4096;
 /// The settings of authentication.
 #[derive(Debug, Clone)]
 pub(crate) struct AuthenticationOptions {
-    /// The kubeconfig of the user who creates TokenReviews and reads the cluster's settings.
+    /// The kubeconfig of the user who creates `TokenReviews` and reads the cluster's settings.
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The authorities of clients.
     pub(crate) client_ca: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub(crate) struct AuthenticationOptions {
     pub(crate) skip_lookup: bool,
     /// Whether the program runs though the cluster's settings cannot be read.
     pub(crate) tolerate_lookup_failure: bool,
-    /// How long the answer of a TokenReview counts.
+    /// How long the answer of a `TokenReview` counts.
     pub(crate) token_ttl: Duration,
 }
 
