@@ -90,7 +90,7 @@ fn iana_name(suite: &SupportedCipherSuite) -> String {
     name.strip_prefix("TLS13_").map_or_else(|| name.to_owned(), |rest| format!("TLS_{rest}"))
 }
 
-/// Whether `name` is the name of a suite; Go has shorter ones for ChaCha20 too.
+/// Whether `name` is the name of a suite; Go has shorter ones for `ChaCha20` too.
 fn is_named(suite: &SupportedCipherSuite, name: &str) -> bool {
     let full = iana_name(suite);
     full == name || (name.ends_with("_CHACHA20_POLY1305") && full.strip_suffix("_SHA256") == Some(name))
