@@ -40,15 +40,14 @@ impl Ended {
 }
 
 /// A command with only the variables that the test gives: the environment of the test run must not change its settings.
-/// Tests run at the same time, so the HTTPS port is off unless a flag of the test names a port.
+/// Tests run at the same time, so a manager has no HTTPS port unless a flag of the test names one.
 fn command(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .env_clear()
-        .env("KCM_SECURE_PORT", "0")
-        .envs(variables.iter().copied())
-        .stdin(Stdio::null());
+    command.args(arguments).env_clear().stdin(Stdio::null());
+    if arguments.first() != Some(&"config") {
+        command.env("KCM_SECURE_PORT", "0");
+    }
+    command.envs(variables.iter().copied());
     command
 }
 
