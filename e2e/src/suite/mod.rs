@@ -28,7 +28,7 @@ use crate::scenario::Selected;
 use crate::subject::Subject;
 
 /// Scenarios that a sandbox cannot show, each with the reason.
-const NOT_ON_A_SANDBOX: [(&str, &str); 8] = [
+const NOT_ON_A_SANDBOX: [(&str, &str); 9] = [
     ("api/", "the table of API scenarios is played in the sandbox's own tests"),
     ("host/", "about the host and its users, not about an API"),
     ("serving/", "it reviews neither tokens nor access"),
