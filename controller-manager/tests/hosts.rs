@@ -64,7 +64,9 @@ fn main() -> ExitCode {
 fn start(server: &Server, folder: &Folder, arguments: &[&str]) -> Process {
     let program = std::env::current_exe().expect("this program has a path");
     let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
-    let as_host = |command: &mut Command| drop(command.env(IS_HOST, "1"));
+    let as_host = |command: &mut Command| {
+        command.env(IS_HOST, "1");
+    };
     Process::start_with(&program.display().to_string(), &[arguments, &[&kubeconfig]].concat(), as_host)
 }
 

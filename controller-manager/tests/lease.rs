@@ -210,7 +210,7 @@ async fn controllers_that_migrate_run_under_a_lease_of_their_own() {
     let file = folder.file("migration.yaml", &format!("{MIGRATION}{entries}"));
     let file = format!("--leader-migration-config={file}");
     let arguments = ["--enable-leader-migration", &file, "--controllers=deployment,replicaset"];
-    let mut manager = start(&server, &folder, &arguments);
+    let manager = start(&server, &folder, &arguments);
     until("the controller that does not migrate acts", || !sandbox.list(&PODS, None).is_empty()).await;
     assert_eq!(sandbox.list(&REPLICA_SETS, None).len(), 1, "another process holds the lease of the other controller");
 
