@@ -208,9 +208,7 @@ impl Process {
         if self.exited()?.is_some() {
             return Ok(());
         }
-        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
-        let id = id.with_context(|| format!("{} has no process id", self.name))?;
-        kill_process(id, signal).with_context(|| format!("cannot signal {} (process {})", self.name, self.id()))
+        send(self.id(), signal).with_context(|| format!("cannot signal {}", self.name))
     }
 
     fn log_tail(&self) -> String {
@@ -232,6 +230,16 @@ impl Process {
         }
         self.kill9()
     }
+}
+
+/// Sends a signal to the process of that id.
+///
+/// # Errors
+///
+/// If there is no such process, or the kernel refuses the signal.
+pub fn send(id: u32, signal: Signal) -> Result<()> {
+    let pid = i32::try_from(id).ok().and_then(Pid::from_raw).with_context(|| format!("{id} is no process id"))?;
+    kill_process(pid, signal).with_context(|| format!("cannot signal process {id}"))
 }
 
 fn spawn(program: &Path, args: &[String], log: &Path, folder: &Path) -> Result<Child> {

@@ -51,6 +51,28 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
     Ok(Duration::from_millis(millis))
 }
 
+/// How many threads it has.
+///
+/// # Errors
+///
+/// If the process is gone.
+pub fn threads(pid: u32) -> Result<usize> {
+    let path = format!("/proc/{pid}/task");
+    Ok(std::fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?.count())
+}
+
+/// The processes that it has started and that still run.
+///
+/// # Errors
+///
+/// If the process is gone.
+pub fn children(pid: u32) -> Result<Vec<u32>> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let children = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    let ids = children.split_whitespace().map(|id| id.parse().with_context(|| format!("{path} has {id}")));
+    ids.collect()
+}
+
 fn parse_bytes(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;

@@ -89,3 +89,33 @@ async fn a_write_that_waits_for_its_rate_limit_when_the_fence_closes_is_not_sent
     waiting.join_next().await.unwrap().unwrap().unwrap_err();
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
+
+/// A provider whose requests are held on the way for an hour.
+struct HeldOnTheWay(Seen);
+
+impl ClientProvider for HeldOnTheWay {
+    fn client_for(&self, _identity: &str) -> kube::Client {
+        let seen = Arc::clone(&self.0);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            seen.lock().unwrap().push(request.method().to_string());
+            async {
+                tokio::time::sleep(Duration::from_hours(1)).await;
+                Ok::<_, Infallible>(Response::new(Body::empty()))
+            }
+        });
+        kube::Client::new(service, "default")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_held_on_the_way_is_given_up_when_the_fence_closes_and_not_sent_again() {
+    let seen = Seen::default();
+    let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
+    let clients = ClientBuilder::new(HeldOnTheWay(Arc::clone(&seen)), user_agent, Limits::UNLIMITED);
+    let begun = tokio::time::Instant::now();
+    clients.fence().open_until(begun + Duration::from_secs(10));
+    let error = write(&clients, "a-controller").await.unwrap_err();
+    assert_eq!(begun.elapsed(), Duration::from_secs(10));
+    assert!(error.response_lost(), "it was sent, and may still take effect");
+    assert_eq!(*seen.lock().unwrap(), ["PATCH"]);
+}

@@ -1,5 +1,6 @@
 //! Leader election: replicas of our program take turns on one lease.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -7,17 +8,19 @@ use futures::FutureExt;
 use k8s_openapi::api::apps::v1 as appsv1;
 use k8s_openapi::api::coordination::v1 as coordinationv1;
 use kube::api::{Api, Patch, PatchParams};
+use rustix::process::Signal;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::host::{create_set, has_pods};
 use crate::failovers::{self, Fault, Pair, Plan};
-use crate::process::Process;
+use crate::process::{Process, send};
+use crate::procfs;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::eventually;
 
-pub(super) static SCENARIOS: [Scenario; 2] = [
+pub(super) static SCENARIOS: [Scenario; 3] = [
     Scenario {
         name: "host/takes_turns_on_the_lease",
         controllers: "",
@@ -36,7 +39,50 @@ pub(super) static SCENARIOS: [Scenario; 2] = [
         source: file!(),
         run: |_| fails_over().boxed_local(),
     },
+    Scenario {
+        name: "host/runs_in_a_container",
+        controllers: "",
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| runs_in_a_container(case).boxed_local(),
+    },
 ];
+
+/// Makes the root file system read-only, and becomes the program: process 1 of its namespace.
+const CONTAINER: &str =
+    r#"mount --rbind / "$0" && mount -o remount,ro,bind "$0" && ! touch "$0/written" && exec chroot "$0" "$@""#;
+
+/// More threads than these would be as many as there are processors, whatever the limits of the container.
+const THREADS: usize = 5;
+
+/// As process 1, on a read-only root file system: it leads, takes SIGHUP and SIGTERM, and has few threads.
+async fn runs_in_a_container(case: Case) -> Result<()> {
+    let root = tempfile::tempdir().context("cannot make a folder for the root of a container")?;
+    let program = Subject::Ours.program()?;
+    let words = ["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", CONTAINER].map(str::to_owned);
+    let paths = [root.path(), &program].map(|path| path.display().to_string());
+    let arguments: Vec<String> = words.into_iter().chain(paths).chain(arguments(&case)).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut container = case.start_program(Path::new("/usr/bin/unshare"), &arguments)?;
+    create_set(&case, 1).await?;
+    has_pods(&case, 1).await?;
+    let child = procfs::children(container.id())?.first().copied().context("unshare has no child")?;
+    let threads = procfs::threads(child)?;
+    ensure!(threads <= THREADS, "it has {threads} threads");
+    send(child, Signal::HUP)?;
+    eventually("the configuration to be reloaded", async || {
+        ensure!(container.printed()?.contains("Reloaded the configuration"), "it is not reloaded");
+        Ok(())
+    })
+    .await?;
+    send(child, Signal::TERM)?;
+    let status = container.wait(LEASE_DURATION).await?;
+    ensure!(status.code() == Some(0), "it ended with {status}:\n{}", container.printed()?);
+    ensure!(record(&case).await?.holder_identity.is_none_or(|holder| holder.is_empty()), "the lease is not released");
+    Ok(())
+}
 
 /// A short form of `cargo xtask failovers`: one failover by each fault, with a short lease. Only the lease's holder writes.
 async fn fails_over() -> Result<()> {
@@ -86,14 +132,18 @@ async fn takes_turns_on_the_lease(case: Case) -> Result<()> {
 
 /// Starts a manager that takes the lease of this scenario.
 fn start(case: &Case) -> Result<Process> {
-    let arguments = [
+    let arguments = arguments(case);
+    case.start_program(&Subject::Ours.program()?, &arguments.each_ref().map(String::as_str))
+}
+
+fn arguments(case: &Case) -> [String; 5] {
+    [
         format!("--kubeconfig={}", case.plane().kubeconfig().display()),
         "--controllers=replicaset".to_owned(),
         "--leader-elect=true".to_owned(),
         "--secure-port=0".to_owned(),
         format!("--leader-elect-resource-namespace={}", case.namespace()),
-    ];
-    case.start_program(&Subject::Ours.program()?, &arguments.each_ref().map(String::as_str))
+    ]
 }
 
 /// Waits until as many managers have initialized their controllers, of which `leaders` have started them.

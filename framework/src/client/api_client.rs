@@ -357,12 +357,13 @@ impl ApiClient {
 
     async fn send(
         &self,
-        request: Request<Body>,
+        mut request: Request<Body>,
         deadline: Instant,
         is_repetition: bool,
     ) -> Result<(StatusCode, Option<String>, Bytes), Cause> {
         let method = request.method().clone();
         let deadline = self.identity.fence.limit(&method, deadline).map_err(Cause::Fenced)?;
+        self.identity.fence.mark(&mut request);
         let started = Instant::now();
         let response = match timeout_at(deadline, self.client.send(request)).await {
             Ok(response) => response.map_err(transport),

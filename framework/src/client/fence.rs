@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::Method;
+use http::{Method, Request};
 use tokio::time::Instant;
 
 /// A fence between the clients of a manager and the API server: while it is closed, no write is sent.
@@ -13,8 +13,9 @@ use tokio::time::Instant;
 ///
 /// # Guarantees
 /// No request but a `GET` is sent after [`close`](Self::close) has returned or the time of
-/// [`open_until`](Self::open_until) has passed, whatever waited for a rate limit or for a repetition at the time. A request
-/// that is waited for at that time is given up. It was sent, and may still take effect.
+/// [`open_until`](Self::open_until) has passed, whatever waited for a rate limit, for a repetition or for its connection at the
+/// time: a write passes the fence again when its connection sends the body. A request that is waited for at that time is given
+/// up. It was sent, and may still take effect.
 #[derive(Debug, Clone)]
 pub struct Fence {
     state: Arc<State>,
@@ -71,6 +72,13 @@ impl Fence {
         }
         let until = self.until();
         if until <= Instant::now() { Err(Fenced) } else { Ok(deadline.min(until)) }
+    }
+
+    /// Marks a write, so that it passes the fence once more when its connection sends it.
+    pub(crate) fn mark<B>(&self, request: &mut Request<B>) {
+        if *request.method() != Method::GET {
+            request.extensions_mut().insert(self.clone());
+        }
     }
 
     fn until(&self) -> Instant {

@@ -1,5 +1,6 @@
 //! The connection to the API server: kubeconfig, proxy rules, TLS and HTTP/2 connections.
 
+mod fenced_body;
 mod kubeconfig;
 mod open_stream;
 mod proxy;

@@ -22,6 +22,7 @@ use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
+use super::fenced_body::FencedBody;
 use super::open_stream::{OpenStream, StreamBody};
 use super::read_ahead::ReadAhead;
 
@@ -70,7 +71,7 @@ pub enum StackError {
 
 type Connector = BoxCloneSyncService<http::Uri, Connection, BoxError>;
 type Connection = MaybeHttpsStream<ReadAhead<TokioIo<TcpStream>>>;
-type Pool = hyper_util::client::legacy::Client<Connector, Body>;
+type Pool = hyper_util::client::legacy::Client<Connector, FencedBody>;
 
 /// A client over connections that all identities share.
 ///
@@ -203,7 +204,7 @@ impl Http2Connection {
     }
 
     async fn request(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
-        let response = self.pool.request(request).await;
+        let response = self.pool.request(FencedBody::of(request)).await;
         match &response {
             Ok(_) => self.streams.connected(),
             Err(error) => self.streams.failed(error),
