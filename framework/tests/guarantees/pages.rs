@@ -7,7 +7,7 @@ const PAGES: [(&str, &str); 3] = [
     ("the page of discovery", include_str!("../../src/discovery/mod.rs")),
 ];
 
-const TESTS: [&str; 10] = [
+const TESTS: [&str; 11] = [
     include_str!("control_loop.rs"),
     include_str!("declared_writes.rs"),
     include_str!("initialization.rs"),
@@ -17,6 +17,7 @@ const TESTS: [&str; 10] = [
     include_str!("read_your_own_writes.rs"),
     include_str!("selection.rs"),
     include_str!("standby.rs"),
+    include_str!("supervision.rs"),
     include_str!("../discovery.rs"),
 ];
 
