@@ -9,11 +9,13 @@ use std::time::Duration;
 use http::{Request, Response};
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource};
 use kcm_framework::client::{
-    ApiError, ClientBuilder, ClientProvider, Limits, Patch, Payload, Subresource, UserAgent, Written,
+    ApiClient, ApiError, ClientBuilder, ClientLimits, ClientProvider, Limits, Patch, Payload, Subresource, UserAgent,
+    Written,
 };
 use kube::client::Body;
 use serde_json::json;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
@@ -118,4 +120,40 @@ async fn a_write_that_is_held_on_the_way_is_given_up_when_the_fence_closes_and_n
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
     assert!(error.response_lost(), "it was sent, and may still take effect");
     assert_eq!(*seen.lock().unwrap(), ["PATCH"]);
+}
+
+/// How long so many reads at once take.
+async fn duration_of(client: &ApiClient, requests: usize) -> Duration {
+    let started = Instant::now();
+    let reads = (0..requests).map(|_| async { client.get::<PartialObjectMeta>(&PODS, &key()).await });
+    futures::future::try_join_all(reads).await.unwrap();
+    started.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_client_has_a_rate_limiter_and_limits_of_its_own() {
+    let (clients, _) = builder(Limits { qps: 1.0, burst: 2 });
+    let own = ClientLimits::Times { qps: 2, burst: 3 };
+    let named = clients.named_client_for("a-controller", "a-controller", own);
+    let again = clients.named_client_for("a-controller", "a-controller", own);
+    let other = clients.named_client_for("a-controller", "b-controller", ClientLimits::OfSettings);
+    assert_eq!(duration_of(&named, 6).await, Duration::ZERO, "three times the burst");
+    assert_eq!(duration_of(&again, 4).await, Duration::from_secs(2), "the same rate limiter, with twice the rate");
+    assert_eq!(duration_of(&other, 3).await, Duration::from_secs(1), "that of the settings");
+    assert_eq!(duration_of(&clients.client_for("a-controller"), 2).await, Duration::ZERO);
+    let discovery = clients.named_client_for(ClientBuilder::DISCOVERY, "", ClientBuilder::DISCOVERY_LIMITS);
+    assert_eq!(duration_of(&discovery, 210).await, Duration::from_millis(500));
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_settings_change_the_limits_of_every_client_in_proportion() {
+    let (clients, _) = builder(Limits { qps: 1.0, burst: 1 });
+    let named = clients.named_client_for("a-controller", "a-controller", ClientLimits::Times { qps: 20, burst: 100 });
+    let fixed = clients.named_client_for("a-controller", "", ClientLimits::Fixed { qps: 1, burst: 1 });
+    assert_eq!(duration_of(&named, 120).await, Duration::from_secs(1));
+    clients.set_limits(Limits { qps: 5.0, burst: 2 });
+    assert_eq!(duration_of(&named, 100).await, Duration::from_secs(1));
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(duration_of(&named, 200).await, Duration::ZERO);
+    assert_eq!(duration_of(&fixed, 2).await, Duration::from_secs(1), "they follow from no setting");
 }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::api_client::ApiClient;
 use super::client_identity::{ClientIdentity, UserAgent};
+use super::client_limits::ClientLimits;
 use super::client_provider::ClientProvider;
 use super::fence::Fence;
 use super::metrics::{ClientMetrics, NoMetrics};
@@ -18,11 +19,16 @@ use super::rate_limiter::{Limits, RateLimiter};
 use super::transport::is_watch;
 use super::warnings::Warnings;
 
-/// A builder of one client per identity, all over one connection pool.
+/// A builder of clients by identity, all over one connection pool.
+///
+/// Each identity has a User-Agent. Credentials are up to the [`ClientProvider`].
+///
+/// # Rate limits
+/// [`client_for`](Self::client_for) returns clients that share the rate limiter of the identity, and
+/// [`named_client_for`](Self::named_client_for) those of a name, which have one of their own.
 ///
 /// # Upstream
-/// The client builders of client-go: each identity has its own User-Agent and its own rate limiter. Here a second client
-/// of an identity shares the rate limiter of the first. Credentials are up to the [`ClientProvider`].
+/// The client builders of `k8s.io/controller-manager`, where each client that is built has a rate limiter of its own.
 #[derive(Clone)]
 pub struct ClientBuilder {
     shared: Arc<SharedClients>,
@@ -38,10 +44,19 @@ struct SharedClients {
     identities: Mutex<Identities>,
 }
 
-/// The identities that have clients, and the limits of each.
+/// The clients there are, and the limits of the settings.
 struct Identities {
     limits: Limits,
-    by_name: BTreeMap<String, Arc<ClientIdentity>>,
+    by_key: BTreeMap<ClientKey, Arc<ClientIdentity>>,
+}
+
+/// What tells one client from another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ClientKey {
+    identity: String,
+    /// Empty for the client that all of the identity share.
+    name: String,
+    limits: ClientLimits,
 }
 
 impl ClientBuilder {
@@ -53,6 +68,18 @@ impl ClientBuilder {
     /// # Upstream
     /// The client of the shared informer factory has that name.
     pub const SHARED_INFORMERS: &str = "shared-informers";
+
+    /// The identity of discovery, which has limits of its own: [`DISCOVERY_LIMITS`](Self::DISCOVERY_LIMITS).
+    ///
+    /// # Upstream
+    /// The discovery client of the shared context has that name.
+    pub const DISCOVERY: &str = "controller-discovery";
+
+    /// The limits of discovery: many requests at once, and then none for long.
+    ///
+    /// # Upstream
+    /// `DiscoveryClient` of the client builders.
+    pub const DISCOVERY_LIMITS: ClientLimits = ClientLimits::Fixed { qps: 20, burst: 200 };
 
     /// The identity of the probe of an API server that may be unreachable: no other request uses up its rate limit.
     pub const PROBE: &str = "connection-probe";
@@ -91,17 +118,18 @@ impl ClientBuilder {
             connection,
             warnings: Arc::default(),
             metrics,
-            identities: Mutex::new(Identities { limits, by_name: BTreeMap::new() }),
+            identities: Mutex::new(Identities { limits, by_key: BTreeMap::new() }),
         };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Changes the limits of every identity from now on; a request that waits already keeps its turn.
+    /// Changes the limits of the settings, and so those of every client that follow from them, from now on; a request
+    /// that waits already keeps its turn.
     pub fn set_limits(&self, limits: Limits) {
         let mut identities = self.shared.identities.lock();
         identities.limits = limits;
-        for identity in identities.by_name.values() {
-            identity.rate_limiter.set_limits(limits);
+        for (key, identity) in &identities.by_key {
+            identity.rate_limiter.set_limits(key.limits.resolve(limits));
         }
     }
 
@@ -117,13 +145,22 @@ impl ClientBuilder {
         &self.shared.connection
     }
 
-    /// The client through which a controller writes and lists.
+    /// The client through which an identity writes and lists, within the limits of the settings.
     ///
     /// # Panics
     /// If the identity is not valid in a header; names of controllers always are.
     #[must_use]
     pub fn client_for(&self, identity: &str) -> ApiClient {
-        ApiClient::new(self.shared.provider.client_for(identity), self.identity(identity))
+        self.named_client_for(identity, "", ClientLimits::OfSettings)
+    }
+
+    /// A further client of an identity, with a rate limiter that only clients of the same name and limits share.
+    ///
+    /// # Panics
+    /// As [`client_for`](Self::client_for).
+    #[must_use]
+    pub fn named_client_for(&self, identity: &str, name: &str, limits: ClientLimits) -> ApiClient {
+        ApiClient::new(self.shared.provider.client_for(identity), self.identity(identity, name, limits))
     }
 
     /// A kube client of that identity, for informers. Its requests carry the same User-Agent and rate limit; watches
@@ -134,7 +171,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn kube_client_for(&self, identity: &str) -> kube::Client {
         let client = self.shared.provider.client_for(identity);
-        let identity = self.identity(identity);
+        let identity = self.identity(identity, "", ClientLimits::OfSettings);
         let default_namespace = client.default_namespace().to_owned();
         let service = tower::service_fn(move |request| {
             let (client, identity) = (client.clone(), Arc::clone(&identity));
@@ -143,23 +180,24 @@ impl ClientBuilder {
         kube::Client::new(service, default_namespace)
     }
 
-    fn identity(&self, name: &str) -> Arc<ClientIdentity> {
+    fn identity(&self, identity: &str, name: &str, limits: ClientLimits) -> Arc<ClientIdentity> {
         let shared = &self.shared;
+        let key = ClientKey { identity: identity.to_owned(), name: name.to_owned(), limits };
         let mut identities = shared.identities.lock();
-        if let Some(identity) = identities.by_name.get(name) {
+        if let Some(identity) = identities.by_key.get(&key) {
             return Arc::clone(identity);
         }
         let user_agent =
-            HeaderValue::from_str(&shared.user_agent.of(name)).expect("the name of an identity is plain text");
+            HeaderValue::from_str(&shared.user_agent.of(identity)).expect("the name of an identity is plain text");
         let identity = Arc::new(ClientIdentity {
             user_agent,
-            rate_limiter: RateLimiter::new(identities.limits),
+            rate_limiter: RateLimiter::new(limits.resolve(identities.limits)),
             fence: shared.fence.clone(),
             connection: shared.connection.clone(),
             warnings: Arc::clone(&shared.warnings),
             metrics: Arc::clone(&shared.metrics),
         });
-        identities.by_name.insert(name.to_owned(), Arc::clone(&identity));
+        identities.by_key.insert(key, Arc::clone(&identity));
         identity
     }
 }

@@ -6,6 +6,7 @@
 mod api_client;
 mod client_builder;
 mod client_identity;
+mod client_limits;
 mod client_provider;
 mod fence;
 mod metrics;
@@ -18,6 +19,7 @@ mod warnings;
 pub use api_client::{ApiClient, REQUEST_TIMEOUT};
 pub use client_builder::ClientBuilder;
 pub use client_identity::UserAgent;
+pub use client_limits::ClientLimits;
 pub use client_provider::{ClientProvider, CredentialsError};
 pub use fence::{Fence, Fenced};
 pub use metrics::{ClientMetrics, NoMetrics};

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{ApiClient, ClientBuilder};
+use crate::client::{ApiClient, ClientBuilder, ClientLimits};
 use crate::clock::Clock;
 use crate::discovery::Discovery;
 use crate::error::BoxError;
@@ -114,6 +114,7 @@ pub struct ControllerContext {
     controller: &'static str,
     identity: &'static str,
     event_component: &'static str,
+    client_limits: ClientLimits,
     needs: Needs,
     informers: Factory,
     registrations: Registrations,
@@ -129,6 +130,8 @@ pub(crate) struct DescriptorParts {
     pub(crate) identity: &'static str,
     /// The component that its events name as their source.
     pub(crate) event_component: &'static str,
+    /// The rate limit of its requests.
+    pub(crate) client_limits: ClientLimits,
     /// What it needs of views.
     pub(crate) needs: &'static [Need],
 }
@@ -142,6 +145,7 @@ impl ControllerContext {
             controller: descriptor.controller,
             identity: descriptor.identity,
             event_component: descriptor.event_component,
+            client_limits: descriptor.client_limits,
             needs: descriptor.needs.iter().copied().collect(),
             informers,
             registrations,
@@ -165,12 +169,21 @@ impl ControllerContext {
         self.controller
     }
 
-    /// A client with the identity of this controller: its User-Agent and its rate limiter.
+    /// A client with the identity of this controller: its User-Agent, and its rate limiter with the
+    /// [limits](crate::ControllerDescriptor::client_limits) of the descriptor.
     ///
-    /// A reconcile writes through its [`Session`](crate::Session) instead, which tracks its writes.
+    /// A reconcile writes through its [`Session`](crate::Session) instead, which tracks its writes. It shares the rate
+    /// limiter.
     #[must_use]
     pub fn client(&self) -> ApiClient {
-        self.shared.clients.client_for(self.identity)
+        self.client_with(self.client_limits)
+    }
+
+    /// A client with the identity of this controller and other limits, for what upstream sends through a client of its
+    /// own. Clients with the same limits share a rate limiter.
+    #[must_use]
+    pub fn client_with(&self, limits: ClientLimits) -> ApiClient {
+        self.shared.clients.named_client_for(self.identity, self.controller, limits)
     }
 
     /// The builder of clients of other identities, for controllers that use several.
@@ -234,7 +247,7 @@ impl ControllerContext {
     /// [component](crate::ControllerDescriptor::event_component) of the descriptor as their source.
     #[must_use]
     pub fn recorder(&self) -> Recorder {
-        self.shared.events.recorder(self.event_component, self.identity)
+        self.shared.events.recorder(self.event_component, || self.client_with(ClientLimits::OfSettings))
     }
 
     /// Discovery: the resources that the API server serves, and the resource of a kind.

@@ -5,6 +5,7 @@ use kcm_api::Need;
 use kcm_config::{Gate, Row};
 
 use super::{ControllerContext, DescriptorParts, Running};
+use crate::client::ClientLimits;
 use crate::error::BoxError;
 
 /// The function that initializes a controller: it adds event handlers and returns the loops to run, or `None` where the
@@ -60,6 +61,7 @@ pub struct ControllerDescriptor {
     pub(super) feature_gates: &'static [Gate],
     pub(super) on_by_default: bool,
     pub(super) start_group: StartGroup,
+    pub(super) client_limits: ClientLimits,
     pub(super) needs: &'static [Need],
     pub(super) settings: &'static [Row],
     pub(super) init: InitFunc,
@@ -81,6 +83,7 @@ impl ControllerDescriptor {
             feature_gates: &[],
             on_by_default: true,
             start_group: StartGroup::Rest,
+            client_limits: ClientLimits::OfSettings,
             needs: &[],
             settings: &[],
             init,
@@ -138,6 +141,16 @@ impl ControllerDescriptor {
         self
     }
 
+    /// Sets the rate limit of its requests, where it is another than that of the settings: `ClientLimits::Times { qps: 2,
+    /// burst: 1 }` is twice the rate of the settings.
+    ///
+    /// Its events are sent within the limits of the settings in any case, through a rate limiter of their own then.
+    #[must_use]
+    pub const fn client_limits(mut self, limits: ClientLimits) -> Self {
+        self.client_limits = limits;
+        self
+    }
+
     /// Sets the parts of views, and the annotations, that it reads: informers decode those that an enabled controller
     /// needs. [`ControllerContext::part`] reads a part.
     #[must_use]
@@ -158,6 +171,12 @@ impl ControllerDescriptor {
     #[must_use]
     pub const fn needed(&self) -> &'static [Need] {
         self.needs
+    }
+
+    /// The rate limit of its requests.
+    #[must_use]
+    pub const fn limits(&self) -> ClientLimits {
+        self.client_limits
     }
 
     /// The rows of its settings.
@@ -202,6 +221,7 @@ impl ControllerDescriptor {
             controller: self.name,
             identity: self.service_account,
             event_component: self.event_component,
+            client_limits: self.client_limits,
             needs: self.needs,
         }
     }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Broadcaster, Recorder};
-use crate::client::ClientBuilder;
+use crate::client::ApiClient;
 use crate::clock::Clock;
 use crate::panics::PanicLog;
 
@@ -19,7 +19,6 @@ const FLUSH: Duration = Duration::from_secs(5);
 
 /// The event recorders by controller, each with its own queue and correlator, as upstream.
 pub(crate) struct Recorders {
-    clients: ClientBuilder,
     clock: Arc<dyn Clock>,
     made: Mutex<Made>,
     broadcasters: mpsc::UnboundedSender<Broadcaster>,
@@ -37,26 +36,21 @@ pub(crate) struct EventSender {
 }
 
 impl Recorders {
-    pub(crate) fn new(
-        clients: ClientBuilder,
-        clock: Arc<dyn Clock>,
-        panics: PanicLog,
-        seed: u64,
-    ) -> (Self, EventSender) {
+    pub(crate) fn new(clock: Arc<dyn Clock>, panics: PanicLog, seed: u64) -> (Self, EventSender) {
         let (sender, broadcasters) = mpsc::unbounded_channel();
         let made = Made { recorders: BTreeMap::new(), seeds: fastrand::Rng::with_seed(seed) };
-        let recorders = Self { clients, clock, made: Mutex::new(made), broadcasters: sender };
+        let recorders = Self { clock, made: Mutex::new(made), broadcasters: sender };
         (recorders, EventSender { broadcasters: tokio::sync::Mutex::new(broadcasters), panics })
     }
 
-    /// The recorder of `component`, which sends as `identity`; created at the first call.
-    pub(crate) fn recorder(&self, component: &'static str, identity: &str) -> Recorder {
+    /// The recorder of `component`, created at the first call, with the client that sends its events.
+    pub(crate) fn recorder(&self, component: &'static str, client: impl FnOnce() -> ApiClient) -> Recorder {
         let mut made = self.made.lock();
         if let Some(recorder) = made.recorders.get(component) {
             return recorder.clone();
         }
         let seed = made.seeds.u64(..);
-        let client = self.clients.client_for(identity).returning_metadata();
+        let client = client().returning_metadata();
         let (recorder, broadcaster) = Broadcaster::new(client, component, Arc::clone(&self.clock), seed);
         if self.broadcasters.send(broadcaster).is_err() {
             tracing::debug!(component, "The manager is stopping: no events of this component are sent");
@@ -94,7 +88,7 @@ mod tests {
     use kube::client::Body;
 
     use super::*;
-    use crate::client::{Limits, UserAgent};
+    use crate::client::{ClientBuilder, Limits, UserAgent};
     use crate::clock::SimulatedClock;
     use crate::events::{EventType, ObjectReference};
     use crate::metrics::Metrics;
@@ -110,10 +104,11 @@ mod tests {
         let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
         let clients = ClientBuilder::new(kube::Client::new(server, "default"), user_agent, Limits::UNLIMITED);
         let clock = Arc::new(SimulatedClock::starting_at(jiff::Timestamp::UNIX_EPOCH));
-        let (recorders, sender) = Recorders::new(clients, clock, PanicLog::new(Metrics::new()), 1);
+        let (recorders, sender) = Recorders::new(clock, PanicLog::new(Metrics::new()), 1);
         let object = PartialObjectMeta::decode(r#"{"metadata":{"name":"a"}}"#).unwrap();
         let regarding = ObjectReference::of(&kcm_api::Resource::namespaced("", "v1", "pods", "Pod"), object.meta());
-        recorders.recorder("a-controller", "a-controller").event(&regarding, EventType::Normal, "Ended", "");
+        let client = || clients.client_for("a-controller");
+        recorders.recorder("a-controller", client).event(&regarding, EventType::Normal, "Ended", "");
         let cancel = CancellationToken::new();
         cancel.cancel();
         Arc::new(sender).run(cancel).await;

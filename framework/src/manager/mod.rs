@@ -259,12 +259,13 @@ impl Manager {
                 cancel.run_until_cancelled(monitor.run(&prober)).await;
             }
         });
-        let refresher = Refresher::new(self.clients.client_for(ClientBuilder::MANAGER));
+        let discovery = self.clients.named_client_for(ClientBuilder::DISCOVERY, "", ClientBuilder::DISCOVERY_LIMITS);
+        let refresher = Refresher::new(discovery);
         refresher.refresh().await.map_err(ManagerError::Discovery)?;
         let discovery = refresher.discovery();
         stages.spawn(Stage::Context, "discovery", move |cancel| refresher.clone().run(cancel));
         let (clock, panics) = (Arc::clone(&self.clock), self.handle.panics().clone());
-        let (events, sender) = Recorders::new(self.clients.clone(), clock, panics, rng.u64(..));
+        let (events, sender) = Recorders::new(clock, panics, rng.u64(..));
         let sender = Arc::new(sender);
         stages.spawn(Stage::Context, "events", move |cancel| Arc::clone(&sender).run(cancel));
         let needs = needs(&self.registry, self.handle.controls(), &self.settings);
