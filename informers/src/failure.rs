@@ -98,7 +98,7 @@ fn class_of(status: &Status) -> Failure {
         400 | 405 | 422 => Failure::Unsupported,
         _ if status.message.contains("sendInitialEvents") => Failure::Unsupported,
         // A refusal would count against the version that the watch resumes from.
-        code if code != 503 && may_be_outage(status) => Failure::Broken,
+        code if !matches!(code, 403 | 503) && may_be_outage(status) => Failure::Broken,
         429 | 503 => {
             let seconds = status.details.retry_after_seconds;
             let wait = Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER);

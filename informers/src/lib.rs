@@ -161,7 +161,7 @@ pub use cache::{Cache, ObjectState};
 pub use change::{Change, Origin};
 pub use connection::{
     Connection, ConnectionChange, ConnectionChanges, ConnectionMonitor, ConnectionStatus, PROBE_GAP, Reachability,
-    is_storage_failure, may_be_outage,
+    is_refused_by_authorizer, is_storage_failure, may_be_outage,
 };
 pub use envelope::{Event, EventKind, Object};
 pub use event_handlers::{HandlerOptions, HandlerRegistration};

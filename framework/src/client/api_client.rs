@@ -9,7 +9,7 @@ use http::uri::InvalidUri;
 use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use kcm_api::{ObjectKey, Resource, View};
-use kcm_informers::Connection;
+use kcm_informers::{Connection, is_refused_by_authorizer};
 use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 
@@ -306,14 +306,29 @@ impl ApiClient {
             };
             let next = attempts.answered(Answer::of_failure(&cause, retry_after), Instant::now());
             let may_be_outage = self.identity.failed(&cause);
+            let is_forbidden = matches!(&cause, Cause::Status(status) if is_refused_by_authorizer(status));
             let error = error(cause).with_deadline((sent.method != Method::GET).then_some(deadline));
             let error = if attempts.was_lost() { error.after_lost_response() } else { error };
-            if !self.wait_for_next_attempt(next, attempts, may_be_outage).await {
+            let is_repeated = if is_forbidden {
+                self.wait_until_authorized(deadline).await
+            } else {
+                self.wait_for_next_attempt(next, attempts, may_be_outage).await
+            };
+            if !is_repeated {
                 return Err(error);
             }
             tracing::debug!(%error, reason = error.message(), "Repeating a request");
             failed = Some(error);
         }
+    }
+
+    /// Waits until an API server that forbids everything because it starts serves, until `deadline`; returns whether it
+    /// does. Whether a permission is missing instead, a probe tells at once.
+    async fn wait_until_authorized(&self, deadline: Instant) -> bool {
+        let connection = self.connection();
+        connection.is_monitored()
+            && !connection.verdict().await
+            && timeout_at(deadline, connection.reachable()).await.is_ok()
     }
 
     /// Waits until the next attempt of a request is sent; returns whether one is.

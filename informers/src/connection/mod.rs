@@ -32,7 +32,7 @@ use tokio::time::Instant;
 pub use monitor::ConnectionMonitor;
 use state::State;
 pub use state::{PROBE_GAP, Reachability};
-pub use suspicion::{is_storage_failure, may_be_outage};
+pub use suspicion::{is_refused_by_authorizer, is_storage_failure, may_be_outage};
 
 /// The connection to one API server: a handle that all clients, informers and loops of one client pool share.
 ///

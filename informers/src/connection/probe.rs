@@ -14,6 +14,8 @@ use crate::error_chain::chain;
 pub(super) enum Probed {
     /// The API server serves.
     Serves,
+    /// The API server forbids the probe: it starts and has not read its roles yet, or the user may not probe.
+    Forbidden,
     /// The API server cannot be reached or cannot serve, and why.
     Fails(String),
 }
@@ -52,10 +54,13 @@ async fn send(client: &Client) -> Result<(StatusCode, Vec<u8>), kube::Error> {
 
 /// What a response to the probe means.
 ///
-/// Any code below 500 is the answer of a running server, be it that it does not know the path or the user: requests
+/// Any code below 500 but 403 is the answer of a running server, be it that it does not know the path or the user: requests
 /// then fail with an error that says so. Of a 5xx, only the list of checks tells that the server serves nevertheless; a
 /// load balancer without servers behind it has no such list.
 fn meaning(code: StatusCode, body: &str) -> Probed {
+    if code == StatusCode::FORBIDDEN {
+        return Probed::Forbidden;
+    }
     if !code.is_server_error() {
         return Probed::Serves;
     }
@@ -87,7 +92,7 @@ mod tests {
         let rows = [
             (200, "ok".to_owned(), Probed::Serves),
             (401, "Unauthorized".to_owned(), Probed::Serves),
-            (403, "forbidden".to_owned(), Probed::Serves),
+            (403, "forbidden".to_owned(), Probed::Forbidden),
             (404, "not found".to_owned(), Probed::Serves),
             (429, "too many requests".to_owned(), Probed::Serves),
             (500, checks("[-]etcd failed: reason withheld\n"), unready("etcd")),

@@ -9,6 +9,9 @@ use super::probe::Probed;
 /// drawn in [half of it, it).
 pub const PROBE_GAP: Duration = Duration::from_secs(1);
 
+/// How long an API server may forbid probes because it starts.
+const FORBIDDEN_AT_START: Duration = Duration::from_secs(10);
+
 /// Whether the API server can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reachability {
@@ -39,6 +42,8 @@ pub(super) struct State {
     next_probe: Duration,
     /// When the last successful probe began.
     confirmed_at: Option<Duration>,
+    /// Since when probes are forbidden, if they are.
+    forbidden_since: Option<Duration>,
     rng: fastrand::Rng,
 }
 
@@ -64,6 +69,7 @@ impl State {
             last_suspicion: Duration::ZERO,
             next_probe: Duration::ZERO,
             confirmed_at: None,
+            forbidden_since: None,
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -99,33 +105,56 @@ impl State {
 
     /// Records the result of the probe that began at `begun`.
     pub(super) fn probe_ended(&mut self, begun: Duration, probed: Probed, now: Duration) -> Option<Transition> {
-        if probed == Probed::Serves {
+        let failure = self.failure(probed, now);
+        if failure.is_none() {
             self.confirmed_at = Some(begun);
         }
-        match (std::mem::replace(&mut self.phase, Phase::Reachable), probed) {
-            (Phase::Unmonitored, Probed::Serves | Probed::Fails(_)) => {
+        match (std::mem::replace(&mut self.phase, Phase::Reachable), failure) {
+            (Phase::Unmonitored, None | Some(_)) => {
                 self.phase = Phase::Unmonitored;
                 None
             }
-            (Phase::Reachable, Probed::Serves | Probed::Fails(_)) => None,
-            (Phase::Suspected(trouble), Probed::Serves) => {
+            (Phase::Reachable, None | Some(_)) => None,
+            (Phase::Suspected(trouble), None) => {
                 // A request that failed after the probe began may have met an outage that the probe did not.
                 if self.last_suspicion > begun {
                     self.phase = Phase::Suspected(trouble);
                 }
                 None
             }
-            (Phase::Suspected(Trouble { since, .. }), Probed::Fails(cause)) => {
+            (Phase::Suspected(Trouble { since, .. }), Some(cause)) => {
                 self.outages += 1;
                 self.phase = Phase::Unreachable(Trouble { since, cause: cause.clone() });
                 Some(Transition::Lost { cause })
             }
-            (Phase::Unreachable(Trouble { since, .. }), Probed::Serves) => {
+            (Phase::Unreachable(Trouble { since, .. }), None) => {
                 Some(Transition::Restored { after: now.saturating_sub(since) })
             }
-            (Phase::Unreachable(Trouble { since, .. }), Probed::Fails(cause)) => {
+            (Phase::Unreachable(Trouble { since, .. }), Some(cause)) => {
                 self.phase = Phase::Unreachable(Trouble { since, cause });
                 None
+            }
+        }
+    }
+
+    /// Why the API server does not serve, if it does not.
+    ///
+    /// Every user may probe, unless a role that Kubernetes makes was taken away: so a probe that is forbidden is answered
+    /// by an API server that starts, for some time, and by one that serves from then on.
+    fn failure(&mut self, probed: Probed, now: Duration) -> Option<String> {
+        match probed {
+            Probed::Serves => {
+                self.forbidden_since = None;
+                None
+            }
+            Probed::Fails(cause) => {
+                self.forbidden_since = None;
+                Some(cause)
+            }
+            Probed::Forbidden => {
+                let since = *self.forbidden_since.get_or_insert(now);
+                let is_starting = now.saturating_sub(since) < FORBIDDEN_AT_START;
+                is_starting.then(|| "it forbids the probe, as one does that has not read its roles yet".to_owned())
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use kcm_api::Status;
 
-/// Whether an error response may come from an outage: that of etcd behind the API server, or of the API server behind a
-/// load balancer.
+/// Whether an error response may come from an outage: that of etcd behind the API server, of the API server behind a
+/// load balancer, or of an API server that starts and has not read its roles yet.
 ///
 /// Only a probe can tell: the same response may be about one resource, as where an aggregated server is down. The
 /// failure of an admission webhook is never an outage, though its message may read like one.
@@ -11,7 +11,14 @@ use kcm_api::Status;
 pub fn may_be_outage(status: &Status) -> bool {
     // A gateway, or a request that the API server gave up.
     let is_of_gateway = matches!(status.code, 502..=504) && !is_of_webhook(status);
-    (is_of_gateway || is_storage_failure(status)) && !status.has_cause("ResourceVersionTooLarge")
+    let is_of_server = is_of_gateway || is_storage_failure(status) || is_refused_by_authorizer(status);
+    is_of_server && !status.has_cause("ResourceVersionTooLarge")
+}
+
+/// Whether the authorizer refused a request. Only it names the user; admission (quota, policies) does not.
+#[must_use]
+pub fn is_refused_by_authorizer(status: &Status) -> bool {
+    status.code == 403 && status.message.contains("is forbidden: User ")
 }
 
 /// Whether an error response passes on what etcd's client reported: storage did not answer the API server.
@@ -51,6 +58,8 @@ mod tests {
             (status(501, "not implemented"), false),
             (status(429, "etcdserver: too many requests"), false),
             (status(403, "forbidden"), false),
+            (status(403, "pods \"x\" is forbidden: exceeded quota: q"), false),
+            (status(403, "pods is forbidden: User \"u\" cannot list resource \"pods\""), true),
             (Status { details: too_large, ..status(504, "Too large resource version") }, false),
         ] {
             assert_eq!(may_be_outage(&status), expected, "{status:?}");

@@ -72,6 +72,28 @@ fn an_outage_ends_with_the_first_probe_that_succeeds_and_lasts_from_the_first_fa
 }
 
 #[test]
+fn a_server_that_forbids_the_probe_does_not_serve_for_ten_seconds() {
+    let mut state = lost();
+    for at in [2000, 6000, 11_999] {
+        assert_eq!(probed(&mut state, millis(at), Probed::Forbidden), None, "{at}");
+        assert_eq!(state.reachability(), Reachability::Unreachable, "{at}");
+    }
+    let restored = probed(&mut state, millis(12_000), Probed::Forbidden);
+    assert_eq!(restored, Some(Transition::Restored { after: millis(11_000) }));
+    state.suspect(&"refused", millis(60_000));
+    assert_eq!(probed(&mut state, millis(60_000), Probed::Forbidden), None);
+    assert_eq!(state.reachability(), Reachability::Reachable, "the user may not probe");
+
+    let mut state = lost();
+    assert_eq!(probed(&mut state, millis(2000), Probed::Forbidden), None);
+    let restored = probed(&mut state, millis(3000), Probed::Serves);
+    assert_eq!(restored, Some(Transition::Restored { after: millis(2000) }));
+    state.suspect(&"refused", millis(60_000));
+    let lost = probed(&mut state, millis(60_000), Probed::Forbidden);
+    assert!(matches!(lost, Some(Transition::Lost { .. })), "it starts again");
+}
+
+#[test]
 fn without_a_monitor_a_connection_counts_as_reachable() {
     let mut state = lost();
     state.end();
