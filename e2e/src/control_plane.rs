@@ -12,6 +12,7 @@ use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tempfile::TempDir;
 
+use crate::audit::{self, AuditedRequest};
 use crate::pki::Pki;
 use crate::process::Process;
 use crate::subject::Subject;
@@ -19,6 +20,8 @@ use crate::{binaries, wait};
 
 /// How long the API server may take until it is ready, on a busy machine.
 const START: Duration = Duration::from_mins(3);
+
+const AUDIT_LOG: &str = "audit.log";
 
 /// In a sandbox, pods run and stop at once, as kwok's do.
 const AT_ONCE: &str = "pods: [{ do: start=0s pull=0s ready=0s stop=0s }]";
@@ -30,6 +33,9 @@ pub struct Options {
     pub scheduler: bool,
     /// Run kwok, so that nodes made by [`crate::nodes::create`] become ready and run their pods.
     pub kwok: bool,
+    /// Admit pods of service accounts that exist alone, as clusters do, and record what controller managers ask for, for
+    /// [`ControlPlane::audited`]. What creates the account `default` of each namespace does not run here.
+    pub strict: bool,
     /// Further flags of the API server.
     pub api_server_args: Vec<String>,
 }
@@ -73,6 +79,8 @@ pub struct ControlPlane {
     processes: RefCell<Vec<Process>>,
     client: Client,
     kubeconfig: PathBuf,
+    /// The kubeconfig of a controller manager; a sandbox has none.
+    manager: Option<PathBuf>,
     /// What makes further users; a sandbox has only one.
     users: Option<Users>,
     // The store is not kept with the logs: it can be large, and says nothing that the API did not say.
@@ -133,7 +141,8 @@ impl ControlPlane {
         })
         .await?;
         let client = connect(&kubeconfig).await?;
-        Ok(Self { processes: RefCell::new(vec![sandbox]), client, kubeconfig, users: None, _store: None, folder })
+        let processes = RefCell::new(vec![sandbox]);
+        Ok(Self { processes, client, kubeconfig, manager: None, users: None, _store: None, folder })
     }
 
     async fn start_in(folder: &Path, options: &Options) -> Result<Started> {
@@ -145,6 +154,8 @@ impl ControlPlane {
         let server = format!("https://127.0.0.1:{api}");
         let admin = pki.client("e2e-admin", &["system:masters"])?;
         let kubeconfig = write_kubeconfig(&folder.join("admin.kubeconfig"), &server, &pki, &admin)?;
+        let manager = pki.client(audit::MANAGER, &[])?;
+        let manager = write_kubeconfig(&folder.join("manager.kubeconfig"), &server, &pki, &manager)?;
         let client = connect(&kubeconfig).await?;
 
         let ready = wait::eventually_within("the API server to be ready", START, async || {
@@ -162,7 +173,7 @@ impl ControlPlane {
 
         let scheduler = if options.scheduler { Some(start_scheduler(folder, &kubeconfig)?) } else { None };
         let kwok = if options.kwok { Some(start_kwok(folder, &kubeconfig)?) } else { None };
-        Ok(Started { kwok, scheduler, api_server, etcd, server, client, pki, kubeconfig, store })
+        Ok(Started { kwok, scheduler, api_server, etcd, server, client, pki, kubeconfig, manager, store })
     }
 
     /// A client with every right.
@@ -173,6 +184,22 @@ impl ControlPlane {
     /// The path of a kubeconfig with every right.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// The path of a kubeconfig with the rights of a controller manager, which Kubernetes binds to its user; a sandbox has
+    /// none.
+    pub fn manager_kubeconfig(&self) -> Option<&Path> {
+        self.manager.as_deref()
+    }
+
+    /// What controller managers have asked for, as far as it was recorded; see [`Options::strict`].
+    ///
+    /// # Errors
+    ///
+    /// If the record cannot be read.
+    pub fn audited(&self) -> Result<Vec<AuditedRequest>> {
+        let log = self.folder.path().join(AUDIT_LOG);
+        if log.is_file() { audit::read(&log) } else { Ok(Vec::new()) }
     }
 
     /// Writes a kubeconfig for `user` in `groups`, and returns its path.
@@ -278,6 +305,7 @@ struct Started {
     client: Client,
     pki: Pki,
     kubeconfig: PathBuf,
+    manager: PathBuf,
     store: TempDir,
 }
 
@@ -288,6 +316,7 @@ impl Started {
             processes: RefCell::new(self.kwok.into_iter().chain(self.scheduler).chain(used).collect()),
             client: self.client,
             kubeconfig: self.kubeconfig,
+            manager: Some(self.manager),
             users: Some(Users { server: self.server, pki: self.pki }),
             _store: Some(self.store),
             folder,
@@ -320,6 +349,11 @@ fn start_etcd(logs: &Path, data: &Path, clients: u16, peers: u16) -> Result<Proc
 fn start_api_server(logs: &Path, pki: &Pki, etcd: u16, port: u16, options: &Options) -> Result<Process> {
     let server = pki.server()?;
     let (sa_private, sa_public) = pki.service_account_keys()?;
+    // The controller that takes the not-ready taint from a new node does not run here.
+    let mut without = vec!["TaintNodesByCondition"];
+    if !options.strict {
+        without.push("ServiceAccount");
+    }
     let mut args = vec![
         format!("--etcd-servers=http://127.0.0.1:{etcd}"),
         format!("--secure-port={port}"),
@@ -335,10 +369,16 @@ fn start_api_server(logs: &Path, pki: &Pki, etcd: u16, port: u16, options: &Opti
         format!("--service-account-key-file={}", sa_public.display()),
         format!("--service-account-signing-key-file={}", sa_private.display()),
         "--authorization-mode=RBAC".to_owned(),
-        // The controllers that take the not-ready taint from a new node and make the service account `default` of a
-        // new namespace do not run here.
-        "--disable-admission-plugins=TaintNodesByCondition,ServiceAccount".to_owned(),
+        format!("--disable-admission-plugins={}", without.join(",")),
     ];
+    if options.strict {
+        let policy = logs.join("audit-policy.json");
+        fs::write(&policy, audit::POLICY).with_context(|| format!("cannot write {}", policy.display()))?;
+        args.push(format!("--audit-policy-file={}", policy.display()));
+        args.push(format!("--audit-log-path={}", logs.join(AUDIT_LOG).display()));
+        // In megabytes: it is not split into several files.
+        args.push("--audit-log-maxsize=4096".to_owned());
+    }
     args.extend(options.api_server_args.iter().cloned());
     Process::start("kube-apiserver", &binaries::control_plane("kube-apiserver")?, &args, logs)
 }

@@ -23,3 +23,12 @@ pub fn start<S: AsRef<str>>(subject: Subject, plane: &ControlPlane, name: &str, 
     all.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
     Process::start(name, &subject.program()?, &all, plane.logs())
 }
+
+/// The flags by which our manager acts with the roles that Kubernetes binds to it and to its service accounts, and with
+/// no others. They come after those of [`start`]: the last of two equal flags counts.
+///
+/// There are none for a sandbox, whose only user may do everything.
+pub fn with_upstreams_roles(plane: &ControlPlane) -> Vec<String> {
+    let Some(kubeconfig) = plane.manager_kubeconfig() else { return Vec::new() };
+    vec![format!("--kubeconfig={}", kubeconfig.display()), "--use-service-account-credentials=true".to_owned()]
+}

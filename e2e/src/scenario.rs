@@ -146,7 +146,7 @@ impl Case {
     }
 }
 
-/// Starts a manager with the usual limits, `name` being that of its log.
+/// Starts a manager with the usual limits, `name` being that of its log; ours with no more than its roles.
 pub(crate) fn start_manager(
     plane: &ControlPlane,
     subject: Subject,
@@ -155,7 +155,9 @@ pub(crate) fn start_manager(
     args: &[&str],
 ) -> Result<Process> {
     let controllers = format!("--controllers={controllers}");
-    let args: Vec<&str> = [controllers.as_str()].iter().chain(&LIMITS).chain(args).copied().collect();
+    let roles = if subject == Subject::Ours { manager::with_upstreams_roles(plane) } else { Vec::new() };
+    let usual = [controllers.as_str()].into_iter().chain(LIMITS).chain(roles.iter().map(String::as_str));
+    let args: Vec<&str> = usual.chain(args.iter().copied()).collect();
     manager::start(subject, plane, name, &args)
 }
 

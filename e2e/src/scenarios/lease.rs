@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::host::{create_set, has_pods};
 use crate::failovers::{self, Fault, Pair, Plan};
+use crate::manager::with_upstreams_roles;
 use crate::process::{Process, send};
 use crate::procfs;
 use crate::scenario::{Case, Runs, Scenario};
@@ -133,17 +134,20 @@ async fn takes_turns_on_the_lease(case: Case) -> Result<()> {
 /// Starts a manager that takes the lease of this scenario.
 fn start(case: &Case) -> Result<Process> {
     let arguments = arguments(case);
-    case.start_program(&Subject::Ours.program()?, &arguments.each_ref().map(String::as_str))
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    case.start_program(&Subject::Ours.program()?, &arguments)
 }
 
-fn arguments(case: &Case) -> [String; 5] {
-    [
+fn arguments(case: &Case) -> Vec<String> {
+    let mut arguments = vec![
         format!("--kubeconfig={}", case.plane().kubeconfig().display()),
         "--controllers=replicaset".to_owned(),
         "--leader-elect=true".to_owned(),
         "--secure-port=0".to_owned(),
         format!("--leader-elect-resource-namespace={}", case.namespace()),
-    ]
+    ];
+    arguments.extend(with_upstreams_roles(case.plane()));
+    arguments
 }
 
 /// Waits until as many managers have initialized their controllers, of which `leaders` have started them.

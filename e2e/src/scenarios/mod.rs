@@ -4,6 +4,7 @@ mod alone;
 mod api;
 mod deployments;
 mod host;
+mod identities;
 mod kubectl;
 mod lease;
 mod metrics;
@@ -20,6 +21,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
     api::SCENARIOS
         .iter()
         .chain(&host::SCENARIOS)
+        .chain(&identities::SCENARIOS)
         .chain(&kubectl::SCENARIOS)
         .chain(&lease::SCENARIOS)
         .chain(&metrics::SCENARIOS)

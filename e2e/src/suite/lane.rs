@@ -1,4 +1,4 @@
-//! A control plane with helpers, and the scenarios that run on it.
+//! A control plane with helpers, and the scenarios that run on it. What authorization refuses to our managers fails it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -16,16 +16,18 @@ use tokio::time::Instant;
 
 use super::plan::{On, Outcome};
 use super::work::{Shared, Work};
+use crate::audit::forbidden;
 use crate::control_plane::{ControlPlane, Options};
 use crate::manager_log::{Finding, findings};
 use crate::process::Process;
 use crate::scenario::{Case, Selected, start_manager};
 use crate::subject::Subject;
-use crate::wait::PATIENCE;
+use crate::wait::{PATIENCE, eventually};
 use crate::{helpers, nodes};
 
 /// The controllers that scenarios need beside those under test.
-const HELPERS: [&str; 3] = ["namespace-controller", "garbage-collector-controller", "resourcequota-controller"];
+const HELPERS: [&str; 4] =
+    ["namespace-controller", "garbage-collector-controller", "resourcequota-controller", "serviceaccount-controller"];
 
 /// How long one scenario may take.
 const LIMIT: Duration = Duration::from_mins(4);
@@ -52,7 +54,7 @@ impl<'a> Lane<'a> {
         let started = Instant::now();
         let plane = match on {
             On::ControlPlane => {
-                let options = Options { scheduler: true, kwok: true, ..Options::default() };
+                let options = Options { scheduler: true, kwok: true, strict: true, ..Options::default() };
                 ControlPlane::start(options).await?
             }
             On::Sandbox => ControlPlane::sandbox(NODES).await?,
@@ -109,6 +111,9 @@ impl<'a> Lane<'a> {
             for finding in findings(&read(&log)?, &[]) {
                 self.fail(&format!("the sandbox logged {finding}"));
             }
+        }
+        for (request, count) in forbidden(&self.plane.audited()?) {
+            self.fail(&format!("{request} (asked {count} times)"));
         }
         let plane = Rc::get_mut(&mut self.plane).context("a scenario must not outlive the run")?;
         alive = alive.and_then(|()| plane.must_run());
@@ -176,7 +181,8 @@ impl<'a> Lane<'a> {
     async fn run_in_time(&self, selected: Selected, log: Option<&SharedLog>) -> bool {
         let started = Instant::now();
         let case = Case::new(&self.plane, selected);
-        let guarded = AssertUnwindSafe(in_namespace(case.clone(), selected.scenario.run)).catch_unwind();
+        let in_namespace = in_namespace(case.clone(), self.on, selected.scenario.run);
+        let guarded = AssertUnwindSafe(in_namespace).catch_unwind();
         let result = match tokio::time::timeout(LIMIT, guarded).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(anyhow!("it panicked")),
@@ -258,7 +264,7 @@ fn joined(found: &[Finding]) -> String {
     lines.join("\n  ")
 }
 
-async fn in_namespace(case: Case, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Result<()> {
+async fn in_namespace(case: Case, on: On, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Result<()> {
     let namespaces: Api<corev1::Namespace> = Api::all(case.client());
     let name = case.namespace().to_owned();
     let mut namespace = corev1::Namespace::default();
@@ -267,6 +273,11 @@ async fn in_namespace(case: Case, run: fn(Case) -> LocalBoxFuture<'static, Resul
         .create(&PostParams::default(), &namespace)
         .await
         .with_context(|| format!("cannot make namespace {name}"))?;
+    if on == On::ControlPlane {
+        // Without it no pod is admitted.
+        let accounts: Api<corev1::ServiceAccount> = case.api();
+        eventually("the service account of the namespace", async || Ok(accounts.get("default").await?)).await?;
+    }
     let result = run(case).await;
     // What is left behind would keep the manager busy during the scenarios that follow.
     let removed = namespaces.delete(&name, &DeleteParams::default()).await;

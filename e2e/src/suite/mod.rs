@@ -1,10 +1,11 @@
 //! Running scenarios and reporting what became of them.
 //!
-//! Scenarios run on lanes. A lane is a control plane with controllers for namespaces, garbage and quotas beside
-//! it. The first lane runs, with nothing else on the machine, the scenarios that share a manager, several at a time
-//! and each in a namespace of its own, and those that must be undisturbed. Then all lanes take turns with the
-//! scenarios that start their own managers: of these a lane runs one at a time, because a manager acts in every
-//! namespace.
+//! Scenarios run on lanes. A lane is a control plane with controllers for namespaces, garbage, quotas and service
+//! accounts beside it. Our managers have the roles that Kubernetes binds to them and to their service accounts, and a
+//! request that authorization refuses fails the lane. The first lane runs, with nothing else on the machine, the
+//! scenarios that share a manager, several at a time and each in a namespace of its own, and those that must be
+//! undisturbed. Then all lanes take turns with the scenarios that start their own managers: of these a lane runs one at
+//! a time, because a manager acts in every namespace.
 //!
 //! The peer does not run again what it has passed with the same sources: see `peer_verified`.
 //!
@@ -28,10 +29,11 @@ use crate::scenario::Selected;
 use crate::subject::Subject;
 
 /// Scenarios that a sandbox cannot show, each with the reason.
-const NOT_ON_A_SANDBOX: [(&str, &str); 9] = [
+const NOT_ON_A_SANDBOX: [(&str, &str); 10] = [
     ("api/", "the table of API scenarios is played in the sandbox's own tests"),
     ("host/", "about the host and its users, not about an API"),
     ("serving/", "it reviews neither tokens nor access"),
+    ("identities/", "it issues no tokens of service accounts, and its only user may do everything"),
     ("hello/labels_namespaces", "counts requests by the API server's metrics"),
     ("replicaset/quota", "quotas are stored and not enforced"),
     ("deployment/rolls_through", "its API server and its storage are one process"),
