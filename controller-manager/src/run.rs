@@ -42,15 +42,15 @@ pub(crate) async fn run(
     let refused = |error: &dyn std::error::Error| failure(Exit::Refused, error);
     let bound = serving.map(|options| Bound::bind(options, Arc::new(SystemClock))).transpose();
     let bound = bound.map_err(|error| refused(&error))?;
-    let mut cluster = load_config(kubeconfig.as_deref()).await.map_err(|error| refused(&error))?;
-    if let Some(master) = master {
-        cluster.cluster_url = master.parse().map_err(|_| Failure {
+    let master = master.map(|master| {
+        master.parse().map_err(|_| Failure {
             exit: Exit::Refused,
             reasons: vec![format!(
                 "--master is {master:?}, expected the address of the API server, such as https://HOST:6443"
             )],
-        })?;
-    }
+        })
+    });
+    let cluster = load_config(kubeconfig.as_deref(), master.transpose()?).await.map_err(|error| refused(&error))?;
     let client = connect(&cluster).map_err(|error| refused(&error))?;
     let url = cluster.cluster_url.to_string();
     let manager = if service_accounts {

@@ -38,7 +38,9 @@ pub(crate) fn start_ours(plane: &ControlPlane, controllers: &[&str]) -> Result<V
 
 fn run(subject: Subject, plane: &ControlPlane, controllers: &[&str]) -> Result<Process> {
     let controllers = format!("--controllers={}", controllers.join(","));
-    let args: Vec<&str> = [controllers.as_str()].iter().chain(&LIMITS).copied().collect();
+    let roles = if subject == Subject::Ours { manager::with_upstreams_roles(plane) } else { Vec::new() };
+    let args: Vec<&str> =
+        [controllers.as_str()].into_iter().chain(LIMITS).chain(roles.iter().map(String::as_str)).collect();
     manager::start(subject, plane, &format!("helpers-{subject}"), &args)
 }
 

@@ -199,8 +199,8 @@ async fn credentials_that_cannot_be_had_are_told_and_nothing_is_sent() {
     config.auth_info.token_file = Some("/nowhere/token".to_owned());
     assert!(matches!(connect(&config), Err(StackError::Credentials(_))));
     config = server.config.clone();
-    config.proxy_url = Some("http://proxy:3128".parse().unwrap());
-    assert!(matches!(connect(&config), Err(StackError::Proxy(_))));
+    config.proxy_url = Some("socks4://proxy:1080".parse().unwrap());
+    assert!(matches!(connect(&config), Err(StackError::Proxy(..))));
     config = server.config.clone();
     config.tls_server_name = Some("not a name".to_owned());
     assert!(matches!(connect(&config), Err(StackError::ServerName(_))));

@@ -121,6 +121,8 @@ fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     *copy.uri_mut() = request.uri().clone();
     *copy.version_mut() = request.version();
     *copy.headers_mut() = request.headers().clone();
+    // Among them is the fence of a write.
+    *copy.extensions_mut() = request.extensions().clone();
     // A write passes its fence again, whichever copy is sent.
     *copy.extensions_mut() = request.extensions().clone();
     Some(copy)

@@ -108,7 +108,7 @@ pub async fn run(pair: Pair, plan: &Plan, progress: &dyn Fn(&str)) -> Result<Out
         format!("--audit-log-path={}", log.display()),
         "--audit-log-mode=blocking".to_owned(),
     ];
-    let plane = ControlPlane::start(Options { scheduler: false, kwok: true, api_server_args }).await?;
+    let plane = ControlPlane::start(Options { kwok: true, api_server_args, ..Options::default() }).await?;
     nodes::create(&plane.client(), work::NODES, 1).await?;
     let mut managers = Managers::start(&plane, pair, plan.lease, log).await?;
     work::create(&plane.client(), plan.pods).await?;

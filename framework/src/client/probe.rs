@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 use super::api_client::ApiClient;
 use super::request::{ApiError, Cause, chain};
+use super::transport::ProxyError;
+use crate::error::error_chain;
 
 /// The reason why the API server cannot be used. Each message says what failed and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +33,14 @@ pub enum Unreachable {
     Silent {
         /// The API server.
         server: String,
+    },
+    /// The proxy makes no connection to the server.
+    #[error("the API server {server} cannot be reached through a proxy: {reason}")]
+    Proxy {
+        /// The API server.
+        server: String,
+        /// The proxy, and why.
+        reason: String,
     },
     /// The certificate of the server is not accepted.
     #[error("the certificate of the API server {server} {fault}")]
@@ -166,6 +176,9 @@ fn explain(server: &str, error: &ApiError) -> Unreachable {
         Cause::NotSent(source) | Cause::Transport(source) => source.as_ref(),
         Cause::Decode(source) | Cause::Encode(source) => source,
     };
+    if let Some(proxy) = chain(source).find_map(|error| error.downcast_ref::<ProxyError>()) {
+        return Unreachable::Proxy { server, reason: error_chain(proxy) };
+    }
     if let Some(tls) = chain(source).find_map(|error| error.downcast_ref::<TlsError>()) {
         return explain_tls(server, tls);
     }

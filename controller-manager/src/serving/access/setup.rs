@@ -182,7 +182,7 @@ impl Follower {
 
 /// A client with the credentials of a kubeconfig, or else of the pod; `None` where there are neither.
 async fn client(kubeconfig: Option<&Path>, flag: &'static str) -> Result<Option<kube::Client>, SetupError> {
-    let config = match load_config(kubeconfig).await {
+    let config = match load_config(kubeconfig, None).await {
         Ok(config) => config,
         Err(LoadError::NotInCluster { .. }) => return Ok(None),
         Err(error) if kubeconfig.is_none() => {

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use http::HeaderValue;
-use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
+use http::uri::InvalidUri;
+use http::{HeaderValue, Uri};
+use kube::config::{Cluster, Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 use secrecy::ExposeSecret;
 
-use super::proxy::Environment;
+use super::proxy::{Environment, Proxy};
 
 /// An unusable configuration. Each message says what was read and how to fix it.
 #[derive(Debug, thiserror::Error)]
@@ -74,72 +75,91 @@ pub enum LoadError {
         /// Why.
         reason: String,
     },
-    /// The kubeconfig or the environment configures a proxy for the API server.
-    #[error("the API server {server} is to be reached through the proxy {proxy}, which is not supported: {remedy}")]
+    /// The proxy that the kubeconfig or the environment names for the API server cannot be used.
+    #[error("the proxy of {source_name} for the API server {server} cannot be used: {reason}")]
     Proxy {
+        /// The variable, or the field of the kubeconfig.
+        source_name: String,
         /// The API server.
         server: String,
-        /// The proxy.
-        proxy: String,
-        /// How to avoid the proxy.
-        remedy: &'static str,
+        /// Why.
+        reason: String,
     },
 }
 
-/// Loads the kubeconfig at `path`, or the in-cluster configuration where none is given.
+/// Loads the kubeconfig at `path`, or the in-cluster configuration where none is given. `master` is an address of the API
+/// server that comes before that of the configuration.
 ///
 /// Unlike kubectl it reads neither `KUBECONFIG` nor `~/.kube/config`.
 ///
 /// # Errors
 ///
-/// If the configuration is missing, unreadable or invalid, or needs a proxy.
-pub async fn load_config(path: Option<&Path>) -> Result<Config, LoadError> {
-    let mut config = match path {
+/// If the configuration is missing, unreadable or invalid, or its proxy cannot be used.
+///
+/// # Upstream
+/// `proxy-url` of the kubeconfig is used in any case; else the proxy that the environment names for the server.
+pub async fn load_config(path: Option<&Path>, master: Option<Uri>) -> Result<Config, LoadError> {
+    let (mut config, proxy_url) = match path {
         Some(path) => from_file(path).await?,
-        None => in_cluster()?,
+        None => (in_cluster()?, None),
     };
-    // kube ignores NO_PROXY, so the proxy variables are evaluated below.
-    config.proxy_url = None;
+    if let Some(master) = master {
+        config.cluster_url = master;
+    }
     // Only the `Session` retries writes, as it knows which are idempotent.
     config.default_retry = false;
-    let server = config.cluster_url.to_string();
-    let host = config.cluster_url.host().unwrap_or_default();
-    match Environment::of_process().proxy_for(host, config.cluster_url.port_u16()) {
-        Some(proxy) => Err(LoadError::Proxy {
-            server,
-            proxy,
-            remedy: "list the server in the variable NO_PROXY, or unset HTTPS_PROXY",
-        }),
-        None => Ok(config),
-    }
+    config.proxy_url = proxy(&config.cluster_url, proxy_url)?;
+    Ok(config)
 }
 
-async fn from_file(path: &Path) -> Result<Config, LoadError> {
+/// The proxy for `server`: that of the kubeconfig, or else that of the environment.
+fn proxy(server: &Uri, proxy_url: Option<String>) -> Result<Option<Uri>, LoadError> {
+    let unusable = |source_name: &str, reason: String| LoadError::Proxy {
+        source_name: source_name.to_owned(),
+        server: server.to_string(),
+        reason,
+    };
+    let (source_name, address) = match proxy_url {
+        Some(url) => ("`proxy-url` in the kubeconfig", url),
+        None => match Environment::of_process().proxy_for(server) {
+            Ok(Some(named)) => (named.variable, named.address),
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(unusable("HTTP_PROXY", error.to_string())),
+        },
+    };
+    Proxy::parse(&address).map_err(|error| unusable(source_name, error.to_string()))?;
+    // What is parsed as host and port alone has no scheme.
+    let address = if address.contains("://") { address } else { format!("http://{address}") };
+    address.parse().map(Some).map_err(|error: InvalidUri| unusable(source_name, error.to_string()))
+}
+
+/// The configuration of a file, and its `proxy-url`.
+async fn from_file(path: &Path) -> Result<(Config, Option<String>), LoadError> {
     let explain = |error| explain(path.to_owned(), &error);
-    let file = Kubeconfig::read_from(path).map_err(explain)?;
-    let cluster_proxy = current_proxy(&file);
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(explain)?;
-    // kube builds a header from the token and panics where that fails.
+    let mut file = Kubeconfig::read_from(path).map_err(explain)?;
+    let (mut proxy_url, mut authority) = (None, None);
+    if let Some(cluster) = current_cluster(&mut file) {
+        // Without one kube parses the proxy of the environment, and refuses what Go takes.
+        proxy_url = cluster.proxy_url.replace("http://unused".to_owned()).filter(|url| !url.is_empty());
+        let is_file = cluster.certificate_authority_data.as_ref().is_none_or(String::is_empty);
+        authority = cluster.certificate_authority.clone().filter(|path| is_file && !path.is_empty());
+    }
+    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(explain)?;
+    config.root_cert_file = authority.map(PathBuf::from);
+    // A token that is no header is refused here, where the file is known.
     let token = config.auth_info.token.as_ref().map(ExposeSecret::expose_secret);
     if token.is_some_and(|token| HeaderValue::from_str(token).is_err()) {
         let reason = "it holds a line break or another control character".to_owned();
         return Err(LoadError::BadData { path: path.to_owned(), field: "`token`", reason });
     }
-    match cluster_proxy {
-        Some(proxy) => Err(LoadError::Proxy {
-            server: config.cluster_url.to_string(),
-            proxy,
-            remedy: "remove `proxy-url` from the cluster in the kubeconfig",
-        }),
-        None => Ok(config),
-    }
+    Ok((config, proxy_url))
 }
 
-fn current_proxy(file: &Kubeconfig) -> Option<String> {
+fn current_cluster(file: &mut Kubeconfig) -> Option<&mut Cluster> {
     let name = file.current_context.as_ref()?;
     let context = file.contexts.iter().find(|context| context.name == *name)?.context.as_ref()?;
-    let cluster = file.clusters.iter().find(|cluster| cluster.name == context.cluster)?.cluster.as_ref()?;
-    cluster.proxy_url.clone().filter(|url| !url.is_empty())
+    let name = context.cluster.clone();
+    file.clusters.iter_mut().find(|cluster| cluster.name == name)?.cluster.as_mut()
 }
 
 fn explain(path: PathBuf, error: &KubeconfigError) -> LoadError {
@@ -161,7 +181,7 @@ fn explain(path: PathBuf, error: &KubeconfigError) -> LoadError {
             LoadError::Incomplete { path, missing: "`server` in the cluster of its current context".to_owned() }
         }
         KubeconfigError::ParseClusterUrl(why) => bad("`server`", why.to_string()),
-        KubeconfigError::ParseProxyUrl(why) => bad("`proxy-url`, or variable HTTPS_PROXY", why.to_string()),
+        KubeconfigError::ParseProxyUrl(why) => bad("`proxy-url`", why.to_string()),
         KubeconfigError::LoadCertificateAuthority(why) => bad("`certificate-authority`", data_reason(why)),
         KubeconfigError::LoadClientCertificate(why) => bad("`client-certificate`", data_reason(why)),
         KubeconfigError::LoadClientKey(why) => bad("`client-key`", data_reason(why)),
@@ -198,6 +218,8 @@ fn in_cluster() -> Result<Config, LoadError> {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use rcgen::{CertificateParams, KeyPair};
+
     use super::*;
 
     struct File(PathBuf);
@@ -229,18 +251,18 @@ mod tests {
 
     async fn refusal(text: &str) -> String {
         let file = File::with(text);
-        let error = load_config(Some(&file.0)).await.unwrap_err();
+        let error = load_config(Some(&file.0), None).await.unwrap_err();
         error.to_string().replace(file.0.to_str().unwrap(), "FILE")
     }
 
     #[tokio::test]
     async fn a_file_that_cannot_be_used_is_refused_in_one_sentence() {
-        let missing = load_config(Some(Path::new("/nowhere/kube.conf"))).await.unwrap_err().to_string();
+        let missing = load_config(Some(Path::new("/nowhere/kube.conf")), None).await.unwrap_err().to_string();
         assert_eq!(
             missing,
             "the kubeconfig \"/nowhere/kube.conf\" does not exist: check the path given with --kubeconfig"
         );
-        let directory = load_config(Some(Path::new("/"))).await.unwrap_err().to_string();
+        let directory = load_config(Some(Path::new("/")), None).await.unwrap_err().to_string();
         assert!(directory.starts_with("the kubeconfig \"/\" cannot be read ("), "{directory}");
 
         let fine = "{server: \"https://127.0.0.1:6443\"}";
@@ -269,8 +291,8 @@ mod tests {
                 "the kubeconfig \"FILE\" has an unusable `token`: it holds a line break or another control character",
             ),
             (
-                kubeconfig("{server: \"https://127.0.0.1\", proxy-url: \"http://proxy:3128\"}", "{}"),
-                "the API server https://127.0.0.1/ is to be reached through the proxy http://proxy:3128, which is not supported: remove `proxy-url`",
+                kubeconfig("{server: \"https://127.0.0.1\", proxy-url: \"socks4://proxy:1080\"}", "{}"),
+                "the proxy of `proxy-url` in the kubeconfig for the API server https://127.0.0.1/ cannot be used: the protocol socks4 is not supported",
             ),
         ] {
             let sentence = refusal(&text).await;
@@ -282,15 +304,31 @@ mod tests {
     #[tokio::test]
     async fn a_valid_kubeconfig_is_loaded_with_kubes_retries_disabled() {
         let file = File::with(&kubeconfig("{server: \"https://127.0.0.1:6443\"}", "{token: t}"));
-        let config = load_config(Some(&file.0)).await.unwrap();
+        let config = load_config(Some(&file.0), None).await.unwrap();
         assert_eq!(config.cluster_url.to_string(), "https://127.0.0.1:6443/");
-        assert!(!config.default_retry && config.proxy_url.is_none());
+        assert!(!config.default_retry && config.proxy_url.is_none() && config.root_cert_file.is_none());
+    }
+
+    #[tokio::test]
+    async fn the_proxy_of_the_kubeconfig_is_used_for_every_server_and_its_authority_is_a_file() {
+        let ca = File::with(&CertificateParams::default().self_signed(&KeyPair::generate().unwrap()).unwrap().pem());
+        let cluster = format!(
+            "{{server: \"https://127.0.0.1:6443\", proxy-url: \"proxy:3128\", certificate-authority: {}}}",
+            ca.0.display()
+        );
+        let file = File::with(&kubeconfig(&cluster, "{}"));
+        let config = load_config(Some(&file.0), None).await.unwrap();
+        assert_eq!(config.proxy_url.unwrap().to_string(), "http://proxy:3128/");
+        assert_eq!(config.root_cert_file.as_ref(), Some(&ca.0));
+        let master = "https://api.example".parse().unwrap();
+        let config = load_config(Some(&file.0), Some(master)).await.unwrap();
+        assert_eq!(config.cluster_url.to_string(), "https://api.example/");
     }
 
     #[tokio::test]
     async fn without_a_kubeconfig_the_in_cluster_configuration_is_used() {
         if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
-            let sentence = load_config(None).await.unwrap_err().to_string();
+            let sentence = load_config(None, None).await.unwrap_err().to_string();
             assert_eq!(
                 sentence,
                 "no --kubeconfig was given and this process does not run in a pod (KUBERNETES_SERVICE_HOST is not set): give --kubeconfig=FILE"

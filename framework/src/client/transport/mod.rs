@@ -1,12 +1,17 @@
 //! The connection to the API server: kubeconfig, proxy rules, TLS and HTTP/2 connections.
 
+mod authorization;
+mod connector;
 mod fenced_body;
 mod kubeconfig;
 mod open_stream;
+mod pools;
 mod proxy;
 mod read_ahead;
 mod stack;
+mod tls_files;
 
 pub use kubeconfig::{LoadError, load_config};
-pub(super) use stack::is_watch;
+pub(super) use pools::is_watch;
+pub(super) use proxy::ProxyError;
 pub use stack::{StackError, connect};

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// A handle of one open stream: clones are counted, and share the state of the connection.
 #[derive(Clone, Default)]
@@ -44,11 +45,18 @@ impl OpenStream {
 pub(crate) struct StreamBody {
     body: Incoming,
     stream: OpenStream,
+    /// Ends the body before the server does.
+    end: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl StreamBody {
-    pub(crate) const fn new(body: Incoming, stream: OpenStream) -> Self {
-        Self { body, stream }
+    /// A body that ends with the response, or when `end` is cancelled.
+    pub(crate) fn new(body: Incoming, stream: OpenStream, end: Option<CancellationToken>) -> Self {
+        Self { body, stream, end: end.map(|end| Box::pin(end.cancelled_owned())) }
+    }
+
+    fn has_ended(&mut self, cx: &mut Context<'_>) -> bool {
+        self.end.as_mut().is_some_and(|end| end.as_mut().poll(cx).is_ready())
     }
 }
 
@@ -57,6 +65,9 @@ impl Body for StreamBody {
     type Error = hyper::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if self.has_ended(cx) {
+            return Poll::Ready(None);
+        }
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if let Poll::Ready(Some(Err(error))) = &polled {
             self.stream.failed(error);

@@ -1,77 +1,68 @@
 //! The HTTP stack beneath kube's client.
 //!
-//! # Why HTTP/2, and why several connections
-//! HTTP/2 costs one TLS connection for many requests, and its pings find a dead connection within 20 s; over
-//! HTTP/1.1 each of our 45 watches would be a connection of its own, and a silent one could be dead for long. But
-//! hyper keeps a single HTTP/2 connection to a host, and kube-apiserver serves 100 streams on one: where a cluster
-//! has more kinds than that, the next watch would wait for ever, and writes with it. So requests have one
-//! connection, and watches share others by [`WATCHES_PER_CONNECTION`]. A server that speaks only
-//! HTTP/1.1 gets that, from the same pools.
+//! ```text
+//! kube::Client ─▶ address, headers of the kubeconfig ─▶ credentials ─▶ pools ─▶ connector: TCP, proxy, TLS
+//! ```
+//!
+//! # Guarantees
+//! - A token file, a file of certificates, and the credentials of an exec plugin are read again while the client is used:
+//!   once a minute, and after an answer 401 or a connection that was not made.
+//! - When a certificate has changed, new connections take the place of the present ones. What was requested is answered,
+//!   watches end and are resumed.
+//! - Files that cannot be used for a while change nothing.
+//!
+//! # Upstream
+//! client-go reads certificates every five minutes and at each handshake, and closes all connections when the client
+//! certificate has changed, whatever was requested over them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use http::{Request, Response};
-use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use http::header::AUTHORIZATION;
+use http::{Request, Response, StatusCode};
 use kube::client::{Body, ConfigExt};
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
-use tower::util::BoxCloneSyncService;
-use tower::{BoxError, ServiceBuilder, ServiceExt};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tower::{BoxError, ServiceBuilder};
 
-use super::fenced_body::FencedBody;
-use super::open_stream::{OpenStream, StreamBody};
-use super::read_ahead::ReadAhead;
+use super::authorization::{ClientCertificate, Credentials};
+use super::connector::{CONNECT_TIMEOUT, connector};
+use super::open_stream::StreamBody;
+use super::pools::Pools;
+use super::proxy::Proxy;
+use super::tls_files::{TlsFiles, TlsMaterial};
+use crate::client::client_provider::CredentialsError;
+use crate::clock::{Clock, SystemClock};
+use crate::error::error_chain;
 
-/// How many watches share a connection: half of the default limit of kube-apiserver.
-const WATCHES_PER_CONNECTION: usize = 50;
+/// How often the files of certificates are read.
+const RELOAD_PERIOD: Duration = Duration::from_mins(1);
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-// A connection without data for so long is pinged, and closed if the ping is not answered. client-go waits for 30 s and
-// 15 s. Here one probe guards the reconnection of all watches, so that closing too early costs little, and a server that
-// is gone without a word is found before the requests to it time out.
-const PING_AFTER: Duration = Duration::from_secs(10);
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long sent data may be unacknowledged: it is not retransmitted later, so that no write arrives long after its
-/// timeout.
-#[cfg(target_os = "linux")]
-const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
-
-// The flow control windows. They bound memory while a large list is decoded; that of the connection allows some slow
-// streams without blocking the others.
-const STREAM_WINDOW: u32 = 256 << 10;
-const CONNECTION_WINDOW: u32 = 4 << 20;
+/// The least time between two readings, however many requests fail.
+const RELOAD_GAP: Duration = Duration::from_secs(1);
 
 /// A configuration that cannot be used to connect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackError {
-    /// A proxy is configured.
-    #[error(
-        "the API server is to be reached through the proxy {0}, which is not supported: remove `proxy-url` or the proxy variables of the environment, or list the server in NO_PROXY"
-    )]
-    Proxy(String),
+    /// The address of the proxy is invalid.
+    #[error("the proxy of the API server, {0}, cannot be used: {1}")]
+    Proxy(String, String),
     /// The CA, client certificate or key is invalid.
     #[error(
         "the certificates of the kubeconfig cannot be used: check `certificate-authority`, `client-certificate` and `client-key`"
     )]
-    Certificates(#[source] kube::Error),
+    Certificates(#[source] BoxError),
     /// The `tls-server-name` is invalid.
     #[error("`tls-server-name` of the kubeconfig, \"{0}\", is neither a DNS name nor an IP address")]
     ServerName(String),
     /// The credentials are invalid.
     #[error("the credentials of the kubeconfig cannot be used: check its user's token, token file or exec command")]
-    Credentials(#[source] kube::Error),
+    Credentials(#[source] BoxError),
 }
-
-type Connector = BoxCloneSyncService<http::Uri, Connection, BoxError>;
-type Connection = MaybeHttpsStream<ReadAhead<TokioIo<TcpStream>>>;
-type Pool = hyper_util::client::legacy::Client<Connector, FencedBody>;
 
 /// A client over connections that all identities share.
 ///
@@ -81,158 +72,171 @@ type Pool = hyper_util::client::legacy::Client<Connector, FencedBody>;
 /// Outside of a tokio runtime.
 ///
 /// # Errors
-/// Where the configuration names a proxy, or certificates or credentials that cannot be used.
+/// Where the configuration names a proxy, certificates or credentials that cannot be used.
 pub fn connect(config: &kube::Config) -> Result<kube::Client, StackError> {
-    if let Some(proxy) = &config.proxy_url {
-        return Err(StackError::Proxy(proxy.to_string()));
+    let credentials = Credentials::of(&config.auth_info, clock());
+    let credentials = credentials.map_err(|error| StackError::Credentials(error.into()))?;
+    let stack = Arc::new(Stack::new(config, credentials)?);
+    if !stack.files.is_empty() {
+        stack.tasks.lock().spawn(keep_current(Arc::downgrade(&stack), Arc::clone(&stack.reload)));
     }
-    let pools = Arc::new(Pools::new(connector(config)?));
+    let service = tower::service_fn(move |request| Arc::clone(&stack).send(request));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer().map_err(StackError::Credentials)?)
-        .layer(config.extra_headers_layer().map_err(StackError::Credentials)?)
-        .service(tower::service_fn(move |request| Arc::clone(&pools).send(request)));
+        .layer(config.extra_headers_layer().map_err(|error| StackError::Credentials(error.into()))?)
+        .service(service);
     Ok(kube::Client::new(service, config.default_namespace.clone()))
 }
 
-fn connector(config: &kube::Config) -> Result<Connector, StackError> {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // An error means that another thread has installed one.
-        drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
-    }
-    let tls = config.rustls_client_config().map_err(StackError::Certificates)?;
+/// The clock of the expiry that an exec plugin returns.
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock)
+}
 
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    // HTTP/1.1 has no pings: without these a dead connection could look open for hours.
-    tcp.set_keepalive(Some(PING_AFTER));
-    tcp.set_keepalive_interval(Some(PING_TIMEOUT));
-    #[cfg(target_os = "linux")]
-    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+struct Stack {
+    files: TlsFiles,
+    server_name: Option<ServerName<'static>>,
+    proxy: Option<Arc<Proxy>>,
+    connect_timeout: Duration,
+    credentials: Credentials,
+    current: Mutex<Arc<Connections>>,
+    /// Has the files read before it is time.
+    reload: Arc<Notify>,
+    /// What reads them, and ends with the stack.
+    tasks: Mutex<JoinSet<()>>,
+}
 
-    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-    let https = match &config.tls_server_name {
-        Some(name) => {
-            let name = ServerName::try_from(name.clone()).map_err(|_| StackError::ServerName(name.clone()))?;
-            https.with_server_name_resolver(FixedServerNameResolver::new(name))
+/// The connections that were made with some certificates.
+struct Connections {
+    material: TlsMaterial,
+    pools: Pools,
+}
+
+impl Stack {
+    fn new(config: &kube::Config, credentials: Credentials) -> Result<Self, StackError> {
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // An error means that another thread has installed one.
+            drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
         }
-        None => https,
-    };
-    let https = https.enable_all_versions().wrap_connector(tcp.map_response(ReadAhead::new));
-    // The connector's own time-out would end with TCP; a server that accepts and then says nothing counts too.
-    let timeout = config.connect_timeout.unwrap_or(CONNECT_TIMEOUT).min(CONNECT_TIMEOUT);
-    Ok(BoxCloneSyncService::new(tower::service_fn(move |uri| {
-        let connecting = https.clone().oneshot(uri);
-        async move {
-            match tokio::time::timeout(timeout, connecting).await {
-                Ok(connected) => connected,
-                Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
-            }
+        let server_name = match &config.tls_server_name {
+            Some(name) => Some(ServerName::try_from(name.clone()).map_err(|_| StackError::ServerName(name.clone()))?),
+            None => None,
+        };
+        let proxy = match &config.proxy_url {
+            Some(url) => Some(Arc::new(proxy(url)?)),
+            None => None,
+        };
+        let files = TlsFiles::of(config);
+        let material = files.read().map_err(|error| StackError::Certificates(error.into()))?;
+        let connect_timeout = config.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+        let connections = connections(&files, material, server_name.clone(), proxy.clone(), connect_timeout)
+            .map_err(|error| StackError::Certificates(error.into()))?;
+        let current = Mutex::new(Arc::new(connections));
+        let (reload, tasks) = Default::default();
+        Ok(Self { files, server_name, proxy, connect_timeout, credentials, current, reload, tasks })
+    }
+
+    async fn send(self: Arc<Self>, mut request: Request<Body>) -> Result<Response<StreamBody>, BoxError> {
+        let credentials = self.credentials.current().await?;
+        if let Some(certificate) = &credentials.certificate {
+            self.use_certificate(certificate)?;
         }
-    })))
-}
-
-struct Pools {
-    connector: Connector,
-    requests: Arc<Http2Connection>,
-    watches: Mutex<Vec<Arc<Http2Connection>>>,
-}
-
-/// A pool that holds one HTTP/2 connection.
-struct Http2Connection {
-    pool: Pool,
-    streams: OpenStream,
-    first: tokio::sync::Mutex<()>,
-}
-
-impl Pools {
-    fn new(connector: Connector) -> Self {
-        let requests = Arc::new(Http2Connection::new(connector.clone()));
-        Self { connector, requests, watches: Mutex::default() }
-    }
-
-    async fn send(self: Arc<Self>, request: Request<Body>) -> Result<Response<StreamBody>, BoxError> {
-        let (connection, open) =
-            if is_watch(request.uri()) { self.watch_connection() } else { self.request_connection() };
-        let response = connection.send(request).await?;
-        Ok(response.map(|body| StreamBody::new(body, open)))
-    }
-
-    fn request_connection(&self) -> (Arc<Http2Connection>, OpenStream) {
-        (Arc::clone(&self.requests), self.requests.streams.clone())
-    }
-
-    /// The first connection with room for another watch, or a new one.
-    fn watch_connection(&self) -> (Arc<Http2Connection>, OpenStream) {
-        let mut connections = self.watches.lock();
-        let free = connections.iter().find(|connection| connection.streams.others() < WATCHES_PER_CONNECTION).cloned();
-        let connection = free.unwrap_or_else(|| {
-            let connection = Arc::new(Http2Connection::new(self.connector.clone()));
-            connections.push(Arc::clone(&connection));
-            connection
-        });
-        let open = connection.streams.clone();
-        (connection, open)
-    }
-}
-
-impl Http2Connection {
-    fn new(connector: Connector) -> Self {
-        let mut builder = hyper_util::client::legacy::Builder::new(TokioExecutor::new());
-        builder
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .http2_initial_stream_window_size(STREAM_WINDOW)
-            .http2_initial_connection_window_size(CONNECTION_WINDOW)
-            .http2_keep_alive_interval(PING_AFTER)
-            .http2_keep_alive_timeout(PING_TIMEOUT)
-            .http2_keep_alive_while_idle(true);
-        Self { pool: builder.build(connector), streams: OpenStream::default(), first: tokio::sync::Mutex::default() }
-    }
-
-    async fn send(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
-        // Until ALPN has chosen HTTP/2, hyper opens a connection for each request, and drops all but one. So a single
-        // request goes first, at the start and after a broken connection, and a restarted server is not overloaded.
-        if !self.streams.is_connected() {
-            let _first = tokio::time::timeout(CONNECT_TIMEOUT, self.first.lock()).await.ok();
-            if !self.streams.is_connected() {
-                return self.request(request).await;
-            }
+        if let Some(header) = &credentials.header
+            && !request.headers().contains_key(AUTHORIZATION)
+        {
+            request.headers_mut().insert(AUTHORIZATION, header.clone());
         }
-        self.request(request).await
-    }
-
-    async fn request(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
-        let response = self.pool.request(FencedBody::of(request)).await;
+        let connections = Arc::clone(&self.current.lock());
+        let response = connections.pools.send(request).await;
         match &response {
-            Ok(_) => self.streams.connected(),
-            Err(error) => self.streams.failed(error),
+            Ok(response) if response.status() != StatusCode::UNAUTHORIZED => {}
+            Ok(_) => {
+                self.credentials.refused(&credentials);
+                self.reload.notify_one();
+            }
+            Err(_) => self.reload.notify_one(),
         }
-        Ok(response?)
+        response
+    }
+
+    /// Connects with the client certificate of an exec plugin from now on.
+    fn use_certificate(&self, certificate: &ClientCertificate) -> Result<(), CredentialsError> {
+        let present = Arc::clone(&self.current.lock());
+        if present.material.has_certificate(certificate) {
+            return Ok(());
+        }
+        self.renew(&present, present.material.with_certificate(certificate)).map_err(CredentialsError::new)
+    }
+
+    /// Reads the files, and renews the connections where the certificates in them have changed.
+    async fn read_again(&self) {
+        let files = self.files.clone();
+        let read = tokio::task::spawn_blocking(move || files.read()).await;
+        let present = Arc::clone(&self.current.lock());
+        let renewed = match read {
+            Ok(Ok(material)) => {
+                let material = if let Credentials::Exec(_) = self.credentials {
+                    present.material.with_roots_of(&material)
+                } else {
+                    material
+                };
+                if material == present.material {
+                    return;
+                }
+                self.renew(&present, material).map_err(BoxError::from)
+            }
+            Ok(Err(error)) => Err(error.into()),
+            // The runtime is shutting down.
+            Err(_) => return,
+        };
+        if let Err(error) = renewed {
+            let error = error_chain(error.as_ref());
+            tracing::warn!(error, "Cannot use the certificates of the kubeconfig; the last ones are used");
+        }
+    }
+
+    /// Replaces the connections by others with `material`, unless that has happened since.
+    fn renew(&self, present: &Arc<Connections>, material: TlsMaterial) -> kube::Result<()> {
+        let (server_name, proxy) = (self.server_name.clone(), self.proxy.clone());
+        let connections = connections(&self.files, material, server_name, proxy, self.connect_timeout)?;
+        let mut current = self.current.lock();
+        if Arc::ptr_eq(&current, present) {
+            if present.material.is_replaced_by(&connections.material) {
+                tracing::info!("Certificates have changed; connections to the API server are renewed");
+            }
+            *current = Arc::new(connections);
+            present.pools.retire();
+        }
+        Ok(())
     }
 }
 
-/// Whether a request is a watch, which stays open.
-pub(crate) fn is_watch(uri: &http::Uri) -> bool {
-    let mut pairs = uri.query().unwrap_or_default().split('&');
-    pairs.any(|pair| matches!(pair, "watch=true" | "watch=1"))
+/// Reads the files of certificates once a minute, and when `reload` is notified.
+async fn keep_current(stack: Weak<Stack>, reload: Arc<Notify>) {
+    loop {
+        // Either is a reason to read.
+        drop(timeout(RELOAD_PERIOD, reload.notified()).await);
+        let Some(stack) = stack.upgrade() else { return };
+        stack.read_again().await;
+        drop(stack);
+        sleep(RELOAD_GAP).await;
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn connections(
+    files: &TlsFiles,
+    material: TlsMaterial,
+    server_name: Option<ServerName<'static>>,
+    proxy: Option<Arc<Proxy>>,
+    timeout: Duration,
+) -> kube::Result<Connections> {
+    let tls = files.client_config(&material)?;
+    Ok(Connections { material, pools: Pools::new(connector(tls, server_name, proxy, timeout)) })
+}
 
-    #[test]
-    fn watches_are_recognized_by_their_query() {
-        for (uri, watch) in [
-            ("/api/v1/pods?watch=true&x=1", true),
-            ("/api/v1/pods?x=1&watch=1", true),
-            ("/api/v1/pods?watch=false", false),
-            ("/api/v1/pods?rewatch=true", false),
-            ("/api/v1/pods", false),
-        ] {
-            assert_eq!(is_watch(&uri.parse().unwrap()), watch, "{uri}");
-        }
-    }
+fn proxy(url: &http::Uri) -> Result<Proxy, StackError> {
+    Proxy::parse(&url.to_string()).map_err(|error| {
+        let host = url.host().unwrap_or_default().to_owned();
+        StackError::Proxy(host, error.to_string())
+    })
 }

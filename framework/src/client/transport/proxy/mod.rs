@@ -1,0 +1,176 @@
+//! Proxies: which one is used, and the tunnel through it.
+
+mod environment;
+mod tunnel;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::uri::{Authority, Scheme};
+use http::{HeaderValue, Uri};
+use hyper::rt::{Read, Write};
+use percent_encoding::percent_decode_str;
+
+use crate::error::BoxError;
+
+pub(crate) use environment::Environment;
+
+/// A proxy that tunnels with `CONNECT`.
+///
+/// # Upstream
+/// client-go does the same for `https` servers. To a server without TLS it sends its requests through the proxy without a
+/// tunnel; here they have one too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Proxy {
+    /// Scheme, host and port.
+    address: Uri,
+    /// The header `Proxy-Authorization`.
+    authorization: Option<HeaderValue>,
+}
+
+/// An address that is not that of a proxy which can be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProxyAddressError {
+    /// Not a URL with a host.
+    #[error("it is not an address such as http://proxy.example:3128")]
+    Malformed,
+    /// A protocol that is not spoken.
+    #[error("the protocol {0} is not supported: give an http or https proxy")]
+    Protocol(String),
+}
+
+/// A connection through a proxy that was not made.
+#[derive(Debug, thiserror::Error)]
+#[error("the proxy {proxy}")]
+pub(crate) struct ProxyError {
+    pub(crate) proxy: Uri,
+    #[source]
+    pub(crate) fault: ProxyFault,
+}
+
+/// Why a proxy makes no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProxyFault {
+    /// It cannot be connected to.
+    #[error("cannot be reached")]
+    Unreachable(#[source] BoxError),
+    /// It wants other credentials.
+    #[error("does not know our credentials (407): put them into its address, as in http://USER:PASSWORD@HOST:PORT")]
+    Unauthorized,
+    /// It answers `CONNECT` with another status.
+    #[error("refuses to connect to the API server ({0})")]
+    Refused(String),
+    /// The connection broke before it answered.
+    #[error("ended the connection without an answer")]
+    Broken(#[source] std::io::Error),
+    /// What it answers is not HTTP.
+    #[error("does not answer as an HTTP proxy")]
+    NotHttp,
+}
+
+impl Proxy {
+    /// A proxy by its URL, or by host and port alone.
+    pub(crate) fn parse(url: &str) -> Result<Self, ProxyAddressError> {
+        let uri = match url.parse::<Uri>() {
+            Ok(uri) if uri.scheme().is_some() && uri.host().is_some() => uri,
+            Ok(_) | Err(_) if !url.contains("://") => {
+                format!("http://{url}").parse().map_err(|_| ProxyAddressError::Malformed)?
+            }
+            Ok(_) | Err(_) => return Err(ProxyAddressError::Malformed),
+        };
+        let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
+            return Err(ProxyAddressError::Malformed);
+        };
+        let default_port = match scheme.as_str() {
+            "http" => 80,
+            "https" => 443,
+            other => return Err(ProxyAddressError::Protocol(other.to_owned())),
+        };
+        let address = address(scheme, authority, default_port).ok_or(ProxyAddressError::Malformed)?;
+        Ok(Self { address, authorization: authorization(authority) })
+    }
+
+    /// Scheme, host and port of the proxy.
+    pub(crate) const fn address(&self) -> &Uri {
+        &self.address
+    }
+
+    /// The error where the proxy cannot be connected to.
+    pub(crate) fn unreachable(&self, error: BoxError) -> ProxyError {
+        self.error(ProxyFault::Unreachable(error))
+    }
+
+    /// Asks the proxy at the other end of `route` for a connection to `destination`.
+    pub(crate) async fn tunnel<S: Read + Write + Unpin>(&self, route: S, destination: &Uri) -> Result<S, ProxyError> {
+        let tunnelled = tunnel::connect(route, destination, self.authorization.as_ref()).await;
+        tunnelled.map_err(|fault| self.error(fault))
+    }
+
+    fn error(&self, fault: ProxyFault) -> ProxyError {
+        ProxyError { proxy: self.address.clone(), fault }
+    }
+}
+
+fn address(scheme: &Scheme, authority: &Authority, default_port: u16) -> Option<Uri> {
+    if authority.host().is_empty() {
+        return None;
+    }
+    let port = authority.port_u16().unwrap_or(default_port);
+    let authority = format!("{}:{port}", authority.host());
+    Uri::builder().scheme(scheme.clone()).authority(authority).path_and_query("/").build().ok()
+}
+
+/// The header for user and password of an address, which are percent-encoded there.
+fn authorization(authority: &Authority) -> Option<HeaderValue> {
+    let (user_info, _) = authority.as_str().rsplit_once('@')?;
+    let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+    let mut credentials: Vec<u8> = percent_decode_str(user).collect();
+    credentials.push(b':');
+    credentials.extend(percent_decode_str(password));
+    let mut header = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(credentials))).ok()?;
+    header.set_sensitive(true);
+    Some(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(url: &str) -> Result<(String, Option<String>), ProxyAddressError> {
+        let proxy = Proxy::parse(url)?;
+        let authorization = proxy.authorization.map(|header| header.to_str().unwrap().to_owned());
+        Ok((proxy.address.to_string(), authorization))
+    }
+
+    #[test]
+    fn an_address_has_scheme_port_and_credentials() {
+        for (url, address, authorization) in [
+            ("http://proxy.example:3128", "http://proxy.example:3128/", None),
+            ("proxy.example:3128", "http://proxy.example:3128/", None),
+            ("proxy.example", "http://proxy.example:80/", None),
+            ("10.0.0.1:3128", "http://10.0.0.1:3128/", None),
+            ("http://[fd00::1]:3128/path", "http://[fd00::1]:3128/", None),
+            ("https://proxy.example", "https://proxy.example:443/", None),
+            // base64 of `user:secret`, `user:` and `us@er:p:w`.
+            ("http://user:secret@proxy.example", "http://proxy.example:80/", Some("Basic dXNlcjpzZWNyZXQ=")),
+            ("http://user@proxy.example", "http://proxy.example:80/", Some("Basic dXNlcjo=")),
+            ("http://us%40er:p:w@proxy.example", "http://proxy.example:80/", Some("Basic dXNAZXI6cDp3")),
+        ] {
+            let expected = (address.to_owned(), authorization.map(str::to_owned));
+            assert_eq!(parsed(url), Ok(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_refused() {
+        assert_eq!(parsed("http://"), Err(ProxyAddressError::Malformed));
+        assert_eq!(parsed("not a proxy"), Err(ProxyAddressError::Malformed));
+        assert_eq!(parsed("socks5://proxy.example"), Err(ProxyAddressError::Protocol("socks5".to_owned())));
+    }
+
+    #[test]
+    fn credentials_are_never_printed() {
+        let proxy = Proxy::parse("http://user:secret@proxy.example").unwrap();
+        let printed = format!("{proxy:?} {}", proxy.error(ProxyFault::Unauthorized));
+        assert!(!printed.contains("secret") && !printed.contains("dXNlcjpzZWNyZXQ"), "{printed}");
+    }
+}
