@@ -96,6 +96,32 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn the_port_of_its_manager_is_served_if_it_is_asked_for() {
+    let folder = Folder::new();
+    let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("a port is free");
+    let mut process = start(&folder, &["--socket=", &format!("--secure-port={}", free.port())]);
+    process.prints(&format!("  manager      https://{free}")).await;
+    process.prints("Ctrl-C ends it").await;
+    let mut config = kube::Config::new(format!("https://{free}").parse().expect("it is an address"));
+    config.accept_invalid_certs = true;
+    let client = kube::Client::try_from(config).expect("it must be usable");
+    let scraped = async {
+        loop {
+            let request = http::Request::get("/metrics").body(Vec::new()).expect("it is a request");
+            match client.request_text(request).await {
+                Ok(metrics) => return metrics,
+                // The port is not there yet.
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    };
+    let metrics = tokio::time::timeout(Duration::from_mins(1), scraped).await.expect("everyone may scrape it");
+    assert!(metrics.contains("workqueue_depth"), "{metrics}");
+    process.terminate();
+    assert_eq!(process.ended().await.code, Some(0));
+}
+
+#[tokio::test]
 async fn nodes_are_commanded_from_its_input_and_from_elsewhere() {
     let folder = Folder::new();
     let mut process = started(&folder, &["--nodes=2", "--run-controllers=false"]).await;

@@ -101,3 +101,33 @@ async fn http_2_is_served_unless_it_is_disabled() {
     let stream = port.client.tls(&["h2", "http/1.1"]).await.expect("TLS is served");
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
 }
+
+#[tokio::test]
+async fn flags_and_status_are_shown_in_the_form_that_is_asked_for() {
+    let port = Port::start(&[OPEN, "--kube-api-qps=50"]).await;
+    let flagz = port.client.get("/flagz").await;
+    assert!(flagz.code == 200 && flagz.body.contains("\nkube-api-qps: 50\n"), "{flagz:?}");
+    let accept = ("accept", "application/json;v=v1beta1;g=config.k8s.io;as=Statusz");
+    let statusz = port.client.send("GET", "/statusz", &[accept]).await;
+    let statusz: serde_json::Value = serde_json::from_str(&statusz.body).expect("it is JSON");
+    assert_eq!((&statusz["apiVersion"], &statusz["kind"]), (&"config.k8s.io/v1beta1".into(), &"Statusz".into()));
+    let accept = ("accept", "application/yaml;v=v1alpha1;g=config.k8s.io;as=Flagz");
+    let old = port.client.send("GET", "/flagz", &[accept]).await;
+    assert!(old.head.contains("warning: 299") && old.body.starts_with("kind: \"Flagz\"\n"), "{old:?}");
+    assert_eq!(port.client.send("GET", "/flagz", &[("accept", "application/json")]).await.code, 406);
+    let port = Port::start(&[OPEN, "--feature-gates=ComponentFlagz=false,ComponentStatusz=false"]).await;
+    assert_eq!((port.client.get("/flagz").await.code, port.client.get("/statusz").await.code), (404, 404));
+}
+
+#[tokio::test]
+async fn the_verbosity_is_set_by_a_put_under_profiling() {
+    let port = Port::start(&[OPEN]).await;
+    let put = |body: &'static str| port.client.send_body("PUT", "/debug/flags/v", &[], body);
+    let set = put("4").await;
+    assert_eq!((set.code, set.body.as_str()), (200, "successfully set klog.logging.verbosity to 4\n"));
+    assert_eq!(put("four").await.code, 400);
+    assert_eq!(put("-1").await.code, 400);
+    assert_eq!(port.client.get("/debug/flags/v").await.code, 406);
+    let port = Port::start(&[OPEN, "--profiling=false"]).await;
+    assert_eq!(port.client.send_body("PUT", "/debug/flags/v", &[], "4").await.code, 404);
+}
