@@ -119,7 +119,7 @@ impl Bound {
         if start.await.is_err() {
             return Err(ended.await.map_or(ServingError::Ended, |result| result.err().unwrap_or(ServingError::Ended)));
         }
-        Ok(Serving { stop, ended })
+        Ok(Serving { stop, ended: Some(ended) })
     }
 
     /// Reads or makes the certificates, says so, and serves the port until `stop`.
@@ -165,13 +165,17 @@ impl Bound {
 /// The port that is being served. It is closed when this is dropped.
 pub(crate) struct Serving {
     stop: CancellationToken,
-    ended: oneshot::Receiver<Result<(), ServingError>>,
+    /// Absent once the thread has ended.
+    ended: Option<oneshot::Receiver<Result<(), ServingError>>>,
 }
 
 impl Serving {
     /// Waits until the port cannot be served any more.
     pub(crate) async fn failed(&mut self) -> ServingError {
-        match (&mut self.ended).await {
+        let Some(ended) = &mut self.ended else { return ServingError::Ended };
+        let result = ended.await;
+        self.ended = None;
+        match result {
             Ok(Err(error)) => error,
             Ok(Ok(())) | Err(_) => ServingError::Ended,
         }

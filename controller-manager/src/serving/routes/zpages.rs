@@ -47,8 +47,9 @@ pub(super) fn routes(state: &Arc<ServingState>) -> Router {
 fn flags(state: &ServingState) -> Map<String, Value> {
     let settings = &state.settings;
     let of_flags = settings.rows().iter().filter_map(|row| {
-        // What only a file can set has a path for a name.
-        let value = settings.value(row.name).filter(|_| !row.name.contains('.'))?;
+        // What only a file can set has the name of a key.
+        let is_flag = !row.name.contains(|letter: char| letter == '.' || letter.is_ascii_uppercase());
+        let value = settings.value(row.name).filter(|_| is_flag)?;
         Some((row.name.to_owned(), value.to_string().into()))
     });
     Map::from_iter([("flags".to_owned(), Value::Object(of_flags.collect()))])
