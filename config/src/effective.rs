@@ -1,5 +1,7 @@
 //! The effective settings, each with its origin.
 
+use std::sync::Arc;
+
 use figment::Figment;
 use serde::de::DeserializeOwned;
 
@@ -11,12 +13,12 @@ use crate::row::Row;
 use crate::table::Table;
 use crate::value::{FromValue, Value};
 
-/// The effective settings: the value of every row and its origin.
+/// The effective settings: the value of every row and its origin. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Effective {
     table: Table,
-    entries: Layer,
-    tree: Figment,
+    entries: Arc<Layer>,
+    tree: Arc<Figment>,
     gates: Gates,
     warnings: Vec<Warning>,
     operands: Vec<String>,
@@ -61,7 +63,7 @@ impl Effective {
         warnings: Vec<Warning>,
         operands: Vec<String>,
     ) -> Self {
-        Self { table, entries: merged.entries, tree: merged.tree, gates, warnings, operands }
+        Self { table, entries: Arc::new(merged.entries), tree: Arc::new(merged.tree), gates, warnings, operands }
     }
 
     /// The value of a setting, by its flag (without dashes) or, where only a file can set it, its path.

@@ -1,6 +1,7 @@
 //! The table of settings.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::gate::Gate;
 use crate::help;
@@ -8,12 +9,12 @@ use crate::keys::Section;
 use crate::row::{Row, printable};
 use crate::table_error::{TableError, TableErrors};
 
-/// Every setting of a program and every gate it knows, checked against each other.
+/// Every setting of a program and every gate it knows, checked against each other. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Table {
-    rows: Vec<Row>,
-    gates: Vec<Gate>,
-    keys: Section,
+    rows: Arc<[Row]>,
+    gates: Arc<[Gate]>,
+    keys: Arc<Section>,
 }
 
 impl Table {
@@ -35,16 +36,15 @@ impl Table {
         rows: impl IntoIterator<Item = Row>,
         gates: impl IntoIterator<Item = Gate>,
     ) -> Result<Self, TableErrors> {
-        let table =
-            Self { rows: rows.into_iter().collect(), gates: gates.into_iter().collect(), keys: Section::default() };
-        table.checked()
+        Self::checked(rows.into_iter().collect(), gates.into_iter().collect())
     }
 
-    fn checked(mut self) -> Result<Self, TableErrors> {
+    fn checked(rows: Arc<[Row]>, all_gates: Arc<[Gate]>) -> Result<Self, TableErrors> {
         let mut errors = Vec::new();
+        let mut keys = Section::default();
         let mut flags = BTreeSet::new();
         let mut shorts = BTreeSet::from(['h']);
-        for (number, row) in self.rows.iter().enumerate() {
+        for (number, row) in rows.iter().enumerate() {
             let flag = row.name;
             if row.flag().is_some_and(|flag| !is_flag(flag)) {
                 errors.push(TableError::BadFlag { flag });
@@ -63,18 +63,22 @@ impl Table {
             if let Some(Err(reason)) = row.check.map(|check| check(&row.initial.value())) {
                 errors.push(TableError::BadDefault { flag, reason });
             }
-            if let Some(Err(error)) = row.path.map(|path| self.keys.insert(path, number)) {
+            if let Some(Err(error)) = row.path.map(|path| keys.insert(path, number)) {
                 errors.push(error);
             }
         }
         let mut gates = BTreeSet::new();
         errors.extend(
-            self.gates
+            all_gates
                 .iter()
                 .filter(|gate| !gates.insert(gate.name))
                 .map(|gate| TableError::DuplicateGate { gate: gate.name }),
         );
-        if errors.is_empty() { Ok(self) } else { Err(TableErrors(errors)) }
+        if errors.is_empty() {
+            Ok(Self { rows, gates: all_gates, keys: Arc::new(keys) })
+        } else {
+            Err(TableErrors(errors))
+        }
     }
 
     /// The rows, in the order they were given.
@@ -118,7 +122,7 @@ impl Table {
     #[must_use]
     pub fn markdown(&self) -> String {
         let mut sections: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
-        for row in &self.rows {
+        for row in self.rows.iter() {
             sections.entry(row.section).or_default().push(row);
         }
         let pages = sections.into_iter().map(|(section, rows)| {
