@@ -41,6 +41,8 @@ pub struct Row {
     pub deprecated: Option<&'static str>,
     /// The validation of values beyond their type.
     pub check: Option<Check>,
+    /// Whether what reads the setting applies a new value while the program runs.
+    pub is_reloaded: bool,
 }
 
 /// A validation. Its error is the end of the sentence "the value …", as in "must be positive".
@@ -91,6 +93,13 @@ pub enum Initial {
 }
 
 impl Initial {
+    /// Says that a new value is applied while the program runs, as that of a number of workers.
+    #[must_use]
+    pub const fn reloaded(mut self) -> Self {
+        self.is_reloaded = true;
+        self
+    }
+
     /// The type of the setting.
     #[must_use]
     pub const fn kind(self) -> Kind {
@@ -151,7 +160,17 @@ impl Row {
     /// A setting with its flag (without dashes), its help section and its default.
     #[must_use]
     pub const fn new(flag: &'static str, section: &'static str, initial: Initial) -> Self {
-        Self { name: flag, short: None, section, initial, path: None, help: "", deprecated: None, check: None }
+        Self {
+            name: flag,
+            short: None,
+            section,
+            initial,
+            path: None,
+            help: "",
+            deprecated: None,
+            check: None,
+            is_reloaded: false,
+        }
     }
 
     /// A setting that only a file can set: its path, its section in the documentation, and its default.

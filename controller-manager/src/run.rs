@@ -9,7 +9,7 @@ use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metr
 use crate::identities;
 use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics};
 use crate::logs::{Logs, UNSTRUCTURED};
-use crate::reload::{Reloader, SettingsSource};
+use crate::reload::{ReloadState, Reloader, SettingsSource};
 use crate::serving::{Bound, Check, Serving, ServingError, ServingState};
 use crate::settings::Configured;
 use crate::{Exit, Failure};
@@ -62,16 +62,19 @@ pub(crate) async fn run(
     let candidate = candidate(election, manager.metrics())?;
     let leader_check =
         candidate.as_ref().map(Candidate::health).map(|health| Check::new(LeaderHealth::NAME, move || health.check()));
+    let reloads = ReloadState::new(manager.metrics());
+    let readiness = reloads.clone();
     let state = ServingState {
         settings: source.start.clone(),
         metrics: Arc::clone(manager.metrics()),
         manager: manager.handle(),
         live: leader_check.into_iter().collect(),
-        ready: vec![controllers_check(manager.handle())],
+        ready: vec![controllers_check(manager.handle()), Check::new("configuration", move || readiness.check())],
         started: SystemClock.now(),
         set_verbosity: Box::new(logs.verbosity()),
     };
-    let reloader = Reloader::new(source, logs, manager.clients().clone(), manager.handle(), manager.metrics());
+    let (clients, handle) = (manager.clients().clone(), manager.handle());
+    let reloader = Reloader::new(source, logs, clients, handle, reloads, Arc::new(SystemClock));
     let mut serving = match bound {
         Some(bound) => Some(bound.serve(state, fastrand::u64(..)).await.map_err(|error| refused(&error))?),
         None => None,

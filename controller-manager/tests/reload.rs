@@ -39,8 +39,11 @@ async fn a_signal_and_a_changed_file_apply_settings_and_a_bad_file_changes_nothi
     assert!(refused.contains("kcm.yaml:3:22: Logging.verbosity is much, expected a whole number"), "{refused}");
 
     // Without a signal.
-    write("logging: {verbosity: 5}\ngeneric: {clientConnection: {qps: 50}, controllers: ['*', '-deployment']}\n");
-    manager.says("\"Reloaded the configuration\" applied=\"Logs,Controllers\"").await;
+    write(
+        "logging: {verbosity: 5}\nreplicaSetController: {concurrentRSSyncs: 9}\n\
+         generic: {clientConnection: {qps: 50}, controllers: ['*', '-deployment']}\n",
+    );
+    manager.says("\"Reloaded the configuration\" applied=\"Logs,Controllers,Workers\"").await;
     manager.says("\"Stopping controller, as it is disabled now\" controller=\"deployment-controller\"").await;
     manager.terminate();
     let ended = manager.ended().await;

@@ -31,8 +31,9 @@
 //!   manager that panics is logged, counted and started again.
 //! - **Resources come and go.** A controller whose resources are not served is initialized when they are, stops while one
 //!   that it reads is gone, and leaves nothing behind: no event handler, task, or informer without another user.
-//! - **A running manager changes.** Through its [`ManagerHandle`], controllers are added and taken away, loops stop and
-//!   start again while informers stay, and writes are held back; it shows the state of each controller and loop.
+//! - **A running manager changes.** Through its [`ManagerHandle`], controllers are added and taken away, loops have more or
+//!   fewer workers, stop and start again while informers stay, and writes are held back; it shows the state of each
+//!   controller and loop.
 //! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads
 //!   have synced; the loops are the first to stop.
 //! - **Only what is read is decoded.** A part of a view is decoded where an enabled controller
@@ -60,6 +61,7 @@ mod error;
 pub mod events;
 pub mod explain;
 mod first_failure;
+mod live_settings;
 mod loop_builder;
 mod manager;
 mod metrics;

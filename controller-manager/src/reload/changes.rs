@@ -13,9 +13,12 @@ pub(super) enum Action {
     Limits,
     /// The set of controllers that run.
     Controllers,
+    /// The numbers of workers of loops: every setting of a controller that says that it is reloaded.
+    Workers,
 }
 
-/// The settings that are applied while the manager runs. All others take effect at the next start.
+/// The settings of the manager itself that are applied while it runs. Those of controllers say so in their rows. All
+/// others take effect at the next start.
 const LIVE: [(&str, Action); 5] = [
     ("controllers", Action::Controllers),
     ("kube-api-burst", Action::Limits),
@@ -37,7 +40,8 @@ pub(super) struct Changes {
 pub(super) fn changes(start: &Effective, in_use: &Effective, new: &Effective) -> Changes {
     let mut changes = Changes::default();
     for row in new.rows() {
-        let action = LIVE.iter().find(|(name, _)| *name == row.name).map(|(_, action)| *action);
+        let of_manager = LIVE.iter().find(|(name, _)| *name == row.name).map(|(_, action)| *action);
+        let action = of_manager.or(row.is_reloaded.then_some(Action::Workers));
         let differs = |from: &Effective| from.value(row.name) != new.value(row.name);
         match action {
             Some(action) if differs(in_use) => drop(changes.actions.insert(action)),
@@ -51,12 +55,14 @@ pub(super) fn changes(start: &Effective, in_use: &Effective, new: &Effective) ->
 
 #[cfg(test)]
 mod tests {
-    use kcm_config::{Outcome, Sources, Table, generic};
+    use kcm_config::{Initial, Outcome, Sources, Table, generic};
 
     use super::*;
 
+    const SYNCS: Row = Row::new("concurrent-syncs", "Test", Initial::Int32(5)).help("How many.").reloaded();
+
     fn settings(arguments: &[&str]) -> Effective {
-        let table = Table::new(generic::rows()).expect("the rows make a table");
+        let table = Table::new(generic::rows().chain([SYNCS])).expect("the rows make a table");
         match table.load(&Sources::default().arguments(arguments.iter().copied())) {
             Ok(Outcome::Settings(settings)) => *settings,
             other => panic!("{other:?}"),
@@ -65,13 +71,14 @@ mod tests {
 
     #[test]
     fn a_change_is_applied_or_needs_a_restart() {
-        let cases: [(&[&str], &[Action], &[&str]); 9] = [
+        let cases: [(&[&str], &[Action], &[&str]); 10] = [
             (&[], &[], &[]),
             (&["-v=4"], &[Action::Logs], &[]),
             (&["--vmodule=worker=4"], &[Action::Logs], &[]),
             (&["--kube-api-qps=50"], &[Action::Limits], &[]),
             (&["--kube-api-burst=50", "-v=4"], &[Action::Logs, Action::Limits], &[]),
             (&["--controllers=*,-deployment"], &[Action::Controllers], &[]),
+            (&["--concurrent-syncs=9"], &[Action::Workers], &[]),
             (&["--min-resync-period=1h"], &[], &["--min-resync-period"]),
             (&["--logging-format=json", "--leader-elect=false"], &[], &["--leader-elect", "--logging-format"]),
             // Given, and no other than before.

@@ -1,21 +1,21 @@
 //! Settings that change while the manager runs: on SIGHUP, and when the configuration file changes.
 //!
-//! A file that cannot be used changes nothing: the log says why, and the metrics that the last reload failed.
+//! A file that cannot be used changes nothing: the log says why, as do [`ReloadState`] and the
+//! metrics.
 
 mod changes;
 mod file_changes;
+mod state;
 
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use kcm_config::{Effective, Outcome, Sources, generic};
 use kcm_framework::client::ClientBuilder;
-use kcm_framework::prometheus_client::metrics::counter::Counter;
-use kcm_framework::prometheus_client::metrics::family::Family;
-use kcm_framework::prometheus_client::metrics::gauge::Gauge;
-use kcm_framework::prometheus_client::registry::Registry as MetricsRegistry;
-use kcm_framework::{Extensions, ManagerHandle, Metrics, Registry};
+use kcm_framework::clock::Clock;
+use kcm_framework::{Extensions, ManagerHandle, Registry};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::logs::{LogOptions, Logs};
@@ -23,6 +23,8 @@ use crate::settings::{self, Configured};
 
 use changes::{Action, changes};
 use file_changes::{FileChanges, Fingerprint, fingerprint};
+
+pub(crate) use state::{LastReload, ReloadState};
 
 /// Where settings come from, and those of the start.
 pub(crate) struct SettingsSource {
@@ -64,37 +66,6 @@ impl SettingsSource {
     }
 }
 
-/// The reloads, counted.
-#[derive(Debug, Clone, Default)]
-struct ReloadMetrics {
-    /// By the label `status`.
-    reloads: Family<[(&'static str, &'static str); 1], Counter>,
-    last_failed: Gauge,
-}
-
-impl ReloadMetrics {
-    fn register(registry: &mut MetricsRegistry) -> Self {
-        let metrics = Self::default();
-        registry.register(
-            "kube_controller_manager_config_reloads",
-            "Reloads of the configuration by status: success or failure",
-            metrics.reloads.clone(),
-        );
-        registry.register(
-            "kube_controller_manager_config_last_reload_failed",
-            "Whether the last reload of the configuration failed: 1, and 0 otherwise",
-            metrics.last_failed.clone(),
-        );
-        metrics
-    }
-
-    fn count(&self, failed: bool) {
-        let status = if failed { "failure" } else { "success" };
-        self.reloads.get_or_create(&[("status", status)]).inc();
-        self.last_failed.set(i64::from(failed));
-    }
-}
-
 /// Reloads settings and applies them.
 pub(crate) struct Reloader<'a> {
     source: SettingsSource,
@@ -102,7 +73,8 @@ pub(crate) struct Reloader<'a> {
     logs: &'a Logs,
     clients: ClientBuilder,
     manager: ManagerHandle,
-    metrics: ReloadMetrics,
+    state: ReloadState,
+    clock: Arc<dyn Clock>,
 }
 
 impl<'a> Reloader<'a> {
@@ -111,10 +83,10 @@ impl<'a> Reloader<'a> {
         logs: &'a Logs,
         clients: ClientBuilder,
         manager: ManagerHandle,
-        metrics: &Metrics,
+        state: ReloadState,
+        clock: Arc<dyn Clock>,
     ) -> Self {
-        let metrics = metrics.register(ReloadMetrics::register);
-        Self { in_use: source.start.clone(), source, logs, clients, manager, metrics }
+        Self { in_use: source.start.clone(), source, logs, clients, manager, state, clock }
     }
 
     /// Reloads on SIGHUP and when the configuration file changes, for ever.
@@ -143,7 +115,8 @@ impl<'a> Reloader<'a> {
 
     fn reload(&mut self) {
         let loaded = self.source.load();
-        self.metrics.count(loaded.is_err());
+        let result = loaded.as_ref().map(|_| ()).map_err(Clone::clone);
+        self.state.set(LastReload { at: self.clock.now(), result });
         let Loaded { settings, configured, logs } = match loaded {
             Ok(loaded) => loaded,
             Err(reasons) => {
@@ -158,6 +131,7 @@ impl<'a> Reloader<'a> {
                 Action::Logs => self.logs.set_filter(logs.filter.clone()),
                 Action::Limits => self.clients.set_limits(configured.limits),
                 Action::Controllers => self.manager.select(configured.selection.clone()),
+                Action::Workers => self.manager.reload(settings.clone()),
             }
         }
         let applied = changes.actions.iter().map(|action| format!("{action:?}")).collect::<Vec<_>>().join(",");

@@ -19,6 +19,7 @@ use crate::error::BoxError;
 use crate::events::{Recorder, Recorders};
 use crate::explain::Journal;
 use crate::first_failure::FirstFailure;
+use crate::live_settings::LiveSettings;
 use crate::loop_builder::{ControlLoopBuilder, LoopEnvironment};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
@@ -32,8 +33,10 @@ pub(crate) struct SharedContext {
     pub(crate) informers: Factory,
     /// What the informers decode beyond the fields of views.
     pub(crate) needs: Needs,
-    /// The merged settings.
+    /// The merged settings of the start.
     pub(crate) settings: Effective,
+    /// The settings as they were last reloaded.
+    pub(crate) live_settings: LiveSettings,
     /// The wall clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// The event recorders.
@@ -308,6 +311,7 @@ impl ControllerContext {
                 live: shared.clients.client_for(ClientBuilder::MANAGER),
                 metrics: Arc::clone(&shared.metrics),
                 context,
+                settings: shared.live_settings.clone(),
             },
         )
     }

@@ -21,6 +21,7 @@ use crate::consistency::Primary;
 use crate::control_loop::Loop;
 use crate::error::BoxError;
 use crate::explain::{Cause, ChangeKind, Triggers};
+use crate::live_settings::{LiveSettings, WorkerCount};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
 use crate::reconcile::{DeclaredWrites, Keyless, LoopContext, Reconcile, ReconcileLoop, Session, priority};
@@ -72,7 +73,7 @@ pub struct ControlLoopBuilder<K: QueueKey = ObjectKey> {
     name: &'static str,
     environment: LoopEnvironment,
     limits: RetryLimits,
-    workers: usize,
+    workers: WorkerCount,
     queue: Option<Queue<K>>,
     triggers: Arc<Triggers<K>>,
     caches: Vec<Arc<dyn Cache>>,
@@ -93,6 +94,7 @@ pub(crate) struct LoopEnvironment {
     pub(crate) live: ApiClient,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) context: LoopContext,
+    pub(crate) settings: LiveSettings,
 }
 
 /// Adds an event handler that enqueues into the queue of a target.
@@ -115,6 +117,11 @@ enum LoopError {
          go on before the cache shows its writes: call `reads` instead of `writes`"
     )]
     WritesUnread { name: &'static str, resource: String },
+    #[error(
+        "the loop {name:?} takes its number of workers from --{flag}, which is no whole number that is reloaded: declare \
+         its row with `Initial::Int32` and `reloaded`"
+    )]
+    NoWorkerCount { name: &'static str, flag: &'static str },
     #[error("the loop {name:?} enqueues keys and has no reconciler: end its description with `reconcile`")]
     NoReconciler { name: &'static str },
 }
@@ -127,7 +134,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
             environment,
             triggers,
             limits: RetryLimits::default(),
-            workers: 1,
+            workers: WorkerCount::Fixed(1),
             queue: None,
             caches: Vec::new(),
             primary: Primary::default(),
@@ -140,7 +147,17 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
 
     /// Sets how many keys are reconciled concurrently; 1 by default (upstream: `MaxConcurrentReconciles`).
     pub fn workers(self, workers: usize) -> Self {
-        Self { workers, ..self }
+        Self { workers: WorkerCount::Fixed(workers), ..self }
+    }
+
+    /// Reconciles as many keys concurrently as this setting says (a flag, without dashes), also after the setting has
+    /// been [reloaded](crate::ManagerHandle::reload).
+    ///
+    /// More workers start at once; surplus workers end after the key that they process. The row of the setting must be a
+    /// whole number and [`reloaded`](kcm_config::Row::reloaded), or the loop does not start.
+    pub fn workers_from(self, flag: &'static str) -> Self {
+        let settings = self.environment.settings.clone();
+        Self { workers: WorkerCount::Setting { flag, settings }, ..self }
     }
 
     /// Sets the rate limits of retries, where upstream's differ from the default. They apply to a queue that is created
@@ -351,14 +368,16 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         Arc::new(LoopContext { name: self.name, writes, ..self.environment.context.clone() })
     }
 
-    /// A check that no cache of the manager holds what the loop writes and does not read.
+    /// A check that no cache of the manager holds what the loop writes and does not read, and that its number of workers
+    /// is known.
     fn check(&self) -> impl Fn() -> Result<(), LoopError> + Send + Sync + 'static {
         let is_read = |resource: &Resource| self.caches.iter().any(|cache| cache.resource() == resource);
         let unread: Vec<Resource> = self.writes.iter().filter(|resource| !is_read(resource)).cloned().collect();
         let (name, informers) = (self.name, self.environment.informers.clone());
+        let unusable = self.workers.unusable_flag().map(|flag| LoopError::NoWorkerCount { name, flag });
         move || match unread.iter().find(|resource| !informers.caches(resource).is_empty()) {
             Some(resource) => Err(LoopError::WritesUnread { name, resource: resource.to_string() }),
-            None => Ok(()),
+            None => unusable.clone().map_or(Ok(()), Err),
         }
     }
 

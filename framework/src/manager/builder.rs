@@ -13,6 +13,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::controller::{ControllerDescriptor, Extensions, Registry, Selection};
 use crate::explain::{DEFAULT_MEMORY, Journal};
 use crate::first_failure::FirstFailure;
+use crate::live_settings::LiveSettings;
 use crate::metrics::Metrics;
 use crate::supervise::{ControllerMetrics, Controls, GRACE};
 
@@ -162,7 +163,9 @@ impl ManagerBuilder {
         let clients = ClientBuilder::over_connection(connection, provider, self.user_agent, self.limits, requests);
         let names = self.registry.iter().map(ControllerDescriptor::name).collect();
         let controls = Controls::new(names, self.selection, self.grace);
-        let handle = ManagerHandle::new(&self.registry, controls, clients.fence().clone(), &self.metrics);
+        let live_settings = LiveSettings::new(self.settings.clone());
+        let fence = clients.fence().clone();
+        let handle = ManagerHandle::new(&self.registry, controls, live_settings, fence, &self.metrics);
         self.metrics.register_collector(ControllerMetrics::of(handle.records()));
         self.metrics.show_gates(&self.settings);
         Manager {

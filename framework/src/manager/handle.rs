@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
+use kcm_config::Effective;
 use kcm_informers::{Factory, InformerStatus};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -12,6 +13,7 @@ use super::stage::Stage;
 use crate::client::Fence;
 use crate::controller::{ControllerDescriptor, Registry, Selection};
 use crate::explain::{KeyExplanation, QueueStatus, WaitExplanation};
+use crate::live_settings::LiveSettings;
 use crate::metrics::Metrics;
 use crate::panics::{PanicLog, TaskPanics};
 use crate::supervise::{ControllerStatus, Controls, LoopState, Record};
@@ -29,6 +31,7 @@ struct Inner {
     /// Of every controller, sorted by name.
     records: Vec<Arc<Record>>,
     controls: Arc<Controls>,
+    settings: LiveSettings,
     fence: Fence,
     panics: PanicLog,
     /// The stage that the start has reached.
@@ -38,7 +41,13 @@ struct Inner {
 }
 
 impl ManagerHandle {
-    pub(super) fn new(registry: &Registry, controls: Controls, fence: Fence, metrics: &Arc<Metrics>) -> Self {
+    pub(super) fn new(
+        registry: &Registry,
+        controls: Controls,
+        settings: LiveSettings,
+        fence: Fence,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
         let records: Vec<_> = registry.iter().map(ControllerDescriptor::name).map(Record::new).collect();
         let shown = records.clone();
         metrics.show_controllers(move || {
@@ -47,6 +56,7 @@ impl ManagerHandle {
         let inner = Inner {
             records,
             controls: Arc::new(controls),
+            settings,
             fence,
             panics: PanicLog::new(Arc::clone(metrics)),
             stage: watch::Sender::new(None),
@@ -155,6 +165,12 @@ impl ManagerHandle {
         self.inner.controls.select(selection);
     }
 
+    /// Applies new values of settings that are [reloaded](kcm_config::Row::reloaded): the numbers of workers of loops. All
+    /// other settings keep the values of the start.
+    pub fn reload(&self, settings: Effective) {
+        self.inner.settings.replace(settings);
+    }
+
     /// Stops the loops of all controllers, and returns when none runs. Informers and event handlers stay, so that the
     /// caches are up to date when the loops start again.
     ///
@@ -198,6 +214,10 @@ impl ManagerHandle {
 
     pub(super) fn controls(&self) -> &Arc<Controls> {
         &self.inner.controls
+    }
+
+    pub(super) fn live_settings(&self) -> &LiveSettings {
+        &self.inner.settings
     }
 
     pub(super) fn panics(&self) -> &PanicLog {

@@ -281,6 +281,7 @@ impl Manager {
             informers,
             needs,
             settings: self.settings.clone(),
+            live_settings: self.handle.live_settings().clone(),
             clock: Arc::clone(&self.clock),
             events,
             discovery,

@@ -12,6 +12,7 @@ mod session_extras;
 mod undecided;
 mod undecodable;
 mod worker;
+mod worker_pool;
 
 use std::time::Duration;
 

@@ -8,7 +8,6 @@ use futures::FutureExt as _;
 use kcm_api::ObjectKey;
 use kcm_informers::{Backoff, Cache, panic_message};
 use kcm_workqueue::{Priority, Queue};
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -17,12 +16,14 @@ use super::gate::{Gate, Inside};
 use super::recording::Recording;
 use super::undecided::Undecided;
 use super::undecodable::UndecodableGuard;
+use super::worker_pool::run_workers;
 use super::{Class, LoopContext, Outcome, Reconcile, ReconcileError, Session};
 use crate::client::ApiClient;
 use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
-use crate::error::{BoxError, error_chain};
+use crate::error::error_chain;
 use crate::explain::{Cause, Ended, Notes, Triggers};
+use crate::live_settings::WorkerCount;
 use crate::metrics::Metrics;
 use crate::progress::stall_probe;
 use crate::queue_key::QueueKey;
@@ -41,7 +42,7 @@ pub(crate) struct ReconcileLoop<K, R> {
     pub(crate) live: ApiClient,
     pub(crate) context: Arc<LoopContext>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) workers: usize,
+    pub(crate) workers: WorkerCount,
     pub(crate) caches: Vec<Arc<dyn Cache>>,
     pub(crate) primary: Primary,
     /// Whether no key is taken while a write of the loop is pending.
@@ -72,22 +73,18 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
             primary: self.primary,
         });
         // With more workers a key would be taken while another writes.
-        let workers = if self.has_barrier { 1 } else { self.workers };
+        let workers = if self.has_barrier { WorkerCount::Fixed(1) } else { self.workers };
         let inspect = Arc::clone(&shared);
         let stall = stall_probe(&shared.queue);
         let described = Loop::new(self.name, reads, move |cancel| {
-            let shared = Arc::clone(&shared);
+            let (shared, workers) = (Arc::clone(&shared), workers.clone());
             Box::pin(async move {
                 let was_cancelled = cancel.run_until_cancelled(shared.prepare()).await.is_none();
                 if was_cancelled {
                     return Ok(());
                 }
-                let mut work = JoinSet::new();
-                for _ in 0..workers {
-                    work.spawn(Arc::clone(&shared).work(cancel.clone()));
-                }
                 tokio::select! {
-                    ended = all_ended(&mut work) => ended,
+                    ended = run_workers(&workers, &cancel, |token| Arc::clone(&shared).work(token)) => ended,
                     () = shared.tracker.check_pending_writes(&shared.live) => Ok(()),
                     () = shared.check_gate() => Ok(()),
                     () = shared.decide() => Ok(()),
@@ -96,17 +93,6 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
         });
         described.inspected(inspect).with_stall_probe(stall)
     }
-}
-
-/// Waits until all workers have ended.
-///
-/// # Errors
-/// As soon as a worker panics outside of a reconcile.
-async fn all_ended(work: &mut JoinSet<()>) -> Result<(), BoxError> {
-    while let Some(ended) = work.join_next().await {
-        ended?;
-    }
-    Ok(())
 }
 
 pub(super) struct Workers<K: QueueKey, R> {

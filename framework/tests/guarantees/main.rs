@@ -29,4 +29,5 @@ mod session;
 mod standby;
 mod supervision;
 mod support;
+mod workers;
 mod writes;

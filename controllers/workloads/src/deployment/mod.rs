@@ -92,7 +92,7 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
 
 use observe::Caches;
 use reconcile::Reconciler;
-use settings::{ROWS, Section, Settings};
+use settings::{CONCURRENT_SYNCS, ROWS, Settings};
 use wiring::{key_for_pod, owners};
 
 /// The descriptor of the controller.
@@ -102,8 +102,7 @@ pub const DESCRIPTOR: ControllerDescriptor =
         .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
-    let section: Section = context.settings_of()?;
-    let mut rollouts = context.control_loop("deployment").workers(section.concurrent_syncs as usize);
+    let mut rollouts = context.control_loop("deployment").workers_from(CONCURRENT_SYNCS);
     let deployments = rollouts.primary::<Deployment>();
     let owners = owners(deployments.clone());
     let of_replica_sets = owners.clone();

@@ -77,7 +77,7 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
 use metrics::Metrics;
 use observe::Caches;
 use reconcile::Reconciler;
-use settings::{ROWS, Section, Settings};
+use settings::{CONCURRENT_SYNCS, ROWS, Settings};
 use wiring::{keys_for_pod, owners};
 
 /// The descriptor of the controller.
@@ -87,8 +87,7 @@ pub const DESCRIPTOR: ControllerDescriptor =
         .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
-    let section: Section = context.settings_of()?;
-    let mut sets = context.control_loop("replicaset").workers(section.concurrent_syncs as usize);
+    let mut sets = context.control_loop("replicaset").workers_from(CONCURRENT_SYNCS);
     let replica_sets = sets.primary::<ReplicaSet>();
     let owners = owners(replica_sets.clone());
     let pods = sets.watches::<Pod, _>(move |change| keys_for_pod(change, &owners));

@@ -2,27 +2,17 @@
 
 use kcm_config::gates::{DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS, POD_DELETION_COST};
 use kcm_config::{Gate, Initial, Row, checks};
-use kcm_framework::SettingsSection;
-use serde::Deserialize;
+
+/// How many keys are reconciled at once.
+pub(super) const CONCURRENT_SYNCS: &str = "concurrent-replicaset-syncs";
 
 /// The rows of the settings.
 pub(super) const ROWS: &[Row] =
-    &[Row::new("concurrent-replicaset-syncs", "Replicaset-controller", Initial::Int32(5))
+    &[Row::new(CONCURRENT_SYNCS, "Replicaset-controller", Initial::Int32(5))
         .path("ReplicaSetController.ConcurrentRSSyncs")
         .help("How many replica sets are brought to their desired state at once. More is faster, and loads the API server and the network more.")
-        .check(checks::positive)];
-
-/// The values of the section.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub(super) struct Section {
-    /// How many replica sets are reconciled at once.
-    #[serde(rename = "ConcurrentRSSyncs")]
-    pub(super) concurrent_syncs: u32,
-}
-
-impl SettingsSection for Section {
-    const SECTION: &str = "ReplicaSetController";
-}
+        .check(checks::positive)
+        .reloaded()];
 
 /// The feature gates that a plan depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -120,7 +120,8 @@ impl Setup {
     }
 
     pub(crate) fn manager(self) -> Manager {
-        let table = Table::new(generic::rows()).unwrap();
+        let rows = self.descriptors.iter().flat_map(|descriptor| descriptor.rows().iter().copied());
+        let table = Table::new(generic::rows().chain(rows)).unwrap();
         let Ok(Outcome::Settings(settings)) = table.load(&Sources::default().arguments(self.arguments)) else {
             panic!("the arguments of a test must be valid")
         };
