@@ -134,10 +134,23 @@ fn start(registry: Registry, settings: Effective, sources: Sources, extensions: 
     let logs = Logs::set_up(options);
     log_flags(settings);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "Starting");
+    log_content_type(settings);
     run::warn(settings.warnings());
     run::warn(&configured.warnings);
     let source = SettingsSource { sources, registry, extensions, start: settings.clone() };
     runtime::run(WakeUps::Moderated, &logs, |stop| run::run(configured, source, &logs, stop))
+}
+
+/// Says that requests are sent as JSON, where the settings ask for something else, as the default does.
+fn log_content_type(settings: &Effective) {
+    let asked: String = settings.get("kube-api-content-type").unwrap_or_default();
+    if !["", "application/json"].contains(&asked.as_str()) {
+        tracing::info!(
+            v = 2,
+            content_type = asked,
+            "Requests are sent as JSON; protobuf is asked for where this program decodes it"
+        );
+    }
 }
 
 /// Both results, or every reason of both.

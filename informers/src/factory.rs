@@ -306,7 +306,7 @@ fn end_use(factory: &Weak<Inner>, id: u64) {
         (entry.users == 0).then(|| state.informers.remove(at))
     };
     if let Some(entry) = unused {
-        tracing::debug!(resource = %entry.resource, list_options = %entry.list_options, "Informer has no user; stopping it");
+        tracing::info!(v = 3, resource = %entry.resource, list_options = %entry.list_options, "Stopping informer, as it has no user");
         entry.stop();
     }
 }

@@ -318,7 +318,7 @@ impl<V: View> Reflector<V> {
         self.shared.availability.set_not_found(cause.is_not_found());
         let effect = self.protocol.step(Input::Failed(class), self.now());
         if class == Failure::Unsupported && !self.is_backing_off() {
-            tracing::info!(resource = %self.shared.resource, "The API server has no streaming lists, listing by page");
+            tracing::debug!(resource = %self.shared.resource, "The API server has no streaming lists, listing by page");
         } else {
             self.report(cause);
         }

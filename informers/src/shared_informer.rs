@@ -195,7 +195,9 @@ impl<V: View> SharedInformer<V> {
         if let Some(version) = version {
             self.observed.send_replace(version);
         }
-        self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+        if self.synced.send_if_modified(|synced| !std::mem::replace(synced, true)) {
+            tracing::info!(v = 2, resource = %self.resource, "Caches populated");
+        }
         self.call_hooks(ended);
     }
 

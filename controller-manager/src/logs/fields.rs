@@ -41,8 +41,8 @@ impl Pairs {
 #[derive(Debug)]
 pub(super) struct Record {
     format: Format,
-    /// The message, as it was written.
-    pub(super) message: String,
+    /// The message, as it was written; absent in a span.
+    pub(super) message: Option<String>,
     /// The field `error`, rendered: the whole chain of causes.
     pub(super) error: Option<String>,
     /// The field `v`: the verbosity that an event asks for.
@@ -53,12 +53,13 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn new(format: Format) -> Self {
-        Self { format, message: String::new(), error: None, verbosity: None, pairs: Pairs::default() }
+        Self { format, message: None, error: None, verbosity: None, pairs: Pairs::default() }
     }
 
     fn text(&mut self, field: &Field, text: &str) {
         match field.name() {
-            "message" => self.message.push_str(text),
+            // A field of that name comes after the message itself, and is one like others.
+            "message" if self.message.is_none() => self.message = Some(text.to_owned()),
             "error" => {
                 let mut rendered = String::new();
                 render(self.format, &mut rendered, text);

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use jiff::tz::TimeZone;
 use kcm_framework::clock::Clock;
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record as SpanRecord};
@@ -28,6 +29,7 @@ pub(super) struct KlogLayer {
     pub(super) filter: SharedFilter,
     pub(super) streams: Arc<Streams>,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) zone: TimeZone,
     pub(super) process: u32,
 }
 
@@ -124,10 +126,11 @@ where
             level: *site.level(),
             verbosity: record.verbosity.unwrap_or_else(|| verbosity_of_site(site).max(0)),
             now: self.clock.now(),
+            zone: &self.zone,
             process: self.process,
             file: site.file().unwrap_or("???"),
             number: site.line().unwrap_or(1),
-            message: &record.message,
+            message: record.message.as_deref().unwrap_or_default(),
             is_unstructured: site.target() == UNSTRUCTURED,
             logger,
             error: record.error.as_deref(),

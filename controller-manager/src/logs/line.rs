@@ -15,6 +15,8 @@ pub(super) struct Line<'a> {
     pub(super) level: Level,
     pub(super) verbosity: i32,
     pub(super) now: Timestamp,
+    /// The zone of the times in text; JSON has none.
+    pub(super) zone: &'a TimeZone,
     pub(super) process: u32,
     pub(super) file: &'a str,
     pub(super) number: u32,
@@ -38,14 +40,14 @@ impl Line<'_> {
     }
 
     /// # Upstream
-    /// The header and the pairs of klog 2.140; its time is that of the machine's zone, ours is UTC.
+    /// The header and the pairs of klog 2.140.
     fn text(&self) -> String {
         let severity = match self.level {
             Level::ERROR => 'E',
             Level::WARN => 'W',
             Level::INFO | Level::DEBUG | Level::TRACE => 'I',
         };
-        let now = self.now.to_zoned(TimeZone::UTC);
+        let now = self.now.to_zoned(self.zone.clone());
         let mut out = String::with_capacity(256);
         let header = write!(
             out,

@@ -12,11 +12,13 @@ mod options;
 mod pattern;
 mod quote;
 mod streams;
+mod zone;
 
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use kcm_framework::clock::{Clock, SystemClock};
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -39,17 +41,24 @@ impl Logs {
     /// Prints what is logged from now on. Does nothing if a host has set up its own logs.
     pub(crate) fn set_up(options: LogOptions) -> Self {
         let streams = Streams::of_process(options.format, options.split);
-        let (logs, layer) = Self::new(options, streams, Arc::new(SystemClock), std::process::id());
+        let (logs, layer) = Self::new(options, streams, Arc::new(SystemClock), zone::of_machine(), std::process::id());
         let subscriber = tracing_subscriber::registry().with(layer);
         drop(tracing::subscriber::set_global_default(subscriber));
         logs
     }
 
-    fn new(options: LogOptions, streams: Streams, clock: Arc<dyn Clock>, process: u32) -> (Self, KlogLayer) {
+    pub(crate) fn new(
+        options: LogOptions,
+        streams: Streams,
+        clock: Arc<dyn Clock>,
+        zone: TimeZone,
+        process: u32,
+    ) -> (Self, KlogLayer) {
         let LogOptions { format, filter, split: _, flush_frequency } = options;
         let filter: SharedFilter = Arc::new(RwLock::new(Arc::new(filter)));
         let streams = Arc::new(streams);
-        let layer = KlogLayer { format, filter: Arc::clone(&filter), streams: Arc::clone(&streams), clock, process };
+        let layer =
+            KlogLayer { format, filter: Arc::clone(&filter), streams: Arc::clone(&streams), clock, zone, process };
         (Self { filter, streams, flush_frequency }, layer)
     }
 

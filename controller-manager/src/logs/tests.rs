@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use kcm_config::ModuleLevel;
 use kcm_framework::clock::Clock;
 use tracing::{debug, error, info, info_span, trace, warn};
@@ -50,9 +51,13 @@ fn options(format: Format, filter: Filter) -> LogOptions {
 
 /// What is written while `log` runs.
 fn written(format: Format, filter: Filter, log: impl FnOnce(&Logs)) -> String {
+    written_in(TimeZone::UTC, format, filter, log)
+}
+
+fn written_in(zone: TimeZone, format: Format, filter: Filter, log: impl FnOnce(&Logs)) -> String {
     let kept = Kept::default();
     let streams = Streams::new(format, Box::new(kept.clone()), None);
-    let (logs, layer) = Logs::new(options(format, filter), streams, Arc::new(Fixed), 12345);
+    let (logs, layer) = Logs::new(options(format, filter), streams, Arc::new(Fixed), zone, 12345);
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || log(&logs));
     kept.text()
 }
@@ -106,6 +111,24 @@ I1123 01:02:03.000004   12345 tests.rs:N] "Lines" several=<
 W1123 01:02:03.000004   12345 tests.rs:N] FLAG: --v="0"
 "#;
     assert_eq!(lines, expected.trim().lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn times_in_text_are_those_of_the_zone_and_in_json_of_none() {
+    let zones =
+        [(TimeZone::UTC, "I1123 01:02:03.000004 "), (TimeZone::fixed(jiff::tz::offset(-5)), "I1122 20:02:03.000004 ")];
+    for (zone, expected) in zones {
+        let text = written_in(zone.clone(), Format::Text, Filter::new(0), |_| info!("Starting"));
+        assert!(text.starts_with(expected), "{text}");
+        let json = written_in(zone, Format::Json, Filter::new(0), |_| info!("Starting"));
+        assert!(json.starts_with(r#"{"ts":1795395723000.0042,"#), "{json}");
+    }
+}
+
+#[test]
+fn a_field_with_the_name_message_is_one_like_others() {
+    let lines = lines(Format::Text, |_| info!(message = "Created pod: x", "Event occurred"));
+    assert_eq!(lines, [r#"I1123 01:02:03.000004   12345 tests.rs:N] "Event occurred" message="Created pod: x""#]);
 }
 
 #[test]
@@ -186,7 +209,7 @@ fn a_change_of_the_filter_counts_at_once() {
 fn split(format: Format, size: usize) -> [(String, String); 2] {
     let (info, error) = (Kept::default(), Kept::default());
     let streams = Streams::new(format, Box::new(error.clone()), Some((Box::new(info.clone()), size)));
-    let (logs, layer) = Logs::new(options(format, Filter::new(0)), streams, Arc::new(Fixed), 1);
+    let (logs, layer) = Logs::new(options(format, Filter::new(0)), streams, Arc::new(Fixed), TimeZone::UTC, 1);
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
         info!("first");
         warn!("second");
@@ -226,7 +249,7 @@ fn a_buffer_holds_whole_lines_and_never_more_than_its_size() {
 async fn a_buffer_is_written_as_often_as_the_settings_say() {
     let info = Kept::default();
     let streams = Streams::new(Format::Text, Box::new(io::sink()), Some((Box::new(info.clone()), 1000)));
-    let (logs, _layer) = Logs::new(options(Format::Text, Filter::new(0)), streams, Arc::new(Fixed), 1);
+    let (logs, _layer) = Logs::new(options(Format::Text, Filter::new(0)), streams, Arc::new(Fixed), TimeZone::UTC, 1);
     logs.streams.write(tracing::Level::INFO, "line\n");
     let mut flushes = std::pin::pin!(logs.flush_periodically());
     drop(tokio::time::timeout(Duration::from_millis(4999), &mut flushes).await);

@@ -82,7 +82,7 @@ impl ClientIdentity {
         let waited = self.rate_limiter.acquire().await;
         self.metrics.throttled(method, waited);
         if waited > LOGGED_FROM {
-            tracing::debug!(?waited, method, "Waited for the client-side rate limit");
+            tracing::info!(v = 2, ?waited, method, "Waited for the client-side rate limit");
         }
     }
 

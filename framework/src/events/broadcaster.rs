@@ -48,10 +48,12 @@ impl Recorder {
             message: message.into(),
             at: self.clock.now(),
         };
-        tracing::debug!(
+        let slash = if regarding.namespace.is_empty() { "" } else { "/" };
+        tracing::info!(
+            object = %format_args!("{}{slash}{}", regarding.namespace, regarding.name),
+            field_path = regarding.field_path,
             kind = regarding.kind,
-            namespace = regarding.namespace,
-            name = regarding.name,
+            api_version = regarding.api_version,
             r#type = ?event_type,
             reason,
             message = occurrence.message,

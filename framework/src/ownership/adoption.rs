@@ -39,7 +39,7 @@ pub async fn adopt_and_release_for<V: View>(
     let mut errors = Vec::new();
     for object in &claims.release {
         match patch(session, resource, object.meta(), &release(owner, object.meta())).await {
-            Ok(()) => tracing::info!(kind = %resource.kind, object = %object.meta().key, "Released object"),
+            Ok(()) => tracing::info!(v = 2, kind = %resource.kind, object = %object.meta().key, "Released object"),
             // The object was deleted, or the reference was removed.
             Err(error) if error.is_not_found() || error.is_invalid() => {}
             Err(error) => errors.push(ObjectClaimError::Release(error)),
@@ -51,7 +51,7 @@ pub async fn adopt_and_release_for<V: View>(
                 for object in claims.adopt {
                     match patch(session, resource, object.meta(), &adoption(owner, object.meta())).await {
                         Ok(()) => {
-                            tracing::info!(kind = %resource.kind, object = %object.meta().key, "Adopted object");
+                            tracing::info!(v = 2, kind = %resource.kind, object = %object.meta().key, "Adopted object");
                             claimed.push(object);
                         }
                         Err(error) if error.is_not_found() => {}

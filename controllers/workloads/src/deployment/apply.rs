@@ -58,7 +58,7 @@ impl Writer<'_> {
         let key = ObjectKey::namespaced(namespace, set.name.as_str());
         let response = self.session.create(REPLICA_SET, &key, Payload::raw(set.body.clone())).await;
         let Err(error) = response else {
-            tracing::info!(replica_set = %key, replicas = set.replicas, "Created replica set");
+            tracing::info!(v = 2, replica_set = %key, replicas = set.replicas, "Created replica set");
             if set.replicas > 0 {
                 self.record_event(&EventReason::Scaled { name: set.name.clone(), from: 0, to: set.replicas });
             }
@@ -79,7 +79,7 @@ impl Writer<'_> {
     async fn check_existing(&self, key: &ObjectKey) -> Result<StepOutcome, ReconcileError> {
         let found: ReplicaSet = self.session.api().get(REPLICA_SET, key).await?;
         let existing = classify_existing(self.deployment, self.selector, &found);
-        tracing::info!(replica_set = %key, ?existing, "The name of the new replica set is taken");
+        tracing::info!(v = 2, replica_set = %key, ?existing, "The name of the new replica set is taken");
         match existing {
             ExistingReplicaSet::Owned | ExistingReplicaSet::Adoptable => {}
             ExistingReplicaSet::Collision => self.update_status(&collision_update(self.deployment)).await?,
@@ -104,7 +104,7 @@ impl Writer<'_> {
         self.put(REPLICA_SET, key, Subresource::None, &document).await?;
         if edit.is_scale() {
             let (from, to) = (edit.set.replicas, edit.replicas);
-            tracing::info!(replica_set = %key, from, to, reasons = ?edit.reasons, "Scaled replica set");
+            tracing::info!(v = 2, replica_set = %key, from, to, reasons = ?edit.reasons, "Scaled replica set");
             self.record_event(&EventReason::Scaled { name: key.name().to_owned(), from, to });
         }
         Ok(())
@@ -118,7 +118,7 @@ impl Writer<'_> {
             ..DeleteOptions::of_uid(uid.clone())
         };
         self.session.delete(REPLICA_SET, key, uid, &options).await?;
-        tracing::info!(replica_set = %key, "Deleted old replica set");
+        tracing::info!(v = 2, replica_set = %key, "Deleted old replica set");
         Ok(())
     }
 

@@ -49,7 +49,7 @@ impl Writer<'_> {
     }
 
     async fn create_pods(&self, count: usize) -> Result<(), ScaleError> {
-        tracing::info!(count, wanted = self.owner.replicas, "Creating missing pods");
+        tracing::info!(v = 2, need = self.owner.replicas, creating = count, "Too few replicas");
         let template = PodTemplate::of(self.owner);
         let mut batches = SlowStart::of(count);
         let mut first_error = None;
@@ -93,7 +93,7 @@ impl Writer<'_> {
     }
 
     async fn delete_pods(&self, victims: &[Arc<Pod>]) -> Result<(), ScaleError> {
-        tracing::info!(count = victims.len(), wanted = self.owner.replicas, "Deleting surplus pods");
+        tracing::info!(v = 2, need = self.owner.replicas, deleting = victims.len(), "Too many replicas");
         let mut calls: FuturesUnordered<_> = victims.iter().map(|pod| self.delete_pod(pod)).collect();
         let mut first_error = None;
         while let Some(outcome) = calls.next().await {
