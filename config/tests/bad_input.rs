@@ -1,8 +1,12 @@
 //! No input makes the loader panic, and every refusal is one short line that says what is wrong and where.
 
 mod support;
+mod targets;
 
-use kcm_config::{ConfigError, Gates, GoDuration, Origin, Sources, gates};
+use std::fs;
+use std::path::Path;
+
+use kcm_config::{ConfigError, Origin, Sources};
 use proptest::prelude::*;
 use support::{FILE, HEADERS, table};
 
@@ -84,19 +88,45 @@ proptest! {
     }
 
     #[test]
-    fn no_gates_panic(pairs in prop::collection::vec("(kube:)?(PodDeletionCost|AllAlpha|AllBeta|[A-Za-z]{0,8})(=(true|false|[a-z]{0,4}))?", 0..6)) {
-        if let Err(problems) = Gates::parse(gates::KNOWN, &pairs) {
-            prop_assert!(!problems.is_empty());
-            for problem in problems {
-                prop_assert!(!problem.to_string().contains('\n'));
-            }
-        }
+    fn no_gates_panic(text in "((kube:)?(PodDeletionCost|AllAlpha|AllBeta|[A-Za-z]{0,8})(=(true|false|[a-z]{0,4}))?,?){0,6}") {
+        targets::gates(&text);
     }
 
     #[test]
-    fn no_duration_panics(text: String) {
-        if let Ok(duration) = text.parse::<GoDuration>() {
-            prop_assert_eq!(duration.to_string().parse(), Ok(duration));
+    fn no_duration_panics(text: String, like in "[-+]?([0-9]{0,21}[.]?[0-9]{0,21}(ns|us|\u{b5}s|ms|s|m|h)?){0,3}") {
+        targets::duration(&text);
+        targets::duration(&like);
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes: Vec<u8>) {
+        targets::file(&bytes);
+        targets::flags(&String::from_utf8_lossy(&bytes));
+    }
+}
+
+/// A kind of input, and what must hold of it.
+type Target = (&'static str, fn(&[u8]));
+
+/// The inputs that fuzzing starts from, with all that it ever found something with.
+#[test]
+fn every_kept_input_is_taken_or_refused_as_it_must_be() {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let targets: [Target; 4] = [
+        ("duration", |bytes| targets::duration(&String::from_utf8_lossy(bytes))),
+        ("flags", |bytes| targets::flags(&String::from_utf8_lossy(bytes))),
+        ("file", targets::file),
+        ("gates", |bytes| targets::gates(&String::from_utf8_lossy(bytes))),
+    ];
+    for (name, target) in targets {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs").join(name);
+        let inputs: Vec<_> = fs::read_dir(folder).expect("the folder is there").collect();
+        assert!(!inputs.is_empty(), "{name} has inputs");
+        for input in inputs {
+            let path = input.expect("the folder can be read").path();
+            let bytes = fs::read(&path).expect("the input can be read");
+            let outcome = std::panic::catch_unwind(|| target(&bytes));
+            assert!(outcome.is_ok(), "{}: {:?}", path.display(), text(&bytes));
         }
     }
 }

@@ -8,6 +8,7 @@
 mod ci;
 mod control_plane;
 mod e2e;
+mod fuzz;
 mod go_types;
 mod layout;
 mod parity;
@@ -27,6 +28,9 @@ usage: cargo xtask COMMAND
   e2e [FILTER] [FLAGS]  run the scenarios whose names contain FILTER, as in
                         `ours/`, `peer/` or `replicaset/adopts`; `--list` names them,
                         `--sandbox` runs them on a sandbox instead of a control plane
+  fuzz [TARGET] [--seconds=N]
+                        look for input that what reads settings cannot stand: durations, flags,
+                        the file, feature gates; a minute each without the flag
   parity                compare the committed tables of upstream's flags, gates and controllers
                         with the help of its binary
   upstream-tests [--peer] PACKAGE... [-- -test.run=REGEX]
@@ -56,6 +60,7 @@ fn run(args: &[String]) -> Result<()> {
         ["ci"] => ci::run(),
         ["control-plane"] => control_plane::build(),
         ["e2e", rest @ ..] => e2e::suite(rest),
+        ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         ["sandbox-tables"] => sandbox_tables::write(),
         ["parity"] => parity::run(),
         ["upstream-tests", rest @ ..] => upstream_tests::run(rest),
