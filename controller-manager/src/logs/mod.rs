@@ -47,7 +47,7 @@ impl Logs {
         logs
     }
 
-    pub(crate) fn new(
+    fn new(
         options: LogOptions,
         streams: Streams,
         clock: Arc<dyn Clock>,
@@ -97,4 +97,4 @@ impl Drop for Logs {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

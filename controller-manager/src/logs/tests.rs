@@ -45,6 +45,18 @@ impl Kept {
     }
 }
 
+/// Logs that are written to `out`, and the subscriber that writes them.
+#[cfg(feature = "builtin")]
+pub(crate) fn logs_to(
+    out: impl Write + Send + 'static,
+    options: LogOptions,
+    clock: Arc<dyn Clock>,
+) -> (Logs, impl tracing::Subscriber + Send + Sync) {
+    let streams = Streams::new(options.format, Box::new(out), None);
+    let (logs, layer) = Logs::new(options, streams, clock, TimeZone::UTC, 1);
+    (logs, tracing_subscriber::registry().with(layer))
+}
+
 fn options(format: Format, filter: Filter) -> LogOptions {
     LogOptions { format, filter, split: None, flush_frequency: Duration::from_secs(5) }
 }

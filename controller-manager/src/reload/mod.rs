@@ -5,6 +5,8 @@
 
 mod changes;
 mod file_changes;
+#[cfg(all(test, feature = "builtin"))]
+mod soak;
 mod state;
 
 use std::convert::Infallible;
