@@ -4,7 +4,7 @@
 
 mod support;
 
-use kcm_sandbox_apiserver::Sandbox;
+use kcm_sandbox_apiserver::{REPLICA_SETS, Sandbox};
 use support::program::{Ended, Folder, Process, run};
 use support::server::{Instead, Server};
 
@@ -78,6 +78,54 @@ fn json_goes_to_standard_error() {
 fn vmodule_raises_the_verbosity_of_a_file() {
     let with = |flag: &str| without_kubeconfig(&[flag]).stderr.matches("] FLAG: ").count();
     assert_eq!((with("--vmodule=worker=9") > 0, with("--vmodule=flags=1") > 0), (false, true));
+}
+
+fn replica_set() -> serde_json::Value {
+    serde_json::json!({
+        "metadata": { "name": "web", "namespace": "default" },
+        "spec": {
+            "replicas": 1,
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{ "name": "main", "image": "example/main:1" }] },
+            },
+        },
+    })
+}
+
+/// The lines that upstream has too, and from which verbosity on it prints them.
+const LINES: &[(i32, &str)] = &[
+    (0, "\"Starting\" version="),
+    (0, "\"Waiting for caches to sync\" controller=\"replicaset-controller\""),
+    (0, "\"Caches are synced\" controller=\"replicaset-controller\""),
+    (0, "\"Event occurred\" logger=\"replicaset-controller\""),
+    (1, "FLAG: --v="),
+    (2, "\"Caches populated\" resource=\"replicasets.apps\""),
+    (2, "\"Too few replicas\" logger=\"replicaset-controller\""),
+    (2, "\"Requests are sent as JSON; protobuf is asked for where this program decodes it\""),
+    (4, "\"Stopping stage\""),
+];
+
+#[tokio::test]
+async fn lines_are_printed_from_the_verbosity_of_upstreams_on() {
+    for verbosity in [0, 1, 2, 4] {
+        let server = Server::start(Sandbox::default()).await;
+        server.sandbox.create(&REPLICA_SETS, replica_set()).expect("the replica set is valid");
+        let folder = Folder::new();
+        let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
+        let flags = [&kubeconfig, "--leader-elect=false", &format!("-v={verbosity}")];
+        let mut manager = Process::start(MANAGER, &flags);
+        let event = manager.says("\"Event occurred\"").await;
+        assert!(event.contains(" object=\"default/web\" "), "{event}");
+        assert!(event.contains(" kind=\"ReplicaSet\" apiVersion=\"apps/v1\" type=\"Normal\" "), "{event}");
+        assert!(event.contains(" reason=\"SuccessfulCreate\" message=\"Created pod: web-"), "{event}");
+        manager.terminate();
+        let log = manager.ended().await.stderr;
+        for (from, line) in LINES {
+            assert_eq!(log.contains(line), verbosity >= *from, "{line} at -v={verbosity}:\n{log}");
+        }
+    }
 }
 
 const SECRET: &str = "s3cr3t-0f-a-t3st";
