@@ -93,13 +93,6 @@ pub enum Initial {
 }
 
 impl Initial {
-    /// Says that a new value is applied while the program runs, as that of a number of workers.
-    #[must_use]
-    pub const fn reloaded(mut self) -> Self {
-        self.is_reloaded = true;
-        self
-    }
-
     /// The type of the setting.
     #[must_use]
     pub const fn kind(self) -> Kind {
@@ -211,6 +204,13 @@ impl Row {
     #[must_use]
     pub const fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
+        self
+    }
+
+    /// Says that a new value is applied while the program runs, as that of a number of workers.
+    #[must_use]
+    pub const fn reloaded(mut self) -> Self {
+        self.is_reloaded = true;
         self
     }
 
