@@ -236,6 +236,8 @@ impl Soak<'_> {
         // Longer than reconciles, back-offs and what waits for late answers.
         tokio::time::sleep(Duration::from_mins(3)).await;
         assert!(is_as_wanted(&self.sandbox, wanted(0), LONE_REPLICAS), "it stays as it is");
+        // What the API server remembers of the past is now of one kind of object, now of another.
+        self.sandbox.compact();
         Footprint {
             tasks: tokio::runtime::Handle::current().metrics().num_alive_tasks(),
             informers: self.handle.informers().len(),
