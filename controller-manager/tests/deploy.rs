@@ -121,7 +121,8 @@ fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user() {
     let manifest = fs::read_to_string(deploy("../Cargo.toml")).expect("the file is there");
     assert!(build.contains("--profile shipped") && manifest.contains("[profile.shipped]"));
     let package = fs::read_to_string(deploy("../controller-manager/Cargo.toml")).expect("the file is there");
-    let features = build.split_once("ARG FEATURES=").and_then(|(_, rest)| rest.lines().next()).expect("it has features");
+    let features =
+        build.split_once("ARG FEATURES=").and_then(|(_, rest)| rest.lines().next()).expect("it has features");
     for feature in features.split(',') {
         assert!(package.contains(&format!("\n{feature} = [")), "{feature}");
     }

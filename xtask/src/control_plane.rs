@@ -30,12 +30,18 @@ struct Tool {
     package: &'static str,
 }
 
-const MODULES: [Module; 3] = [
+const MODULES: [Module; 4] = [
     Module {
         folder: "etcd",
         upstream: "go.etcd.io/etcd/server/v3",
         tools: &[Tool { binary: "etcd", package: "go.etcd.io/etcd/server/v3" }],
         ldflags: "-s -w",
+    },
+    Module {
+        folder: "helm",
+        upstream: "helm.sh/helm/v3",
+        tools: &[Tool { binary: "helm", package: "helm.sh/helm/v3/cmd/helm" }],
+        ldflags: "-s -w -X helm.sh/helm/v3/internal/version.version=VERSION",
     },
     Module {
         folder: "kwok",
@@ -212,7 +218,11 @@ fn source_of(module: &Module) -> Result<PathBuf> {
 fn check_version(program: &Path, version: &str) -> Result<()> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     // kubectl has a sub-command for it, and connects to a server without `--client`.
-    let args: &[&str] = if name == "kubectl" { &["version", "--client"] } else { &["--version"] };
+    let args: &[&str] = match &*name {
+        "kubectl" => &["version", "--client"],
+        "helm" => &["version", "--template={{.Version}}"],
+        _other => &["--version"],
+    };
     let printed = step::output(Command::new(program).args(args))
         .with_context(|| format!("cannot find out the version of {} (KUBEBUILDER_ASSETS)", program.display()))?;
     if !names_version(&printed, version) {

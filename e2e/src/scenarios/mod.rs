@@ -2,6 +2,7 @@
 
 mod alone;
 mod api;
+mod deploy;
 mod deployments;
 mod host;
 mod identities;
@@ -20,6 +21,7 @@ use crate::scenario::Scenario;
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
     api::SCENARIOS
         .iter()
+        .chain(&deploy::SCENARIOS)
         .chain(&host::SCENARIOS)
         .chain(&identities::SCENARIOS)
         .chain(&kubectl::SCENARIOS)
