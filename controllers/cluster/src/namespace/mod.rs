@@ -67,7 +67,7 @@ use futures::FutureExt as _;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, Source};
 
 use reconcile::Reconciler;
-use settings::{RETRY_LIMITS, ROWS, Section};
+use settings::{CONCURRENT_SYNCS, RETRY_LIMITS, ROWS, Section};
 use wiring::keys_for_namespace;
 
 /// The descriptor of the controller.
@@ -78,11 +78,8 @@ pub const DESCRIPTOR: ControllerDescriptor =
 
 fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let section: Section = context.settings_of()?;
-    let mut namespaces = context
-        .control_loop("namespace")
-        .workers(section.concurrent_syncs as usize)
-        .retry_limits(RETRY_LIMITS)
-        .writes_anything();
+    let mut namespaces =
+        context.control_loop("namespace").workers_from(CONCURRENT_SYNCS).retry_limits(RETRY_LIMITS).writes_anything();
     let source = Source::known().resync_every(section.sync_period.unsigned());
     let informer = namespaces.watches_for(source, keys_for_namespace);
     namespaces.keyed_by(&informer);

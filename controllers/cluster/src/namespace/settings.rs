@@ -7,12 +7,16 @@ use kcm_framework::SettingsSection;
 use kcm_framework::workqueue::RetryLimits;
 use serde::Deserialize;
 
+/// How many namespaces are processed at once.
+pub(super) const CONCURRENT_SYNCS: &str = "concurrent-namespace-syncs";
+
 /// The rows of the settings.
 pub(super) const ROWS: &[Row] = &[
-    Row::new("concurrent-namespace-syncs", "Namespace-controller", Initial::Int32(10))
+    Row::new(CONCURRENT_SYNCS, "Namespace-controller", Initial::Int32(10))
         .path("NamespaceController.ConcurrentNamespaceSyncs")
         .help("How many terminating namespaces are emptied at once. More is faster, and loads the API server and the network more.")
-        .check(checks::positive),
+        .check(checks::positive)
+        .reloaded(),
     Row::new("namespace-sync-period", "Namespace-controller", Initial::Duration(GoDuration::from_secs(5 * 60)))
         .path("NamespaceController.NamespaceSyncPeriod")
         .help("How often every namespace is processed again although it has not changed; 0 for never."),
@@ -29,9 +33,6 @@ pub(super) const RETRY_LIMITS: RetryLimits = RetryLimits {
 /// The values of the section.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Section {
-    /// How many namespaces are processed at once.
-    #[serde(rename = "ConcurrentNamespaceSyncs")]
-    pub(super) concurrent_syncs: u32,
     /// The resync period.
     #[serde(rename = "NamespaceSyncPeriod")]
     pub(super) sync_period: GoDuration,
