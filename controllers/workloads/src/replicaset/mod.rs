@@ -72,7 +72,7 @@ use std::future::ready;
 
 use futures::FutureExt as _;
 use kcm_api::views::{Pod, ReplicaSet};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{ControllerContext, ControllerDescriptor, Running};
 
 use metrics::Metrics;
 use observe::Caches;
@@ -82,11 +82,11 @@ use wiring::{keys_for_pod, owners};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("replicaset-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("replicaset-controller", |context| ready(Ok(Some(init(context)))).boxed())
         .aliases(&["replicaset"])
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Running {
     let mut sets = context.control_loop("replicaset").workers_from(CONCURRENT_SYNCS);
     let replica_sets = sets.primary::<ReplicaSet>();
     let owners = owners(replica_sets.clone());
@@ -96,7 +96,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
         settings: Settings::from_gates(|gate| context.gate(gate)),
         metrics: Metrics::register(context.metrics()),
     };
-    Ok(Some(Running::new().with(sets.reconcile(reconciler))))
+    Running::new().with(sets.reconcile(reconciler))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }
