@@ -12,13 +12,12 @@ use k8s_openapi::api::core::v1::Service;
 use kcm_example_website::hosts::{HostError, Hosts};
 use kcm_example_website::website::{FINALIZER, HostState, MANAGER, Website, WebsiteStatus};
 use kube::api::{Api, Patch, PatchParams};
-use kube::runtime::controller::{Action, Controller};
+use kube::runtime::controller::{Action, Config, Controller};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::runtime::finalizer::{Error as FinalizerError, Event as FinalizerEvent, finalizer};
 use kube::runtime::watcher;
 use kube::{Client, Resource as _, ResourceExt as _};
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
 /// The error of a reconcile.
@@ -49,18 +48,18 @@ struct Context {
 pub async fn run(
     client: Client,
     hosts: Hosts,
-    metrics: &mut Registry,
+    published: Counter,
+    concurrency: u16,
     stop: impl Future<Output = ()> + Send + Sync + 'static,
 ) -> Result<(), kube::Error> {
     let websites = Api::<Website>::all(client.clone());
     websites.list(&kube::api::ListParams::default().limit(1)).await?;
-    let published = Counter::default();
-    metrics.register("website_published_hosts", "Number of host names that were published", published.clone());
     let recorder = Recorder::new(client.clone(), Reporter::from(MANAGER));
     let context = Arc::new(Context { client: client.clone(), recorder, hosts, published });
     Controller::new(websites, watcher::Config::default())
         .owns(Api::<Deployment>::all(client.clone()), watcher::Config::default())
         .owns(Api::<Service>::all(client), watcher::Config::default())
+        .with_config(Config::default().concurrency(concurrency))
         .graceful_shutdown_on(stop)
         .run(reconcile, error_policy, context)
         .for_each(async |result| {

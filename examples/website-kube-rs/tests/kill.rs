@@ -10,7 +10,7 @@ use kcm_example_website::website::Website;
 use kcm_sandbox_apiserver::{ConnectionLost, DEPLOYMENTS, ObjectKey, Resource, Sandbox, SandboxOptions};
 use kube::CustomResourceExt as _;
 use kube::client::Body;
-use prometheus_client::registry::Registry;
+use prometheus_client::metrics::counter::Counter;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tower::ServiceExt as _;
@@ -91,16 +91,15 @@ async fn run(kill_after: Option<usize>) -> usize {
     let hosts = Hosts::new(directory.path());
     let writes = Arc::new(Writes { kill_after, ..Writes::default() });
     let operator = async {
-        let mut metrics = Registry::default();
         let start = || client(&sandbox, &writes);
         tokio::select! {
-            ended = kcm_example_website_kube_rs::run(start(), hosts.clone(), &mut metrics, std::future::pending()) => {
+            ended = kcm_example_website_kube_rs::run(start(), hosts.clone(), Counter::default(), 5, std::future::pending()) => {
                 panic!("the operator ended: {ended:?}");
             }
             () = writes.kill.notified() => {}
         }
-        let mut metrics = Registry::default();
-        let ended = kcm_example_website_kube_rs::run(start(), hosts, &mut metrics, std::future::pending()).await;
+        let ended =
+            kcm_example_website_kube_rs::run(start(), hosts, Counter::default(), 5, std::future::pending()).await;
         panic!("the operator ended: {ended:?}");
     };
     tokio::select! {

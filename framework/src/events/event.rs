@@ -68,6 +68,21 @@ pub trait EventDetails {
     fn message(&self) -> String;
 }
 
+/// Type, reason and message, for events whose reasons need no enum.
+impl EventDetails for (EventType, &'static str, String) {
+    fn event_type(&self) -> EventType {
+        self.0
+    }
+
+    fn reason(&self) -> &'static str {
+        self.1
+    }
+
+    fn message(&self) -> String {
+        self.2.clone()
+    }
+}
+
 /// An occurrence that a controller records as an event.
 #[derive(Debug, Clone)]
 pub struct Occurrence {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kcm_api::{Document, KnownView, Meta, ObjectKey, Resource};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Outcome, Session};
@@ -61,6 +62,74 @@ impl Session {
     pub async fn merge_patch<V: KnownView>(&self, object: &V, changes: Value) -> Result<Written, ApiError> {
         let patch = Patch::Merge(Payload::json(&with_uid(changes, object.meta())));
         self.patch(const { &V::RESOURCE }, &object.meta().key, Subresource::None, patch).await
+    }
+
+    /// Merges `status` into the status of an object of any resource, as a JSON merge patch with the uid of the object.
+    ///
+    /// # Errors
+    /// As those of [`patch`](Self::patch).
+    pub async fn merge_status(
+        &self,
+        resource: &Resource,
+        object: &Meta,
+        status: &impl Serialize,
+    ) -> Result<Written, ApiError> {
+        let patch = Patch::Merge(Payload::json(&with_uid(json!({ "status": status }), object)));
+        self.patch(resource, &object.key, Subresource::Status, patch).await
+    }
+
+    /// Applies `configuration` to the object `key` by server-side apply; see [`Patch::apply`].
+    ///
+    /// # Errors
+    /// As those of [`patch`](Self::patch).
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        field_manager: &str,
+        configuration: &impl Serialize,
+    ) -> Result<Written, ApiError> {
+        self.patch(resource, key, Subresource::None, Patch::apply(field_manager, configuration)).await
+    }
+
+    /// Adds a finalizer to an object of a cache. Returns false, without a request, where the object has it.
+    ///
+    /// The patch carries the uid and the version of the object, so that finalizers which another client adds or removes
+    /// meanwhile are not lost.
+    ///
+    /// # Errors
+    /// As those of [`patch`](Self::patch); a conflict where the object has changed.
+    pub async fn add_finalizer(&self, resource: &Resource, object: &Meta, finalizer: &str) -> Result<bool, ApiError> {
+        let finalizers: Vec<&str> = object.finalizers.iter().map(|name| &**name).collect();
+        if finalizers.contains(&finalizer) {
+            return Ok(false);
+        }
+        self.set_finalizers(resource, object, [finalizers, vec![finalizer]].concat()).await
+    }
+
+    /// Removes a finalizer from an object of a cache. Returns false, without a request, where the object lacks it.
+    ///
+    /// # Errors
+    /// As those of [`add_finalizer`](Self::add_finalizer).
+    pub async fn remove_finalizer(
+        &self,
+        resource: &Resource,
+        object: &Meta,
+        finalizer: &str,
+    ) -> Result<bool, ApiError> {
+        let others: Vec<&str> =
+            object.finalizers.iter().map(|name| &**name).filter(|name| *name != finalizer).collect();
+        if others.len() == object.finalizers.len() {
+            return Ok(false);
+        }
+        self.set_finalizers(resource, object, others).await
+    }
+
+    async fn set_finalizers(&self, resource: &Resource, object: &Meta, names: Vec<&str>) -> Result<bool, ApiError> {
+        let metadata = json!({ "resourceVersion": object.resource_version, "finalizers": names });
+        let patch = Patch::Merge(Payload::json(&with_uid(json!({ "metadata": metadata }), object)));
+        self.patch(resource, &object.key, Subresource::None, patch).await?;
+        Ok(true)
     }
 
     /// Updates the object or a subresource to `document`, which carries the resource version that it is based on.

@@ -54,7 +54,8 @@ async fn main() -> Result<()> {
     arguments.push(format!("--website-hosts-dir={}", hosts.path().display()));
     let ours = figures(&programs.join("kcm-example-website"), &arguments, websites, &OURS).await?;
     let hosts = tempfile::tempdir()?;
-    let arguments = [hosts.path().display().to_string()];
+    let arguments =
+        [format!("--website-hosts-dir={}", hosts.path().display()), "--bind-address=127.0.0.1:0".to_owned()];
     let theirs = figures(&programs.join("kcm-example-website-kube-rs"), &arguments, websites, &THEIRS).await?;
     print(websites, &ours, &theirs);
     Ok(())
@@ -118,7 +119,8 @@ async fn figures(program: &Path, arguments: &[String], websites: usize, sources:
 fn start(program: &Path, arguments: &[String], kubeconfig: &Path) -> Result<Child> {
     let mut command = Command::new(program);
     command.args(arguments).env("KUBECONFIG", kubeconfig).stderr(Stdio::null()).stdout(Stdio::null());
-    if arguments.len() > 1 {
+    // Plain kube-rs takes the variable.
+    if !program.ends_with("kcm-example-website-kube-rs") {
         command.arg(format!("--kubeconfig={}", kubeconfig.display()));
     }
     command.kill_on_drop(true).spawn().with_context(|| format!("cannot start {}", program.display()))
