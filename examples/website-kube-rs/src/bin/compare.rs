@@ -151,6 +151,8 @@ async fn until(
     websites: usize,
 ) -> Result<()> {
     let has_reason = |website: &&Value| website["status"]["conditions"][0]["reason"] == reason;
+    // To look at all of them takes time from the API server in this process.
+    let pause = Duration::from_millis(200.max(websites as u64 / 2));
     let waiting = async {
         loop {
             count(sandbox, "", requests);
@@ -158,10 +160,10 @@ async fn until(
             if sandbox.list(&WEBSITES, None).iter().filter(has_reason).count() == websites {
                 return Ok(());
             }
-            sleep(Duration::from_millis(200)).await;
+            sleep(pause).await;
         }
     };
-    timeout(Duration::from_mins(10), waiting).await.with_context(|| format!("websites did not become {reason}"))?
+    timeout(Duration::from_mins(20), waiting).await.with_context(|| format!("websites did not become {reason}"))?
 }
 
 fn count(sandbox: &Sandbox, when: &str, requests: &mut BTreeMap<String, usize>) {
