@@ -104,3 +104,40 @@ async fn a_document_that_a_session_puts_keeps_what_nobody_reads() {
     let stored: Value = world.sandbox.get(&PARTS, &key("p")).unwrap();
     assert_eq!(stored["spec"], serde_json::json!({ "unknown": [1.50, { "b": [] }], "replicas": 3 }));
 }
+
+#[tokio::test(start_paused = true)]
+async fn finalizers_of_others_are_kept_and_a_stale_object_is_a_conflict() {
+    let sandbox = sandbox();
+    let mut object = part("p", "a");
+    object["metadata"]["finalizers"] = serde_json::json!(["example.com/other"]);
+    let json = sandbox.create(&PARTS, object).unwrap().to_string();
+    let stored = sandbox.clone();
+    let world = World::with(crate::support::Options::default(), &sandbox, move |turn| {
+        let (json, sandbox) = (json.clone(), stored.clone());
+        async move {
+            if turn.number > 0 {
+                return Ok(Outcome::done());
+            }
+            let now = || sandbox.get(&PARTS, &key("p")).unwrap();
+            let meta = |object: &str| PartialObjectMeta::decode(object).unwrap().metadata;
+            let (mut first, ours) = (meta(&json), "example.com/ours");
+            let session = &turn.session;
+            assert!(!session.remove_finalizer(&PARTS, &first, ours).await?);
+            assert!(session.add_finalizer(&PARTS, &first, ours).await?);
+            assert_eq!(now()["metadata"]["finalizers"], serde_json::json!(["example.com/other", ours]));
+            let second = meta(&now().to_string());
+            assert!(!session.add_finalizer(&PARTS, &second, ours).await?);
+            // The cache is behind.
+            first.finalizers.clone_from(&second.finalizers);
+            let stale = session.remove_finalizer(&PARTS, &first, ours).await;
+            assert!(stale.is_err_and(|error| error.is_conflict()));
+            assert!(session.remove_finalizer(&PARTS, &second, ours).await?);
+            assert_eq!(now()["metadata"]["finalizers"], serde_json::json!(["example.com/other"]));
+            Ok(Outcome::done())
+        }
+        .boxed()
+    })
+    .await;
+    world.create_set("a", 0);
+    world.visited(1).await;
+}

@@ -69,8 +69,7 @@ fn writes_to_any_kind() -> Vec<Case> {
                         "apiVersion": "example.com/v1", "kind": "Gadget",
                         "metadata": {"name": "p", "namespace": "default"}, "spec": {"color": "red"},
                     });
-                    let patch = Patch::apply("sets-controller", &configuration);
-                    session.patch(&GADGETS, &key("p"), Subresource::None, patch).await.map(drop)
+                    session.apply(&GADGETS, &key("p"), "sets-controller", &configuration).await.map(drop)
                 }
                 .boxed()
             },
@@ -92,6 +91,16 @@ fn writes_to_any_kind() -> Vec<Case> {
                 .boxed()
             },
             took_effect: |object| object.unwrap()["metadata"]["annotations"]["written"] == "yes",
+            reconnects: true,
+        },
+        Case {
+            name: "finalizer",
+            resource: GADGETS,
+            object: gadget(),
+            write: |session, object| {
+                async { session.add_finalizer(&GADGETS, &object.metadata, "example.com/f").await.map(drop) }.boxed()
+            },
+            took_effect: |object| object.unwrap()["metadata"]["finalizers"] == json!(["example.com/f"]),
             reconnects: true,
         },
         Case {
@@ -149,6 +158,17 @@ fn writes_to_subresources() -> Vec<Case> {
                 .boxed()
             },
             took_effect: |object| object.unwrap()["status"]["message"] == "applied",
+            reconnects: true,
+        },
+        Case {
+            name: "status",
+            resource: PODS,
+            object: pod(),
+            write: |session, object| {
+                async { session.merge_status(&PODS, &object.metadata, &json!({"message": "merged"})).await.map(drop) }
+                    .boxed()
+            },
+            took_effect: |object| object.unwrap()["status"]["message"] == "merged",
             reconnects: true,
         },
         Case {
