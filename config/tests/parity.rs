@@ -14,6 +14,7 @@ const OURS: &[&str] = &[
     generic::ALLOW_MISSING_CONTROLLERS,
     "exit-on-controller-failure",
     "exit-on-lost-lease",
+    "explain-memory",
     "leader-elect-warm-standby",
 ];
 

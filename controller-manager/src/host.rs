@@ -8,6 +8,7 @@ use kcm_config::{Effective, Outcome, Row, Sources, Table, VersionRequest, generi
 use kcm_framework::{Extensions, Registry};
 
 use crate::config_command::CONFIG;
+use crate::explain_command::EXPLAIN;
 use crate::logs::{LogOptions, Logs, log_flags};
 use crate::output::{print, refuse};
 use crate::reload::SettingsSource;
@@ -30,9 +31,9 @@ pub struct Host {
 }
 
 impl Default for Host {
-    /// A host whose only sub-command is `config`.
+    /// A host with the sub-commands `config` and `explain`.
     fn default() -> Self {
-        Self { subcommands: vec![CONFIG], extensions: Extensions::default() }
+        Self { subcommands: vec![CONFIG, EXPLAIN], extensions: Extensions::default() }
     }
 }
 

@@ -37,14 +37,18 @@
 //! Settings of what is not there are read and checked, and a warning says that they have no effect.
 
 mod config_command;
+mod debug;
 mod exit;
+mod explain_command;
 mod host;
 mod identities;
 mod leader_election;
 mod logs;
+mod metrics_settings;
 mod missing;
 mod moderation;
 mod output;
+mod process_metrics;
 mod reload;
 mod run;
 mod runtime;
@@ -55,6 +59,9 @@ mod subcommand;
 mod upstream;
 mod validation;
 mod without_effect;
+
+#[cfg(all(test, feature = "builtin"))]
+mod tests;
 
 use std::process::ExitCode;
 

@@ -9,6 +9,7 @@ use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metr
 use crate::identities;
 use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics};
 use crate::logs::{Logs, UNSTRUCTURED};
+use crate::process_metrics;
 use crate::reload::{ReloadState, Reloader, SettingsSource};
 use crate::serving::{Bound, Check, Serving, ServingError, ServingState};
 use crate::settings::Configured;
@@ -59,6 +60,7 @@ pub(crate) async fn run(
     } else {
         manager.build(client, url)
     };
+    process_metrics::register(manager.metrics(), tokio::runtime::Handle::current());
     let candidate = candidate(election, manager.metrics())?;
     let leader_check =
         candidate.as_ref().map(Candidate::health).map(|health| Check::new(LeaderHealth::NAME, move || health.check()));

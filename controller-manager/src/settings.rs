@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use kcm_config::{AccessError, Effective, Gate, GoDuration, Origin, Row, Table, TableErrors, absent, gates, generic};
+use kcm_framework::api::Quantity;
 use kcm_framework::client::Limits;
 use kcm_framework::{
     ControllerDescriptor, Extensions, GRACE, Manager, ManagerBuilder, Registry, Selection, StartGroup,
@@ -10,6 +11,7 @@ use kcm_framework::{
 use serde::Deserialize;
 
 use crate::leader_election::{Election, LeaderElection, MigrationConfig, MigrationSettings, Owner, Policy};
+use crate::metrics_settings::exposition_options;
 use crate::serving::ServingOptions;
 use crate::upstream::{UPSTREAM, UpstreamController};
 use crate::{missing, validation, without_effect};
@@ -140,6 +142,9 @@ pub(crate) fn configure(
         Ok(selection) if reasons.is_empty() => selection,
         Ok(_) | Err(_) => return Err(reasons),
     };
+    let exposition = exposition_options(&settings).map_err(|reason| vec![reason])?;
+    let explain_memory: Option<Quantity> = settings.get("explain-memory").ok();
+    let explain_memory = explain_memory.and_then(|memory| usize::try_from(memory.value()).ok()).unwrap_or(0);
     let service_accounts = settings.get("use-service-account-credentials").unwrap_or(false);
     let grace = settings.get::<GoDuration>("controller-shutdown-timeout").map_or(GRACE, GoDuration::unsigned);
     let policy = Policy {
@@ -167,6 +172,8 @@ pub(crate) fn configure(
         .min_resync(min_resync_period.unsigned())
         .grace(grace)
         .end_on_controller_failure(ends_on_failure)
+        .exposition(exposition)
+        .explain_memory(explain_memory)
         .extensions(extensions);
     Ok(Configured {
         manager,

@@ -8,10 +8,6 @@ use kcm_framework::Registry;
 
 /// Why settings have no effect, and the settings: flags without dashes, or paths of the file.
 const GENERIC: &[(&str, &[&str])] = &[
-    (
-        "metrics are not filtered yet",
-        &["allow-metric-labels", "allow-metric-labels-manifest", "disabled-metrics", "show-hidden-metrics-for-version"],
-    ),
     ("waits for locks are not profiled", &["contention-profiling"]),
     (
         "the controllers that read them are not part of this program",
@@ -68,6 +64,8 @@ mod tests {
         "Generic.LeaderMigration.controllerLeaders",
         "Generic.LeaderMigration.leaderName",
         "Generic.LeaderMigration.resourceLock",
+        "allow-metric-labels",
+        "allow-metric-labels-manifest",
         "allow-missing-controllers",
         "authentication-kubeconfig",
         "authentication-skip-lookup",
@@ -85,10 +83,12 @@ mod tests {
         "controller-start-interval",
         "controllers",
         "disable-http2-serving",
+        "disabled-metrics",
         "emulated-version",
         "enable-leader-migration",
         "exit-on-controller-failure",
         "exit-on-lost-lease",
+        "explain-memory",
         "feature-gates",
         "http2-max-streams-per-connection",
         "kube-api-burst",
@@ -123,6 +123,7 @@ mod tests {
         "requestheader-uid-headers",
         "requestheader-username-headers",
         "secure-port",
+        "show-hidden-metrics-for-version",
         "tls-cert-file",
         "tls-cipher-suites",
         "tls-curve-preferences",

@@ -142,6 +142,7 @@ fn every_flag_of_upstream_is_a_flag_here() {
             "config",
             "exit-on-controller-failure",
             "exit-on-lost-lease",
+            "explain-memory",
             "leader-elect-warm-standby"
         ]
     );

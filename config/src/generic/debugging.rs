@@ -1,5 +1,6 @@
 //! The settings of profiling.
 
+use crate::checks;
 use crate::row::{Initial, Row};
 
 const SECTION: &str = "Debugging";
@@ -9,6 +10,9 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("contention-profiling", SECTION, Initial::Bool(false))
         .path("Generic.Debugging.enableContentionProfiling")
         .help("Profile waits for locks as well, where --profiling is on."),
+    Row::new("explain-memory", SECTION, Initial::Quantity("2Mi"))
+        .help("The memory in which the last decisions about objects are kept, for /debug/controllers/NAME/keys and the sub-command explain; 0 keeps none.")
+        .check(checks::not_negative),
     Row::new("profiling", SECTION, Initial::Bool(true))
         .path("Generic.Debugging.enableProfiling")
         .help("Serve profiles under /debug/pprof/ on the secure port."),

@@ -14,7 +14,7 @@ use crate::controller::{ControllerDescriptor, Extensions, Registry, Selection};
 use crate::explain::{DEFAULT_MEMORY, Journal};
 use crate::first_failure::FirstFailure;
 use crate::live_settings::LiveSettings;
-use crate::metrics::Metrics;
+use crate::metrics::{ExpositionOptions, Metrics};
 use crate::supervise::{ControllerMetrics, Controls, GRACE};
 
 /// Configures a [`Manager`]. Made by [`Manager::builder`]; [`build`](Self::build) takes the connection.
@@ -37,6 +37,7 @@ pub struct ManagerBuilder {
     ends_on_failure: bool,
     extensions: Extensions,
     explain_memory: usize,
+    exposition: ExpositionOptions,
 }
 
 /// # Upstream
@@ -60,6 +61,7 @@ impl ManagerBuilder {
             ends_on_failure: false,
             extensions: Extensions::default(),
             explain_memory: DEFAULT_MEMORY,
+            exposition: ExpositionOptions::default(),
         }
     }
 
@@ -125,6 +127,11 @@ impl ManagerBuilder {
         Self { extensions, ..self }
     }
 
+    /// Shows of the metrics what `options` say. The default shows all that are not hidden.
+    pub fn exposition(self, options: ExpositionOptions) -> Self {
+        Self { exposition: options, ..self }
+    }
+
     /// Keeps the last decisions about keys within so many bytes, to [explain](crate::explain) them; 0 keeps none. The
     /// default is [`DEFAULT_MEMORY`].
     pub fn explain_memory(self, bytes: usize) -> Self {
@@ -168,6 +175,7 @@ impl ManagerBuilder {
         let handle = ManagerHandle::new(&self.registry, controls, live_settings, fence, &self.metrics);
         self.metrics.register_collector(ControllerMetrics::of(handle.records()));
         self.metrics.show_gates(&self.settings);
+        self.metrics.set_exposition(self.exposition);
         Manager {
             clients,
             handle,

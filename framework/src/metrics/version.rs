@@ -1,4 +1,7 @@
 //! The metrics of the version.
+//!
+//! # Upstream
+//! `k8s.io/component-base/metrics/version.go` and `k8s.io/component-base/compatibility`.
 
 use kcm_config::KUBERNETES_VERSION;
 use prometheus_client::collector::Collector;
@@ -11,7 +14,11 @@ use prometheus_client::registry::Registry;
 #[derive(Debug)]
 struct BuildInfo;
 
-/// Registers the metric.
+/// The version that is emulated, and the oldest one that a cluster may be rolled back to.
+const EMULATED: &str = "1.36";
+const MIN_COMPATIBLE: &str = "1.35";
+
+/// Registers the metrics.
 pub(super) fn register(registry: &mut Registry) {
     registry.register_collector(Box::new(BuildInfo));
 }
@@ -33,6 +40,16 @@ impl Collector for BuildInfo {
             ("major", parts.next().unwrap_or_default()),
             ("minor", parts.next().unwrap_or_default()),
             ("platform", &platform),
+        ];
+        ConstGauge::new(1_i64).encode(metric.encode_family(&labels)?)?;
+        let help =
+            "[ALPHA] 1, with the version of Kubernetes as which this program behaves, and the versions it agrees with";
+        let mut metric = encoder.encode_descriptor("version_info", help, None, MetricType::Gauge)?;
+        let labels = [
+            ("binary", KUBERNETES_VERSION),
+            ("component", "kube"),
+            ("emulation", EMULATED),
+            ("min_compat", MIN_COMPATIBLE),
         ];
         ConstGauge::new(1_i64).encode(metric.encode_family(&labels)?)
     }

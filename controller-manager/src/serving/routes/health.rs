@@ -22,7 +22,7 @@ pub(super) fn routes(state: &Arc<ServingState>) -> Router {
         [("healthz", live_checks), ("livez", live_checks), ("readyz", ready_checks)];
     let routes = endpoints.into_iter().fold(Router::new(), |router, (endpoint, checks)| {
         let all = move |State(state): State<Arc<ServingState>>, RawQuery(query): RawQuery| async move {
-            answer(endpoint, &checks(&state), query.as_deref())
+            answer(&state, endpoint, &checks(&state), query.as_deref())
         };
         let one = move |State(state): State<Arc<ServingState>>, Path(name): Path<String>| async move {
             answer_one(&checks(&state), &name)
@@ -43,8 +43,13 @@ fn ready_checks(state: &ServingState) -> Vec<Check> {
     live_checks(state).into_iter().chain(of_readiness).collect()
 }
 
-fn answer(endpoint: &'static str, checks: &[Check], query: Option<&str>) -> Response<Body> {
-    let report = report(endpoint, checks, &Query::of(query));
+fn answer(state: &ServingState, endpoint: &'static str, checks: &[Check], query: Option<&str>) -> Response<Body> {
+    let query = Query::of(query);
+    let report = report(endpoint, checks, &query);
+    for check in checks.iter().filter(|check| !query.exclude.contains(check.name())) {
+        let is_healthy = report.failed.iter().all(|(failed, _)| *failed != check.name());
+        state.metrics.health_checked(check.name(), endpoint, is_healthy);
+    }
     if report.failed.is_empty() {
         return text(StatusCode::OK, report.body);
     }

@@ -6,7 +6,7 @@ use http::{Response, StatusCode};
 
 /// A response in plain text, as `http.Error` writes one; `body` ends with a line feed where it is an error.
 pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Response<Body> {
-    typed(status, "text/plain; charset=utf-8", body)
+    typed(status, "text/plain; charset=utf-8", body.into())
 }
 
 /// A response in JSON.
@@ -15,8 +15,8 @@ pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Response<Bod
 }
 
 /// A response whose content type no browser guesses.
-pub(crate) fn typed(status: StatusCode, content_type: &'static str, body: impl Into<String>) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.into()));
+pub(crate) fn typed(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

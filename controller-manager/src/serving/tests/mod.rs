@@ -2,6 +2,7 @@
 
 mod client;
 mod hostile;
+mod metrics_and_debug;
 mod port;
 
 use std::sync::Arc;

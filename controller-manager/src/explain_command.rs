@@ -1,0 +1,317 @@
+//! The sub-command `explain`, which asks a running manager why it does what it does about an object.
+
+use std::fs;
+
+use http::Request;
+use kcm_config::{Effective, Initial, Row};
+use kcm_framework::client::{connect, load_config};
+use kcm_framework::error_chain;
+use kcm_framework::explain::{KeyExplanation, QueueStatus};
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::Exit;
+use crate::output::print;
+use crate::subcommand::{Action, Failure, Invocation, Subcommand};
+
+const SECTION: &str = "Explain";
+
+const SERVER: Row = Row::new("server", SECTION, Initial::String("https://127.0.0.1:10257"))
+    .help("The manager's port, as https://HOST:PORT.");
+const NAMESPACE: Row =
+    Row::new("namespace", SECTION, Initial::String("default")).short('n').help("The namespace of the object.");
+const TOKEN: Row = Row::new("token", SECTION, Initial::String(""))
+    .help("The bearer token for the manager's port, in place of the credentials of --kubeconfig.");
+const CERTIFICATE_AUTHORITY: Row = Row::new("certificate-authority", SECTION, Initial::String(""))
+    .help("A file with the certificate of the manager's port, or of its authority.");
+const INSECURE: Row = Row::new("insecure-skip-tls-verify", SECTION, Initial::Bool(false))
+    .help("Do not verify the certificate of the manager's port, which then may be another server's.");
+const OUTPUT: Row = Row::new("output", SECTION, Initial::String(""))
+    .short('o')
+    .help("How explanations are printed: as lines, or as json.")
+    .check(|value| {
+        let is_known = ["", "json"].contains(&value.to_string().as_str());
+        if is_known { Ok(()) } else { Err("must be json, or be left out".to_owned()) }
+    });
+
+/// Explains a key of a running manager.
+pub(crate) const EXPLAIN: Subcommand = Subcommand {
+    name: "explain",
+    usages: &["explain RESOURCE/NAME [-n NAMESPACE] [--server=URL] [FLAGS]"],
+    rows: &[CERTIFICATE_AUTHORITY, INSECURE, NAMESPACE, OUTPUT, SERVER, TOKEN],
+    file_after: None,
+    quiet: true,
+    run,
+};
+
+/// Short names of kubectl, with the resources of controllers.
+const SHORT_NAMES: &[(&str, &str)] = &[
+    ("cj", "cronjobs"),
+    ("deploy", "deployments"),
+    ("ds", "daemonsets"),
+    ("ep", "endpoints"),
+    ("hpa", "horizontalpodautoscalers"),
+    ("no", "nodes"),
+    ("ns", "namespaces"),
+    ("pdb", "poddisruptionbudgets"),
+    ("po", "pods"),
+    ("pv", "persistentvolumes"),
+    ("pvc", "persistentvolumeclaims"),
+    ("quota", "resourcequotas"),
+    ("rc", "replicationcontrollers"),
+    ("rs", "replicasets"),
+    ("sa", "serviceaccounts"),
+    ("sts", "statefulsets"),
+    ("svc", "services"),
+];
+
+/// The object to explain, as the command line names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Target {
+    /// A kind, a resource, or a short name.
+    resource: String,
+    namespace: String,
+    name: String,
+}
+
+/// How the manager's port is reached.
+struct Port {
+    server: String,
+    kubeconfig: Option<String>,
+    token: String,
+    certificate_authority: String,
+    skips_verification: bool,
+}
+
+/// Why there is no explanation.
+#[derive(Debug, thiserror::Error)]
+enum ExplainError {
+    #[error("--server is {0:?}, expected the address of the manager's port, such as https://127.0.0.1:10257")]
+    Server(String),
+    #[error("cannot read the certificate of --certificate-authority={file}")]
+    Authority {
+        file: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the certificates in --certificate-authority={0} are not PEM")]
+    Pem(String),
+    #[error(transparent)]
+    Credentials(kcm_framework::client::LoadError),
+    #[error("cannot make a client for {server}")]
+    Client {
+        server: String,
+        #[source]
+        source: kcm_framework::client::StackError,
+    },
+    #[error(
+        "cannot read {path} of {server}: check that the manager serves that port, and that the credentials may get the \
+         non-resource URL {path}"
+    )]
+    Request {
+        path: String,
+        server: String,
+        #[source]
+        source: kube::Error,
+    },
+    #[error("the response of {server} to {path} is not that of a controller manager of this version")]
+    Response {
+        path: String,
+        server: String,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("no controller of {server} reconciles {resource:?}; those that run reconcile: {known}")]
+    UnknownResource { server: String, resource: String, known: String },
+}
+
+#[derive(Deserialize)]
+struct Queues {
+    queues: Vec<QueueStatus>,
+}
+
+#[derive(Deserialize)]
+struct Keys {
+    keys: Vec<KeyExplanation>,
+}
+
+fn run(Invocation { settings, manager: _ }: Invocation) -> Result<Action, Vec<String>> {
+    let operands: Vec<&str> = settings.operands().iter().map(String::as_str).collect();
+    let namespace: String = settings.get("namespace").unwrap_or_default();
+    let target = Target::parse(&operands, &namespace).ok_or_else(|| {
+        vec!["explain: name one object, as `explain deployment/web -n shop` or `explain node/a`".to_owned()]
+    })?;
+    let port = Port::of(&settings);
+    let is_json = settings.get::<String>("output").is_ok_and(|output| output == "json");
+    Ok(Action::Run(Box::new(move |stop| {
+        Box::pin(async move {
+            let Some(explained) = stop.drain.run_until_cancelled(explain(&port, &target)).await else { return Ok(()) };
+            let keys =
+                explained.map_err(|error| Failure { exit: Exit::Refused, reasons: vec![error_chain(&error)] })?;
+            let exit = print(&rendered(&keys, is_json));
+            if exit == Exit::Stopped { Ok(()) } else { Err(Failure { exit, reasons: Vec::new() }) }
+        })
+    })))
+}
+
+fn rendered(keys: &[KeyExplanation], is_json: bool) -> String {
+    if is_json {
+        return serde_json::to_string_pretty(&serde_json::json!({ "keys": keys })).unwrap_or_default() + "\n";
+    }
+    keys.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+impl Target {
+    /// The target of `RESOURCE/NAME` or `RESOURCE NAME`.
+    fn parse(operands: &[&str], namespace: &str) -> Option<Self> {
+        let (resource, name) = match operands {
+            [operand] => operand.split_once('/')?,
+            [resource, name] => (*resource, *name),
+            _other => return None,
+        };
+        let is_named = !resource.is_empty() && !name.is_empty() && !name.contains('/');
+        let (resource, namespace, name) = (resource.to_ascii_lowercase(), namespace.to_owned(), name.to_owned());
+        is_named.then_some(Self { resource, namespace, name })
+    }
+
+    /// Whether the keys of a queue name objects of the resource: by its kind, its plural with or without group, or its short
+    /// name.
+    fn is_of(&self, queue: &QueueStatus) -> bool {
+        let Some(resource) = &queue.resource else { return false };
+        let plural = resource.split_once('.').map_or(resource.as_str(), |(plural, _)| plural);
+        let short = SHORT_NAMES.iter().find(|(short, _)| *short == self.resource).map(|(_, plural)| *plural);
+        let kind = queue.kind.as_ref().map(|kind| kind.to_ascii_lowercase());
+        [Some(resource.as_str()), Some(plural)].contains(&Some(short.unwrap_or(&self.resource)))
+            || kind.as_ref() == Some(&self.resource)
+    }
+
+    /// The paths of the key in a controller: with its namespace, and of a cluster-scoped object.
+    fn path(&self, controller: &str, is_namespaced: bool) -> String {
+        let namespace = if is_namespaced { format!("{}/", self.namespace) } else { String::new() };
+        format!("/debug/controllers/{controller}/keys/{namespace}{}", self.name)
+    }
+}
+
+impl Port {
+    fn of(settings: &Effective) -> Self {
+        let text = |flag: &str| settings.get::<String>(flag).unwrap_or_default();
+        let kubeconfig = text("kubeconfig");
+        Self {
+            server: text("server"),
+            kubeconfig: (!kubeconfig.is_empty()).then_some(kubeconfig),
+            token: text("token"),
+            certificate_authority: text("certificate-authority"),
+            skips_verification: settings.get("insecure-skip-tls-verify").unwrap_or(false),
+        }
+    }
+
+    async fn client(&self) -> Result<kube::Client, ExplainError> {
+        let url: http::Uri = self.server.parse().map_err(|_| ExplainError::Server(self.server.clone()))?;
+        let mut config = match &self.kubeconfig {
+            Some(file) => load_config(Some(file.as_ref()), Some(url)).await.map_err(ExplainError::Credentials)?,
+            None => kube::Config::new(url),
+        };
+        config.accept_invalid_certs = self.skips_verification;
+        if !self.token.is_empty() {
+            config.auth_info =
+                kube::config::AuthInfo { token: Some(SecretString::from(self.token.clone())), ..Default::default() };
+        }
+        if !self.certificate_authority.is_empty() {
+            let file = self.certificate_authority.clone();
+            let pem = fs::read(&file).map_err(|source| ExplainError::Authority { file: file.clone(), source })?;
+            config.root_cert = Some(certificates(&pem).ok_or(ExplainError::Pem(file))?);
+        }
+        connect(&config).map_err(|source| ExplainError::Client { server: self.server.clone(), source })
+    }
+
+    async fn get<T: DeserializeOwned>(&self, client: &kube::Client, path: &str) -> Result<T, ExplainError> {
+        let (path, server) = (path.to_owned(), self.server.clone());
+        let request = Request::get(&path).body(Vec::new()).map_err(|_| ExplainError::Server(server.clone()))?;
+        let text = match client.request_text(request).await {
+            Ok(text) => text,
+            Err(source) => return Err(ExplainError::Request { path, server, source }),
+        };
+        serde_json::from_str(&text).map_err(|source| ExplainError::Response { path, server, source })
+    }
+}
+
+/// The certificates of a PEM file.
+fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject as _;
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let all: Vec<Vec<u8>> = all.ok()?.iter().map(|certificate| certificate.to_vec()).collect();
+    (!all.is_empty()).then_some(all)
+}
+
+/// The explanations of all controllers whose keys name objects of the resource.
+async fn explain(port: &Port, target: &Target) -> Result<Vec<KeyExplanation>, ExplainError> {
+    let client = port.client().await?;
+    let Queues { queues } = port.get(&client, "/debug/queues").await?;
+    let mut controllers: Vec<&str> =
+        queues.iter().filter(|queue| target.is_of(queue)).map(|queue| queue.controller.as_str()).collect();
+    controllers.dedup();
+    if controllers.is_empty() {
+        let mut known: Vec<&str> = queues.iter().filter_map(|queue| queue.resource.as_deref()).collect();
+        known.sort_unstable();
+        known.dedup();
+        let (server, resource) = (port.server.clone(), target.resource.clone());
+        return Err(ExplainError::UnknownResource { server, resource, known: known.join(", ") });
+    }
+    let mut explained = Vec::new();
+    for controller in controllers {
+        let Keys { keys } = port.get(&client, &target.path(controller, true)).await?;
+        let is_there = keys.iter().any(|key| key.exists == Some(true) || !key.reconciles.is_empty());
+        // The objects of a cluster-scoped resource have no namespace.
+        let of_cluster: Keys = if is_there {
+            Keys { keys: Vec::new() }
+        } else {
+            port.get(&client, &target.path(controller, false)).await?
+        };
+        let is_of_cluster = of_cluster.keys.iter().any(|key| key.exists == Some(true) || !key.reconciles.is_empty());
+        let keys = if is_of_cluster { of_cluster.keys } else { keys };
+        explained.extend(keys.into_iter().filter(|key| {
+            queues
+                .iter()
+                .any(|queue| queue.controller == key.controller && queue.name == key.name && target.is_of(queue))
+        }));
+    }
+    Ok(explained)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(resource: &str) -> Target {
+        Target::parse(&[resource, "web"], "shop").expect("it names an object")
+    }
+
+    fn queue() -> QueueStatus {
+        serde_json::from_value(serde_json::json!({ "resource": "deployments.apps", "kind": "Deployment" }))
+            .expect("it is the status of a queue")
+    }
+
+    #[test]
+    fn an_object_is_named_as_for_kubectl() {
+        let web = Target { resource: "deployment".to_owned(), namespace: "shop".to_owned(), name: "web".to_owned() };
+        assert_eq!(Target::parse(&["Deployment/web"], "shop"), Some(web.clone()));
+        assert_eq!(Target::parse(&["deployment", "web"], "shop"), Some(web.clone()));
+        for wrong in [&["web"][..], &[], &["deployment/"], &["a/b/c"], &["a", "b", "c"]] {
+            assert_eq!(Target::parse(wrong, "shop"), None, "{wrong:?}");
+        }
+        assert_eq!(web.path("c", true), "/debug/controllers/c/keys/shop/web");
+        assert_eq!(web.path("c", false), "/debug/controllers/c/keys/web");
+    }
+
+    #[test]
+    fn a_resource_is_known_by_its_kind_its_plural_and_its_short_name() {
+        for resource in ["deployment", "Deployment", "deployments", "deployments.apps", "deploy"] {
+            assert!(target(resource).is_of(&queue()), "{resource}");
+        }
+        for resource in ["replicaset", "deployments.example.com", "rs", "apps"] {
+            assert!(!target(resource).is_of(&queue()), "{resource}");
+        }
+    }
+}

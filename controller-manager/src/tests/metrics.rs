@@ -1,0 +1,208 @@
+//! A scrape has the metrics of upstream's table for what exists here: names, types, labels, buckets and stability.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kcm_framework::Format;
+
+use super::running;
+
+/// Upstream's metrics: `metric type labels buckets stability note`.
+const UPSTREAM: &str = include_str!("../../tests/data/metrics.tsv");
+
+/// What the table has and a scrape of this program does not, by the beginning of the names, and why.
+const ABSENT: &[(&str, &[&str])] = &[
+    (
+        "controllers that are not part of this program",
+        &[
+            "attach_detach_controller_",
+            "attachdetach_controller_",
+            "clustertrustbundle_publisher_",
+            "cronjob_controller_",
+            "daemonset_controller_",
+            "device_taint_eviction_controller_",
+            "endpoint_slice_controller_",
+            "endpoint_slice_mirroring_controller_",
+            "ephemeral_volume_controller_",
+            "garbagecollector_controller_",
+            "horizontal_pod_autoscaler_controller_",
+            "job_controller_",
+            "node_collector_",
+            "node_ipam_controller_",
+            "pod_gc_collector_",
+            "pv_collector_",
+            "resourceclaim_controller_",
+            "retroactive_storageclass_",
+            "root_ca_cert_publisher_",
+            "selinux_warning_controller_",
+            "statefulset_controller_",
+            "storage_count_attachable_volumes_in_use",
+            "taint_eviction_controller_",
+            "ttl_after_finished_controller_",
+            "volume_operation_",
+        ],
+    ),
+    (
+        "libraries of the API server, which upstream links and never uses",
+        &[
+            "aggregator_discovery_",
+            "apiextensions_apiserver_",
+            "apiserver_audit_",
+            "apiserver_cel_",
+            "apiserver_envelope_",
+            "apiserver_kube_aggregator_",
+            "apiserver_storage_",
+            "apiserver_validation_",
+            "apiserver_webhooks_",
+        ],
+    ),
+    (
+        "who may use the port: not counted",
+        &["apiserver_client_certificate_", "apiserver_delegated_authn_", "authentication_token_cache_"],
+    ),
+    ("informers handle events as they read them, and have no queue", &["informer_"]),
+    ("there is no lease in this test", &["leader_election_"]),
+    ("they are in /metrics/slis", &["kubernetes_healthcheck"]),
+    ("only what has been repeated is counted", &["rest_client_request_retries_total"]),
+    (
+        "the bytes of requests and responses are not counted",
+        &["rest_client_request_size_", "rest_client_response_size_"],
+    ),
+    (
+        "parts of client-go that have no counterpart",
+        &["rest_client_dns_", "rest_client_exec_plugin_", "rest_client_transport_"],
+    ),
+    ("a key waits for its own writes, so that no sync is skipped", &["replicaset_controller_stale_sync_skips_total"]),
+];
+
+/// What a scrape has and the table does not: metrics of this program, by the beginning of their names.
+const OURS: &[&str] = &["api_server_", "controller_", "informer_", "manager_", "tokio_"];
+
+#[derive(Debug, Default, PartialEq)]
+struct Family {
+    kind: String,
+    labels: BTreeSet<String>,
+    buckets: Vec<String>,
+    stability: String,
+}
+
+fn table() -> BTreeMap<&'static str, Family> {
+    let rows = UPSTREAM.lines().skip(1).map(|line| {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let split = |column: usize, separator| columns[column].split(separator).filter(|part: &&str| !part.is_empty());
+        let family = Family {
+            kind: columns[1].to_owned(),
+            labels: split(2, ',').map(str::to_owned).collect(),
+            buckets: split(3, ' ').map(str::to_owned).collect(),
+            stability: columns[4].to_owned(),
+        };
+        (columns[0], family)
+    });
+    rows.collect()
+}
+
+/// The families of a scrape in the text format.
+fn scraped(page: &str) -> BTreeMap<String, Family> {
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    for line in page.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        let [comment, what, name, rest] = words[..] else {
+            read_sample(line, &mut families);
+            continue;
+        };
+        if comment != "#" {
+            read_sample(line, &mut families);
+            continue;
+        }
+        let family = families.entry(name.to_owned()).or_default();
+        if what == "TYPE" {
+            rest.clone_into(&mut family.kind);
+        } else {
+            let stability = rest.strip_prefix('[').and_then(|help| help.split_once(']'));
+            family.stability = stability.map_or("", |(level, _)| level).to_owned();
+        }
+    }
+    families
+}
+
+fn read_sample(line: &str, families: &mut BTreeMap<String, Family>) {
+    let (series, _) = line.rsplit_once(' ').expect("a sample has a value");
+    let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+    let bases = ["_bucket", "_sum", "_count"].into_iter().filter_map(|suffix| name.strip_suffix(suffix)).chain([name]);
+    let base =
+        bases.into_iter().find(|base| families.contains_key(*base)).expect("a type is declared before its samples");
+    let family = families.get_mut(base).expect("it was found");
+    for (label, value) in labels.split("\",").filter_map(|label| label.split_once("=\"")) {
+        let value = value.trim_end_matches(['}', '"']).to_owned();
+        if label != "le" {
+            family.labels.insert(label.to_owned());
+        } else if !family.buckets.contains(&value) {
+            family.buckets.push(value);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scrape_agrees_with_the_table_but_for_what_is_explained() {
+    let manager = running().await;
+    let page = String::from_utf8(manager.metrics.expose(Format::Text)).expect("it is text");
+    let (ours, theirs) = (scraped(&page), table());
+    let is_absent =
+        |name: &str| ABSENT.iter().flat_map(|(_, prefixes)| *prefixes).any(|prefix| name.starts_with(prefix));
+    for (name, theirs) in &theirs {
+        match ours.get(*name) {
+            Some(ours) => assert_eq!(ours, theirs, "{name}"),
+            None => assert!(is_absent(name), "{name} is missing"),
+        }
+    }
+    for name in ours.keys().filter(|name| !theirs.contains_key(name.as_str())) {
+        assert!(OURS.iter().any(|prefix| name.starts_with(prefix)), "{name} is not upstream's");
+    }
+    let names: Vec<_> = ours.keys().collect();
+    assert!(names.is_sorted() && page.starts_with("# HELP "), "families are in order");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_list_of_what_is_absent_names_nothing_that_is_there_and_nothing_unknown() {
+    let theirs = table();
+    for prefix in ABSENT.iter().flat_map(|(_, prefixes)| *prefixes) {
+        assert!(theirs.keys().any(|name| name.starts_with(prefix)), "{prefix} is not in the table");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_formats_have_the_same_families() {
+    let manager = running().await;
+    let text = String::from_utf8(manager.metrics.expose(Format::Text)).expect("it is text");
+    let open_metrics = String::from_utf8(manager.metrics.expose(Format::OpenMetrics)).expect("it is text");
+    let count = |page: &str| page.lines().filter(|line| line.starts_with("# TYPE ")).count();
+    assert_eq!(count(&text), count(&open_metrics));
+    assert!(open_metrics.ends_with("# EOF\n"));
+    let protobuf = manager.metrics.expose(Format::Protobuf);
+    let (mut families, mut rest) = (0, &protobuf[..]);
+    while !rest.is_empty() {
+        let (mut length, mut shift) = (0_usize, 0);
+        loop {
+            let byte = rest[0];
+            rest = &rest[1..];
+            length |= usize::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        rest = &rest[length..];
+        families += 1;
+    }
+    assert_eq!(families, count(&text));
+}
+
+/// The size of a scrape with both controllers: a dashboard's price, which grows with labels.
+#[tokio::test(start_paused = true)]
+async fn a_scrape_has_the_stated_size() {
+    let manager = running().await;
+    let page = String::from_utf8(manager.metrics.expose(Format::Text)).expect("it is text");
+    let series = page.lines().filter(|line| !line.starts_with('#')).count();
+    let bytes = page.len();
+    let gates = page.lines().filter(|line| line.starts_with("kubernetes_feature_enabled{")).count();
+    assert!(series - gates <= 350 && bytes <= 80_000, "{series} series, {gates} of them gates, in {bytes} bytes");
+}
