@@ -131,12 +131,12 @@ fn what_a_star_leaves_out_is_warned_of() {
     };
     for arguments in [&[][..], &["--controllers=*"]] {
         let [warning] = &warnings(arguments)[..] else { panic!("one warning") };
-        assert!(warning.contains(" garbage-collector-controller, "), "{warning}");
+        assert!(warning.contains(" daemonset-controller, "), "{warning}");
         for absent in [" deployment-controller", " token-cleaner-controller", " service-lb-controller"] {
             assert!(!warning.contains(absent), "{absent} in {warning}");
         }
     }
-    assert!(!warnings(&["--controllers=*,-garbagecollector"])[0].contains(" garbage-collector-controller"));
+    assert!(!warnings(&["--controllers=*,-daemonset"])[0].contains(" daemonset-controller"));
     assert_eq!(warnings(&["--controllers=replicaset"]), [""; 0]);
 }
 

@@ -8,17 +8,6 @@ use crate::row::{Initial, Row};
 /// The settings of each controller.
 pub(super) const CONTROLLERS: &[AbsentSettings] = &[
     AbsentSettings {
-        controller: "garbage-collector-controller",
-        rows: &[
-            Row::new("concurrent-gc-syncs", "Garbage-collector-controller", Initial::Int32(20)).path("GarbageCollectorController.ConcurrentGCSyncs").help("How many objects of the garbage collector are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
-            Row::new("enable-garbage-collector", "Garbage-collector-controller", Initial::Bool(true)).path("GarbageCollectorController.EnableGarbageCollector").help("Delete objects whose owners are gone. It must be what the flag of the API server of the same name is."),
-            Row::in_file("GarbageCollectorController.GCIgnoredResources", "Garbage-collector-controller", Initial::Objects {
-                    fields: &["Group", "Resource"],
-                    items: &[&["", "events"], &["events.k8s.io", "events"]],
-                }).help("The resources that the garbage collector leaves alone."),
-        ],
-    },
-    AbsentSettings {
         controller: "resourcequota-controller",
         rows: &[
             Row::new("concurrent-resource-quota-syncs", "Resourcequota-controller", Initial::Int32(5)).path("ResourceQuotaController.ConcurrentResourceQuotaSyncs").help("How many resource quotas are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),

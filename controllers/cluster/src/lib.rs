@@ -2,4 +2,5 @@
 //!
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
+pub mod garbage;
 pub mod namespace;

@@ -4,6 +4,7 @@ mod alone;
 mod api;
 mod deploy;
 mod deployments;
+mod garbage;
 mod host;
 mod identities;
 mod kubectl;
@@ -29,6 +30,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&metrics::SCENARIOS)
         .chain(&namespaces::SCENARIOS)
         .chain(&serving::SCENARIOS)
+        .chain(&garbage::SCENARIOS)
         .chain(&tour::SCENARIOS)
         .chain(&website::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)

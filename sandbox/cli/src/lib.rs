@@ -1,7 +1,7 @@
 //! The `sandbox` subcommand: a simulated cluster in this process, to try things in.
 //!
 //! ```text
-//! kubectl ──HTTPS──▶ listener ──▶ API server ◀── nodes, scheduler, garbage collector
+//! kubectl ──HTTPS──▶ listener ──▶ API server ◀── nodes, scheduler
 //!                                   ▲    ▲
 //!                 controllers ──────┘    └────── demo
 //! ```

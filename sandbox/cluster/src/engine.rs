@@ -9,7 +9,6 @@ use crate::change::Change;
 use crate::dice::Dice;
 use crate::drain::Drains;
 use crate::event_recorder::EventRecorder;
-use crate::garbage_collector::GarbageCollector;
 use crate::kubelet::Kubelets;
 use crate::namespaces::Namespaces;
 use crate::nodes::Nodes;
@@ -43,7 +42,6 @@ pub(crate) struct Engine {
     pub(crate) nodes: Nodes,
     pub(crate) kubelets: Kubelets,
     scheduler: Option<Scheduler>,
-    collector: Option<GarbageCollector>,
     /// Absent where namespaces get no default objects.
     namespaces: Option<Namespaces>,
     pub(crate) drains: Drains,
@@ -62,7 +60,6 @@ impl Engine {
             nodes: Nodes::new(dice, options.node_lifecycle),
             kubelets: Kubelets::new(dice, options.rules),
             scheduler: options.scheduler.then(|| Scheduler::new(dice)),
-            collector: options.garbage_collector.then(GarbageCollector::default),
             namespaces: options.furniture.then(Namespaces::default),
             drains: Drains::default(),
             recorder: EventRecorder::new(dice, options.events_kept),
@@ -79,9 +76,6 @@ impl Engine {
             scheduler.act(&self.scheduler_api, &mut self.recorder, BATCH);
         }
         self.kubelets.act(&self.kubelet_api, &mut self.recorder, &self.nodes, BATCH);
-        if let Some(collector) = &mut self.collector {
-            collector.act(&self.api, BATCH);
-        }
         if let Some(namespaces) = &mut self.namespaces {
             namespaces.act(&self.api);
         }
@@ -92,7 +86,6 @@ impl Engine {
             self.nodes.next(),
             self.kubelets.next(),
             self.scheduler.as_ref().and_then(Scheduler::next),
-            self.collector.as_ref().and_then(GarbageCollector::next),
             self.namespaces.as_ref().and_then(Namespaces::next),
             self.drains.next(),
             self.recorder.next(),
@@ -148,9 +141,6 @@ impl Engine {
         self.kubelets.observe(&change, now);
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.observe(&change);
-        }
-        if let Some(collector) = &mut self.collector {
-            collector.observe(&change);
         }
         if let Some(namespaces) = &mut self.namespaces {
             namespaces.observe(&change);

@@ -7,7 +7,6 @@
 //!             ┌── nodes ─────── register, renew their leases, fail, come back
 //! store ─▶ changes ── scheduler ── binds pods, or reports why it cannot
 //!   ▲      (a cursor) ├─ kubelets ─── start, restart, fail, finish and stop bound pods
-//!   │         ├── collector ─── deletes objects without owners
 //!   │         └── namespaces ── get their default objects
 //!   └───────────── writes with the semantics of requests, but for faults
 //! ```
@@ -36,7 +35,6 @@ mod dice;
 mod drain;
 mod engine;
 mod event_recorder;
-mod garbage_collector;
 mod kubelet;
 mod namespaces;
 mod nodes;

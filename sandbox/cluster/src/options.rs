@@ -16,8 +16,6 @@ pub struct ClusterOptions {
     pub scheduler: bool,
     /// Taints nodes whose lease is not renewed, evicts their pods, and deletes pods of deleted nodes.
     pub node_lifecycle: bool,
-    /// Deletes objects whose owners do not exist.
-    pub garbage_collector: bool,
     /// Creates a service account and a root certificate in each namespace, and the service `kubernetes` in `default`.
     pub furniture: bool,
     /// Number of events that are kept, of any writer; the oldest are deleted first, and all after an hour. With 0 the
@@ -34,7 +32,6 @@ impl Default for ClusterOptions {
             rules: PodRules::default(),
             scheduler: true,
             node_lifecycle: true,
-            garbage_collector: true,
             furniture: true,
             events_kept: 5_000,
         }

@@ -1,6 +1,5 @@
 //! The simulated cluster, observed through the API, on a paused clock.
 
-mod collection;
 mod commands;
 mod nodes;
 mod pods;

@@ -1,0 +1,197 @@
+//! The order in which an object is processed: what the graph knows, live reads, plan, requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_api::{Meta, Resource};
+use kcm_framework::client::{Deleted, DeletionPropagation};
+use kcm_framework::discovery::Discovery;
+use kcm_framework::workqueue::Priority;
+use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+
+use super::apply::{ChangeError, MergePatched, Writer};
+use super::graph::{FOREGROUND_FINALIZER, Identity, Item, Task, waits_for_dependents};
+use super::monitors::Monitors;
+use super::observe::{Live, LiveReader, LookupError};
+use super::plan::{Action, OwnerState, plan};
+use super::shared_graph::{NodeKey, SharedGraph};
+
+/// How soon an object is processed again whose dependents are not all known.
+pub(super) const UNKNOWN_DEPENDENTS_DELAY: Duration = Duration::from_secs(1);
+
+/// What both loops work with.
+pub(super) struct Collector {
+    pub(super) graph: SharedGraph,
+    pub(super) monitors: Arc<Monitors>,
+    pub(super) discovery: Discovery,
+    pub(super) merge_patched: MergePatched,
+}
+
+impl Collector {
+    /// The writer of one reconcile.
+    pub(super) fn writer<'a>(&'a self, session: &'a Session) -> Writer<'a> {
+        let reader = LiveReader { api: session.api(), discovery: &self.discovery };
+        Writer { session, reader, merge_patched: &self.merge_patched }
+    }
+
+    /// Whether it is not known if an object has further dependents, which is logged.
+    pub(super) fn has_unknown_dependents(&self, identity: &Identity) -> bool {
+        let reason = self.monitors.unknown_dependents(&identity.uid, identity.namespace.is_some());
+        if let Some(reason) = &reason {
+            tracing::debug!(%identity, reason, "Not all dependents of an object are known; it waits");
+        }
+        reason.is_some()
+    }
+
+    /// Applies that no object has this identity.
+    pub(super) fn confirm_absent(&self, identity: &Identity) {
+        self.graph.change(Priority::Live, |graph| graph.confirm_absent(identity));
+    }
+
+    /// The outcome for an object that no informer has: it is looked up again, as no event may tell of its end.
+    fn look_up_again(&self, key: &NodeKey) -> Outcome {
+        self.graph.with(|graph| graph.next_lookup(&key.0)).map_or_else(Outcome::done, Outcome::requeue_after)
+    }
+}
+
+/// Deletes objects whose owners are gone.
+pub(super) struct Deleter(pub(super) Arc<Collector>);
+
+#[async_trait]
+impl Reconcile<NodeKey> for Deleter {
+    async fn prepare(&self, _: &Session) -> Result<(), ReconcileError> {
+        self.0.monitors.listed().await;
+        Ok(())
+    }
+
+    async fn reconcile(&self, key: &NodeKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let Self(collector) = self;
+        let Some(item) = collector.graph.with(|graph| graph.item(&key.0)) else { return Ok(Outcome::done()) };
+        let outcome = match &item.task {
+            Task::None => Outcome::done(),
+            Task::Wait { is_blocked: false, .. } => return self.end_foreground_deletion(&item, session).await,
+            Task::Wait { process, .. } => {
+                let effects = process.iter().cloned().map(super::graph::Effect::Process).collect();
+                collector.graph.change(Priority::Live, |_| effects);
+                Outcome::done()
+            }
+            Task::BreakCycle => {
+                tracing::info!(identity = %item.identity, "Unblocking the owners of an object that waits for itself");
+                let writer = collector.writer(session);
+                let resource = writer.reader.resource(&item.identity)?;
+                writer.unblock_references(&item.identity, &resource, &item.owners).await?;
+                Outcome::done()
+            }
+            Task::LookUp => match self.look_up(&item, session).await {
+                Ok(()) => collector.look_up_again(key),
+                // No retry can succeed before the references change.
+                Err(ChangeError::Lookup(LookupError::NamespacedOwner)) => Outcome::done(),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        Ok(outcome)
+    }
+}
+
+impl Deleter {
+    /// Removes the finalizer of an object that no dependent blocks.
+    async fn end_foreground_deletion(&self, item: &Item, session: &Session) -> Result<Outcome, ReconcileError> {
+        let Self(collector) = self;
+        if collector.has_unknown_dependents(&item.identity) {
+            return Ok(Outcome::requeue_after(UNKNOWN_DEPENDENTS_DELAY));
+        }
+        let live = collector.writer(session).remove_finalizer(&item.identity, FOREGROUND_FINALIZER).await?;
+        if matches!(live, Live::Absent { .. }) {
+            collector.confirm_absent(&item.identity);
+        }
+        Ok(Outcome::done())
+    }
+
+    /// Looks up an object and its owners, and does what follows.
+    async fn look_up(&self, item: &Item, session: &Session) -> Result<(), ChangeError> {
+        let Self(collector) = self;
+        let writer = collector.writer(session);
+        let (resource, live) = match writer.reader.read(&item.identity).await? {
+            Live::Found { resource, meta } => (resource, meta),
+            Live::Absent { .. } => {
+                collector.confirm_absent(&item.identity);
+                return Ok(());
+            }
+        };
+        let owners = self.owner_states(&item.identity, &live, &writer.reader).await?;
+        self.act(item, plan(item, &live, &owners), &writer, &resource, &live).await
+    }
+
+    async fn act(
+        &self,
+        item: &Item,
+        action: Action,
+        writer: &Writer<'_>,
+        resource: &Resource,
+        live: &Meta,
+    ) -> Result<(), ChangeError> {
+        let identity = &item.identity;
+        let deleted = match action {
+            Action::Keep(reason) => {
+                tracing::trace!(%identity, ?reason, "Object is kept");
+                return Ok(());
+            }
+            Action::RemoveReferences(owners) => {
+                tracing::info!(%identity, ?owners, "Removing references to owners that are gone");
+                return writer.remove_references(identity, resource, &owners).await;
+            }
+            Action::DeleteInForeground { unblock } => {
+                let mut live = live.clone();
+                if unblock {
+                    tracing::info!(%identity, "Unblocking the owners of an object that may be in a cycle with them");
+                    writer.unblock_references(identity, resource, &live.owner_references).await?;
+                    match writer.reader.read(identity).await? {
+                        Live::Found { meta, .. } => live = *meta,
+                        Live::Absent { .. } => {
+                            self.0.confirm_absent(identity);
+                            return Ok(());
+                        }
+                    }
+                }
+                tracing::info!(%identity, "Deleting an object in the foreground, as an owner waits for it");
+                writer.delete(identity, resource, &live, DeletionPropagation::Foreground).await?
+            }
+            Action::Delete(propagation) => {
+                tracing::info!(%identity, ?propagation, "Deleting an object whose owners are gone");
+                writer.delete(identity, resource, live, propagation).await?
+            }
+        };
+        if deleted == Deleted::Gone {
+            self.0.confirm_absent(identity);
+        }
+        Ok(())
+    }
+
+    /// The states of the owners that an object names, in their order.
+    async fn owner_states(
+        &self,
+        identity: &Identity,
+        live: &Meta,
+        reader: &LiveReader<'_>,
+    ) -> Result<Vec<OwnerState>, LookupError> {
+        let graph = &self.0.graph;
+        let mut states = Vec::with_capacity(live.owner_references.len());
+        for reference in &live.owner_references {
+            let owner = Identity::named(reference, identity.namespace.as_ref());
+            if graph.with(|graph| graph.is_absent(&owner)) {
+                states.push(OwnerState::Absent);
+                continue;
+            }
+            states.push(match reader.read(&owner).await? {
+                Live::Found { meta, .. } if waits_for_dependents(&meta) => OwnerState::Waiting,
+                Live::Found { .. } => OwnerState::Solid,
+                Live::Absent { resource } => {
+                    let absent = if resource.namespaced { owner } else { owner.cluster_scoped() };
+                    graph.with(|graph| graph.remember_absent(absent));
+                    OwnerState::Absent
+                }
+            });
+        }
+        Ok(states)
+    }
+}

@@ -1,0 +1,192 @@
+//! The informers of all resources whose objects may be deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_api::{Meta, Resource, Uid};
+use kcm_framework::discovery::{Discovery, ServedResource};
+use kcm_informers::{Cache, Factory, HandlerOptions, ListOptions, Phase, Registrations};
+use parking_lot::Mutex;
+
+use super::NAME;
+use super::metrics::Metrics;
+use super::settings::GroupResource;
+use super::shared_graph::SharedGraph;
+
+/// How long the first objects wait for the informers, and how long informers may take to sync until that counts as an
+/// error.
+pub(super) const SYNC_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often the state of the informers is looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// The informers, one for each resource.
+///
+/// They are views over the caches that hold the objects anyway.
+pub(super) struct Monitors {
+    informers: Factory,
+    discovery: Discovery,
+    ignored: Vec<GroupResource>,
+    graph: SharedGraph,
+    metrics: Metrics,
+    running: Mutex<Running>,
+}
+
+#[derive(Default)]
+struct Running {
+    /// Absent before the first discovery.
+    monitors: Option<BTreeMap<Resource, Monitor>>,
+}
+
+struct Monitor {
+    cache: Arc<dyn Cache>,
+    /// Ends the use of the informer when it is dropped.
+    _registrations: Registrations,
+}
+
+/// The resources to watch: each in the version that its group prefers, if its objects can be deleted, listed and watched
+/// and are not ignored.
+pub(super) fn monitored<'a>(
+    preferred: impl Iterator<Item = &'a ServedResource>,
+    ignored: &[GroupResource],
+) -> BTreeSet<Resource> {
+    let is_ignored = |resource: &Resource| {
+        ignored.iter().any(|ignored| ignored.group == resource.group && ignored.resource == resource.plural)
+    };
+    let monitored =
+        preferred.filter(|served| served.supports(&["delete", "list", "watch"]) && !is_ignored(&served.resource));
+    monitored.map(|served| served.resource.clone()).collect()
+}
+
+impl Monitors {
+    pub(super) fn new(
+        informers: Factory,
+        discovery: Discovery,
+        ignored: Vec<GroupResource>,
+        graph: SharedGraph,
+        metrics: Metrics,
+    ) -> Self {
+        Self { informers, discovery, ignored, graph, metrics, running: Mutex::default() }
+    }
+
+    /// Keeps the informers in line with discovery, until that ends.
+    pub(super) async fn run(&self) {
+        let mut changes = self.discovery.changes();
+        loop {
+            self.sync();
+            match tokio::time::timeout(SYNC_PATIENCE, changes.changed()).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(_)) => return,
+                Err(_) => self.check_sync(),
+            }
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Starts informers of new resources and stops those of resources that are gone.
+    ///
+    /// A group whose discovery fails keeps its resources, and an empty discovery changes nothing.
+    fn sync(&self) {
+        let resources = self.discovery.resources();
+        let wanted = monitored(resources.preferred(), &self.ignored);
+        if wanted.is_empty() {
+            tracing::debug!("Discovery found no resource; the informers stay as they are");
+            self.metrics.resources_sync_errors.inc();
+            return;
+        }
+        let ended: Vec<Monitor> = {
+            let mut running = self.running.lock();
+            let monitors = running.monitors.get_or_insert_default();
+            let gone: Vec<Resource> = monitors.keys().filter(|resource| !wanted.contains(resource)).cloned().collect();
+            let ended = gone.iter().filter_map(|resource| monitors.remove(resource)).collect();
+            for resource in wanted {
+                monitors.entry(resource).or_insert_with_key(|resource| self.start(resource));
+            }
+            ended
+        };
+        // Without the lock: their informers may stop.
+        drop(ended);
+    }
+
+    fn start(&self, resource: &Resource) -> Monitor {
+        let registrations = Registrations::new();
+        let informers = self.informers.with_registrations(&registrations);
+        let informer = informers.metadata_informer(resource.clone(), ListOptions::default());
+        let (graph, shared) = (self.graph.clone(), Arc::new(resource.clone()));
+        informer.add_event_handler(HandlerOptions { name: NAME, resync_period: None }, move |change, origin| {
+            graph.observe(&shared, change, origin);
+        });
+        Monitor { cache: informer.cache(), _registrations: registrations }
+    }
+
+    fn check_sync(&self) {
+        let unsynced = self.unsynced();
+        if !unsynced.is_empty() {
+            self.metrics.resources_sync_errors.inc();
+            tracing::warn!(
+                resources = unsynced.join(", "),
+                "Resources cannot be listed; objects that are deleted in the foreground or whose dependents are orphaned wait for them"
+            );
+        }
+    }
+
+    fn caches(&self) -> Option<Vec<Arc<dyn Cache>>> {
+        let running = self.running.lock();
+        Some(running.monitors.as_ref()?.values().map(|monitor| Arc::clone(&monitor.cache)).collect())
+    }
+
+    fn unsynced(&self) -> Vec<String> {
+        let caches = self.caches().unwrap_or_default();
+        caches.iter().filter(|cache| !cache.has_synced()).map(|cache| cache.resource().to_string()).collect()
+    }
+
+    /// Waits until each informer has synced or has failed, for [`SYNC_PATIENCE`] at most.
+    ///
+    /// Before that, an owner that an informer has not listed yet would cost a live read.
+    pub(super) async fn listed(&self) {
+        let is_listed =
+            || self.caches().is_some_and(|caches| caches.iter().all(|cache| has_listed_or_failed(&**cache)));
+        let listed = async {
+            while !is_listed() {
+                tokio::time::sleep(TICK).await;
+            }
+        };
+        if tokio::time::timeout(SYNC_PATIENCE, listed).await.is_err() {
+            tracing::info!(
+                resources = self.unsynced().join(", "),
+                "Not all resources are listed; going on without them"
+            );
+        }
+    }
+
+    /// Why it is not known whether an object has further dependents; absent if it is.
+    ///
+    /// Dependents of a namespaced object are in its namespace, so that cluster-scoped resources do not count for it.
+    pub(super) fn unknown_dependents(&self, owner: &Uid, is_namespaced: bool) -> Option<String> {
+        let Some(caches) = self.caches() else { return Some("no resource is listed yet".to_owned()) };
+        let relevant = caches.iter().filter(|cache| cache.resource().namespaced || !is_namespaced);
+        relevant.filter_map(|cache| may_hold_back(&**cache, owner)).next()
+    }
+}
+
+fn has_listed_or_failed(cache: &dyn Cache) -> bool {
+    cache.has_synced()
+        || match cache.status().phase {
+            Phase::BackingOff | Phase::NotServed | Phase::Stopped => true,
+            Phase::NotStarted | Phase::Listing | Phase::Watching => false,
+        }
+}
+
+/// Why a cache may lack a dependent of an object.
+fn may_hold_back(cache: &dyn Cache, owner: &Uid) -> Option<String> {
+    if !cache.has_synced() {
+        return Some(format!("{} cannot be listed", cache.resource()));
+    }
+    let names = |meta: &Meta| meta.owner_references.iter().any(|reference| reference.uid == *owner);
+    let undecodable = cache.undecodable_objects();
+    let dependent = undecodable.iter().find(|object| object.meta.as_ref().is_none_or(names))?;
+    Some(format!("{} {:?} cannot be decoded", cache.resource(), dependent.key))
+}

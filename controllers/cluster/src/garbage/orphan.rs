@@ -1,0 +1,62 @@
+//! The order in which the dependents of an object are orphaned.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream;
+use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+
+use super::apply::{ChangeError, Writer};
+use super::collect::{Collector, UNKNOWN_DEPENDENTS_DELAY};
+use super::graph::{Identity, ORPHAN_FINALIZER};
+use super::observe::Live;
+use super::shared_graph::NodeKey;
+
+/// How many dependents of an object are orphaned at once.
+const CONCURRENT_REQUESTS: usize = 32;
+
+/// Orphans the dependents of objects that are deleted without them.
+pub(super) struct Orphaner(pub(super) Arc<Collector>);
+
+#[async_trait]
+impl Reconcile<NodeKey> for Orphaner {
+    async fn prepare(&self, _: &Session) -> Result<(), ReconcileError> {
+        self.0.monitors.listed().await;
+        Ok(())
+    }
+
+    async fn reconcile(&self, key: &NodeKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let Self(collector) = self;
+        let Some(owner) = collector.graph.with(|graph| graph.orphaning(&key.0)) else { return Ok(Outcome::done()) };
+        if collector.has_unknown_dependents(&owner) {
+            return Ok(Outcome::requeue_after(UNKNOWN_DEPENDENTS_DELAY));
+        }
+        let writer = collector.writer(session);
+        let dependents = collector.graph.with(|graph| graph.dependents(&key.0));
+        tracing::info!(%owner, dependents = dependents.len(), "Orphaning the dependents of an object");
+        let calls: Vec<_> = dependents.iter().map(|dependent| orphan(&writer, dependent, &owner)).collect();
+        let mut calls = stream::iter(calls).buffer_unordered(CONCURRENT_REQUESTS);
+        let mut first_error = None;
+        while let Some(orphaned) = calls.next().await {
+            if let Err(error) = orphaned {
+                first_error.get_or_insert(error);
+            }
+        }
+        if let Some(error) = first_error {
+            return Err(error.into());
+        }
+        if matches!(writer.remove_finalizer(&owner, ORPHAN_FINALIZER).await?, Live::Absent { .. }) {
+            collector.confirm_absent(&owner);
+        }
+        Ok(Outcome::done())
+    }
+}
+
+/// Removes the reference to `owner` from a dependent; one that does not exist any more is no error.
+async fn orphan(writer: &Writer<'_>, dependent: &Identity, owner: &Identity) -> Result<(), ChangeError> {
+    let resource = writer.reader.resource(dependent)?;
+    match writer.remove_references(dependent, &resource, std::slice::from_ref(&owner.uid)).await {
+        Err(ChangeError::Update(error)) if error.is_not_found() => Ok(()),
+        result => result,
+    }
+}

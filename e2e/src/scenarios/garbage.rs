@@ -1,0 +1,174 @@
+//! Garbage collection: what follows the deletion of an owner.
+
+use anyhow::{Context, Result, ensure};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use k8s_openapi::api::core::v1 as corev1;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as metav1;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use serde_json::json;
+
+use super::alone::Alone;
+use crate::scenario::{Case, Runs, Scenario};
+use crate::subject::Subject;
+use crate::wait::eventually;
+
+pub(super) static SCENARIOS: [Scenario; 4] = [
+    scenario("garbage/follows_the_deletion_of_owners", |case| follows_the_deletion_of_owners(case).boxed_local()),
+    scenario("garbage/collects_kinds_that_come_and_go", |case| collects_kinds_that_come_and_go(case).boxed_local()),
+    scenario("garbage/reports_wrong_namespaces", |case| reports_wrong_namespaces(case).boxed_local()),
+    Scenario {
+        subjects: &[Subject::Ours],
+        ..scenario("garbage/needs_no_more_than_its_role", |case| needs_no_more_than_its_role(case).boxed_local())
+    },
+];
+
+const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario {
+        name,
+        controllers: "garbagecollector",
+        subjects: &Subject::ALL,
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run,
+    }
+}
+
+/// The config maps of a namespace.
+struct Maps(Api<corev1::ConfigMap>);
+
+impl Maps {
+    fn of(alone: &Alone, namespace: &str) -> Self {
+        Self(Api::namespaced(alone.plane.client(), namespace))
+    }
+
+    async fn create(&self, name: &str, owner: Option<&corev1::ConfigMap>) -> Result<corev1::ConfigMap> {
+        let reference = owner.map(|owner| metav1::OwnerReference {
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            name: owner.name_any(),
+            uid: owner.uid().unwrap_or_default(),
+            block_owner_deletion: Some(true),
+            controller: None,
+        });
+        let mut map = corev1::ConfigMap::default();
+        map.metadata.name = Some(name.to_owned());
+        map.metadata.owner_references = reference.map(|reference| vec![reference]);
+        self.0.create(&PostParams::default(), &map).await.with_context(|| format!("cannot create {name}"))
+    }
+
+    async fn are(&self, expected: &[&str]) -> Result<()> {
+        eventually(&format!("{expected:?} to be left"), async || {
+            let names: Vec<String> =
+                self.0.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
+            let names: Vec<&str> =
+                names.iter().map(String::as_str).filter(|name| *name != "kube-root-ca.crt").collect();
+            ensure!(names == expected, "there are {names:?}");
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// A child and a grandchild go with their owner in the background and in the foreground, and stay as orphans.
+async fn follows_the_deletion_of_owners(case: Case) -> Result<()> {
+    let alone = Alone::start(&case).await?;
+    let maps = Maps::of(&alone, "default");
+    for (policy, left) in [
+        (DeleteParams::background(), &[][..]),
+        (DeleteParams::foreground(), &[]),
+        (DeleteParams::orphan(), &["child", "grandchild"]),
+    ] {
+        let owner = maps.create("owner", None).await?;
+        let child = maps.create("child", Some(&owner)).await?;
+        maps.create("grandchild", Some(&child)).await?;
+        maps.0.delete("owner", &policy).await?;
+        maps.are(left).await?;
+    }
+    let child = maps.0.get("child").await?;
+    ensure!(child.owner_references().is_empty(), "it has {:?}", child.owner_references());
+    // An owner that never existed.
+    let mut ghost = corev1::ConfigMap::default();
+    ghost.metadata.name = Some("ghost".to_owned());
+    ghost.metadata.uid = Some("11111111-2222-3333-4444-555555555555".to_owned());
+    maps.create("orphaned", Some(&ghost)).await?;
+    maps.are(&["child", "grandchild"]).await
+}
+
+/// Objects of a kind that is defined while the manager runs own others and are owned; they go with their definition.
+async fn collects_kinds_that_come_and_go(case: Case) -> Result<()> {
+    let alone = Alone::start(&case).await?;
+    let kubectl = alone.kubectl("default");
+    let apply = async |name: &str, object: serde_json::Value| -> Result<String> {
+        let manifest = alone.plane.logs().join(format!("{name}.json"));
+        std::fs::write(&manifest, object.to_string())?;
+        kubectl.run(&format!("apply -f {}", manifest.display())).await
+    };
+    apply("definition", json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "widgets.example.com" },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
+        },
+    }))
+    .await?;
+    kubectl.run("wait --for=condition=Established crd/widgets.example.com --timeout=30s").await?;
+    let widget = |name: &str| json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": name, "namespace": "default" } });
+    for round in ["first", "second"] {
+        apply(round, widget(round)).await?;
+        let uid = kubectl.run(&format!("get widget {round} -o jsonpath={{.metadata.uid}}")).await?;
+        let owned = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "name": format!("of-{round}"), "namespace": "default",
+            "ownerReferences": [{ "apiVersion": "example.com/v1", "kind": "Widget", "name": round, "uid": uid.trim() }],
+        } });
+        apply(&format!("of-{round}"), owned).await?;
+    }
+    let maps = Maps::of(&alone, "default");
+    kubectl.run("delete widget first").await?;
+    maps.are(&["of-second"]).await?;
+    kubectl.run("delete crd widgets.example.com").await?;
+    maps.are(&[]).await
+}
+
+/// A dependent whose owner is in another namespace goes, with a warning event; the owner stays.
+async fn reports_wrong_namespaces(case: Case) -> Result<()> {
+    let alone = Alone::start(&case).await?;
+    alone.kubectl("default").run("create namespace other").await?;
+    let owner = Maps::of(&alone, "other").create("owner", None).await?;
+    // So that the manager has seen it.
+    let (here, there) = (Maps::of(&alone, "default"), Maps::of(&alone, "other"));
+    let right = there.create("right", Some(&owner)).await?;
+    eventually("the event of a wrong reference", async || {
+        // The first ones may come before the manager has seen the owner, and go without an event.
+        drop(here.create("wrong", Some(&owner)).await);
+        let events: Api<corev1::Event> = Api::namespaced(alone.plane.client(), "default");
+        let events = events.list(&ListParams::default().fields("reason=OwnerRefInvalidNamespace")).await?;
+        let event = events.items.first().context("no event yet")?;
+        let uid = owner.uid().unwrap_or_default();
+        let expected = format!(
+            "ownerRef [v1/ConfigMap, namespace: default, name: owner, uid: {uid}] does not exist in namespace \"default\""
+        );
+        ensure!(event.message.as_deref() == Some(&expected), "{:?}", event.message);
+        Ok(())
+    })
+    .await?;
+    here.are(&[]).await?;
+    ensure!(there.0.get_opt(&right.name_any()).await?.is_some(), "the right dependent is gone");
+    Ok(())
+}
+
+/// The manager, as the service account of the controller, is refused nothing.
+async fn needs_no_more_than_its_role(case: Case) -> Result<()> {
+    let alone = Alone::start_as(&case, "generic-garbage-collector").await?;
+    let maps = Maps::of(&alone, "default");
+    let owner = maps.create("owner", None).await?;
+    maps.create("child", Some(&owner)).await?;
+    maps.0.delete("owner", &DeleteParams::foreground()).await?;
+    maps.are(&[]).await?;
+    alone.is_refused_nothing()
+}
