@@ -61,7 +61,7 @@ impl Graph {
     }
 
     fn task(&self, uid: &Uid, node: &Node) -> Task {
-        let Some(meta) = node.meta() else { return Task::LookUp };
+        let Some(meta) = node.meta() else { return if node.is_absent() { Task::None } else { Task::LookUp } };
         if node.waits_for_dependents() {
             let blocking = node.dependents.iter().filter_map(|uid| Some((uid, self.nodes.get(uid)?)));
             let blocking: Vec<_> = blocking.filter(|(_, dependent)| dependent.blocks(uid)).collect();
@@ -136,7 +136,7 @@ impl Graph {
     /// informer has it by now.
     pub(crate) fn next_lookup(&mut self, uid: &Uid) -> Option<Duration> {
         match &mut self.nodes.get_mut(uid)?.state {
-            State::Observed { .. } => None,
+            State::Observed { .. } | State::Virtual { is_absent: true, .. } => None,
             State::Virtual { lookups, .. } => {
                 let delay = back_off(*lookups);
                 *lookups = lookups.saturating_add(1);

@@ -82,8 +82,8 @@ impl Graph {
     /// The object is gone for certain.
     pub(crate) fn remove(&mut self, uid: &Uid) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if let Some(node) = self.nodes.remove(uid) {
-            self.end(uid, &node, &mut effects);
+        if let Some(node) = self.nodes.get(uid) {
+            self.end(uid, node.identity(), &mut effects);
         }
         effects
     }
@@ -130,12 +130,7 @@ impl Graph {
             }
             return effects;
         }
-        if let Some(node) = self.nodes.remove(&absent.uid) {
-            if !node.dependents.is_empty() {
-                self.absent.add(absent.clone());
-            }
-            self.end(&absent.uid, &node, &mut effects);
-        }
+        self.end(&absent.uid, absent.clone(), &mut effects);
         effects
     }
 
@@ -195,6 +190,9 @@ impl Graph {
             return false;
         };
         owner.dependents.insert(&dependent.uid);
+        if owner.is_absent() {
+            return true;
+        }
         let (identity, is_virtual) = (owner.identity(), owner.is_virtual());
         let is_elsewhere = identity.namespace.as_ref() != namespace;
         if identity.namespace.is_some() && is_elsewhere {
@@ -220,13 +218,17 @@ impl Graph {
         }
     }
 
-    /// What the end of an object leads to; its node is removed already.
-    fn end(&mut self, uid: &Uid, node: &Node, effects: &mut Vec<Effect>) {
-        if !node.dependents.is_empty() && !node.is_virtual() {
-            self.absent.add(node.identity());
+    /// Ends an object, which has that identity. Its node stays while dependents name it.
+    fn end(&mut self, uid: &Uid, identity: Identity, effects: &mut Vec<Effect>) {
+        let Some(node) = self.nodes.remove(uid) else { return };
+        self.leave_owners(uid, node.owners(), effects);
+        if node.dependents.is_empty() {
+            return;
         }
         effects.extend(node.dependents.iter().map(|dependent| Effect::Process(dependent.clone())));
-        self.leave_owners(uid, node.owners(), effects);
+        self.absent.add(identity.clone());
+        let state = State::Virtual { identity: Box::new(identity), lookups: 0, is_absent: true };
+        self.nodes.insert(uid.clone(), Node { state, dependents: node.dependents });
     }
 
     fn leave_owners(&mut self, uid: &Uid, owners: &[OwnerReference], effects: &mut Vec<Effect>) {

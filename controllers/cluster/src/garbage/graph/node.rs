@@ -43,12 +43,20 @@ pub(super) enum State {
         identity: Box<Identity>,
         /// How often it was looked up.
         lookups: u32,
+        /// Whether it is known not to exist. It stays while dependents name it, as an informer that is behind may still
+        /// show it.
+        is_absent: bool,
     },
 }
 
 impl Node {
     pub(super) fn virtual_with(identity: Identity, dependents: UidSet) -> Self {
-        Self { state: State::Virtual { identity: Box::new(identity), lookups: 0 }, dependents }
+        Self { state: State::Virtual { identity: Box::new(identity), lookups: 0, is_absent: false }, dependents }
+    }
+
+    /// Whether it is known not to exist.
+    pub(super) const fn is_absent(&self) -> bool {
+        matches!(self.state, State::Virtual { is_absent: true, .. })
     }
 
     /// The metadata of an object that was observed.

@@ -135,9 +135,11 @@ async fn a_cycle_that_is_deleted_in_the_foreground_goes() {
             .patch(&CONFIG_MAPS, &key("a"), &json!({ "metadata": { "ownerReferences": [c.reference(true)] } }))
             .unwrap();
         cluster.settle().await;
+        sandbox.faults().hold_watches(&CONFIG_MAPS);
         for name in deleted {
             delete(&cluster, name, "Foreground").await;
         }
+        sandbox.faults().release_watches(&CONFIG_MAPS);
         left(&cluster, &[]).await;
     }
 }
