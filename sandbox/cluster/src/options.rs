@@ -3,7 +3,6 @@
 use crate::behaviour::PodRules;
 
 /// Options of a [`Cluster`](crate::Cluster).
-#[expect(clippy::struct_excessive_bools, reason = "each switches off one part, and all combinations make sense")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterOptions {
     /// Number of nodes at the start: `node-1` to `node-N`.

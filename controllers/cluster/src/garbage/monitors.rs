@@ -116,7 +116,7 @@ impl Monitors {
         let informers = self.informers.with_registrations(&registrations);
         let informer = informers.metadata_informer(resource.clone(), ListOptions::default());
         let (graph, shared) = (self.graph.clone(), Arc::new(resource.clone()));
-        informer.add_event_handler(HandlerOptions { name: NAME, resync_period: None }, move |change, origin| {
+        informer.add_event_handler(HandlerOptions { name: NAME.into(), resync_period: None }, move |change, origin| {
             graph.observe(&shared, change, origin);
         });
         Monitor { cache: informer.cache(), _registrations: registrations }
