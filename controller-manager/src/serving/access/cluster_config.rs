@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::api::{DecodeError, KnownView, Meta, ObjectKey, PartialObjectMeta, Resource, View};
-use kcm_framework::client::{ApiClient, ApiError, ErrorClass};
+use kcm_framework::client::{ApiClient, ApiError};
 use kcm_framework::informers::{Change, Factory, HandlerOptions, Informer, ListOptions};
 use serde::Deserialize;
 use tokio::sync::watch;
@@ -113,7 +113,9 @@ pub(super) async fn look_up(api: &ApiClient) -> Result<Option<ClusterConfig>, Lo
         match api.get::<ConfigMap>(const { &ConfigMap::RESOURCE }, &key).await {
             Ok(map) => return Ok(Some(map.config)),
             Err(error) if error.is_not_found() => return Ok(None),
-            Err(error) if error.class() == ErrorClass::Forbidden => return Err(LookupError::Forbidden(error)),
+            Err(error) if error.status().is_some_and(|status| status.code == 403) => {
+                return Err(LookupError::Forbidden(error));
+            }
             Err(error) if Instant::now() + PAUSE > end => return Err(LookupError::Failed(error)),
             Err(error) => {
                 tracing::debug!(error = %error.message(), "Cannot read the authorities of clients yet");
