@@ -43,7 +43,7 @@ const DISCOVERED: Duration = Duration::from_secs(90);
 /// The operator starts before its definition is installed, serves a website, cleans up after it, and goes on when its
 /// definition is deleted and installed again. No request of it is refused.
 async fn keeps_to_its_role(case: Case) -> Result<()> {
-    let kubectl = Kubectl::of(&case);
+    let kubectl = Kubectl { namespace: "websites", ..Kubectl::of(&case) };
     let mut manager = case.start(Subject::Ours, &[])?;
     for manifest in ["deployment.yaml", "rbac.yaml"] {
         apply(&kubectl, manifest).await?;
@@ -97,7 +97,7 @@ async fn apply(kubectl: &Kubectl<'_>, name: &str) -> Result<()> {
 
 /// A kubeconfig with a token of the service account that the Deployment of the operator names.
 async fn kubeconfig_of_the_service_account(case: &Case, kubectl: &Kubectl<'_>) -> Result<PathBuf> {
-    let token = kubectl.run("create token website-operator --namespace=websites").await?;
+    let token = kubectl.run("create token website-operator").await?;
     changed_kubeconfig(case, "website-operator", |config| {
         config["users"][0]["user"] = json!({ "token": token.trim() });
     })
@@ -230,8 +230,10 @@ impl<'a> Websites<'a> {
     /// Waits until the website is gone, with its host name and the objects that it owned.
     async fn is_gone(&self) -> Result<()> {
         eventually("the website to be gone", async || {
-            let website = self.api.get_opt(NAME).await?;
-            ensure!(website.is_none(), "it is {website:?}");
+            // Without its definition the whole resource is not found.
+            let website = self.api.get(NAME).await;
+            let is_missing = matches!(&website, Err(kube::Error::Api(status)) if status.code == 404);
+            ensure!(is_missing, "it is {website:?}");
             ensure!(!self.host.exists(), "its host name is published");
             let owned = (self.deployments.get_opt(NAME).await?, self.services.get_opt(NAME).await?);
             ensure!(matches!(owned, (None, None)), "its Deployment and Service are there");
