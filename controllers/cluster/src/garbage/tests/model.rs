@@ -92,8 +92,12 @@ impl World {
         stored.finalizers.remove("orphan");
         stored.finalizers.remove("foregroundDeletion");
         match propagation {
-            DeletionPropagation::Orphan => drop(stored.finalizers.insert("orphan")),
-            DeletionPropagation::Foreground => drop(stored.finalizers.insert("foregroundDeletion")),
+            DeletionPropagation::Orphan => {
+                stored.finalizers.insert("orphan");
+            }
+            DeletionPropagation::Foreground => {
+                stored.finalizers.insert("foregroundDeletion");
+            }
             DeletionPropagation::Background => {}
         }
         let namespace = stored.namespace;
@@ -174,7 +178,9 @@ impl World {
                 if !self.is_synced() {
                     return self.process.push(key.clone());
                 }
-                return self.edit(&key.to_string(), |stored| drop(stored.finalizers.remove("foregroundDeletion")));
+                return self.edit(&key.to_string(), |stored| {
+                    stored.finalizers.remove("foregroundDeletion");
+                });
             }
             Task::Wait { process, .. } => {
                 return self.enqueue(process.iter().cloned().map(Effect::Process).collect());
@@ -240,9 +246,13 @@ impl World {
         }
         let owner = key.to_string();
         for dependent in self.graph.dependents(key) {
-            self.edit(&dependent.name, |stored| drop(stored.owners.remove(&owner)));
+            self.edit(&dependent.name, |stored| {
+                stored.owners.remove(&owner);
+            });
         }
-        self.edit(&owner, |stored| drop(stored.finalizers.remove("orphan")));
+        self.edit(&owner, |stored| {
+            stored.finalizers.remove("orphan");
+        });
     }
 
     /// The objects that are left in the end, where those that are deleted take along what only they own.
