@@ -7,7 +7,7 @@ mod support;
 use std::time::Duration;
 
 use kcm_sandbox_apiserver::{
-    DEPLOYMENTS, Fault, LEASES, ObjectKey, PODS, REPLICA_SETS, Resource, Sandbox, Status, Verb,
+    DEPLOYMENTS, EVENTS, Fault, LEASES, ObjectKey, PODS, REPLICA_SETS, Resource, Sandbox, Status, Verb,
 };
 use serde_json::{Value, json};
 use support::program::{Ended, Folder, Process, run};
@@ -106,6 +106,22 @@ async fn a_process_that_may_not_exit_steps_down_and_leads_again() {
         (&"".into(), &1.into()),
         "it is released at the end"
     );
+}
+
+/// Events are sent for some seconds more.
+#[tokio::test]
+async fn the_lease_is_released_as_soon_as_the_loops_have_stopped() {
+    let sandbox = Sandbox::default();
+    let events = sandbox.faults().inject(Fault::on(Verb::Create).resource(EVENTS).stall());
+    create(&sandbox, &REPLICA_SETS, "web", 1);
+    let server = Server::start(sandbox).await;
+    let folder = Folder::new();
+    let mut manager = start(&server, &folder, &["--controllers=replicaset"]);
+    until("an event is sent", || !server.sandbox.list(&PODS, None).is_empty() && events.hits() > 1).await;
+    manager.terminate();
+    until("the lease is released", || spec(&server.sandbox, &main_lease())["holderIdentity"] == "").await;
+    assert!(manager.is_running(), "it waits for the answer to its event");
+    assert_eq!(manager.ended().await.code, Some(0));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Runs a manager while this process leads.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use kcm_framework::{Manager, ManagerError, ManagerHandle, Stage, Stop};
@@ -49,7 +49,7 @@ impl Candidate {
     /// Runs `manager` until `stop`, its loops while this process leads.
     ///
     /// # Guarantees
-    /// No write is sent while this process does not lead. The lease is released when the manager has ended.
+    /// No write is sent while this process does not lead. The lease is released when no loop runs any more.
     ///
     /// # Errors
     /// [`Ended::LeaseLost`] where a lease was lost and the policy ends the process then.
@@ -111,9 +111,7 @@ impl Leader {
                 return Err(error.into());
             }
         };
-        let ended = self.follow(&mut running, &mut thread, stop).await;
-        self.give_up(thread).await;
-        ended
+        self.follow(running, &mut thread, stop).await
     }
 
     /// Competes for the lease once the API server answers and says what it serves, and runs the manager once it leads.
@@ -133,36 +131,51 @@ impl Leader {
             () = stopped() => false,
             leads = self.leadership.wait_for(|leadership| leadership.term.is_some()) => leads.is_ok(),
         };
-        let ended = if leads {
-            let mut running = pin!(manager.run(stop.clone()));
-            self.follow(&mut running, &mut thread, stop).await
+        if leads {
+            let running = pin!(manager.run(stop.clone()));
+            self.follow(running, &mut thread, stop).await
         } else {
+            self.give_up(&mut thread).await;
             Ok(())
-        };
-        self.give_up(thread).await;
-        ended
+        }
     }
 
-    /// Lets the loops of a running manager follow the lease, until it ends or must end.
+    /// Lets the loops of a running manager follow the lease, until it ends or must end, and gives the lease up.
     async fn follow(
         &mut self,
-        running: &mut (impl Future<Output = Result<(), ManagerError>> + Unpin),
+        mut running: Pin<&mut impl Future<Output = Result<(), ManagerError>>>,
         thread: &mut LeaseThread,
         stop: &Stop,
     ) -> Result<(), Ended> {
         let lost = tokio::select! {
-            ended = &mut *running => return Ok(ended?),
-            () = thread.ended() => Ended::LeaseLost,
-            lost = self.act() => lost,
+            ended = &mut running => {
+                self.give_up(thread).await;
+                return Ok(ended?);
+            }
+            () = thread.ended() => Some(Ended::LeaseLost),
+            lost = self.act() => Some(lost),
+            () = stop.drain.cancelled() => None,
         };
-        tracing::error!("Leader election lost");
-        stop.abort.cancel();
-        drop(running.await);
-        Err(lost)
+        if let Some(lost) = lost {
+            tracing::error!("Leader election lost");
+            stop.abort.cancel();
+            drop(running.await);
+            self.give_up(thread).await;
+            return Err(lost);
+        }
+        // The loops are the first to stop. A successor need not wait for the rest, such as events that are still sent.
+        let handle = self.handle.clone();
+        let grace = self.policy.grace;
+        let released = async {
+            handle.stop_loops(grace).await;
+            self.give_up(thread).await;
+        };
+        let (ended, ()) = tokio::join!(running, released);
+        Ok(ended?)
     }
 
-    /// Gives all leases up. Called when nothing writes any more.
-    async fn give_up(&mut self, thread: LeaseThread) {
+    /// Gives all leases up. Called when no loop runs any more.
+    async fn give_up(&mut self, thread: &mut LeaseThread) {
         if let Some(migration) = &mut self.migration {
             migration.give_up().await;
         }

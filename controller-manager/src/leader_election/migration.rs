@@ -88,7 +88,7 @@ impl Migration {
 
     /// Gives the lease up. Called when no controller runs that migrates.
     pub(super) async fn give_up(&mut self) {
-        if let Some(thread) = self.thread.take() {
+        if let Some(mut thread) = self.thread.take() {
             thread.stop().await;
         }
         self.term = None;

@@ -95,7 +95,7 @@ impl LeaseThread {
     }
 
     /// Gives the lease up, and returns when the thread has ended. Called when nothing writes under the lease any more.
-    pub(crate) async fn stop(mut self) {
+    pub(crate) async fn stop(&mut self) {
         self.stop.cancel();
         self.ended().await;
     }

@@ -8,6 +8,8 @@ use tokio::time::Instant;
 
 /// A fence between the clients of a manager and the API server: while it is closed, no write is sent.
 ///
+/// Events are no such writes: they are sent all the time.
+///
 /// A manager that may lose its lease keeps it open until the time at which another may act. Cheap to clone; all clones are
 /// one fence.
 ///

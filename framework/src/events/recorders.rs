@@ -50,7 +50,7 @@ impl Recorders {
             return recorder.clone();
         }
         let seed = made.seeds.u64(..);
-        let client = client().returning_metadata();
+        let client = client().returning_metadata().unfenced();
         let (recorder, broadcaster) = Broadcaster::new(client, component, Arc::clone(&self.clock), seed);
         if self.broadcasters.send(broadcaster).is_err() {
             tracing::debug!(component, "The manager is stopping: no events of this component are sent");
