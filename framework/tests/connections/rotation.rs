@@ -11,22 +11,23 @@ use serde_json::json;
 
 use crate::server::{Authority, Folder, Identity, Server, ask, watch, who};
 
-/// Lets the files be read again.
-async fn a_minute_passes() {
-    tokio::time::pause();
-    // The pause after the last reading, and the time until the next.
-    for _ in 0..2 {
-        tokio::time::advance(Duration::from_secs(61)).await;
-        tokio::task::yield_now().await;
+/// Lets two minutes pass, in which files are read again.
+///
+/// In steps, each with a request, so that the pings of connections are answered.
+async fn minutes_pass(client: &kube::Client) {
+    for _ in 0..24 {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(5)).await;
+        tokio::time::resume();
+        who(client).await;
     }
-    tokio::time::resume();
 }
 
 /// Lets minutes pass until a watch has ended.
-async fn ends(watch: &mut Body) {
+async fn ends(watch: &mut Body, client: &kube::Client) {
     loop {
         match watch.frame().now_or_never() {
-            None => a_minute_passes().await,
+            None => minutes_pass(client).await,
             Some(None) => return,
             Some(Some(frame)) => panic!("{frame:?}"),
         }
@@ -56,7 +57,7 @@ async fn a_client_certificate_that_is_replaced_is_used_and_the_watches_of_the_ol
 
     mount(&folder, "..2", &authority.client(2));
     assert_eq!(who(&client).await, "1 none", "it is not read for each request");
-    ends(&mut old).await;
+    ends(&mut old, &client).await;
     assert_eq!(who(&client).await, "2 none");
     let _new = watch(&client).await;
     assert_eq!(server.connections(), 4);
@@ -73,12 +74,12 @@ async fn a_certificate_without_its_key_changes_nothing_until_the_key_is_there() 
     let mut old = watch(&client).await;
     for torn in [two.certificate.as_str(), "", "not a certificate"] {
         folder.write("tls.crt", torn);
-        a_minute_passes().await;
+        minutes_pass(&client).await;
         assert_eq!(who(&client).await, "1 none", "{torn}");
     }
     folder.write("tls.crt", &two.certificate);
     folder.write("tls.key", &two.key);
-    ends(&mut old).await;
+    ends(&mut old, &client).await;
     assert_eq!(who(&client).await, "2 none");
 }
 
@@ -90,7 +91,7 @@ async fn files_that_stay_as_they_are_renew_no_connection() {
     let client = connect(&with_certificate(&server, &folder)).unwrap();
     let mut open = watch(&client).await;
     for _ in 0..3 {
-        a_minute_passes().await;
+        minutes_pass(&client).await;
         assert_eq!(who(&client).await, "1 none");
     }
     assert_eq!(server.connections(), 2);
@@ -125,7 +126,7 @@ async fn a_token_that_is_replaced_is_sent_within_a_minute_or_after_a_401() {
     let client = connect(&config).unwrap();
     assert_eq!(who(&client).await, "0 Bearer one");
     folder.mount("..2", &[("token", "two\n")]);
-    a_minute_passes().await;
+    minutes_pass(&client).await;
     assert_eq!(who(&client).await, "0 Bearer two");
     folder.mount("..3", &[("token", "three\n")]);
     assert_eq!(ask(&client, "refuse").await.unwrap(), "0 Bearer two");
