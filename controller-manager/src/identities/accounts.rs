@@ -24,6 +24,9 @@ const NAMESPACE: &str = "kube-system";
 /// The delays before a token is requested again; a request that needs it fails after the last.
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
 
+/// The delay before a token that still holds is renewed again.
+const RENEWAL_PAUSE: Duration = Duration::from_secs(10);
+
 /// A [`ClientProvider`] whose clients act as the service accounts of controllers, and as the manager for every other
 /// identity.
 pub(crate) struct ServiceAccounts {
@@ -155,6 +158,11 @@ impl TokenSource {
                         account = %self.account, error = &error as &(dyn std::error::Error + 'static),
                         "Cannot get a token of a service account"
                     );
+                    let now = Instant::now();
+                    if let Some(token) = held.as_mut().filter(|token| now < token.expires_at) {
+                        token.renew_at = now + RENEWAL_PAUSE;
+                        return Ok(token.clone());
+                    }
                     match pauses.next() {
                         Some(pause) => sleep(pause).await,
                         None => return Err(CredentialsError::new(error)),

@@ -3,7 +3,8 @@
 //! # Guarantees
 //! - A token is requested when it is first needed, and again when a fifth of its life is left, or at once when the API
 //!   server refuses it with 401; the refused request is sent once more with the new token.
-//! - A service account that does not exist is created.
+//! - A token that cannot be renewed is used until it expires, and renewed every ten seconds meanwhile.
+//! - A service account that does not exist is created, also one that was deleted while it was used.
 //! - Requests of a service account go over connections without the manager's own credentials. A client certificate would
 //!   win over a token.
 //! - A request without a token is not sent.

@@ -1,6 +1,6 @@
 //! Clients of service accounts against an API server that knows tokens alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use kcm_framework::clock::{Clock, SimulatedClock};
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::ServiceAccounts;
 
@@ -26,6 +26,8 @@ struct Server {
     tokens_requested: usize,
     /// The only token that is accepted.
     valid: String,
+    /// The answers to the next token requests; others succeed.
+    refusals: VecDeque<StatusCode>,
     refuses_tokens: bool,
     /// Authorization and User-Agent of each request for pods.
     requests: Vec<(String, String)>,
@@ -48,6 +50,9 @@ impl Server {
         let missing = (StatusCode::NOT_FOUND, json!({ "kind": "Status", "code": 404, "reason": "NotFound" }));
         if let Some(account) = path.strip_prefix("/api/v1/namespaces/kube-system/serviceaccounts/") {
             let account = account.strip_suffix("/token").expect("only tokens are asked for");
+            if let Some(code) = self.refusals.pop_front() {
+                return (code, json!({ "kind": "Status", "code": code.as_u16() }));
+            }
             if self.refuses_tokens {
                 return (StatusCode::FORBIDDEN, json!({ "kind": "Status", "code": 403, "reason": "Forbidden" }));
             }
@@ -167,4 +172,48 @@ async fn without_a_token_nothing_is_sent_and_the_outcome_is_known() {
     let error = read(&clients, ACCOUNT).await.expect_err("there is no token");
     assert!(!error.response_lost(), "{error:?}");
     assert!(server.lock().requests.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_that_is_deleted_while_it_is_used_is_created_again() {
+    let (clients, server) = clients();
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    server.lock().accounts.clear();
+    "of no account".clone_into(&mut server.lock().valid);
+    read(&clients, ACCOUNT).await.expect("it got another token");
+    let server = server.lock();
+    assert!(server.accounts.contains(ACCOUNT));
+    assert_eq!(server.tokens_requested, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_request_that_fails_is_made_again_after_a_pause_up_to_three_times() {
+    for code in [StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS, StatusCode::INTERNAL_SERVER_ERROR] {
+        let (clients, server) = clients();
+        server.lock().refusals = VecDeque::from([code; 3]);
+        let began = Instant::now();
+        read(&clients, ACCOUNT).await.expect("the fourth request succeeds");
+        assert_eq!(began.elapsed(), Duration::from_millis(3500), "{code}");
+
+        server.lock().refusals = VecDeque::from([code; 4]);
+        "another".clone_into(&mut server.lock().valid);
+        read(&clients, ACCOUNT).await.expect_err("there is no token");
+        read(&clients, ACCOUNT).await.expect("the next request asks again");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_cannot_be_renewed_is_used_until_it_expires() {
+    let (clients, server) = clients();
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    server.lock().refuses_tokens = true;
+    sleep(Duration::from_mins(50)).await;
+    let began = Instant::now();
+    read(&clients, ACCOUNT).await.expect("the token holds");
+    assert_eq!(began.elapsed(), Duration::ZERO, "nothing waits for the next token");
+    sleep(Duration::from_mins(11)).await;
+    read(&clients, ACCOUNT).await.expect_err("the token has expired");
+    server.lock().refuses_tokens = false;
+    read(&clients, ACCOUNT).await.expect("it got another token");
+    assert_eq!(server.lock().tokens_requested, 2);
 }

@@ -55,6 +55,8 @@ pub(crate) struct Token {
     pub(crate) header: http::HeaderValue,
     /// When the next one is requested.
     pub(crate) renew_at: Instant,
+    /// Until when it is used where no other can be had.
+    pub(crate) expires_at: Instant,
 }
 
 impl TokenRequest {
@@ -70,7 +72,7 @@ impl TokenRequest {
         let mut header = http::HeaderValue::try_from(format!("Bearer {token}")).ok()?;
         header.set_sensitive(true);
         let life = Duration::try_from(expiration_timestamp.duration_since(wall)).unwrap_or_default().max(LEAST_LIFE);
-        Some(Token { header, renew_at: now + life - life * LEEWAY_PERCENT / 100 })
+        Some(Token { header, renew_at: now + life - life * LEEWAY_PERCENT / 100, expires_at: now + life })
     }
 }
 
