@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kcm_config::Kind;
 use kcm_controller_manager::{UPSTREAM, UpstreamStart};
 use kcm_controllers as _;
+use kcm_framework::client::ClientLimits;
 use kcm_framework::{Registry, Selection, StartGroup};
 
 /// A row of `data/controllers.tsv`.
@@ -105,6 +106,19 @@ fn events_name_the_component_that_upstream_names() {
             assert_eq!(controller.component(), *component, "{}", controller.name());
         }
     }
+}
+
+/// Upstream changes them in `cmd/kube-controller-manager/app/core.go`.
+#[test]
+fn only_clients_that_upstream_limits_otherwise_have_other_limits() {
+    let others = [
+        ("garbage-collector-controller", ClientLimits::Times { qps: 2, burst: 1 }),
+        ("namespace-controller", ClientLimits::Times { qps: 20, burst: 100 }),
+    ];
+    let linked = Registry::linked().expect("the built-in controllers are linked");
+    let found = linked.iter().filter(|controller| controller.limits() != ClientLimits::OfSettings);
+    let found: Vec<_> = found.map(|controller| (controller.name(), controller.limits())).collect();
+    assert_eq!(found, others);
 }
 
 #[test]

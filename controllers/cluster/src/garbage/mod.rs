@@ -64,6 +64,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
+use kcm_framework::client::ClientLimits;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
 
 use apply::MergePatched;
@@ -81,6 +82,7 @@ const NAME: &str = "garbage-collector-controller";
 pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, |context| ready(init(context)).boxed())
     .aliases(&["garbagecollector"])
     .service_account("generic-garbage-collector")
+    .client_limits(ClientLimits::Times { qps: 2, burst: 1 })
     .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {

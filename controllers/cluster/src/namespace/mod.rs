@@ -64,6 +64,7 @@ mod tests;
 use std::future::ready;
 
 use futures::FutureExt as _;
+use kcm_framework::client::ClientLimits;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, Source};
 
 use reconcile::Reconciler;
@@ -74,6 +75,7 @@ use wiring::keys_for_namespace;
 pub const DESCRIPTOR: ControllerDescriptor =
     ControllerDescriptor::new("namespace-controller", |context| ready(init(context)).boxed())
         .aliases(&["namespace"])
+        .client_limits(ClientLimits::Times { qps: 20, burst: 100 })
         .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
