@@ -54,7 +54,9 @@ pub fn gates(text: &str) {
         }
         Err(problems) => {
             assert!(!problems.is_empty());
-            problems.iter().for_each(|problem| check_line(&problem.to_string()));
+            for problem in &problems {
+                check_line(&problem.to_string());
+            }
         }
     }
     flags(&format!("--feature-gates={}", text.replace('\n', " ")));

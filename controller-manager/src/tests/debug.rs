@@ -50,7 +50,9 @@ async fn every_field_is_stated_and_every_stated_field_is_there() {
         let items = value[list].as_array().unwrap_or_else(|| panic!("{section} has no list {list}: {value}"));
         assert!(!items.is_empty(), "{section} is empty");
         let mut found = BTreeSet::new();
-        items.iter().for_each(|item| fields(item, &mut found));
+        for item in items {
+            fields(item, &mut found);
+        }
         let found: BTreeSet<&str> = found.iter().map(String::as_str).collect();
         let (first, all) = documented(section);
         assert_eq!(found.difference(&all).collect::<Vec<_>>(), Vec::<&&str>::new(), "{section}: not stated");

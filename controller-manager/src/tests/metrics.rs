@@ -118,7 +118,7 @@ fn scraped(page: &str) -> BTreeMap<String, Family> {
             rest.clone_into(&mut family.kind);
         } else {
             let stability = rest.strip_prefix('[').and_then(|help| help.split_once(']'));
-            family.stability = stability.map_or("", |(level, _)| level).to_owned();
+            stability.map_or("", |(level, _)| level).clone_into(&mut family.stability);
         }
     }
     families

@@ -6,11 +6,12 @@ use super::Port;
 
 const OPEN: &str = "--authorization-always-allow-paths=/healthz,/metrics,/metrics/slis,/debug/*";
 
+/// The content type of delimited protobuf, as Prometheus asks for it.
+const PROTOBUF: &str = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
+
 #[tokio::test]
 async fn metrics_are_served_in_the_format_that_is_accepted() {
     let port = Port::start(&[OPEN]).await;
-    const PROTOBUF: &str =
-        "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
     for (accept, content_type) in [
         ("*/*", "text/plain; version=0.0.4; charset=utf-8"),
         ("application/openmetrics-text; version=1.0.0", "application/openmetrics-text; version=1.0.0; charset=utf-8"),

@@ -82,7 +82,7 @@ fn push_node(text: &mut String, uid: &Uid, node: &Drawn) {
         ("deletingDependents", node.waits_for_dependents.to_string()),
         ("virtual", node.is_virtual.to_string()),
     ];
-    text.push_str(&format!("  {:?} [\n", uid.to_string()));
+    text.extend([format!("  {:?} [\n", uid.to_string())]);
     text.extend(attributes.iter().map(|(name, value)| format!("    {name}={value:?}\n")));
     text.push_str("  ];\n");
 }

@@ -167,8 +167,8 @@ impl Monitors {
     /// Dependents of a namespaced object are in its namespace, so that cluster-scoped resources do not count for it.
     pub(super) fn unknown_dependents(&self, owner: &Uid, is_namespaced: bool) -> Option<String> {
         let Some(caches) = self.caches() else { return Some("no resource is listed yet".to_owned()) };
-        let relevant = caches.iter().filter(|cache| cache.resource().namespaced || !is_namespaced);
-        relevant.filter_map(|cache| may_hold_back(&**cache, owner)).next()
+        let mut relevant = caches.iter().filter(|cache| cache.resource().namespaced || !is_namespaced);
+        relevant.find_map(|cache| may_hold_back(&**cache, owner))
     }
 }
 

@@ -72,7 +72,7 @@ impl SharedGraph {
             Origin::Initial | Origin::Resync => Priority::Initial,
         };
         self.change(priority, |graph| match change {
-            Change::Added(object) | Change::Updated { new: object, .. } => graph.observe(resource, Arc::clone(object)),
+            Change::Added(object) | Change::Updated { new: object, .. } => graph.observe(resource, object),
             Change::Deleted { last, final_state_known: true } => graph.remove(&last.metadata().uid),
             // It is missing in a list, cannot be decoded any more, or its resource is not served any more.
             Change::Deleted { last, final_state_known: false } => graph.lose(&last.metadata().uid),

@@ -15,6 +15,7 @@ mod item;
 mod node;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::mem;
 use std::sync::Arc;
 
@@ -55,14 +56,14 @@ pub(crate) struct Graph {
 
 impl Graph {
     /// An informer has an object, new or changed.
-    pub(crate) fn observe(&mut self, resource: &Arc<Resource>, object: Arc<dyn ObjectMeta>) -> Vec<Effect> {
+    pub(crate) fn observe(&mut self, resource: &Arc<Resource>, object: &Arc<dyn ObjectMeta>) -> Vec<Effect> {
         let mut effects = Vec::new();
         let uid = object.metadata().uid.clone();
-        let state = State::Observed { resource: Arc::clone(resource), object: Arc::clone(&object) };
-        let old = match self.nodes.get_mut(&uid) {
-            Some(node) => Some(mem::replace(&mut node.state, state)),
-            None => {
-                self.nodes.insert(uid.clone(), Node { state, dependents: UidSet::default() });
+        let state = State::Observed { resource: Arc::clone(resource), object: Arc::clone(object) };
+        let old = match self.nodes.entry(uid) {
+            Entry::Occupied(mut node) => Some(mem::replace(&mut node.get_mut().state, state)),
+            Entry::Vacant(node) => {
+                node.insert(Node { state, dependents: UidSet::default() });
                 None
             }
         };

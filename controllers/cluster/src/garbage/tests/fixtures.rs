@@ -75,7 +75,7 @@ pub(super) fn uid(name: &str) -> Uid {
 }
 
 pub(super) fn observe(graph: &mut Graph, object: &Object) -> Vec<Effect> {
-    graph.observe(&Arc::new(object.resource()), object.shared())
+    graph.observe(&Arc::new(object.resource()), &object.shared())
 }
 
 /// A graph of these objects, and the effects of the last.

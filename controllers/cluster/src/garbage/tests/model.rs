@@ -148,7 +148,7 @@ impl World {
 
     fn receive(&mut self, name: &str, object: Option<&Object>) {
         let effects = match object {
-            Some(object) => self.graph.observe(&Arc::new(object.resource()), object.shared()),
+            Some(object) => self.graph.observe(&Arc::new(object.resource()), &object.shared()),
             None => self.graph.remove(&uid(name)),
         };
         self.enqueue(effects);
