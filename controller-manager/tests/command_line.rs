@@ -36,6 +36,7 @@ fn the_help_has_every_flag_under_its_heading() {
         ("config", "Misc"),
         ("exit-on-controller-failure", "Generic"),
         ("exit-on-lost-lease", "Generic"),
+        ("explain-memory", "Debugging"),
         ("leader-elect-warm-standby", "Generic"),
     ]);
     assert_eq!(headings, expected);
@@ -163,7 +164,6 @@ fn controllers_that_are_missing_may_be_named_where_they_are_allowed_to_be() {
 #[test]
 fn settings_without_effect_are_warned_of_once_for_each_reason() {
     let ended = without_kubeconfig(&[
-        "--disabled-metrics=workqueue_depth",
         "--concurrent-job-syncs=9",
         "--root-ca-file=/etc/kubernetes/pki/ca.crt",
         "--concurrent-replicaset-syncs=9",
@@ -172,10 +172,7 @@ fn settings_without_effect_are_warned_of_once_for_each_reason() {
     let lines = warnings.filter_map(|line| line.split_once("Settings without effect, as "));
     assert_eq!(
         lines.map(|(_, line)| line.trim_end_matches('"')).collect::<Vec<_>>(),
-        [
-            "metrics are not filtered yet: --disabled-metrics",
-            "their controllers are not part of this program: --concurrent-job-syncs, --root-ca-file",
-        ]
+        ["their controllers are not part of this program: --concurrent-job-syncs, --root-ca-file",]
     );
 }
 

@@ -86,7 +86,8 @@ impl TestCluster {
             .selection(selection)
             .limits(Limits::UNLIMITED)
             .clock(SimulatedClock::starting_at(sandbox.now()))
-            .extensions(environment.extensions);
+            .extensions(environment.extensions)
+            .explain_memory(environment.explain_memory.unwrap_or(kcm_framework::explain::DEFAULT_MEMORY));
         let (writes, stop) = (Arc::<Writes>::default(), Stop::default());
         let starter =
             Starter { sandbox: sandbox.clone(), builder, seed: environment.options.seed, writes: Arc::clone(&writes) };

@@ -19,6 +19,7 @@ pub struct TestEnvironment {
     pub(crate) options: SandboxOptions,
     preparations: Vec<Preparation>,
     pub(crate) extensions: Extensions,
+    pub(crate) explain_memory: Option<usize>,
     pub(crate) allowed_errors: Vec<String>,
 }
 
@@ -47,6 +48,7 @@ impl TestEnvironment {
             options: SandboxOptions { start, seed: 1, ..SandboxOptions::default() },
             preparations: Vec::new(),
             extensions: Extensions::default(),
+            explain_memory: None,
             allowed_errors: Vec::new(),
         }
     }
@@ -92,6 +94,11 @@ impl TestEnvironment {
     /// Starts the API server with these options.
     pub fn sandbox_options(self, options: SandboxOptions) -> Self {
         Self { options, ..self }
+    }
+
+    /// Keeps the last decisions in so many bytes, for explanations; see `ManagerBuilder::explain_memory`.
+    pub fn explain_memory(self, bytes: usize) -> Self {
+        Self { explain_memory: Some(bytes), ..self }
     }
 
     /// Passes extension values to the controllers.

@@ -165,6 +165,8 @@ async fn a_custom_resource_that_is_installed_and_deleted_fifty_times_leaves_noth
         .extensions(extensions)
         // What the API server remembers of the past has its full size soon.
         .sandbox_options(SandboxOptions { watch_window: 50, request_log: 50, ..SandboxOptions::default() })
+        // Decisions are kept up to a bound, which so few rounds do not reach.
+        .explain_memory(0)
         // A request that is under way when the resource goes may fail.
         .allow_error("websites")
         .start()

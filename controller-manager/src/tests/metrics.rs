@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kcm_framework::Format;
 
-use super::running;
+use super::{running, running_of};
 
 /// Upstream's metrics: `metric type labels buckets stability note`.
 const UPSTREAM: &str = include_str!("../../tests/data/metrics.tsv");
@@ -196,10 +196,10 @@ async fn all_formats_have_the_same_families() {
     assert_eq!(families, count(&text));
 }
 
-/// The size of a scrape with both controllers: a dashboard's price, which grows with labels.
+/// The size of a scrape with two controllers: a dashboard's price, which grows with labels.
 #[tokio::test(start_paused = true)]
 async fn a_scrape_has_the_stated_size() {
-    let manager = running().await;
+    let manager = running_of(&["deployment", "replicaset"]).await;
     let page = String::from_utf8(manager.metrics.expose(Format::Text)).expect("it is text");
     let series = page.lines().filter(|line| !line.starts_with('#')).count();
     let bytes = page.len();

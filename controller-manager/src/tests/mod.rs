@@ -29,11 +29,16 @@ fn web() -> ObjectKey {
 
 /// A manager that has created the replica set and the pods of the deployment `web`.
 async fn running() -> Running {
+    running_of(&["*"]).await
+}
+
+/// A manager that runs these controllers.
+async fn running_of(controllers: &[&str]) -> Running {
     let sandbox = Sandbox::default();
     let registry = Registry::linked().expect("the built-in controllers are linked");
     let table = crate::settings::table(&registry, &[]).expect("the rows make a table");
     let Ok(Outcome::Settings(settings)) = table.load(&Sources::default()) else { panic!("the defaults are valid") };
-    let selection = Selection::parse(["*"], &registry, &[]).expect("it selects all");
+    let selection = Selection::parse(controllers.iter().copied(), &registry, &[]).expect("they are linked");
     let manager = Manager::builder(registry, *settings)
         .selection(selection)
         .seed(1)

@@ -17,7 +17,7 @@ impl Metrics {
             registry.register(
                 // The text format appends `_total`.
                 "garbagecollector_controller_resources_sync_error",
-                "How often discovery found no resource, or resources did not sync in time",
+                "[ALPHA] How often discovery found no resource, or resources did not sync in time",
                 resources_sync_errors.clone(),
             );
             Self { resources_sync_errors }
