@@ -41,7 +41,7 @@ fn deploy(path: &str) -> String {
 /// The manager of the Deployment, with its settings and as its service account, leads and makes pods.
 async fn has_the_rights_that_it_needs(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
-    kubectl.run(&format!("apply -f {}", deploy("kubernetes"))).await?;
+    kubectl.run(&format!("apply --namespace=kube-system -f {}", deploy("kubernetes"))).await?;
     let object = async |name: &str| -> Result<Value> {
         let text = kubectl.run(&format!("get {name} --namespace=kube-system --output=json")).await?;
         serde_json::from_str(&text).with_context(|| format!("{name} is no JSON"))
@@ -85,7 +85,7 @@ async fn is_taken_by_the_api_server(case: Case) -> Result<()> {
     let rendered = kubectl.folder.join("chart.yaml");
     std::fs::write(&rendered, helm.stdout)?;
     for file in [deploy("kubernetes"), deploy("kubeadm"), rendered.display().to_string()] {
-        kubectl.run(&format!("apply --dry-run=server --validate=strict -f {file}")).await?;
+        kubectl.run(&format!("apply --namespace=kube-system --dry-run=server --validate=strict -f {file}")).await?;
     }
     Ok(())
 }
