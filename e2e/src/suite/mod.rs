@@ -29,11 +29,12 @@ use crate::scenario::Selected;
 use crate::subject::Subject;
 
 /// Scenarios that a sandbox cannot show, each with the reason.
-const NOT_ON_A_SANDBOX: [(&str, &str); 10] = [
+const NOT_ON_A_SANDBOX: [(&str, &str); 11] = [
     ("api/", "the table of API scenarios is played in the sandbox's own tests"),
     ("host/", "about the host and its users, not about an API"),
     ("serving/", "it reviews neither tokens nor access"),
     ("identities/", "it issues no tokens of service accounts, and its only user may do everything"),
+    ("deploy/has_the_rights", "it issues no tokens of service accounts, and its only user may do everything"),
     ("hello/labels_namespaces", "counts requests by the API server's metrics"),
     ("replicaset/quota", "quotas are stored and not enforced"),
     ("deployment/rolls_through", "its API server and its storage are one process"),
