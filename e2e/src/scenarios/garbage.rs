@@ -15,12 +15,18 @@ use crate::subject::Subject;
 use crate::wait::eventually;
 
 pub(super) static SCENARIOS: [Scenario; 4] = [
-    scenario("garbage-collector/follows_the_deletion_of_owners", |case| follows_the_deletion_of_owners(case).boxed_local()),
-    scenario("garbage-collector/collects_kinds_that_come_and_go", |case| collects_kinds_that_come_and_go(case).boxed_local()),
+    scenario("garbage-collector/follows_the_deletion_of_owners", |case| {
+        follows_the_deletion_of_owners(case).boxed_local()
+    }),
+    scenario("garbage-collector/collects_kinds_that_come_and_go", |case| {
+        collects_kinds_that_come_and_go(case).boxed_local()
+    }),
     scenario("garbage-collector/reports_wrong_namespaces", |case| reports_wrong_namespaces(case).boxed_local()),
     Scenario {
         subjects: &[Subject::Ours],
-        ..scenario("garbage-collector/needs_no_more_than_its_role", |case| needs_no_more_than_its_role(case).boxed_local())
+        ..scenario("garbage-collector/needs_no_more_than_its_role", |case| {
+            needs_no_more_than_its_role(case).boxed_local()
+        })
     },
 ];
 
