@@ -111,7 +111,7 @@
 //! A **multi-namespace informer**, [`MultiNamespaceInformer`],
 //! - *reads the objects of all its namespaces in the order of keys*, as do its indexes;
 //! - *has synced once each of its namespaces has*;
-//! - *shares the watch of each namespace with whoever reads it*.
+//! - *shares the watch of each namespace with every other reader of it*.
 //!
 //! # What it costs
 //!

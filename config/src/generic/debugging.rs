@@ -15,5 +15,5 @@ pub(super) const ROWS: &[Row] = &[
         .check(checks::not_negative),
     Row::new("profiling", SECTION, Initial::Bool(true))
         .path("Generic.Debugging.enableProfiling")
-        .help("Serve profiles under /debug/pprof/ on the secure port."),
+        .help("Serve PUT /debug/flags/v on the secure port, which changes the verbosity of the log. Profiles are not served."),
 ];

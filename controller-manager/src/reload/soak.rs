@@ -145,11 +145,11 @@ fn is_as_wanted(sandbox: &Sandbox, wanted: [(usize, usize); DEPLOYED.len()], lon
             && object["status"]["replicas"].as_u64().unwrap_or(0) == replicas as u64
     };
     let deployed = DEPLOYED.iter().zip(wanted).all(|(name, (replicas, image))| {
-        let deployment = sandbox.get(&DEPLOYMENTS, &key(name)).expect("nobody deletes it");
+        let deployment = sandbox.get(&DEPLOYMENTS, &key(name)).expect("it is not deleted");
         pods_of(name, image) == replicas && confirmed(deployment, replicas)
     });
     let total: usize = wanted.iter().map(|(replicas, _)| replicas).sum();
-    let set = sandbox.get(&REPLICA_SETS, &key(LONE)).expect("nobody deletes it");
+    let set = sandbox.get(&REPLICA_SETS, &key(LONE)).expect("it is not deleted");
     deployed && confirmed(set, lone) && pods.len() == total + lone
 }
 

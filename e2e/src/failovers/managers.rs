@@ -38,7 +38,7 @@ impl Managers {
         let mut audit = AuditLog { path: audit, offset: 0, rest: String::new(), writes: Vec::new() };
         let first = Manager::start(plane, USERS[0], first, lease).await?;
         eventually_within("the first manager to lead", LIMIT, async || {
-            ensure!(!history(audit.read()?).is_empty(), "nobody holds the lease");
+            ensure!(!history(audit.read()?).is_empty(), "the lease has no holder");
             Ok(())
         })
         .await?;
@@ -66,7 +66,7 @@ impl Managers {
     /// The manager that holds the lease.
     pub(super) fn leader(&mut self) -> Result<usize> {
         let history = history(self.audit.read()?);
-        let user = history.last().and_then(|change| change.user.clone()).context("nobody holds the lease")?;
+        let user = history.last().and_then(|change| change.user.clone()).context("the lease has no holder")?;
         self.managers.iter().position(|manager| manager.user == user).context("another holds the lease")
     }
 
@@ -80,7 +80,7 @@ impl Managers {
                 ensure!(competed >= manager.starts, "{} does not compete yet", manager.user);
             }
             let history = history(self.audit.read()?);
-            ensure!(history.last().is_some_and(|change| change.user.is_some()), "nobody holds the lease");
+            ensure!(history.last().is_some_and(|change| change.user.is_some()), "the lease has no holder");
             Ok(())
         })
         .await

@@ -124,7 +124,7 @@ impl<V: Clone> Waiting<'_, V> {
 impl<V: Clone> Drop for Waiting<'_, V> {
     fn drop(&mut self) {
         let mut pending = self.cache.pending.lock();
-        // The map and this caller: nobody else waits.
+        // The map and this caller: no other caller waits.
         let is_last = Arc::strong_count(&self.cell) <= 2 || self.cell.initialized();
         if is_last && pending.get(&self.key).is_some_and(|cell| Arc::ptr_eq(cell, &self.cell)) {
             pending.remove(&self.key);

@@ -10,7 +10,6 @@ use http_body_util::BodyExt as _;
 use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
 use kcm_framework::clock::SimulatedClock;
 use parking_lot::Mutex;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 use tokio::time::advance;
 
@@ -22,6 +21,7 @@ use super::*;
 use crate::serving::answers::{Answers, Peer};
 use crate::serving::connection_limit::ConnectionLimit;
 use crate::serving::routes::router;
+use crate::serving::tests::authority::Authority;
 use crate::serving::tests::{settings, state};
 
 const TABLE: &str = include_str!("../../../tests/data/access.tsv");
@@ -65,26 +65,6 @@ fn api_server(reviews: &Reviews) -> kube::Client {
     kube::Client::new(service, "default")
 }
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).expect("there are no names");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().expect("there is randomness");
-        Self(CertifiedIssuer::self_signed(params, key).expect("it can be signed"))
-    }
-
-    fn certify(&self, name: &str, group: &str) -> CertificateDer<'static> {
-        let mut params = CertificateParams::new(Vec::new()).expect("there are no names");
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::OrganizationName, group);
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().expect("there is randomness");
-        params.signed_by(&key, &self.0).expect("it can be signed").der().clone()
-    }
-}
-
 struct World {
     clients: Authority,
     proxies: Authority,
@@ -104,7 +84,7 @@ impl World {
             ..HeaderNames::default()
         };
         let trust = Arc::new(Trust::new(BundleSource::Cluster, BundleSource::Cluster, HeaderNames::default()));
-        trust.follow(&ClusterConfig { client_ca: clients.0.pem(), request_header_ca: proxies.0.pem(), headers });
+        trust.follow(&ClusterConfig { client_ca: clients.pem(), request_header_ca: proxies.pem(), headers });
         let reviews = Reviews::default();
         let api = ClientBuilder::new(api_server(&reviews), UserAgent::default(), Limits::UNLIMITED);
         let reviewer = Some(Arc::new(Reviewer::new(api.client_for("access"))));
@@ -129,20 +109,24 @@ impl World {
             "wrong-token" => (None, token("Bearer wrong")),
             "token-of-nobody" => (None, token(nobody)),
             "token-of-reader" => (None, token(reader)),
-            "certificate-of-nobody" => (Some(self.clients.certify("nobody", "people")), Vec::new()),
-            "certificate-of-reader" => (Some(self.clients.certify("reader", "people")), Vec::new()),
-            "certificate-of-masters" => (Some(self.clients.certify("root", "system:masters")), Vec::new()),
-            "unknown-certificate" => (Some(self.strangers.certify("reader", "people")), Vec::new()),
-            "unknown-certificate-and-token-of-reader" => (Some(self.strangers.certify("x", "people")), token(reader)),
-            "certificate-of-nobody-and-token-of-reader" => (Some(self.clients.certify("nobody", "x")), token(reader)),
+            "certificate-of-nobody" => (Some(self.clients.certify("nobody", &["people"])), Vec::new()),
+            "certificate-of-reader" => (Some(self.clients.certify("reader", &["people"])), Vec::new()),
+            "certificate-of-masters" => (Some(self.clients.certify("root", &["system:masters"])), Vec::new()),
+            "unknown-certificate" => (Some(self.strangers.certify("reader", &["people"])), Vec::new()),
+            "unknown-certificate-and-token-of-reader" => {
+                (Some(self.strangers.certify("x", &["people"])), token(reader))
+            }
+            "certificate-of-nobody-and-token-of-reader" => {
+                (Some(self.clients.certify("nobody", &["x"])), token(reader))
+            }
             "certificate-of-nobody-and-headers-for-reader" => {
-                (Some(self.clients.certify("nobody", "people")), user("reader"))
+                (Some(self.clients.certify("nobody", &["people"])), user("reader"))
             }
             "headers-for-reader" => (None, user("reader")),
-            "proxy-for-nobody" => (Some(self.proxies.certify("front-proxy", "x")), user("nobody")),
-            "proxy-for-reader" => (Some(self.proxies.certify("front-proxy", "x")), user("reader")),
-            "proxy-without-headers" => (Some(self.proxies.certify("front-proxy", "x")), Vec::new()),
-            "other-proxy-for-reader" => (Some(self.proxies.certify("other", "x")), user("reader")),
+            "proxy-for-nobody" => (Some(self.proxies.certify("front-proxy", &["x"])), user("nobody")),
+            "proxy-for-reader" => (Some(self.proxies.certify("front-proxy", &["x"])), user("reader")),
+            "proxy-without-headers" => (Some(self.proxies.certify("front-proxy", &["x"])), Vec::new()),
+            "other-proxy-for-reader" => (Some(self.proxies.certify("other", &["x"])), user("reader")),
             other => panic!("no credential is called {other}"),
         }
     }
@@ -242,8 +226,8 @@ async fn masters_cost_no_review() {
 fn the_certificates_of_the_table_are_verified_by_their_authority_only() {
     let (one, other) = (Authority::new(), Authority::new());
     let now = rustls::pki_types::UnixTime::since_unix_epoch(Duration::from_secs(1_700_000_000));
-    let authorities = Authorities::read(one.0.pem().as_bytes()).expect("it is an authority");
-    assert!(authorities.verify(&[one.certify("a", "b")], now).is_ok());
-    assert!(authorities.verify(&[other.certify("a", "b")], now).is_err());
+    let authorities = Authorities::read(one.pem().as_bytes()).expect("it is an authority");
+    assert!(authorities.verify(&[one.certify("a", &["b"])], now).is_ok());
+    assert!(authorities.verify(&[other.certify("a", &["b"])], now).is_err());
     assert!(authorities.verify(&[], now).is_err());
 }

@@ -1,5 +1,7 @@
 //! The port as clients find it, on 127.0.0.1.
 
+pub(in crate::serving) mod any_certificate;
+pub(in crate::serving) mod authority;
 mod client;
 mod hostile;
 mod metrics_and_debug;

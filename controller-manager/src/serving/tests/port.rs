@@ -22,7 +22,7 @@ async fn health_is_open_to_all_and_nothing_else_is() {
         assert_eq!(answer.code, 403, "{path}: {answer:?}");
         assert!(answer.body.contains("User \\\"system:anonymous\\\" cannot get path"), "{answer:?}");
     }
-    // Without an API server nobody can say whose token it is.
+    // Without an API server it is unknown whose token it is.
     assert_eq!(port.client.send("GET", "/metrics", &[("authorization", "Bearer a")]).await.code, 403);
     assert_eq!(port.client.send("GET", "/healthz", &[("authorization", "Bearer a")]).await.code, 200);
 }

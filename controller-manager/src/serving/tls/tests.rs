@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, ServerConnection, SignatureScheme};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, ServerConnection};
 
 use super::*;
+use crate::serving::tests::any_certificate::AnyCertificate;
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -30,45 +30,6 @@ fn write_pair(folder: &Path, file: &str, name: &str) -> CertKey {
     CertKey { cert: path("crt").display().to_string(), key: path("key").display().to_string(), names: Vec::new() }
 }
 
-/// Takes whatever certificate it is shown.
-#[derive(Debug)]
-struct Anyone;
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        rustls::crypto::aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
-    }
-}
-
 /// What a client that asks for `name` at the address `to` is shown: the first certificate, and the protocol.
 fn shown(tls: &Tls, to: IpAddr, name: &str) -> (Vec<u8>, Vec<u8>) {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -76,7 +37,7 @@ fn shown(tls: &Tls, to: IpAddr, name: &str) -> (Vec<u8>, Vec<u8>) {
         .with_safe_default_protocol_versions()
         .expect("there are versions")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anyone))
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let name = ServerName::try_from(name.to_owned()).expect("it is a name");

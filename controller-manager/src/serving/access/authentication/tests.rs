@@ -1,44 +1,27 @@
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair,
-};
+use rcgen::ExtendedKeyUsagePurpose;
 
 use super::super::authorities::Authorities;
 use super::*;
+use crate::serving::tests::authority::Authority;
 
-/// An authority, which signs certificates of clients.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+fn trusted(authority: &Authority) -> Arc<Authorities> {
+    Arc::new(Authorities::read(authority.pem().as_bytes()).expect("it is an authority"))
+}
 
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).expect("there are no names");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().expect("there is randomness");
-        Self(CertifiedIssuer::self_signed(params, key).expect("it can be signed"))
-    }
-
-    fn trusted(&self) -> Arc<Authorities> {
-        Arc::new(Authorities::read(self.0.pem().as_bytes()).expect("it is an authority"))
-    }
-
-    fn certify(&self, name: &str, groups: &[&str], usage: ExtendedKeyUsagePurpose) -> CertificateDer<'static> {
-        let mut params = CertificateParams::new(Vec::new()).expect("there are no names");
-        params.distinguished_name = DistinguishedName::new();
-        for group in groups {
-            params.distinguished_name.push(DnType::OrganizationName, *group);
-        }
-        if !name.is_empty() {
-            params.distinguished_name.push(DnType::CommonName, name);
-        }
+fn certify(
+    authority: &Authority,
+    name: &str,
+    groups: &[&str],
+    usage: ExtendedKeyUsagePurpose,
+) -> CertificateDer<'static> {
+    authority.certify_with(name, groups, |params| {
         params.extended_key_usages = vec![usage];
         params.not_after = rcgen::date_time_ymd(2027, 1, 1);
-        let key = KeyPair::generate().expect("there is randomness");
-        params.signed_by(&key, &self.0).expect("it can be signed").der().clone()
-    }
+    })
+}
 
-    fn client(&self, name: &str) -> CertificateDer<'static> {
-        self.certify(name, &["dev"], ExtendedKeyUsagePurpose::ClientAuth)
-    }
+fn client(authority: &Authority, name: &str) -> CertificateDer<'static> {
+    certify(authority, name, &["dev"], ExtendedKeyUsagePurpose::ClientAuth)
 }
 
 fn at(time: &str) -> UnixTime {
@@ -63,7 +46,7 @@ impl World {
             allowed_names: vec!["proxy".to_owned()],
             ..HeaderNames::default()
         };
-        let trusted = Trusted { clients: Some(clients.trusted()), proxies: Some((proxies.trusted(), Arc::new(names))) };
+        let trusted = Trusted { clients: Some(trusted(&clients)), proxies: Some((trusted(&proxies), Arc::new(names))) };
         Self { clients, proxies, strangers: Authority::new(), trusted }
     }
 
@@ -91,27 +74,27 @@ const JANE: &[(&str, &str)] = &[("x-remote-user", "jane"), ("x-remote-group", "o
 fn a_certificate_names_its_user() {
     let world = World::new();
     // The certificate is none of a proxy, which counts as a reason only if it proves no user at all.
-    assert_eq!(world.identify(&world.clients.client("joe"), &[], NOW), (Some("joe".to_owned()), 1));
+    assert_eq!(world.identify(&client(&world.clients, "joe"), &[], NOW), (Some("joe".to_owned()), 1));
     // Only proxies name users.
-    assert_eq!(world.identify(&world.clients.client("joe"), JANE, NOW), (Some("joe".to_owned()), 1));
-    assert_eq!(world.identify(&world.strangers.client("joe"), &[], NOW), (None, 2));
-    assert_eq!(world.identify(&world.clients.client("joe"), &[], "2028-01-01T00:00:00Z"), (None, 2));
-    assert_eq!(world.identify(&world.clients.client(""), &[], NOW), (None, 1));
-    let server = world.clients.certify("joe", &[], ExtendedKeyUsagePurpose::ServerAuth);
+    assert_eq!(world.identify(&client(&world.clients, "joe"), JANE, NOW), (Some("joe".to_owned()), 1));
+    assert_eq!(world.identify(&client(&world.strangers, "joe"), &[], NOW), (None, 2));
+    assert_eq!(world.identify(&client(&world.clients, "joe"), &[], "2028-01-01T00:00:00Z"), (None, 2));
+    assert_eq!(world.identify(&client(&world.clients, ""), &[], NOW), (None, 1));
+    let server = certify(&world.clients, "joe", &[], ExtendedKeyUsagePurpose::ServerAuth);
     assert_eq!(world.identify(&server, &[], NOW), (None, 2));
 }
 
 #[test]
 fn a_proxy_names_users_if_it_may() {
     let world = World::new();
-    assert_eq!(world.identify(&world.proxies.client("proxy"), JANE, NOW), (Some("jane".to_owned()), 0));
-    assert_eq!(world.identify(&world.proxies.client("other"), JANE, NOW), (None, 2));
+    assert_eq!(world.identify(&client(&world.proxies, "proxy"), JANE, NOW), (Some("jane".to_owned()), 0));
+    assert_eq!(world.identify(&client(&world.proxies, "other"), JANE, NOW), (None, 2));
     // Without a user in the headers, its certificate has to count as that of a client.
-    assert_eq!(world.identify(&world.proxies.client("proxy"), &[], NOW), (None, 1));
+    assert_eq!(world.identify(&client(&world.proxies, "proxy"), &[], NOW), (None, 1));
 }
 
 #[test]
 fn without_authorities_no_certificate_counts_and_none_is_wrong() {
     let world = World { trusted: Trusted::default(), ..World::new() };
-    assert_eq!(world.identify(&world.clients.client("joe"), JANE, NOW), (None, 0));
+    assert_eq!(world.identify(&client(&world.clients, "joe"), JANE, NOW), (None, 0));
 }
