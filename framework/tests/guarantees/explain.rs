@@ -109,16 +109,7 @@ async fn the_causes_of_a_key_survive_the_merging_of_keys() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_waits_for_its_writes_says_for_which() {
-    let world = World::start(|turn| {
-        async move {
-            if turn.number == 0 {
-                turn.create_part().await?;
-            }
-            Ok(Outcome::done())
-        }
-        .boxed()
-    })
-    .await;
+    let world = World::start(|turn| turn.create_part_at_first().boxed()).await;
     world.sandbox.faults().hold_watches(&PARTS);
     world.create_set("a", 1);
     settle().await;

@@ -1,17 +1,9 @@
 //! Live checks of pending writes are few: one list of each cache and namespace, in pages.
 
 use futures::FutureExt as _;
-use kcm_framework::{Outcome, ReconcileError};
 use kcm_sandbox_apiserver::{Fault, Request, Status, Verb};
 
-use crate::support::{Options, PARTS, Turn, World, part, sandbox, seconds, settle};
-
-async fn create_one(turn: Turn<'_>) -> Result<Outcome, ReconcileError> {
-    if turn.parts().len() < turn.wanted() {
-        turn.create_part().await?;
-    }
-    Ok(Outcome::done())
-}
+use crate::support::{Options, PARTS, World, part, sandbox, seconds, settle};
 
 /// The lists of parts since the last call.
 fn lists(world: &World) -> Vec<Request> {
@@ -30,7 +22,7 @@ async fn waiting(sets: &[&str], other: &str) -> World {
     for number in 0..1000 {
         sandbox.create(&PARTS, part(&format!("{other}-{number:04}"), "other")).unwrap();
     }
-    let world = World::with(Options::default(), &sandbox, |turn| create_one(turn).boxed()).await;
+    let world = World::with(Options::default(), &sandbox, |turn| turn.create_one_missing().boxed()).await;
     world.sandbox.faults().hold_watches(&PARTS);
     for set in sets {
         world.create_set(set, 1);
@@ -77,7 +69,7 @@ async fn a_check_of_many_writes_that_fails_is_repeated_and_releases_no_key() {
 #[tokio::test(start_paused = true)]
 async fn one_list_shows_the_outcome_of_all_writes_whose_answers_were_lost() {
     let sandbox = sandbox();
-    let world = World::with(Options::default(), &sandbox, |turn| create_one(turn).boxed()).await;
+    let world = World::with(Options::default(), &sandbox, |turn| turn.create_one_missing().boxed()).await;
     let creations = || Fault::on(Verb::Create).resource(PARTS);
     world.sandbox.faults().inject(creations().times(2).fail(Status::new(500, "InternalError", "no")));
     for set in ["a", "b", "c"] {

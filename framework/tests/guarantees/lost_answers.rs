@@ -33,16 +33,9 @@ fn creations() -> Fault {
 #[tokio::test(start_paused = true)]
 async fn of_several_namespaces_a_lost_answer_is_looked_up_in_its_own() {
     let parts = ["other", "default"].map(ListOptions::namespace).to_vec();
-    let world = World::with(Options { parts, ..Options::default() }, &sandbox(), |turn| {
-        async move {
-            if turn.number == 0 {
-                turn.create_part().await?;
-            }
-            Ok(Outcome::done())
-        }
-        .boxed()
-    })
-    .await;
+    let world =
+        World::with(Options { parts, ..Options::default() }, &sandbox(), |turn| turn.create_part_at_first().boxed())
+            .await;
     world.sandbox.faults().inject(creations().lose_answer());
     world.create_set("a", 1);
     tokio::time::sleep(seconds(20)).await;

@@ -5,26 +5,18 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::Selector;
+use kcm_framework::Outcome;
 use kcm_framework::client::{Patch, Payload, Subresource};
-use kcm_framework::{Outcome, ReconcileError};
 use kcm_informers::ListOptions;
 use kcm_sandbox_apiserver::{CONFIG_MAPS, Sandbox};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::support::{Options, PARTS, SETS, Turn, World, key, part, sandbox, seconds, settle};
-
-/// Creates one part where one is missing, from what the cache shows.
-async fn create_one(turn: Turn<'_>) -> Result<Outcome, ReconcileError> {
-    if turn.parts().len() < turn.wanted() {
-        turn.create_part().await?;
-    }
-    Ok(Outcome::done())
-}
+use crate::support::{Options, PARTS, SETS, World, key, part, sandbox, seconds, settle};
 
 #[tokio::test(start_paused = true)]
 async fn late_events_never_lead_to_more_objects_than_wanted() {
-    let world = World::start(|turn| create_one(turn).boxed()).await;
+    let world = World::start(|turn| turn.create_one_missing().boxed()).await;
     world.sandbox.faults().delay_events(&PARTS, seconds(10));
     world.create_set("a", 5);
     for second in 0..60 {
@@ -37,7 +29,7 @@ async fn late_events_never_lead_to_more_objects_than_wanted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_waits_for_its_writes_even_though_it_is_added_again() {
-    let world = World::start(|turn| create_one(turn).boxed()).await;
+    let world = World::start(|turn| turn.create_one_missing().boxed()).await;
     world.sandbox.faults().hold_watches(&PARTS);
     world.create_set("a", 2);
     world.create_set("b", 0);
@@ -258,7 +250,7 @@ fn only_of_a() -> ListOptions {
 #[tokio::test(start_paused = true)]
 async fn a_write_outside_the_selector_of_the_cache_holds_nothing_back() {
     let options = Options { parts: vec![only_of_a()], ..Options::default() };
-    let world = World::with(options, &sandbox(), |turn| create_one(turn).boxed()).await;
+    let world = World::with(options, &sandbox(), |turn| turn.create_one_missing().boxed()).await;
     world.sandbox.faults().hold_watches(&PARTS);
     world.create_set("a", 1);
     world.create_set("b", 1);
@@ -271,16 +263,7 @@ async fn a_write_outside_the_selector_of_the_cache_holds_nothing_back() {
 async fn of_several_namespaces_a_write_is_waited_for_in_its_own() {
     let parts = ["other", "default"].map(ListOptions::namespace).to_vec();
     let options = Options { parts, ..Options::default() };
-    let world = World::with(options, &sandbox(), |turn| {
-        async move {
-            if turn.number == 0 {
-                turn.create_part().await?;
-            }
-            Ok(Outcome::done())
-        }
-        .boxed()
-    })
-    .await;
+    let world = World::with(options, &sandbox(), |turn| turn.create_part_at_first().boxed()).await;
     world.sandbox.faults().hold_watches(&PARTS);
     world.create_set("a", 1);
     settle().await;
@@ -318,7 +301,7 @@ async fn a_write_that_moves_an_object_out_of_the_selector_of_the_cache_is_waited
 #[tokio::test(start_paused = true)]
 async fn a_write_comes_back_through_every_cache_of_its_resource() {
     let options = Options { parts: vec![only_of_a(), ListOptions::default()], ..Options::default() };
-    let world = World::with(options, &sandbox(), |turn| create_one(turn).boxed()).await;
+    let world = World::with(options, &sandbox(), |turn| turn.create_one_missing().boxed()).await;
     world.sandbox.faults().hold_watches(&PARTS);
     world.create_set("b", 1);
     world.visited(1).await;
@@ -328,7 +311,7 @@ async fn a_write_comes_back_through_every_cache_of_its_resource() {
 
 #[tokio::test(start_paused = true)]
 async fn a_recreated_object_does_not_wait_for_the_writes_of_its_predecessor() {
-    let world = World::start(|turn| create_one(turn).boxed()).await;
+    let world = World::start(|turn| turn.create_one_missing().boxed()).await;
     world.sandbox.faults().hold_watches(&PARTS);
     world.create_set("a", 1);
     settle().await;
@@ -377,7 +360,7 @@ async fn an_object_recreated_before_it_is_looked_at_waits_for_what_is_written_fo
             if turn.number == 0 {
                 look.notified().await;
             }
-            create_one(turn).await
+            turn.create_one_missing().await
         }
         .boxed()
     })
@@ -398,7 +381,7 @@ async fn versions_are_decimals_of_any_length_and_what_is_none_holds_nothing_back
     for (answered, parked) in [("123456789012345678901234567890", true), ("0x7f", false)] {
         let sandbox = sandbox();
         let options = Options { client: Some(answering(&sandbox, answered)), ..Options::default() };
-        let world = World::with(options, &sandbox, |turn| create_one(turn).boxed()).await;
+        let world = World::with(options, &sandbox, |turn| turn.create_one_missing().boxed()).await;
         world.create_set("a", 1);
         tokio::time::sleep(seconds(20)).await;
         assert_eq!((world.parts().len(), world.parked().len()), (1, usize::from(parked)), "{answered}");
@@ -410,7 +393,7 @@ async fn a_version_that_can_never_come_ends_with_a_live_look() {
     // As if the storage had been restored from a backup after the write.
     let sandbox = sandbox();
     let options = Options { client: Some(answering(&sandbox, "1000000")), ..Options::default() };
-    let world = World::with(options, &sandbox, |turn| create_one(turn).boxed()).await;
+    let world = World::with(options, &sandbox, |turn| turn.create_one_missing().boxed()).await;
     world.create_set("a", 1);
     assert_eq!(world.visited(2).await, [Duration::ZERO, seconds(30)]);
     assert_eq!(world.parts().len(), 1);

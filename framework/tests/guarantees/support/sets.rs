@@ -71,6 +71,22 @@ impl Turn<'_> {
         self.session.create(&PARTS, &key(&name), Payload::json(&object)).await
     }
 
+    /// Creates one part the first time that the key is reconciled.
+    pub(crate) async fn create_part_at_first(self) -> Result<Outcome, ReconcileError> {
+        if self.number == 0 {
+            self.create_part().await?;
+        }
+        Ok(Outcome::done())
+    }
+
+    /// Creates one part where one is missing, from what the cache shows.
+    pub(crate) async fn create_one_missing(self) -> Result<Outcome, ReconcileError> {
+        if self.parts().len() < self.wanted() {
+            self.create_part().await?;
+        }
+        Ok(Outcome::done())
+    }
+
     /// Creates the parts that are missing, and takes one that is probably there for one that is.
     pub(crate) async fn create_missing(self) -> Result<Outcome, ReconcileError> {
         for _ in self.parts().len()..self.wanted() {
