@@ -11,6 +11,7 @@
 //! `pkg/apis/*/v*/defaults.go`, `PrepareForCreate` and `PrepareForUpdate` of the strategies in `pkg/registry`, and the
 //! admission plugins that change objects
 
+mod allocation;
 mod batch;
 mod cluster;
 mod encoding;
@@ -22,7 +23,8 @@ mod workloads;
 
 use serde_json::Value;
 
-pub(crate) use cluster::{allocate, of_cluster};
+pub(crate) use allocation::Allocations;
+pub(crate) use cluster::of_cluster;
 pub(crate) use start::{carry_over, initial_state};
 
 use crate::json;

@@ -22,6 +22,7 @@ use kcm_api::Resource;
 use serde_json::{Value, json};
 
 use crate::decode::{Decoder, Expected, FieldValidation};
+use crate::defaults::Allocations;
 use crate::event_view;
 use crate::json;
 use crate::kinds::strategy;
@@ -51,6 +52,7 @@ pub(crate) struct Server {
     pub(crate) store: Store,
     pub(crate) kinds: Kinds,
     pub(crate) random: Random,
+    pub(crate) allocations: Allocations,
     pub(crate) hooks: Vec<Hook>,
     /// Resources whose controllers do not run; creating such an object returns a warning.
     pub(crate) unreconciled: BTreeSet<Resource>,
@@ -65,6 +67,7 @@ impl Server {
             store: Store::new(options.watch_window),
             kinds: Kinds::built_in(options.beta_apis),
             random: Random::new(options.seed),
+            allocations: Allocations::default(),
             hooks: Vec::new(),
             unreconciled: BTreeSet::new(),
             expiry: Expiry::default(),

@@ -80,7 +80,7 @@ impl Server {
             }
             return Err(taken);
         }
-        defaults::allocate(&self.store, &mut self.random, &kind, &mut object)?;
+        self.allocations.allocate(&self.store, &mut self.random, &kind, &mut object)?;
         apply::set_managed_fields(owners, None, &mut object);
         Ok(self.commit(&kind, key, object, write))
     }
@@ -169,7 +169,7 @@ impl Server {
             errors.extend(validate::event_change(&old, &new));
         }
         refuse_invalid(&kind, &new, &errors)?;
-        defaults::allocate(&self.store, &mut self.random, &kind, &mut new)?;
+        self.allocations.allocate(&self.store, &mut self.random, &kind, &mut new)?;
         apply::set_managed_fields(owners, Some(&old), &mut new);
         self.admit(&Attempt {
             verb: Verb::Update,
