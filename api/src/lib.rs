@@ -27,6 +27,7 @@
 
 mod annotations;
 mod condition;
+mod configuration;
 mod decimal;
 #[doc(hidden)]
 pub mod declaration;

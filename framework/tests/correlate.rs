@@ -30,7 +30,7 @@ fn created(message: impl Into<String>, seconds: i64) -> Occurrence {
         component: "replicaset-controller".into(),
         regarding: web(),
         event_type: EventType::Normal,
-        reason: "SuccessfulCreate",
+        reason: "SuccessfulCreate".into(),
         message: message.into(),
         at: start() + SignedDuration::from_secs(seconds),
     }
@@ -80,7 +80,7 @@ fn another_object_type_reason_or_field_is_counted_apart() {
     };
     check("uid", other(|other| other.regarding.uid = Uid::from("v")), &Last::New("x"));
     check("type", other(|other| other.event_type = EventType::Warning), &Last::New("x"));
-    check("reason", other(|other| other.reason = "SuccessfulDelete"), &Last::New("x"));
+    check("reason", other(|other| other.reason = "SuccessfulDelete".into()), &Last::New("x"));
     check("field", other(|other| other.regarding.field_path = "spec".to_owned()), &Last::New("x"));
     check("component", other(|other| other.component = "job-controller".into()), &Last::New("x"));
     let version = other(|other| other.regarding.resource_version = ResourceVersion::from("6"));

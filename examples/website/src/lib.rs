@@ -12,25 +12,20 @@
 //! `website.rs` has the decisions, `hosts.rs` the effects outside of the cluster; `manifests/` installs it.
 
 pub mod hosts;
-mod owned;
 mod reconcile;
 pub mod website;
 
-use kcm_framework::api::{Resource, Typed};
+use kcm_framework::api::Resource;
 use kcm_framework::config::{Initial, Row};
-use kcm_framework::{
-    BoxError, ControllerContext, ControllerDescriptor, Running, SettingsSection, Source, prometheus_client,
-};
-use prometheus_client::metrics::counter::Counter;
-use serde::Deserialize;
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, Source};
 
 use hosts::Hosts;
-use owned::{OwnedDeployment, OwnedService};
 use reconcile::Operator;
-use website::Website;
 
 /// Websites.
 pub const WEBSITES: Resource = Resource::namespaced("example.com", "v1", "websites", "Website");
+
+const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
 
 /// The controller.
 pub const WEBSITE: ControllerDescriptor =
@@ -40,39 +35,23 @@ pub const WEBSITE: ControllerDescriptor =
             .help("The directory of host names: the operator keeps a file for each website in it."),
         Row::new("concurrent-website-syncs", "Website", Initial::Int32(5))
             .path("WebsiteController.ConcurrentSyncs")
-            .help("How many websites are reconciled at once."),
+            .help("How many websites are reconciled at once.")
+            .reloaded(),
     ]);
 
 kcm_framework::inventory::submit! { WEBSITE }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Settings {
-    hosts_dir: String,
-    concurrent_syncs: u16,
-}
-
-impl SettingsSection for Settings {
-    const SECTION: &str = "WebsiteController";
-}
-
 fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
-    let Settings { hosts_dir, concurrent_syncs } = context.settings_of()?;
     if !context.discovery().is_available(&WEBSITES) {
         return Ok(None);
     }
-    let published = context.metrics().register(|registry| {
-        let published = Counter::default();
-        registry.register("website_published_hosts", "Number of host names that were published", published.clone());
-        published
-    });
-    let mut websites = context.control_loop("website").workers(concurrent_syncs.into());
+    let mut websites = context.control_loop("website").workers_from("concurrent-website-syncs");
     let operator = Operator {
-        websites: websites.primary_for(Source::<Typed<Website>>::of(WEBSITES)),
-        deployments: websites.owns::<OwnedDeployment>(),
-        services: websites.owns::<OwnedService>(),
-        hosts: Hosts::new(hosts_dir),
-        published,
+        websites: websites.primary_for(Source::of(WEBSITES)),
+        deployments: websites.owns(),
+        services: websites.owns_for(Source::of(SERVICES)),
+        hosts: Hosts::new(context.setting::<String>("website-hosts-dir")?),
+        published: context.metrics().counter("website_published_hosts", "Number of host names that were published"),
     };
     Ok(Some(Running::new().with(websites.reconcile(operator))))
 }

@@ -1,6 +1,7 @@
 //! The order of a reconcile.
 
-use kcm_framework::api::{KnownView as _, ObjectKey, Typed, View as _};
+use kcm_framework::api::views::Deployment;
+use kcm_framework::api::{Documented, ObjectKey, PartialObjectMeta, Typed, View as _};
 use kcm_framework::events::EventType;
 use kcm_framework::informers::Informer;
 use kcm_framework::prometheus_client::metrics::counter::Counter;
@@ -8,13 +9,12 @@ use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_tr
 
 use crate::WEBSITES;
 use crate::hosts::{HostError, Hosts};
-use crate::owned::{OwnedDeployment, OwnedService};
 use crate::website::{FINALIZER, HostState, MANAGER, Website};
 
 pub(crate) struct Operator {
     pub(crate) websites: Informer<Typed<Website>>,
-    pub(crate) deployments: Informer<OwnedDeployment>,
-    pub(crate) services: Informer<OwnedService>,
+    pub(crate) deployments: Informer<Deployment>,
+    pub(crate) services: Informer<Documented<PartialObjectMeta>>,
     pub(crate) hosts: Hosts,
     pub(crate) published: Counter,
 }
@@ -33,25 +33,17 @@ impl Reconcile for Operator {
             return Ok(Outcome::done());
         }
         let host = self.hosts.publish(&website.spec.host, &website.full_name()).await?;
-        let deployment = self.deployments.get(key);
-        if !deployment.as_ref().is_some_and(|deployment| deployment.is_current(website)) {
-            session.apply(&OwnedDeployment::RESOURCE, key, MANAGER, &website.deployment()).await?;
-        }
-        if !self.services.get(key).is_some_and(|service| service.is_current(website)) {
-            session.apply(&OwnedService::RESOURCE, key, MANAGER, &website.service()).await?;
-        }
-        let ready = deployment.map_or(0, |deployment| deployment.ready_replicas);
+        let deployment = session.ensure_applied(&self.deployments, key, MANAGER, &website.deployment()).await?;
+        session.ensure_applied(&self.services, key, MANAGER, &website.service()).await?;
+        let ready = deployment.map_or(0, |deployment| deployment.status.ready_replicas);
         let status = website.next_status(&host, ready, session.now());
         if website.status.as_ref() != Some(&status) {
             let condition = &status.conditions[0];
             let before = website.status.iter().flat_map(|status| &status.conditions).next();
             if before.is_none_or(|before| before.reason != condition.reason) {
-                let (event_type, reason) = match &host {
-                    HostState::Taken(_) => (EventType::Warning, "HostTaken"),
-                    HostState::Published if condition.status == "True" => (EventType::Normal, "Available"),
-                    HostState::Published => (EventType::Normal, "Progressing"),
-                };
-                session.record_for(&WEBSITES, meta, &(event_type, reason, condition.message.clone()));
+                let is_taken = matches!(host, HostState::Taken(_));
+                let event_type = if is_taken { EventType::Warning } else { EventType::Normal };
+                session.record_for(&WEBSITES, meta, &(event_type, &condition.reason, condition.message.clone()));
                 self.published.inc_by(u64::from(condition.status == "True"));
             }
             session.merge_status(&WEBSITES, meta, &status).await?;

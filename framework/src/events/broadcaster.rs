@@ -37,14 +37,15 @@ impl Recorder {
         &self,
         regarding: &ObjectReference,
         event_type: EventType,
-        reason: &'static str,
+        reason: impl Into<InternedStr>,
         message: impl Into<String>,
     ) {
+        let reason: InternedStr = reason.into();
         let occurrence = Occurrence {
             component: self.component.clone(),
             regarding: regarding.clone(),
             event_type,
-            reason,
+            reason: reason.clone(),
             message: message.into(),
             at: self.clock.now(),
         };
@@ -55,7 +56,7 @@ impl Recorder {
             kind = regarding.kind,
             api_version = regarding.api_version,
             r#type = ?event_type,
-            reason,
+            reason = &*reason,
             message = occurrence.message,
             "Event occurred"
         );
@@ -63,11 +64,15 @@ impl Recorder {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(lost)) => {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(name = lost.regarding.name, reason, "Event queue is full, dropped an event");
+                tracing::warn!(name = lost.regarding.name, reason = &*reason, "Event queue is full, dropped an event");
             }
             Err(mpsc::error::TrySendError::Closed(lost)) => {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!(name = lost.regarding.name, reason, "Event broadcaster has stopped, dropped an event");
+                tracing::debug!(
+                    name = lost.regarding.name,
+                    reason = &*reason,
+                    "Event broadcaster has stopped, dropped an event"
+                );
             }
         }
     }
@@ -162,13 +167,17 @@ impl Broadcaster {
             let pause = error.retry_after().map_or(pause, |asked| asked.max(pause));
             let was_cancelled = cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none();
             if was_cancelled {
-                tracing::warn!(event = event.metadata.name, reason = event.reason, "Stopped before the event was sent");
+                tracing::warn!(
+                    event = event.metadata.name,
+                    reason = &*event.reason,
+                    "Stopped before the event was sent"
+                );
                 return;
             }
         }
         tracing::error!(
             event = event.metadata.name,
-            reason = event.reason,
+            reason = &*event.reason,
             "Unable to write event, retry limit exceeded"
         );
     }

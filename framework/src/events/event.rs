@@ -62,20 +62,20 @@ pub trait EventDetails {
     fn event_type(&self) -> EventType;
 
     /// The machine-readable reason, in upper camel case.
-    fn reason(&self) -> &'static str;
+    fn reason(&self) -> &str;
 
     /// The human-readable message.
     fn message(&self) -> String;
 }
 
-/// Type, reason and message, for events whose reasons need no enum.
-impl EventDetails for (EventType, &'static str, String) {
+/// Type, reason and message, for events whose reasons need no enum, such as that of a condition.
+impl<R: AsRef<str>> EventDetails for (EventType, R, String) {
     fn event_type(&self) -> EventType {
         self.0
     }
 
-    fn reason(&self) -> &'static str {
-        self.1
+    fn reason(&self) -> &str {
+        self.1.as_ref()
     }
 
     fn message(&self) -> String {
@@ -93,7 +93,7 @@ pub struct Occurrence {
     /// The type of the event.
     pub event_type: EventType,
     /// The machine-readable reason.
-    pub reason: &'static str,
+    pub reason: InternedStr,
     /// The human-readable message.
     pub message: String,
     /// When.
@@ -117,7 +117,7 @@ impl Occurrence {
 
     /// Hash of all fields but message and field path: events of one group are similar.
     pub(super) fn group_key(&self, source: u64) -> u64 {
-        hash(&(source, self.reason))
+        hash(&(source, &self.reason))
     }
 
     /// Hash of all fields: events of one key are equal.
@@ -143,7 +143,7 @@ pub struct Event {
     /// The object of the event.
     pub involved_object: ObjectReference,
     /// The machine-readable reason.
-    pub reason: &'static str,
+    pub reason: InternedStr,
     /// The human-readable message.
     pub message: String,
     /// The source of the event.
@@ -189,7 +189,7 @@ impl Event {
             api_version: "v1",
             metadata: EventMeta { name: name(object, nanos), namespace: namespace.to_owned() },
             involved_object: object.clone(),
-            reason: occurrence.reason,
+            reason: occurrence.reason.clone(),
             message: occurrence.message.clone(),
             source: EventSource { component: occurrence.component.clone() },
             first_timestamp: occurrence.at,

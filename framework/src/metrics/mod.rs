@@ -50,6 +50,8 @@ pub struct Metrics {
     options: Mutex<ExpositionOptions>,
     /// What controllers registered, by its type.
     of_controllers: Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>,
+    /// The counters of controllers, by name.
+    counters: Mutex<HashMap<&'static str, Counter>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -116,6 +118,7 @@ impl Metrics {
             health: HealthMetrics::default(),
             options: Mutex::default(),
             of_controllers,
+            counters: Mutex::default(),
         })
     }
 
@@ -132,6 +135,19 @@ impl Metrics {
         let registered = register(&mut self.registry.lock());
         of_controllers.insert(TypeId::of::<M>(), Box::new(registered.clone()));
         registered
+    }
+
+    /// Registers a counter of a controller and returns it; a scrape shows it as `NAME_total`.
+    ///
+    /// It is registered once: another call for the name returns the same counter.
+    pub fn counter(&self, name: &'static str, help: &'static str) -> Counter {
+        let mut counters = self.counters.lock();
+        let counter = counters.entry(name).or_insert_with(|| {
+            let counter = Counter::default();
+            self.registry.lock().register(name, help, counter.clone());
+            counter
+        });
+        counter.clone()
     }
 
     /// Shows the feature gates of `settings` from now on.
@@ -271,5 +287,16 @@ mod tests {
             text.lines().filter(|line| line.starts_with("greetings")).collect::<Vec<_>>(),
             ["greetings_total 2"]
         );
+    }
+
+    #[test]
+    fn counters_of_one_name_are_one_counter() {
+        let metrics = Metrics::new();
+        for (name, count) in [("greetings", 1), ("goodbyes", 5), ("greetings", 2)] {
+            metrics.counter(name, "Sent").inc_by(count);
+        }
+        let text = metrics.encode();
+        let sent = |line: &&str| line.starts_with("greetings") || line.starts_with("goodbyes");
+        assert_eq!(text.lines().filter(sent).collect::<Vec<_>>(), ["greetings_total 3", "goodbyes_total 5"]);
     }
 }

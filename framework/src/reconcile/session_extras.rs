@@ -1,10 +1,12 @@
 //! What a session offers beside its client: the time, the event recorder, and requests in fewer words.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::{Document, KnownView, Meta, ObjectKey, Resource};
+use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, Resource, View};
+use kcm_informers::Informer;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -90,6 +92,29 @@ impl Session {
         configuration: &impl Serialize,
     ) -> Result<Written, ApiError> {
         self.patch(resource, key, Subresource::None, Patch::apply(field_manager, configuration)).await
+    }
+
+    /// Applies `configuration` to the object `key`, as [`apply`](Self::apply) does, where the cached object is not as
+    /// configured; returns the cached object, which is absent before it is created.
+    ///
+    /// It compares [all fields of the configuration](Document::is_configured). So whatever another client changes in them
+    /// is applied again, and at rest no request is sent. A field that an earlier configuration had and this one lacks is
+    /// removed when the object is applied the next time for another reason.
+    ///
+    /// # Errors
+    /// As those of [`patch`](Self::patch).
+    pub async fn ensure_applied<V: View>(
+        &self,
+        objects: &Informer<Documented<V>>,
+        key: &ObjectKey,
+        field_manager: &str,
+        configuration: &Value,
+    ) -> Result<Option<Arc<Documented<V>>>, ApiError> {
+        let cached = objects.get(key);
+        if !cached.as_ref().is_some_and(|cached| cached.document.is_configured(configuration)) {
+            self.apply(objects.resource(), key, field_manager, configuration).await?;
+        }
+        Ok(cached)
     }
 
     /// Adds a finalizer to an object of a cache. Returns false, without a request, where the object has it.

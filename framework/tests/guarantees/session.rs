@@ -1,14 +1,15 @@
 //! What a session knows beside the client: the time and the recorder.
 
 use futures::FutureExt as _;
-use kcm_api::{Document, KnownView, Meta, PartialObjectMeta, Resource, View};
-use kcm_framework::Outcome;
+use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, PartialObjectMeta, Resource, View};
 use kcm_framework::client::Subresource;
 use kcm_framework::events::{EventDetails, EventType};
+use kcm_framework::{Outcome, Reconcile, ReconcileError, Running, Session, Source, async_trait};
+use kcm_informers::Informer;
 use kcm_sandbox_apiserver::EVENTS;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{CONTROLLER, PARTS, SETS, World, key, part, sandbox, seconds, until};
+use crate::support::{CONTROLLER, PARTS, SETS, Setup, World, descriptor, key, part, sandbox, seconds, set, until};
 
 struct Greeted;
 
@@ -17,7 +18,7 @@ impl EventDetails for Greeted {
         EventType::Warning
     }
 
-    fn reason(&self) -> &'static str {
+    fn reason(&self) -> &str {
         "Greeted"
     }
 
@@ -85,7 +86,7 @@ async fn a_session_records_events_of_its_controller() {
 async fn a_document_that_a_session_puts_keeps_what_nobody_reads() {
     let sandbox = sandbox();
     let mut object = part("p", "a");
-    object["spec"] = serde_json::json!({ "unknown": [1.50, { "b": [] }] });
+    object["spec"] = json!({ "unknown": [1.50, { "b": [] }] });
     let created = sandbox.create(&PARTS, object).unwrap();
     let json = created.to_string();
     let world = World::with(crate::support::Options::default(), &sandbox, move |turn| {
@@ -102,14 +103,14 @@ async fn a_document_that_a_session_puts_keeps_what_nobody_reads() {
     .await;
     world.visited(1).await;
     let stored: Value = world.sandbox.get(&PARTS, &key("p")).unwrap();
-    assert_eq!(stored["spec"], serde_json::json!({ "unknown": [1.50, { "b": [] }], "replicas": 3 }));
+    assert_eq!(stored["spec"], json!({ "unknown": [1.50, { "b": [] }], "replicas": 3 }));
 }
 
 #[tokio::test(start_paused = true)]
 async fn finalizers_of_others_are_kept_and_a_stale_object_is_a_conflict() {
     let sandbox = sandbox();
     let mut object = part("p", "a");
-    object["metadata"]["finalizers"] = serde_json::json!(["example.com/other"]);
+    object["metadata"]["finalizers"] = json!(["example.com/other"]);
     let json = sandbox.create(&PARTS, object).unwrap().to_string();
     let stored = sandbox.clone();
     let world = World::with(crate::support::Options::default(), &sandbox, move |turn| {
@@ -124,7 +125,7 @@ async fn finalizers_of_others_are_kept_and_a_stale_object_is_a_conflict() {
             let session = &turn.session;
             assert!(!session.remove_finalizer(&PARTS, &first, ours).await?);
             assert!(session.add_finalizer(&PARTS, &first, ours).await?);
-            assert_eq!(now()["metadata"]["finalizers"], serde_json::json!(["example.com/other", ours]));
+            assert_eq!(now()["metadata"]["finalizers"], json!(["example.com/other", ours]));
             let second = meta(&now().to_string());
             assert!(!session.add_finalizer(&PARTS, &second, ours).await?);
             // The cache is behind.
@@ -132,7 +133,7 @@ async fn finalizers_of_others_are_kept_and_a_stale_object_is_a_conflict() {
             let stale = session.remove_finalizer(&PARTS, &first, ours).await;
             assert!(stale.is_err_and(|error| error.is_conflict()));
             assert!(session.remove_finalizer(&PARTS, &second, ours).await?);
-            assert_eq!(now()["metadata"]["finalizers"], serde_json::json!(["example.com/other"]));
+            assert_eq!(now()["metadata"]["finalizers"], json!(["example.com/other"]));
             Ok(Outcome::done())
         }
         .boxed()
@@ -140,4 +141,48 @@ async fn finalizers_of_others_are_kept_and_a_stale_object_is_a_conflict() {
     .await;
     world.create_set("a", 0);
     world.visited(1).await;
+}
+
+/// Applies a configuration to the part `p` of each set, and creates sets alone.
+struct Applying(Informer<Documented<PartialObjectMeta>>);
+
+#[async_trait]
+impl Reconcile for Applying {
+    async fn reconcile(&self, _: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let configuration = json!({
+            "apiVersion": PARTS.api_version(), "kind": PARTS.kind, "metadata": { "name": "p", "namespace": "default" },
+            "spec": { "color": "red", "sizes": [1] },
+        });
+        session.ensure_applied(&self.0, &key("p"), "sets-controller", &configuration).await?;
+        Ok(Outcome::done())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_applied_again_where_it_is_not_as_configured_and_only_there() {
+    let sandbox = sandbox();
+    let _started = Setup::on(&sandbox)
+        .controller(descriptor(CONTROLLER), |context| async move {
+            let mut sets = context.control_loop("sets");
+            let _sets = sets.primary::<Set>();
+            let parts = sets.watches_for(Source::<Documented<PartialObjectMeta>>::of(PARTS), |_| [key("a")]);
+            Ok(Some(Running::new().with(sets.reconcile(Applying(parts)))))
+        })
+        .start();
+    sandbox.create(&SETS, set("a", 0)).unwrap();
+    let spec = || sandbox.get(&PARTS, &key("p")).unwrap_or_default()["spec"].clone();
+    let applied = json!({ "color": "red", "sizes": [1] });
+    until("it is applied", || spec() == applied).await;
+    for (change, then) in [
+        (json!({ "spec": { "color": "blue" } }), applied.clone()),
+        (json!({ "spec": { "sizes": [1, 2] } }), applied.clone()),
+        // A field of another.
+        (json!({ "spec": { "shape": "round" } }), json!({ "color": "red", "sizes": [1], "shape": "round" })),
+    ] {
+        sandbox.patch(&PARTS, &key("p"), &change).unwrap();
+        until("the object is as configured", || spec() == then).await;
+    }
+    tokio::time::sleep(seconds(60)).await;
+    let patches = sandbox.requests().iter().filter(|request| request.method == "PATCH").count();
+    assert_eq!(patches, 3);
 }

@@ -4,6 +4,8 @@
 //! `cargo run --release -p kcm-example-website-kube-rs --bin compare -- 5000`, after both operators have been built with
 //! the same profile.
 
+mod lines;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Stdio;
@@ -22,14 +24,6 @@ use tokio::time::{Instant, sleep, timeout};
 
 const DEFINITIONS: Resource =
     Resource::cluster_scoped("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition");
-
-/// The sources of each operator beside the kind, its decisions and its host names, which are the same code.
-const OURS: [&str; 3] = [
-    include_str!("../../../website/src/lib.rs"),
-    include_str!("../../../website/src/owned.rs"),
-    include_str!("../../../website/src/reconcile.rs"),
-];
-const THEIRS: [&str; 2] = [include_str!("../lib.rs"), include_str!("../main.rs")];
 
 /// The figures of one operator.
 struct Figures {
@@ -52,28 +46,16 @@ async fn main() -> Result<()> {
     let hosts = tempfile::tempdir()?;
     let mut arguments = limits.map(str::to_owned).to_vec();
     arguments.push(format!("--website-hosts-dir={}", hosts.path().display()));
-    let ours = figures(&programs.join("kcm-example-website"), &arguments, websites, &OURS).await?;
+    let ours = figures(&programs.join("kcm-example-website"), &arguments, websites, lines::ours()).await?;
     let hosts = tempfile::tempdir()?;
     let arguments =
         [format!("--website-hosts-dir={}", hosts.path().display()), "--bind-address=127.0.0.1:0".to_owned()];
-    let theirs = figures(&programs.join("kcm-example-website-kube-rs"), &arguments, websites, &THEIRS).await?;
+    let theirs = figures(&programs.join("kcm-example-website-kube-rs"), &arguments, websites, lines::theirs()).await?;
     print(websites, &ours, &theirs);
     Ok(())
 }
 
-/// The lines of code, without blank lines, comments and imports.
-fn lines(sources: &[&str]) -> usize {
-    let mut in_import = false;
-    let is_code = |line: &&str| {
-        let begins = line.starts_with("use ");
-        let skipped = in_import || begins || line.is_empty() || line.starts_with("//");
-        in_import = (in_import || begins) && !line.ends_with(';');
-        !skipped
-    };
-    sources.iter().flat_map(|source| source.lines()).map(str::trim).filter(is_code).count()
-}
-
-async fn figures(program: &Path, arguments: &[String], websites: usize, sources: &[&str]) -> Result<Figures> {
+async fn figures(program: &Path, arguments: &[String], websites: usize, lines: usize) -> Result<Figures> {
     let sandbox = Sandbox::new(SandboxOptions::default());
     accepted(sandbox.create(&DEFINITIONS, serde_json::to_value(Website::crd())?))?;
     let listener = Listener::bind(&sandbox, ListenOptions::default()).await?;
@@ -113,7 +95,7 @@ async fn figures(program: &Path, arguments: &[String], websites: usize, sources:
     let restarted = resident_of(&operator)?;
     operator.kill().await?;
     served.shutdown().await;
-    Ok(Figures { lines: lines(sources), created, available, resident, restarted, requests })
+    Ok(Figures { lines, created, available, resident, restarted, requests })
 }
 
 fn start(program: &Path, arguments: &[String], kubeconfig: &Path) -> Result<Child> {
