@@ -18,7 +18,7 @@ impl EventDetails for Greeted {
         EventType::Warning
     }
 
-    fn reason(&self) -> &str {
+    fn reason(&self) -> &'static str {
         "Greeted"
     }
 
