@@ -1,9 +1,13 @@
 //! Views: what is read of an object, and that nothing a server sends breaks the reader.
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::views::{Deployment, Namespace, NamespacePhase, Pod, PodPhase, Readiness, ReplicaSet, ReplicaSetView};
+use kcm_api::views::{
+    Deployment, Job, JobCompletion, Namespace, NamespacePhase, Node, Pod, PodDisruption, PodPhase, Readiness,
+    ReplicaSet, ReplicaSetView, ReplicationControllerView,
+};
 use kcm_api::{
-    ConditionStatus, InvalidSelector, KnownView, Labels, Meta, PartialObjectMeta, Selector, Typed, Uid, View,
+    ConditionStatus, InvalidSelector, KnownView, Labels, Meta, Need, Needs, PartialObjectMeta, Selector, Typed, Uid,
+    View,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -191,6 +195,103 @@ fn what_a_replica_set_leaves_out_has_upstreams_defaults() {
 }
 
 #[test]
+fn a_replication_controller_is_read() {
+    let json = json!({
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "replicas": 3, "minReadySeconds": 5, "selector": {"app": "web"},
+            "template": {"metadata": {"labels": {"app": "web", "tier": "front"}}},
+        },
+        "status": {
+            "replicas": 3, "fullyLabeledReplicas": 2, "readyReplicas": 2, "availableReplicas": 1, "observedGeneration": 4,
+            "terminatingReplicas": 7, "conditions": [{"type": "ReplicaFailure", "status": "True"}],
+        },
+    });
+    let view = ReplicationControllerView::decode(&json.to_string()).unwrap();
+    assert_eq!((view.replicas, view.min_ready_seconds), (3, 5));
+    let selector = view.selector.as_ref().unwrap();
+    assert!(selector.matches(&view.template_labels) && !selector.matches(&view.metadata.labels));
+    let status = &view.status;
+    assert_eq!((status.replicas, status.fully_labeled_replicas, status.ready_replicas), (3, 2, 2));
+    assert_eq!((status.available_replicas, status.terminating_replicas, status.observed_generation), (1, None, 4));
+    assert_eq!(&*status.conditions[0].type_, "ReplicaFailure");
+}
+
+#[test]
+fn a_replication_controller_without_a_selector_selects_nothing() {
+    for spec in [json!(null), json!({}), json!({"selector": null}), json!({"selector": {}})] {
+        let view = ReplicationControllerView::decode(&json!({"metadata": {}, "spec": spec}).to_string()).unwrap();
+        assert_eq!((view.replicas, view.selector), (1, Ok(Selector::nothing())), "{spec}");
+    }
+}
+
+#[test]
+fn a_node_is_read() {
+    let node = |conditions| {
+        let taints =
+            json!([{"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}]);
+        let json = json!({"metadata": {}, "spec": {"taints": taints}, "status": {"conditions": conditions}});
+        Node::decode(&json.to_string()).unwrap()
+    };
+    let condition = |type_: &str, status: &str| json!({"type": type_, "status": status});
+    for (conditions, is_ready) in [
+        (json!(null), false),
+        (json!([condition("MemoryPressure", "True")]), false),
+        (json!([condition("MemoryPressure", "False"), condition("Ready", "True")]), true),
+        (json!([condition("Ready", "Unknown")]), false),
+        (json!([condition("Ready", "False"), condition("Ready", "True")]), false),
+    ] {
+        assert_eq!(node(conditions.clone()).is_ready, is_ready, "{conditions}");
+    }
+    assert!(node(json!([])).has_taint("node.kubernetes.io/out-of-service"));
+    assert!(!node(json!([])).has_taint("node.kubernetes.io"));
+}
+
+#[test]
+fn a_job_is_finished_with_the_first_condition_that_says_so() {
+    let at = |time: &str| Some(at(time));
+    let condition =
+        |type_: &str, status: &str, time: Value| json!({"type": type_, "status": status, "lastTransitionTime": time});
+    for (conditions, completion) in [
+        (json!(null), JobCompletion::Unfinished),
+        (json!([condition("Complete", "False", json!("2026-01-01T00:00:00Z"))]), JobCompletion::Unfinished),
+        (json!([condition("Suspended", "True", json!("2026-01-01T00:00:00Z"))]), JobCompletion::Unfinished),
+        (
+            json!([
+                condition("FailureTarget", "True", json!("2026-01-01T00:00:00Z")),
+                condition("Failed", "True", json!("2026-01-02T00:00:00Z")),
+                condition("Complete", "True", json!("2026-01-03T00:00:00Z")),
+            ]),
+            JobCompletion::Finished { at: at("2026-01-02T00:00:00Z") },
+        ),
+        (json!([condition("Complete", "True", json!(null))]), JobCompletion::Finished { at: None }),
+    ] {
+        let json =
+            json!({"metadata": {}, "spec": {"ttlSecondsAfterFinished": 5}, "status": {"conditions": conditions}});
+        let job = Job::decode(&json.to_string()).unwrap();
+        assert_eq!((job.completion, job.ttl_seconds_after_finished), (completion, Some(5)), "{conditions}");
+    }
+    assert_eq!(Job::decode(r#"{"metadata":{}}"#).unwrap().ttl_seconds_after_finished, None);
+}
+
+#[test]
+fn the_disruption_of_a_pod_is_read() {
+    let since = |conditions: Value| {
+        let pod = pod(&json!({"metadata": {}, "status": {"reason": "Evicted", "conditions": conditions}}));
+        let needs: Needs = [Need::part::<PodDisruption>()].into_iter().collect();
+        let disruption = needs.reader::<PodDisruption>().unwrap();
+        assert_eq!(&*disruption.of(&pod).reason, "Evicted");
+        disruption.of(&pod).disruption_target_since
+    };
+    let condition =
+        |status: &str, time: &str| json!({"type": "DisruptionTarget", "status": status, "lastTransitionTime": time});
+    let (first, second) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+    assert_eq!(since(json!(null)), None);
+    assert_eq!(since(json!([condition("False", first), condition("True", second)])), None);
+    assert_eq!(since(json!([condition("True", first), condition("True", second)])), Some(at(first)));
+}
+
+#[test]
 fn an_invalid_selector_does_not_keep_the_object_from_being_read() {
     let json = json!({"metadata": {"name": "a"}, "spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}});
     let view = ReplicaSetView::decode(&json.to_string()).unwrap();
@@ -298,6 +399,8 @@ fn null_is_read_for_any_value() {
             Pod::decode(&json).map(drop),
             ReplicaSet::decode(&json).map(drop),
             Deployment::decode(&json).map(drop),
+            Node::decode(&json).map(drop),
+            Job::decode(&json).map(drop),
             Namespace::decode(&json).map(drop),
             PartialObjectMeta::decode(&json).map(drop),
         ] {

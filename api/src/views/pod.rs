@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer};
 
-use super::pod_parts::{PodAddresses, PodVolumes};
+use super::conditions::RawCondition;
+use super::pod_parts::{PodAddresses, PodDisruption, PodVolumes};
 use crate::decode::{fold, null_as_default, text};
 use crate::protobuf::{Field, Kind, ProtobufType};
 use crate::{InternedStr, Resource};
@@ -19,7 +20,7 @@ crate::view! {
         resource: Resource::namespaced("", "v1", "pods", "Pod");
         // ranks the pods that a replica set deletes
         annotations: ["controller.kubernetes.io/pod-deletion-cost"];
-        parts: PodPart [PodVolumes, PodAddresses];
+        parts: PodPart [PodVolumes, PodAddresses, PodDisruption];
 
         "spec" @ 2 {
             let node_name: Option<InternedStr> = "nodeName" @ 10;
@@ -136,19 +137,6 @@ impl ProtobufType for PodPhase {
     const KIND: Kind = Kind::Text;
 }
 
-/// A condition.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawCondition<'a> {
-    #[serde(rename = "type", borrow, default, deserialize_with = "text")]
-    type_: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "text")]
-    status: Option<Cow<'a, str>>,
-    // Parsed for the one condition that is kept.
-    #[serde(borrow, default, deserialize_with = "text")]
-    last_transition_time: Option<Cow<'a, str>>,
-}
-
 /// A [`Readiness`] in a word instead of three: the seconds of its time, or one of the values that no time has.
 #[derive(Clone, Copy, PartialEq)]
 struct PackedReadiness(i64);
@@ -185,28 +173,19 @@ impl std::fmt::Debug for PackedReadiness {
 }
 
 impl ProtobufType for PackedReadiness {
-    const KIND: Kind = Kind::List(&Kind::One(&[
-        Field::text(1, "type"),
-        Field::text(2, "status"),
-        Field::time(4, "lastTransitionTime"),
-    ]));
+    const KIND: Kind = RawCondition::LIST;
 }
 
 impl<'de> Deserialize<'de> for PackedReadiness {
     /// Of several conditions of one type the first counts, as upstream.
     fn deserialize<D: Deserializer<'de>>(conditions: D) -> Result<Self, D::Error> {
         let ready = fold(conditions, None, |ready: &mut Option<RawCondition<'de>>, condition: RawCondition<'de>| {
-            if ready.is_none() && condition.type_.as_deref() == Some("Ready") {
+            if ready.is_none() && condition.is_of_type("Ready") {
                 *ready = Some(condition);
             }
         })?;
-        let Some(RawCondition { status, last_transition_time, .. }) = ready else { return Ok(Self::NOT_READY) };
-        if status.as_deref() != Some("True") {
-            return Ok(Self::NOT_READY);
-        }
-        // An invalid time must not hide the pod: it counts as unset.
-        let since = last_transition_time.and_then(|time| time.parse().ok());
-        Ok(since.map_or(Self::SINCE_UNKNOWN, Self::since))
+        let Some(condition) = ready.filter(RawCondition::is_true) else { return Ok(Self::NOT_READY) };
+        Ok(condition.since().map_or(Self::SINCE_UNKNOWN, Self::since))
     }
 }
 

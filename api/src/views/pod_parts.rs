@@ -1,6 +1,12 @@
 //! Parts of pods, which are decoded where a controller needs them.
 
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
+
+use super::conditions::RawCondition;
 use crate::InternedStr;
+use crate::decode::fold;
+use crate::protobuf::{Kind, ProtobufType};
 
 crate::message! {
     /// The volumes of a pod that have a claim.
@@ -81,5 +87,37 @@ crate::message! {
 crate::message! {
     struct PodIp {
         ip: Box<str> = "ip" @ 1;
+    }
+}
+
+crate::message! {
+    /// What ended a pod, or is about to.
+    pub struct PodDisruption {
+        "status" @ 3 {
+            let disruption: DisruptionTarget = "conditions" @ 2;
+            /// When the condition `DisruptionTarget` became true; absent where it is not true, or has no valid time.
+            pub disruption_target_since: Option<Timestamp> = disruption.0;
+            /// `status.reason`, such as `Evicted`.
+            pub reason: InternedStr = "reason" @ 4;
+        }
+    }
+}
+
+/// When the condition `DisruptionTarget` became true. Of several the first counts, as upstream.
+#[derive(Default)]
+struct DisruptionTarget(Option<Timestamp>);
+
+impl ProtobufType for DisruptionTarget {
+    const KIND: Kind = RawCondition::LIST;
+}
+
+impl<'de> Deserialize<'de> for DisruptionTarget {
+    fn deserialize<D: Deserializer<'de>>(conditions: D) -> Result<Self, D::Error> {
+        let first = fold(conditions, None, |first: &mut Option<RawCondition<'de>>, condition: RawCondition<'de>| {
+            if first.is_none() && condition.is_of_type("DisruptionTarget") {
+                *first = Some(condition);
+            }
+        })?;
+        Ok(Self(first.filter(RawCondition::is_true).and_then(|condition| condition.since())))
     }
 }

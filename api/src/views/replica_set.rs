@@ -58,7 +58,7 @@ crate::message! {
     }
 }
 
-const CONDITION: Kind = Kind::One(&[
+pub(super) const CONDITION: Kind = Kind::One(&[
     Field::text(1, "type"),
     Field::text(2, "status"),
     Field::time(3, "lastTransitionTime"),

@@ -12,7 +12,10 @@ use serde_json::Value;
 
 use super::Declared;
 use crate::protobuf::Message;
-use crate::views::{DeploymentView, Namespace, Pod, PodAddresses, PodVolumes, ReplicaSetView};
+use crate::views::{
+    DeploymentView, Job, Namespace, Node, Pod, PodAddresses, PodDisruption, PodVolumes, ReplicaSetView,
+    ReplicationControllerView,
+};
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
 use schema::Schema;
@@ -89,9 +92,13 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check::<ReplicaSetView>(schema),
         check::<DeploymentView>(schema),
         check::<Namespace>(schema),
+        check::<Node>(schema),
+        check::<Job>(schema),
+        check::<ReplicationControllerView>(schema),
         other_kinds::check_all(schema),
         check_part::<PodVolumes>(schema),
         check_part::<PodAddresses>(schema),
+        check_part::<PodDisruption>(schema),
     ];
     assert!(different.iter().all(|count| *count > 100), "samples must differ: {different:?}");
 

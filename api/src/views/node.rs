@@ -1,0 +1,60 @@
+//! Nodes.
+
+use serde::{Deserialize, Deserializer};
+
+use super::conditions::RawCondition;
+use crate::decode::fold;
+use crate::protobuf::{Kind, ProtobufType};
+use crate::{InternedStr, Resource};
+
+crate::view! {
+    /// A node.
+    pub struct Node {
+        resource: Resource::cluster_scoped("", "v1", "nodes", "Node");
+
+        "spec" @ 2 {
+            /// `spec.taints`.
+            pub taints: Box<[Taint]> = "taints" @ 5;
+        }
+        "status" @ 3 {
+            let ready: Ready = "conditions" @ 4;
+            /// Whether the condition `Ready` is true.
+            pub is_ready: bool = ready.0;
+        }
+    }
+}
+
+crate::message! {
+    /// A taint of a node.
+    pub struct Taint {
+        /// `key`.
+        pub key: InternedStr = "key" @ 1;
+    }
+}
+
+impl Node {
+    /// Whether the node has a taint of this key, whatever its value and effect.
+    #[must_use]
+    pub fn has_taint(&self, key: &str) -> bool {
+        self.taints.iter().any(|taint| &*taint.key == key)
+    }
+}
+
+/// Whether the condition `Ready` is true. Of several the first counts, as upstream.
+#[derive(Default)]
+struct Ready(bool);
+
+impl ProtobufType for Ready {
+    const KIND: Kind = RawCondition::LIST;
+}
+
+impl<'de> Deserialize<'de> for Ready {
+    fn deserialize<D: Deserializer<'de>>(conditions: D) -> Result<Self, D::Error> {
+        let ready = fold(conditions, None, |ready: &mut Option<bool>, condition: RawCondition<'de>| {
+            if condition.is_of_type("Ready") {
+                ready.get_or_insert(condition.is_true());
+            }
+        })?;
+        Ok(Self(ready.unwrap_or(false)))
+    }
+}
