@@ -8,3 +8,4 @@ pub mod deployment;
 #[cfg(test)]
 mod fixtures;
 pub mod replicaset;
+mod shared;

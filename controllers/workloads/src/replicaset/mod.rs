@@ -36,7 +36,7 @@
 //! | names of pods are generated here, in addition to `generateName` | by the API server | a creation whose response was lost can be looked up |
 //! | deletions have the uid of the pod as a precondition | no precondition | a pod that was recreated under the same name is not deleted; a 409 records no event, is not a failure, and is retried soon |
 //! | in a terminating namespace each reconcile tries one creation | a whole burst, then none for five minutes | without expectations each deleted pod would cost a burst |
-//! | the ranking for deletion is a total order, uid last | pairwise rules that can be circular | the result does not depend on the order of the cache; see `rank.rs` |
+//! | the ranking for deletion is a total order, uid last | pairwise rules that can be circular | the result does not depend on the order of the cache; see `shared/replicas/rank.rs` |
 //! | an age ratio to a pod without age is left out | division by zero | |
 //! | a relist that returns the known version enqueues nothing | enqueues the replica set | nothing changed; a resync still enqueues |
 //! | a terminating pod that changes its owner enqueues both | only the new owner | the old owner would be enqueued by its next event only |
@@ -47,23 +47,7 @@
 //! | a missing permission is retried after a minute | back-off | design of the framework: only an administrator can grant it |
 //! | `--concurrent-replicaset-syncs` below 1 is rejected | accepted, and no worker runs | |
 
-mod apply;
-#[cfg(feature = "bench")]
-pub mod bench;
-mod claim;
-mod error;
-mod events;
-mod metrics;
-mod observe;
-mod plan;
-mod pod_template;
-mod rank;
-mod reconcile;
 mod settings;
-mod slow_start;
-mod status;
-mod wiring;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -71,14 +55,14 @@ mod tests;
 use std::future::ready;
 
 use futures::FutureExt as _;
-use kcm_api::views::{Pod, ReplicaSet};
+use kcm_api::views::{ReplicaSet, ReplicaSetStatus};
+use kcm_api::{Document, InvalidSelector, Labels, Selector};
 use kcm_framework::{ControllerContext, ControllerDescriptor, Running};
 
-use metrics::Metrics;
-use observe::Caches;
-use reconcile::Reconciler;
-use settings::{CONCURRENT_SYNCS, ROWS, Settings};
-use wiring::{keys_for_pod, owners};
+#[cfg(feature = "bench")]
+pub use crate::shared::replicas::bench;
+use crate::shared::replicas::{ReplicaOwner, control_loop};
+use settings::{CONCURRENT_SYNCS, ROWS};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
@@ -87,16 +71,37 @@ pub const DESCRIPTOR: ControllerDescriptor =
         .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Running {
-    let mut sets = context.control_loop("replicaset").workers_from(CONCURRENT_SYNCS);
-    let replica_sets = sets.primary::<ReplicaSet>();
-    let owners = owners(replica_sets.clone());
-    let pods = sets.watches::<Pod, _>(move |change| keys_for_pod(change, &owners));
-    let reconciler = Reconciler {
-        caches: Caches::new(replica_sets, pods),
-        settings: Settings::from_gates(|gate| context.gate(gate)),
-        metrics: Metrics::register(context.metrics()),
-    };
-    Running::new().with(sets.reconcile(reconciler))
+    let sets = context.control_loop("replicaset").workers_from(CONCURRENT_SYNCS);
+    Running::new().with(control_loop::<ReplicaSet>(context, sets))
+}
+
+impl ReplicaOwner for ReplicaSet {
+    const NOUN: &'static str = "replica set";
+    const COUNTS_TERMINATING: bool = true;
+
+    fn replicas(&self) -> i32 {
+        self.view.replicas
+    }
+
+    fn min_ready_seconds(&self) -> i32 {
+        self.view.min_ready_seconds
+    }
+
+    fn selector(&self) -> &Result<Selector, InvalidSelector> {
+        &self.view.selector
+    }
+
+    fn template_labels(&self) -> &Labels {
+        &self.view.template_labels
+    }
+
+    fn status(&self) -> &ReplicaSetStatus {
+        &self.view.status
+    }
+
+    fn document(&self) -> &Document {
+        &self.document
+    }
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

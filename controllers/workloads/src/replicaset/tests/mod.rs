@@ -1,13 +1,2 @@
 mod apply;
-mod claim;
 mod cluster;
-mod events;
-mod fixtures;
-mod observe;
-mod plan;
-mod pod_template;
-mod rank;
-mod slow_start;
-mod status;
-mod wiring;
-mod words;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use kcm_api::views::{Pod, ReplicaSet, ReplicaSetStatus};
+use kcm_api::views::{Pod, ReplicaSetStatus};
 use kcm_api::{KnownView as _, ObjectKey};
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Subresource};
 use kcm_framework::ownership::StaleOwner;
@@ -12,6 +12,7 @@ use kcm_framework::{Class, ReconcileError, Session};
 use super::error::ScaleError;
 use super::events::EventReason;
 use super::metrics::Metrics;
+use super::owner::ReplicaOwner;
 use super::plan::Step;
 use super::pod_template::PodTemplate;
 use super::slow_start::SlowStart;
@@ -28,14 +29,14 @@ enum CreateOutcome {
     NamespaceTerminating,
 }
 
-/// Writes the steps of one reconcile of one replica set.
-pub(super) struct Writer<'a> {
+/// Writes the steps of one reconcile of one object.
+pub(super) struct Writer<'a, V> {
     pub(super) session: &'a Session,
     pub(super) metrics: &'a Metrics,
-    pub(super) owner: &'a ReplicaSet,
+    pub(super) owner: &'a V,
 }
 
-impl Writer<'_> {
+impl<V: ReplicaOwner> Writer<'_, V> {
     /// Sends the requests of a step.
     pub(super) async fn apply(&self, step: Step) -> Result<(), ScaleError> {
         match step {
@@ -49,7 +50,7 @@ impl Writer<'_> {
     }
 
     async fn create_pods(&self, count: usize) -> Result<(), ScaleError> {
-        tracing::info!(v = 2, need = self.owner.replicas, creating = count, "Too few replicas");
+        tracing::info!(v = 2, need = self.owner.replicas(), creating = count, "Too few replicas");
         let template = PodTemplate::of(self.owner);
         let mut batches = SlowStart::of(count);
         let mut first_error = None;
@@ -74,7 +75,7 @@ impl Writer<'_> {
         let name = loop {
             names_left -= 1;
             let name = self.session.generate_name(template.generate_name());
-            let namespace = self.owner.metadata.key.namespace().unwrap_or_default();
+            let namespace = self.owner.meta().key.namespace().unwrap_or_default();
             let key = ObjectKey::namespaced(namespace, name.as_str());
             let response = self.session.create(&Pod::RESOURCE, &key, Payload::json(&template.pod(&name))).await;
             let error = match response {
@@ -93,7 +94,7 @@ impl Writer<'_> {
     }
 
     async fn delete_pods(&self, victims: &[Arc<Pod>]) -> Result<(), ScaleError> {
-        tracing::info!(v = 2, need = self.owner.replicas, deleting = victims.len(), "Too many replicas");
+        tracing::info!(v = 2, need = self.owner.replicas(), deleting = victims.len(), "Too many replicas");
         let mut calls: FuturesUnordered<_> = victims.iter().map(|pod| self.delete_pod(pod)).collect();
         let mut first_error = None;
         while let Some(outcome) = calls.next().await {
@@ -126,19 +127,19 @@ impl Writer<'_> {
         if self.put_status_into(self.owner, status).await.is_ok() {
             return Ok(());
         }
-        let key = &self.owner.metadata.key;
-        let live: ReplicaSet = self.session.api().get(&ReplicaSet::RESOURCE, key).await?;
-        if live.metadata.uid != self.owner.metadata.uid {
-            let wanted = self.owner.metadata.uid.clone();
-            return Err(StaleOwner::Replaced { got: live.metadata.uid.clone(), wanted }.into());
+        let meta = self.owner.meta();
+        let live: V = self.session.api().get(const { &V::RESOURCE }, &meta.key).await?;
+        if live.meta().uid != meta.uid {
+            let wanted = meta.uid.clone();
+            return Err(StaleOwner::Replaced { got: live.meta().uid.clone(), wanted }.into());
         }
         self.put_status_into(&live, status).await
     }
 
-    async fn put_status_into(&self, current: &ReplicaSet, status: &ReplicaSetStatus) -> Result<(), ReconcileError> {
+    async fn put_status_into(&self, current: &V, status: &ReplicaSetStatus) -> Result<(), ReconcileError> {
         let document = with_status(current, status).map_err(|error| ReconcileError::new(Class::Terminal, error))?;
-        let key = &current.metadata.key;
-        self.session.put_document(&ReplicaSet::RESOURCE, key, Subresource::Status, &document).await?;
+        let key = &current.meta().key;
+        self.session.put_document(const { &V::RESOURCE }, key, Subresource::Status, &document).await?;
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use super::status::{CountedPods, recheck_at, status};
 /// The input of a plan: the snapshot of a replica set that controls all its pods.
 #[derive(Debug)]
 pub struct PlanInput {
-    observed: Observed,
+    observed: Observed<ReplicaSet>,
     selector: Selector,
     settings: Settings,
     now: Timestamp,
@@ -29,7 +29,7 @@ impl PlanInput {
         let occupancy = Occupancy::of(pods.iter().map(|pod| &**pod));
         let selector = owner.selector.clone().expect("the replica set must have a valid selector");
         let observed = Observed { owner, pods, occupancy };
-        Self { observed, selector, settings: Settings::from_gates(|_| true), now }
+        Self { observed, selector, settings: Settings::of::<ReplicaSet>(|_| true), now }
     }
 
     /// Plans the number of pods. Returns how many pods the plan creates or deletes.
@@ -41,7 +41,7 @@ impl PlanInput {
     /// Plans a whole reconcile: claims, number of pods, status and recheck.
     #[must_use]
     pub fn reconcile(&self) -> (usize, Option<Timestamp>) {
-        let (owner, settings, now) = (&self.observed.owner, self.settings, self.now);
+        let (owner, settings, now) = (&*self.observed.owner, self.settings, self.now);
         let claims = plan_claims(&self.observed, &self.selector);
         let active = &claims.active.kept;
         let changed = self.plan_for(active);

@@ -1,10 +1,11 @@
-//! The claims of a replica set on pods.
+//! The claims of an object on pods.
 
 use kcm_api::Selector;
 use kcm_api::views::Pod;
 use kcm_framework::ownership::{Claims, Owner};
 
 use super::observe::Observed;
+use super::owner::ReplicaOwner;
 
 /// The claims on the observed pods.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +17,7 @@ pub(super) struct PodClaims {
 }
 
 /// Decides on all observed pods.
-pub(super) fn plan_claims(observed: &Observed, selector: &Selector) -> PodClaims {
+pub(super) fn plan_claims<V: ReplicaOwner>(observed: &Observed<V>, selector: &Selector) -> PodClaims {
     let owner = Owner::of(&*observed.owner);
     let counts = |pod: &Pod| owner.owns(&pod.metadata) && selector.matches(&pod.metadata.labels);
     PodClaims {

@@ -1,4 +1,4 @@
-//! The events of a replica set.
+//! The events about an object and its pods.
 
 use kcm_framework::events::{EventDetails, EventType};
 

@@ -1,4 +1,4 @@
-//! The metrics of this controller.
+//! The metrics, which the controllers of all kinds share.
 
 use kcm_framework::prometheus_client::metrics::histogram::Histogram;
 

@@ -1,34 +1,34 @@
-//! The snapshot of a replica set and its pods, from the caches.
+//! The snapshot of an object and its pods, from the caches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kcm_api::views::{Pod, ReplicaSet, ReplicaSetView};
+use kcm_api::views::Pod;
 use kcm_api::{InternedStr, ObjectKey, POD_TEMPLATE_HASH, Selector};
 use kcm_framework::ownership::{Dependents, Owner};
 use kcm_informers::{Index, Informer};
 
+use super::owner::ReplicaOwner;
 use super::rank::Occupancy;
 
-/// The snapshot of one replica set.
+/// The snapshot of one object.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Observed {
-    /// The replica set.
-    pub(super) owner: Arc<ReplicaSet>,
-    /// The pods that the replica set controls, and the orphans of its namespace that it selects; in no order.
+pub(super) struct Observed<V> {
+    /// The object.
+    pub(super) owner: Arc<V>,
+    /// The pods that the object controls, and the orphans of its namespace that it selects; in no order.
     pub(super) pods: Vec<Arc<Pod>>,
-    /// The pods of related replica sets on each node; empty unless there are surplus pods.
+    /// The pods of related objects on each node; empty unless there are surplus pods.
     pub(super) occupancy: Occupancy,
 }
 
 /// The caches that the controller reads.
-#[derive(Clone)]
-pub(super) struct Caches {
-    /// Replica sets.
-    pub(super) replica_sets: Informer<ReplicaSet>,
+pub(super) struct Caches<V> {
+    /// The objects of the kind.
+    pub(super) owners: Informer<V>,
     /// Pods.
     pub(super) pods: Informer<Pod>,
-    siblings: Dependents<ReplicaSet>,
+    siblings: Dependents<V>,
     dependents: Dependents<Pod>,
     by_template: Index<Pod, TemplateKey>,
 }
@@ -41,38 +41,39 @@ fn template(pod: &Pod) -> Option<TemplateKey> {
     Some((pod.metadata.key.shared_namespace()?.clone(), hash.clone()))
 }
 
-impl Caches {
+impl<V: ReplicaOwner> Caches<V> {
     /// Adds the indexes that a snapshot needs.
-    pub(super) fn new(replica_sets: Informer<ReplicaSet>, pods: Informer<Pod>) -> Self {
-        let (siblings, dependents) = (Dependents::of(&replica_sets), Dependents::of(&pods));
+    pub(super) fn new(owners: Informer<V>, pods: Informer<Pod>) -> Self {
+        let (siblings, dependents) = (Dependents::of(&owners), Dependents::of(&pods));
         let by_template = pods.index("template", template);
-        Self { replica_sets, pods, siblings, dependents, by_template }
+        Self { owners, pods, siblings, dependents, by_template }
     }
 
-    /// The snapshot of one replica set; absent if it does not exist.
-    pub(super) fn observe(&self, key: &ObjectKey) -> Option<Observed> {
-        let owner = self.replica_sets.get(key)?;
-        let pods = self.dependents.owned_or_orphaned(Owner::of(&*owner), owner.selector.as_ref().ok());
+    /// The snapshot of one object; absent if it does not exist.
+    pub(super) fn observe(&self, key: &ObjectKey) -> Option<Observed<V>> {
+        let owner = self.owners.get(key)?;
+        let pods = self.dependents.owned_or_orphaned(Owner::of(&*owner), owner.selector().as_ref().ok());
         // Counting is expensive, and only a deletion ranks pods by it.
         let candidates = pods.iter().filter(|pod| pod.is_active()).count();
-        let surplus = i64::try_from(candidates).unwrap_or(i64::MAX) > i64::from(owner.replicas);
+        let surplus = i64::try_from(candidates).unwrap_or(i64::MAX) > i64::from(owner.replicas());
         let occupancy = if surplus { self.occupancy_around(&owner) } else { Occupancy::default() };
         Some(Observed { owner, pods, occupancy })
     }
 
-    /// Counts the pods that replica sets of the same controller select, this one included.
+    /// Counts the pods that objects of the same controller select, this one included.
     ///
-    /// A replica set without a controller has no related ones, not even itself, as upstream.
-    fn occupancy_around(&self, owner: &ReplicaSetView) -> Occupancy {
-        let (Some(controller), Some(namespace)) = (owner.metadata.controller(), owner.metadata.key.namespace()) else {
+    /// An object without a controller has no related ones, not even itself, as upstream.
+    fn occupancy_around(&self, owner: &V) -> Occupancy {
+        let meta = owner.meta();
+        let (Some(controller), Some(namespace)) = (meta.controller(), meta.key.namespace()) else {
             return Occupancy::default();
         };
         // Owner references must not cross namespaces: those that do are ignored.
         let siblings = self.siblings.controlled_by(&controller.uid);
         let selectors: Vec<&Selector> = siblings
             .iter()
-            .filter(|sibling| sibling.metadata.key.namespace() == Some(namespace))
-            .filter_map(|sibling| sibling.selector.as_ref().ok())
+            .filter(|sibling| sibling.meta().key.namespace() == Some(namespace))
+            .filter_map(|sibling| sibling.selector().as_ref().ok())
             .collect();
         let pods = self.selectable(namespace, &selectors);
         let related = |pod: &&Arc<Pod>| selectors.iter().any(|selector| selector.matches(&pod.metadata.labels));

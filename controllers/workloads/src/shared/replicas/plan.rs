@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kcm_api::views::Pod;
 
 use super::observe::Observed;
+use super::owner::ReplicaOwner;
 use super::rank;
 use super::settings::Settings;
 
@@ -26,7 +27,7 @@ pub(super) enum Plan {
 pub(super) enum IdleReason {
     /// The number of pods is `spec.replicas`.
     Enough,
-    /// The replica set is being deleted.
+    /// The object is being deleted.
     OwnerTerminating,
 }
 
@@ -52,28 +53,33 @@ pub(super) enum Step {
 /// A pod template that no pod can be created from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum InvalidTemplate {
-    /// It has no labels: the replica set would not select its pods.
+    /// It has no labels: the object would not select its pods.
     #[error("unable to create pods, no labels")]
     NoLabels,
 }
 
-/// Plans from the snapshot and the claimed active pods of the replica set.
+/// Plans from the snapshot and the claimed active pods of the object.
 ///
 /// # Guarantees
-/// At most [`BURST`] pods in one step, never more than `spec.replicas` in the end, and none for a replica set that is
-/// being deleted.
-pub(super) fn plan(observed: &Observed, claimed: &[Arc<Pod>], settings: Settings, now: Timestamp) -> Plan {
-    let owner = &observed.owner.view;
-    if owner.metadata.is_terminating() {
+/// At most [`BURST`] pods in one step, never more than `spec.replicas` in the end, and none for an object that is being
+/// deleted.
+pub(super) fn plan<V: ReplicaOwner>(
+    observed: &Observed<V>,
+    claimed: &[Arc<Pod>],
+    settings: Settings,
+    now: Timestamp,
+) -> Plan {
+    let owner = &observed.owner;
+    if owner.meta().is_terminating() {
         return Plan::Idle(IdleReason::OwnerTerminating);
     }
     // Validation rejects a negative number.
-    let wanted = usize::try_from(owner.replicas).unwrap_or(0);
+    let wanted = usize::try_from(owner.replicas()).unwrap_or(0);
     if claimed.len() == wanted {
         return Plan::Idle(IdleReason::Enough);
     }
     if claimed.len() < wanted {
-        if owner.template_labels.is_empty() {
+        if owner.template_labels().is_empty() {
             return Plan::Scale(Step::RejectTemplate(InvalidTemplate::NoLabels));
         }
         return Plan::Scale(Step::CreatePods { count: (wanted - claimed.len()).min(BURST) });

@@ -1,11 +1,12 @@
-//! The pods that a replica set creates from its template.
+//! The pods that an object creates from its template.
 
-use kcm_api::views::{Pod, ReplicaSet};
+use kcm_api::views::Pod;
 use kcm_api::{KnownView as _, OwnerReference, Resource};
+use kcm_framework::ownership::Owner;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use kcm_framework::ownership::Owner;
+use super::owner::ReplicaOwner;
 
 const POD: &Resource = &Pod::RESOURCE;
 
@@ -23,17 +24,18 @@ pub(super) struct PodTemplate<'a> {
 }
 
 impl<'a> PodTemplate<'a> {
-    /// The template of a replica set.
-    pub(super) fn of(owner: &'a ReplicaSet) -> Self {
-        let metadata = |name| owner.raw(&["spec", "template", "metadata", name]);
+    /// The template of an object.
+    pub(super) fn of<V: ReplicaOwner>(owner: &'a V) -> Self {
+        let (meta, document) = (owner.meta(), owner.document());
+        let metadata = |name| document.raw(&["spec", "template", "metadata", name]);
         Self {
             labels: metadata("labels"),
             annotations: metadata("annotations"),
             finalizers: metadata("finalizers"),
-            spec: owner.raw(&["spec", "template", "spec"]),
-            namespace: owner.metadata.key.namespace().unwrap_or_default(),
-            // A valid prefix of a pod name, as names of replica sets are valid names of pods.
-            generate_name: format!("{}-", owner.metadata.key.name()),
+            spec: document.raw(&["spec", "template", "spec"]),
+            namespace: meta.key.namespace().unwrap_or_default(),
+            // A valid prefix of a pod name, as names of owners are valid names of pods.
+            generate_name: format!("{}-", meta.key.name()),
             owner: Owner::of(owner).reference(),
         }
     }

@@ -13,7 +13,7 @@ use super::settings::Settings;
 /// The cost of the deletion of a pod: of two pods the one with the lower cost is deleted first.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// The number of active pods of related replica sets on each node; pods without a node count together.
+/// The number of active pods of related objects on each node; pods without a node count together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Occupancy(BTreeMap<Option<InternedStr>, usize>);
 

@@ -9,28 +9,29 @@ use super::claim::plan_claims;
 use super::error::ScaleError;
 use super::metrics::Metrics;
 use super::observe::Caches;
+use super::owner::ReplicaOwner;
 use super::plan::{Plan, plan};
 use super::settings::Settings;
 use super::status::{CountedPods, recheck_at, status};
 
-/// Reconciles replica sets.
-pub(super) struct Reconciler {
-    pub(super) caches: Caches,
+/// Reconciles the objects of a kind.
+pub(super) struct Reconciler<V> {
+    pub(super) caches: Caches<V>,
     pub(super) settings: Settings,
     pub(super) metrics: Metrics,
 }
 
 #[async_trait]
-impl Reconcile for Reconciler {
+impl<V: ReplicaOwner> Reconcile for Reconciler<V> {
     async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
         let Some(observed) = self.caches.observe(key) else { return Ok(Outcome::done()) };
         let owner = &*observed.owner;
-        let selector = match &owner.selector {
+        let selector = match owner.selector() {
             Ok(selector) => selector,
             Err(error) => {
                 // A selector is immutable: a retry cannot succeed.
-                tracing::error!(%error, "Replica set has an invalid selector");
-                session.explain(|| "does nothing until the replica set changes, as its selector is invalid");
+                tracing::error!(kind = V::NOUN, %error, "The selector is invalid");
+                session.explain(|| format!("does nothing until the {} changes, as its selector is invalid", V::NOUN));
                 return Ok(Outcome::done());
             }
         };
@@ -41,7 +42,7 @@ impl Reconcile for Reconciler {
 
         let writer = Writer { session, metrics: &self.metrics, owner };
         let plan = plan(&observed, &active, self.settings, session.now());
-        session.explain(|| plan.in_words(owner.replicas, active.len()));
+        session.explain(|| plan.in_words(V::NOUN, owner.replicas(), active.len()));
         let scaled = match plan {
             Plan::Idle(reason) => {
                 tracing::debug!(?reason, pods = active.len(), "Planned no change of the number of pods");
@@ -54,7 +55,7 @@ impl Reconcile for Reconciler {
         let now = session.now();
         let failure = scaled.as_ref().err().and_then(ScaleError::failure);
         let status = status(owner, CountedPods { active: &active, terminating }, failure.as_ref(), self.settings, now);
-        if status != owner.status {
+        if status != *owner.status() {
             writer.put_status(&status).await?;
         }
         scaled?;

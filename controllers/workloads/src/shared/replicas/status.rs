@@ -1,11 +1,12 @@
-//! The status of a replica set.
+//! The status of an object.
 
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::views::{Pod, ReplicaSet, ReplicaSetStatus, ReplicaSetView};
+use kcm_api::views::{Pod, ReplicaSetStatus};
 use kcm_api::{Condition, ConditionStatus, Document, EditError};
 
+use super::owner::ReplicaOwner;
 use super::settings::Settings;
 
 /// The only condition type that this controller manages; others are kept.
@@ -42,31 +43,32 @@ impl FailureReason {
 /// The pods that a status counts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CountedPods<'a> {
-    /// The active pods of the replica set, before anything was created or deleted.
+    /// The active pods of the object, before anything was created or deleted.
     pub(super) active: &'a [Arc<Pod>],
     /// The number of its terminating pods.
     pub(super) terminating: usize,
 }
 
 /// The status at `now`, to be written if it differs from the present one.
-pub(super) fn status(
-    owner: &ReplicaSetView,
+pub(super) fn status<V: ReplicaOwner>(
+    owner: &V,
     pods: CountedPods<'_>,
     failure: Option<&Failure>,
     settings: Settings,
     now: Timestamp,
 ) -> ReplicaSetStatus {
-    let labeled =
-        |pod: &&Arc<Pod>| owner.template_labels.iter().all(|(key, value)| pod.metadata.labels.get(key) == Some(value));
-    let mut status = owner.status.clone();
+    let labeled = |pod: &&Arc<Pod>| {
+        owner.template_labels().iter().all(|(key, value)| pod.metadata.labels.get(key) == Some(value))
+    };
+    let mut status = owner.status().clone();
     status.replicas = number(pods.active.len());
     status.fully_labeled_replicas = number(pods.active.iter().filter(labeled).count());
     status.ready_replicas = number(pods.active.iter().filter(|pod| pod.is_ready()).count());
-    let available = pods.active.iter().filter(|pod| pod.is_available_at(owner.min_ready_seconds, now));
+    let available = pods.active.iter().filter(|pod| pod.is_available_at(owner.min_ready_seconds(), now));
     status.available_replicas = number(available.count());
     status.terminating_replicas = settings.terminating_replicas.then(|| number(pods.terminating));
-    status.observed_generation = owner.metadata.generation;
-    status.conditions = conditions(&owner.status.conditions, failure, now);
+    status.observed_generation = owner.meta().generation;
+    status.conditions = conditions(&owner.status().conditions, failure, now);
     status
 }
 
@@ -91,8 +93,8 @@ fn replica_failure(failure: &Failure, now: Timestamp) -> Condition {
 }
 
 /// The whole object with the status; unknown fields stay.
-pub(super) fn with_status(current: &ReplicaSet, status: &ReplicaSetStatus) -> Result<Document, EditError> {
-    let mut document = current.document.clone();
+pub(super) fn with_status<V: ReplicaOwner>(current: &V, status: &ReplicaSetStatus) -> Result<Document, EditError> {
+    let mut document = current.document().clone();
     for (name, count) in [
         ("replicas", status.replicas),
         ("fullyLabeledReplicas", status.fully_labeled_replicas),
@@ -106,7 +108,7 @@ pub(super) fn with_status(current: &ReplicaSet, status: &ReplicaSetStatus) -> Re
         None => document.remove(&["status", "terminatingReplicas"])?,
     }
     document.set(&["status", "observedGeneration"], &status.observed_generation)?;
-    match (failure_in(&status.conditions), failure_in(&current.status.conditions)) {
+    match (failure_in(&status.conditions), failure_in(&current.status().conditions)) {
         (Some(failure), None) => document.put_condition(failure)?,
         (None, Some(_)) => document.remove_condition(REPLICA_FAILURE)?,
         // An unchanged condition keeps its place and its unknown fields.
@@ -123,16 +125,16 @@ fn failure_in(conditions: &[Condition]) -> Option<&Condition> {
 ///
 /// Absent if no pod waits for `minReadySeconds`. If pods wait, but none has the time at which it became ready, a whole
 /// period from `now`.
-pub(super) fn recheck_at(
-    owner: &ReplicaSetView,
+pub(super) fn recheck_at<V: ReplicaOwner>(
+    owner: &V,
     active: &[Arc<Pod>],
     status: &ReplicaSetStatus,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    if owner.min_ready_seconds <= 0 || status.ready_replicas == status.available_replicas {
+    if owner.min_ready_seconds() <= 0 || status.ready_replicas == status.available_replicas {
         return None;
     }
-    let period = SignedDuration::from_secs(owner.min_ready_seconds.into());
+    let period = SignedDuration::from_secs(owner.min_ready_seconds().into());
     let after = |time: Timestamp| time.saturating_add(period).expect("a duration without months adds to any time");
     let next = active.iter().filter_map(|pod| pod.ready_since()).map(after).filter(|time| *time > now).min();
     Some(next.unwrap_or_else(|| after(now)))

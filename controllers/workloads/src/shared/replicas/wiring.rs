@@ -1,37 +1,39 @@
-//! Event mapping: the replica sets that a change of a pod enqueues.
+//! Event mapping: the owners that a change of a pod enqueues.
 
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
-use kcm_api::views::{Pod, ReplicaSet};
+use kcm_api::views::Pod;
 use kcm_framework::Enqueue;
 use kcm_framework::ownership::{OwnerLister, Owners};
 use kcm_informers::Change;
 
-/// The replica sets as owners of pods.
-pub(super) fn owners<L: OwnerLister<ReplicaSet>>(replica_sets: L) -> Owners<ReplicaSet, L> {
-    Owners::known(replica_sets, |replica_set| replica_set.selector.as_ref().ok())
+use super::owner::ReplicaOwner;
+
+/// The objects of a kind as owners of pods.
+pub(super) fn owners<V: ReplicaOwner, L: OwnerLister<V>>(lister: L) -> Owners<V, L> {
+    Owners::known(lister, |owner| owner.selector().as_ref().ok())
 }
 
-/// A change of a pod enqueues the replica set that controls it, before and after the change. That of an orphan enqueues
-/// all replica sets that select it. A pod that became ready enqueues its owner again when it is available.
-pub(super) fn keys_for_pod<L: OwnerLister<ReplicaSet>>(
+/// A change of a pod enqueues the object that controls it, before and after the change. That of an orphan enqueues all
+/// objects that select it. A pod that became ready enqueues its owner again when it is available.
+pub(super) fn keys_for_pod<V: ReplicaOwner, L: OwnerLister<V>>(
     change: &Change<Pod>,
-    owners: &Owners<ReplicaSet, L>,
+    owners: &Owners<V, L>,
 ) -> Vec<Enqueue<ObjectKey>> {
     let keys = owners.keys(change).into_iter().map(Enqueue::from);
     keys.chain(when_available(change, owners)).collect()
 }
 
-fn when_available<L: OwnerLister<ReplicaSet>>(
+fn when_available<V: ReplicaOwner, L: OwnerLister<V>>(
     change: &Change<Pod>,
-    owners: &Owners<ReplicaSet, L>,
+    owners: &Owners<V, L>,
 ) -> Option<Enqueue<ObjectKey>> {
     let Change::Updated { old, new } = change else { return None };
     if new.metadata.is_terminating() || old.is_ready() || !new.is_ready() {
         return None;
     }
     let owner = owners.controller_of(&new.metadata)?;
-    let period = u64::try_from(owner.min_ready_seconds).ok().filter(|period| *period > 0)?;
-    Some(Enqueue::after(owner.metadata.key.clone(), Duration::from_secs(period)))
+    let period = u64::try_from(owner.min_ready_seconds()).ok().filter(|period| *period > 0)?;
+    Some(Enqueue::after(owner.meta().key.clone(), Duration::from_secs(period)))
 }

@@ -3,13 +3,13 @@
 use super::plan::{IdleReason, InvalidTemplate, Plan, Step};
 
 impl Plan {
-    /// What is planned for a replica set that wants so many pods and has so many `active` ones, and why.
-    pub(super) fn in_words(&self, wanted: i32, active: usize) -> String {
+    /// What is planned for an object, called `noun`, that wants so many pods and has so many `active` ones, and why.
+    pub(super) fn in_words(&self, noun: &str, wanted: i32, active: usize) -> String {
         let counts = format!("{wanted} are wanted and {active} are active");
         match self {
             Self::Idle(IdleReason::Enough) => format!("creates and deletes no pod: {counts}"),
             Self::Idle(IdleReason::OwnerTerminating) => {
-                "creates and deletes no pod, as the replica set is being deleted".to_owned()
+                format!("creates and deletes no pod, as the {noun} is being deleted")
             }
             Self::Scale(Step::CreatePods { count }) => format!("creates {count} pods: {counts}"),
             Self::Scale(Step::RejectTemplate(InvalidTemplate::NoLabels)) => {

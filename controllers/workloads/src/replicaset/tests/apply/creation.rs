@@ -9,8 +9,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{normal, uid, warning};
-use crate::replicaset::tests::cluster::{Cluster, create_replica_set};
-use crate::replicaset::tests::fixtures::{key, replica_set};
+use crate::cluster::key;
+use crate::fixtures::{create_replica_set, replica_set};
+use crate::replicaset::tests::cluster::Cluster;
 
 #[tokio::test(start_paused = true)]
 async fn creates_missing_pods_and_records_events() {

@@ -3,8 +3,9 @@
 use kcm_sandbox_apiserver::{Fault, PODS, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 
-use crate::replicaset::tests::cluster::{Cluster, create_pod};
-use crate::replicaset::tests::fixtures::{key, pod, replica_set};
+use crate::cluster::key;
+use crate::fixtures::{create_pod, pod, replica_set};
+use crate::replicaset::tests::cluster::Cluster;
 
 #[tokio::test(start_paused = true)]
 async fn puts_the_whole_object_back_with_its_version() {

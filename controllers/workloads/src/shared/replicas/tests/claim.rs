@@ -4,7 +4,7 @@ use kcm_api::Selector;
 use serde_json::json;
 
 use super::fixtures::{build, names, observed, pod, replica_set};
-use crate::replicaset::claim::plan_claims;
+use crate::shared::replicas::claim::plan_claims;
 
 #[test]
 fn only_active_pods_are_claimed_and_terminating_ones_of_its_own_are_counted() {

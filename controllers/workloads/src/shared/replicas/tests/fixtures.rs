@@ -1,20 +1,20 @@
-//! Fixtures of the replica set controller beside those of all controllers.
+//! Fixtures beside those of all controllers.
 
 use std::sync::Arc;
 
-use kcm_api::views::Pod;
+use kcm_api::views::{Pod, ReplicaSet};
 
 pub(crate) use crate::cluster::{NAMESPACE, key, now};
 pub(crate) use crate::fixtures::{PodBuilder, ReplicaSetBuilder, ago, build, pod, replica_set};
-use crate::replicaset::observe::Observed;
-use crate::replicaset::rank::Occupancy;
-use crate::replicaset::settings::Settings;
+use crate::shared::replicas::observe::Observed;
+use crate::shared::replicas::rank::Occupancy;
+use crate::shared::replicas::settings::Settings;
 
 /// The default feature gates.
 pub(crate) const DEFAULTS: Settings = Settings { terminating_replicas: true, pod_deletion_cost: true };
 
 /// The snapshot of a replica set with these pods, without occupancy.
-pub(crate) fn observed(owner: &ReplicaSetBuilder, pods: &[PodBuilder]) -> Observed {
+pub(crate) fn observed(owner: &ReplicaSetBuilder, pods: &[PodBuilder]) -> Observed<ReplicaSet> {
     Observed { owner: owner.build(), pods: build(pods), occupancy: Occupancy::default() }
 }
 

@@ -5,10 +5,10 @@ use kcm_informers::{Factory, FactoryOptions, ListOptions};
 use kcm_sandbox_apiserver::{REPLICA_SETS, Sandbox};
 use serde_json::json;
 
-use super::cluster::{create_pod, create_replica_set};
 use super::fixtures::{NAMESPACE, ReplicaSetBuilder, build, key, names, pod, replica_set};
-use crate::replicaset::observe::{Caches, Observed};
-use crate::replicaset::rank::Occupancy;
+use crate::fixtures::{create_pod, create_replica_set};
+use crate::shared::replicas::observe::{Caches, Observed};
+use crate::shared::replicas::rank::Occupancy;
 
 /// A replica set of a deployment.
 fn by_deployment(name: &str) -> ReplicaSetBuilder {
@@ -18,7 +18,7 @@ fn by_deployment(name: &str) -> ReplicaSetBuilder {
 }
 
 /// The snapshot of the replica set `web` of an API server that `prepare` has filled.
-async fn observe_web(prepare: impl FnOnce(&Sandbox)) -> Observed {
+async fn observe_web(prepare: impl FnOnce(&Sandbox)) -> Observed<ReplicaSet> {
     let sandbox = Sandbox::default();
     for namespace in [NAMESPACE, "elsewhere"] {
         sandbox.create_namespace(namespace).unwrap();
@@ -30,7 +30,7 @@ async fn observe_web(prepare: impl FnOnce(&Sandbox)) -> Observed {
         factory.informer::<Pod>(ListOptions::default()),
     );
     factory.start();
-    caches.replica_sets.wait_synced().await;
+    caches.owners.wait_synced().await;
     caches.pods.wait_synced().await;
     let mut observed = caches.observe(&key("web")).unwrap();
     observed.pods.sort_by(|a, b| a.metadata.key.cmp(&b.metadata.key));

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::fixtures::{DEFAULTS, PodBuilder, ReplicaSetBuilder, build, names, now, observed, pod, replica_set};
-use crate::replicaset::plan::{BURST, IdleReason, InvalidTemplate, Plan, Step, plan};
-use crate::replicaset::rank::Occupancy;
+use crate::shared::replicas::plan::{BURST, IdleReason, InvalidTemplate, Plan, Step, plan};
+use crate::shared::replicas::rank::Occupancy;
 
 struct Case {
     name: &'static str,

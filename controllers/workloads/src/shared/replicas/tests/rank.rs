@@ -6,8 +6,8 @@ use kcm_api::views::Pod;
 use proptest::prelude::*;
 
 use super::fixtures::{DEFAULTS, PodBuilder, build, names, now, pod};
-use crate::replicaset::rank::{Occupancy, age_ratios, rank};
-use crate::replicaset::settings::Settings;
+use crate::shared::replicas::rank::{Occupancy, age_ratios, rank};
+use crate::shared::replicas::settings::Settings;
 
 const HOUR: i64 = 3600;
 

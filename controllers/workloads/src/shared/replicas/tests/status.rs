@@ -6,8 +6,8 @@ use kcm_api::views::ReplicaSet;
 use serde_json::{Value, json};
 
 use super::fixtures::{DEFAULTS, PodBuilder, ReplicaSetBuilder, ago, build, now, pod, replica_set};
-use crate::replicaset::settings::Settings;
-use crate::replicaset::status::{CountedPods, Failure, FailureReason, recheck_at, status, with_status};
+use crate::shared::replicas::settings::Settings;
+use crate::shared::replicas::status::{CountedPods, Failure, FailureReason, recheck_at, status, with_status};
 
 const NO_TERMINATING: Settings = Settings { terminating_replicas: false, ..DEFAULTS };
 
@@ -150,8 +150,8 @@ fn the_status_that_is_put() {
     ] {
         let owner = owner.build();
         let counted = CountedPods { active: &build(&active), terminating };
-        let computed = status(&owner, counted, failure.as_ref(), settings, now());
-        let document = with_status(&owner, &computed).unwrap();
+        let computed = status(&*owner, counted, failure.as_ref(), settings, now());
+        let document = with_status(&*owner, &computed).unwrap();
         let written: Value = serde_json::from_str(document.as_str()).unwrap();
         assert_eq!(written["status"], expected, "{name}");
 
@@ -171,7 +171,7 @@ fn a_status_that_differs_in_any_field_is_written() {
     let active = [pod("a").ready(60)];
     let differs = |owner: &ReplicaSetBuilder, settings| {
         let owner = owner.build();
-        status(&owner, CountedPods { active: &build(&active), terminating: 0 }, None, settings, now()) != owner.status
+        status(&*owner, CountedPods { active: &build(&active), terminating: 0 }, None, settings, now()) != owner.status
     };
     assert!(!differs(&replica_set("web").status(settled.clone()), DEFAULTS), "nothing changed");
     for (name, value) in [
@@ -203,8 +203,8 @@ fn looks_again_when_the_next_pod_becomes_available() {
         ("ready in the future", waiting(), vec![pod("a").ready(-10)], Some(40)),
     ] {
         let (owner, active) = (owner.build(), build(&active));
-        let status = status(&owner, CountedPods { active: &active, terminating: 0 }, None, DEFAULTS, now());
+        let status = status(&*owner, CountedPods { active: &active, terminating: 0 }, None, DEFAULTS, now());
         let expected = expected.map(|seconds| now() + SignedDuration::from_secs(seconds));
-        assert_eq!(recheck_at(&owner, &active, &status, now()), expected, "{name}");
+        assert_eq!(recheck_at(&*owner, &active, &status, now()), expected, "{name}");
     }
 }

@@ -9,7 +9,7 @@ use kcm_informers::Change;
 use serde_json::json;
 
 use super::fixtures::{PodBuilder, ReplicaSetBuilder, key, pod, replica_set};
-use crate::replicaset::wiring::{keys_for_pod, owners};
+use crate::shared::replicas::wiring::{keys_for_pod, owners};
 
 fn enqueue(name: &str) -> Enqueue<ObjectKey> {
     enqueue_after(name, 0)

@@ -1,13 +1,13 @@
 //! The plan in words.
 
 use super::fixtures::{DEFAULTS, PodBuilder, ReplicaSetBuilder, build, now, observed, pod, replica_set};
-use crate::replicaset::plan::plan;
+use crate::shared::replicas::plan::plan;
 
 #[test]
 fn a_plan_in_words_has_the_counts_that_it_rests_on() {
     let words = |owner: ReplicaSetBuilder, pods: &[PodBuilder]| {
         let (observed, active) = (observed(&owner, pods), build(pods));
-        plan(&observed, &active, DEFAULTS, now()).in_words(observed.owner.replicas, active.len())
+        plan(&observed, &active, DEFAULTS, now()).in_words("replica set", observed.owner.replicas, active.len())
     };
     let web = |count| replica_set("web").replicas(count);
     let two = [pod("a").ready(60), pod("b")];

@@ -1,0 +1,3 @@
+//! What several controllers of workloads use, a folder for each subject.
+
+pub(crate) mod replicas;
