@@ -49,12 +49,6 @@ pub(super) const CONTROLLERS: &[AbsentSettings] = &[
         ],
     },
     AbsentSettings {
-        controller: "replicationcontroller-controller",
-        rows: &[
-            Row::new("concurrent-rc-syncs", "Replicationcontroller-controller", Initial::Int32(5)).path("ReplicationController.ConcurrentRCSyncs").help("How many replication controllers are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
-        ],
-    },
-    AbsentSettings {
         controller: "ttl-after-finished-controller",
         rows: &[
             Row::new("concurrent-ttl-after-finished-syncs", "Ttl-after-finished-controller", Initial::Int32(5)).path("TTLAfterFinishedController.ConcurrentTTLSyncs").help("How many finished jobs are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),

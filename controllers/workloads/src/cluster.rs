@@ -24,7 +24,8 @@ pub(crate) fn key(name: &str) -> ObjectKey {
 /// An API server and a manager on it, which stops on drop.
 pub(crate) struct Cluster {
     cluster: TestCluster,
-    controller: &'static str,
+    identity: &'static str,
+    component: &'static str,
 }
 
 impl Deref for Cluster {
@@ -44,9 +45,9 @@ impl Cluster {
         prepare: impl FnOnce(&Sandbox) + 'static,
     ) -> Self {
         let cluster = environment(controllers).prepare(prepare).start().await;
-        let controller = controllers.first().expect("a controller is tested").name();
+        let tested = controllers.first().expect("a controller is tested");
         cluster.watches(watched).await;
-        Self { cluster, controller }
+        Self { cluster, identity: tested.account(), component: tested.component() }
     }
 
     pub(crate) fn object(&self, resource: &Resource, name: &str) -> Value {
@@ -65,13 +66,13 @@ impl Cluster {
     pub(crate) fn events(&self) -> Vec<(String, String, String)> {
         let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
         let mut events = self.sandbox().list(&EVENTS, Some(NAMESPACE));
-        events.retain(|event| event["source"]["component"] == self.controller);
+        events.retain(|event| event["source"]["component"] == self.component);
         events.iter().map(|event| (text(event, "type"), text(event, "reason"), text(event, "message"))).collect()
     }
 
     /// The requests of the controller under test, other than for events, by method.
     pub(crate) fn requests(&self, method: &str) -> Vec<Request> {
-        let mut requests = self.requests_of(self.controller);
+        let mut requests = self.requests_of(self.identity);
         requests.retain(|request| request.method.contains(method));
         requests
     }

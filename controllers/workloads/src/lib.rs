@@ -8,4 +8,5 @@ pub mod deployment;
 #[cfg(test)]
 mod fixtures;
 pub mod replicaset;
+pub mod replicationcontroller;
 mod shared;

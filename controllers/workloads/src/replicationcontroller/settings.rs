@@ -1,0 +1,14 @@
+//! The settings.
+
+use kcm_config::{Initial, Row, checks};
+
+/// How many keys are reconciled at once.
+pub(super) const CONCURRENT_SYNCS: &str = "concurrent-rc-syncs";
+
+/// The rows of the settings.
+pub(super) const ROWS: &[Row] =
+    &[Row::new(CONCURRENT_SYNCS, "Replicationcontroller-controller", Initial::Int32(5))
+        .path("ReplicationController.ConcurrentRCSyncs")
+        .help("How many replication controllers are brought to their desired state at once. More is faster, and loads the API server and the network more.")
+        .check(checks::positive)
+        .reloaded()];
