@@ -12,6 +12,7 @@ mod lease;
 mod metrics;
 mod namespaces;
 mod replica_sets;
+mod replication_controllers;
 mod serving;
 mod tour;
 mod website;
@@ -34,5 +35,6 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&tour::SCENARIOS)
         .chain(&website::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)
+        .chain(&replication_controllers::SCENARIOS)
         .chain(&deployments::SCENARIOS)
 }
