@@ -143,6 +143,7 @@ macro_rules! __impl_view {
         $(
             /// The parts that an object has, of those that a controller needs.
             #[derive(Debug, Clone, PartialEq)]
+            #[allow(clippy::enum_variant_names, reason = "parts are named after their view")]
             enum $parts { $($part($part),)+ }
 
             $(impl $crate::Part for $part {
