@@ -42,16 +42,4 @@ pub(super) const CONTROLLERS: &[AbsentSettings] = &[
             Row::new("concurrent-cron-job-syncs", "Cronjob-controller", Initial::Int32(5)).path("CronJobController.ConcurrentCronJobSyncs").help("How many cron jobs are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
         ],
     },
-    AbsentSettings {
-        controller: "pod-garbage-collector-controller",
-        rows: &[
-            Row::new("terminated-pod-gc-threshold", "Pod-garbage-collector-controller", Initial::Int32(12500)).path("PodGCController.TerminatedPodGCThreshold").help("How many terminated pods may exist before the oldest are deleted; zero or less for any number."),
-        ],
-    },
-    AbsentSettings {
-        controller: "ttl-after-finished-controller",
-        rows: &[
-            Row::new("concurrent-ttl-after-finished-syncs", "Ttl-after-finished-controller", Initial::Int32(5)).path("TTLAfterFinishedController.ConcurrentTTLSyncs").help("How many finished jobs are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
-        ],
-    },
 ];

@@ -7,6 +7,7 @@ mod cluster;
 pub mod deployment;
 #[cfg(test)]
 mod fixtures;
+pub mod pod_garbage_collector;
 pub mod replicaset;
 pub mod replicationcontroller;
 mod shared;

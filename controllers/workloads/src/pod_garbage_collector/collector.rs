@@ -1,0 +1,38 @@
+//! The order of a round: observe, look up missing nodes, plan, delete.
+
+use kcm_api::PartReader;
+use kcm_api::views::{Node, Pod, PodDisruption};
+use kcm_framework::Session;
+use kcm_informers::Informer;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::apply::{PodRemover, gone_nodes};
+use super::metrics::Metrics;
+use super::plan::{Observed, missing_nodes, plan};
+use super::quarantine::Quarantine;
+
+/// Runs the rounds.
+pub(super) struct Collector {
+    pub(super) pods: Informer<Pod>,
+    pub(super) nodes: Informer<Node>,
+    pub(super) disruptions: PartReader<PodDisruption>,
+    /// How many terminated pods may exist; zero or less for any number.
+    pub(super) threshold: i32,
+    pub(super) quarantine: Mutex<Quarantine>,
+    pub(super) metrics: Metrics,
+}
+
+impl Collector {
+    /// Runs one round.
+    pub(super) async fn run(&self, session: &Session) {
+        let observed = Observed { pods: self.pods.list(), nodes: self.nodes.list() };
+        let missing = missing_nodes(&observed);
+        let over = self.quarantine.lock().update(&missing, Instant::now());
+        let gone = gone_nodes(session, over).await;
+        let removals = plan(&observed, &gone, self.threshold, self.disruptions);
+        // What stays is not kept in memory while the deletions run.
+        drop(observed);
+        PodRemover { session, metrics: &self.metrics, disruptions: self.disruptions }.remove_all(&removals).await;
+    }
+}
