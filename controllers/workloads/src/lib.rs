@@ -11,3 +11,4 @@ pub mod pod_garbage_collector;
 pub mod replicaset;
 pub mod replicationcontroller;
 mod shared;
+pub mod ttl_after_finished;
