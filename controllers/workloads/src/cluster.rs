@@ -23,7 +23,7 @@ pub(crate) fn key(name: &str) -> ObjectKey {
 
 /// An API server and a manager on it, which stops on drop.
 pub(crate) struct Cluster {
-    cluster: TestCluster,
+    running: TestCluster,
     identity: &'static str,
     component: &'static str,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Cluster {
 impl Deref for Cluster {
     type Target = TestCluster;
     fn deref(&self) -> &Self::Target {
-        &self.cluster
+        &self.running
     }
 }
 
@@ -47,7 +47,7 @@ impl Cluster {
         let cluster = environment(controllers).prepare(prepare).start().await;
         let tested = controllers.first().expect("a controller is tested");
         cluster.watches(watched).await;
-        Self { cluster, identity: tested.account(), component: tested.component() }
+        Self { running: cluster, identity: tested.account(), component: tested.component() }
     }
 
     pub(crate) fn object(&self, resource: &Resource, name: &str) -> Value {
