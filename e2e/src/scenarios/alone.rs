@@ -27,12 +27,18 @@ impl Alone {
 
     /// As [`start`](Self::start), with the rights of a service account of `kube-system` and no others.
     pub(super) async fn start_as(case: &Case, account: &str) -> Result<Self> {
+        Self::start_as_with(case, account, &[]).await
+    }
+
+    /// As [`start_as`](Self::start_as), with further arguments.
+    pub(super) async fn start_as_with(case: &Case, account: &str, args: &[&str]) -> Result<Self> {
         let plane = ControlPlane::start(Options::default()).await?;
         let user = format!("system:serviceaccount:kube-system:{account}");
         let kubeconfig = plane.kubeconfig_for(&user, &["system:serviceaccounts"])?;
         let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
         let controllers = format!("--controllers={}", case.controllers());
-        let args = [kubeconfig.as_str(), controllers.as_str(), "--leader-elect=false", "--secure-port=0"];
+        let usual = [kubeconfig.as_str(), controllers.as_str(), "--leader-elect=false", "--secure-port=0"];
+        let args = [&usual, args].concat();
         let manager = Process::start("alone", &case.subject().program()?, &args, plane.logs())?;
         Ok(Self { manager, plane })
     }

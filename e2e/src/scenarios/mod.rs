@@ -11,10 +11,12 @@ mod kubectl;
 mod lease;
 mod metrics;
 mod namespaces;
+mod pod_garbage;
 mod replica_sets;
 mod replication_controllers;
 mod serving;
 mod tour;
+mod ttl_after_finished;
 mod website;
 
 use crate::scenario::Scenario;
@@ -36,5 +38,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&website::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)
         .chain(&replication_controllers::SCENARIOS)
+        .chain(&pod_garbage::SCENARIOS)
+        .chain(&ttl_after_finished::SCENARIOS)
         .chain(&deployments::SCENARIOS)
 }

@@ -138,7 +138,8 @@ fn redirected(go: &str, controller: &str, condition: &str) -> Result<String> {
 
 fn with_import(go: &str) -> Result<String> {
     ensure!(go.contains("import (\n"), "no block of imports");
-    Ok(go.replacen("import (\n", IMPORT, 1))
+    // A file may hold the `Run` of several controllers.
+    Ok(if go.contains(IMPORT) { go.to_owned() } else { go.replacen("import (\n", IMPORT, 1) })
 }
 
 fn inserted(go: &str, before: &str, statement: &str) -> Result<String> {

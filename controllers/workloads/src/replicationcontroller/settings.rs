@@ -9,6 +9,6 @@ pub(super) const CONCURRENT_SYNCS: &str = "concurrent-rc-syncs";
 pub(super) const ROWS: &[Row] =
     &[Row::new(CONCURRENT_SYNCS, "Replicationcontroller-controller", Initial::Int32(5))
         .path("ReplicationController.ConcurrentRCSyncs")
-        .help("How many replication controllers are brought to their desired state at once. More is faster, and loads the API server and the network more.")
+        .help("How many replication controllers are worked on at once. More is faster, and loads the API server and the network more.")
         .check(checks::positive)
         .reloaded()];
