@@ -18,9 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(super) static SCENARIOS: [Scenario; 2] = [
     scenario("podgc/deletes_what_no_kubelet_will", |case| deletes_what_no_kubelet_will(case).boxed_local()),
-    scenario("podgc/keeps_the_youngest_terminated_pods", |case| {
-        keeps_the_youngest_terminated_pods(case).boxed_local()
-    }),
+    scenario("podgc/keeps_the_youngest_terminated_pods", |case| keeps_the_youngest_terminated_pods(case).boxed_local()),
 ];
 
 const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
@@ -88,10 +86,14 @@ async fn deletes_what_no_kubelet_will(case: Case) -> Result<()> {
     let taint = json!({ "key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute" });
     for (name, taints) in [("dead", json!([taint])), ("silent", json!([]))] {
         let metadata = json!({ "name": name });
-        create(&kubectl, json!({ "apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": { "taints": taints } }))
-            .await?;
+        create(
+            &kubectl,
+            json!({ "apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": { "taints": taints } }),
+        )
+        .await?;
     }
-    for (name, node) in [("stuck", Some("dead")), ("waiting", Some("silent")), ("orphan", Some("gone")), ("new", None)] {
+    for (name, node) in [("stuck", Some("dead")), ("waiting", Some("silent")), ("orphan", Some("gone")), ("new", None)]
+    {
         create(&kubectl, pod(name, node)).await?;
     }
     set_phase(&kubectl, "orphan", "Running").await?;

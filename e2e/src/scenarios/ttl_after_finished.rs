@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use futures::FutureExt;
-use futures::future::LocalBoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -46,9 +45,7 @@ async fn create(kubectl: &Kubectl<'_>, job: Value) -> Result<()> {
 /// Puts the status of a job that has failed now.
 async fn fail(kubectl: &Kubectl<'_>, name: &str) -> Result<()> {
     let now = Timestamp::from_second(crate::clock::now().as_second())?;
-    let condition = |type_: &str| {
-        json!({ "type": type_, "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": now })
-    };
+    let condition = |type_: &str| json!({ "type": type_, "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": now });
     let status = json!({ "startTime": now, "conditions": [condition("FailureTarget"), condition("Failed")] });
     let patch = json!({ "status": status }).to_string();
     kubectl.run(&format!("patch job {name} --subresource=status --type=merge -p {patch}")).await.map(drop)

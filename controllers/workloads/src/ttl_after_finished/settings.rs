@@ -8,6 +8,8 @@ pub(super) const CONCURRENT_SYNCS: &str = "concurrent-ttl-after-finished-syncs";
 /// The rows of the settings.
 pub(super) const ROWS: &[Row] = &[Row::new(CONCURRENT_SYNCS, "Ttl-after-finished-controller", Initial::Int32(5))
     .path("TTLAfterFinishedController.ConcurrentTTLSyncs")
-    .help("How many finished jobs are worked on at once. More is faster, and loads the API server and the network more.")
+    .help(
+        "How many finished jobs are worked on at once. More is faster, and loads the API server and the network more.",
+    )
     .check(checks::positive)
     .reloaded()];
