@@ -14,7 +14,7 @@ use crate::subject::Subject;
 use crate::wait::eventually_within;
 
 /// Quarantine of a missing node, two rounds, and a margin.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(super) static SCENARIOS: [Scenario; 2] = [
     scenario("podgc/deletes_what_no_kubelet_will", |case| deletes_what_no_kubelet_will(case).boxed_local()),
