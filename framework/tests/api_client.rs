@@ -288,6 +288,46 @@ async fn an_answer_that_stops_half_way_is_given_up_and_counted_once() {
     assert_eq!(*counts.0.lock().unwrap(), [Some(200)]);
 }
 
+/// The sizes of the bodies of requests and responses, by method.
+#[derive(Default)]
+struct Sizes(Mutex<Vec<(String, u64)>>);
+
+impl ClientMetrics for Sizes {
+    fn request_size(&self, method: &str, bytes: u64) {
+        self.0.lock().unwrap().push((format!("{method} sent"), bytes));
+    }
+
+    fn response_size(&self, method: &str, bytes: u64) {
+        self.0.lock().unwrap().push((format!("{method} received"), bytes));
+    }
+}
+
+#[tokio::test]
+async fn the_bytes_of_bodies_are_counted_except_those_of_watches() {
+    let script = Script::answering(200, &"{\"items\":[]}");
+    let sizes = Arc::new(Sizes::default());
+    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "abc");
+    let builder = ClientBuilder::with_metrics(script.client(), agent, Limits::UNLIMITED, sizes.clone());
+    let api = builder.client_for("a");
+    api.put(&PODS, &web(), Subresource::None, Payload::raw("{}")).await.unwrap();
+    api.get_raw(&PODS, &web(), Subresource::None).await.unwrap();
+    let informers = builder.kube_client_for("shared-informers");
+    for uri in ["/api/v1/pods", "/api/v1/pods?watch=true"] {
+        let response = informers.send(Request::get(uri).body(Body::empty()).unwrap()).await.unwrap();
+        response.into_body().collect().await.unwrap();
+    }
+    let counted = sizes.0.lock().unwrap().clone();
+    let expected = [
+        ("PUT sent", 2),
+        ("PUT received", 12),
+        ("GET sent", 0),
+        ("GET received", 12),
+        ("GET sent", 0),
+        ("GET received", 12),
+    ];
+    assert_eq!(counted, expected.map(|(what, bytes)| (what.to_owned(), bytes)));
+}
+
 #[tokio::test]
 async fn an_unreadable_answer_to_a_write_counts_as_lost() {
     let error = Script::answering(201, &"<html>").api().create(&PODS, None, Payload::raw("{}")).await.unwrap_err();

@@ -392,6 +392,7 @@ impl ApiClient {
         } else {
             deadline
         };
+        self.identity.sending(method.as_str(), request.body());
         let started = Instant::now();
         let response = match timeout_at(deadline, self.client.send(request)).await {
             Ok(response) => response.map_err(transport),
@@ -404,6 +405,7 @@ impl ApiClient {
             Ok(body) => body.map_err(|error| Cause::Transport(Box::new(error)))?.to_bytes(),
             Err(_) => return Err(Cause::Timeout(RESPONSE_TIMEOUT)),
         };
+        self.identity.metrics.response_size(method.as_str(), body.len() as u64);
         Ok((head.status, retry_after, body))
     }
 }

@@ -13,6 +13,7 @@ use super::api_client::ApiClient;
 use super::client_identity::{ClientIdentity, UserAgent};
 use super::client_limits::ClientLimits;
 use super::client_provider::ClientProvider;
+use super::counted_body::CountedBody;
 use super::fence::Fence;
 use super::metrics::{ClientMetrics, NoMetrics};
 use super::rate_limiter::{Limits, RateLimiter};
@@ -175,7 +176,7 @@ impl ClientBuilder {
         let default_namespace = client.default_namespace().to_owned();
         let service = tower::service_fn(move |request| {
             let (client, identity) = (client.clone(), Arc::clone(&identity));
-            async move { send_as(&client, &identity, request).await }
+            async move { send_as(&client, identity, request).await }
         });
         kube::Client::new(service, default_namespace)
     }
@@ -204,13 +205,15 @@ impl ClientBuilder {
 
 async fn send_as(
     client: &kube::Client,
-    identity: &ClientIdentity,
+    identity: Arc<ClientIdentity>,
     mut request: Request<Body>,
-) -> Result<Response<Body>, kube::Error> {
+) -> Result<Response<CountedBody>, kube::Error> {
     let method = request.method().clone();
     // As upstream: a watch is one long request, and the reflector backs off its restarts.
-    if !is_watch(request.uri()) {
+    let is_watch = is_watch(request.uri());
+    if !is_watch {
         identity.wait(method.as_str()).await;
+        identity.sending(method.as_str(), request.body());
     }
     identity.sign(request.headers_mut());
     // Its caller sets the deadline of such a request.
@@ -218,5 +221,6 @@ async fn send_as(
     let started = Instant::now();
     let answer = client.send(request).await;
     identity.observe(method.as_str(), started, answer.as_ref().ok(), false);
-    answer
+    let counter = (!is_watch).then(|| (method, Arc::clone(&identity.metrics)));
+    answer.map(|answer| answer.map(|body| CountedBody::new(body, counter)))
 }

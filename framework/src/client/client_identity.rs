@@ -104,6 +104,13 @@ impl ClientIdentity {
         is_suspicious
     }
 
+    /// Counts the bytes of the body of a request that is about to be sent.
+    pub(crate) fn sending(&self, method: &str, body: &impl http_body::Body) {
+        if let Some(bytes) = body.size_hint().exact() {
+            self.metrics.request_size(method, bytes);
+        }
+    }
+
     /// Counts an attempt of a request and logs the warnings of its response.
     pub(crate) fn observe<B>(&self, method: &str, started: Instant, answer: Option<&Response<B>>, is_repetition: bool) {
         let code = answer.map(|answer| answer.status().as_u16());

@@ -6,7 +6,7 @@ use std::time::Duration;
 ///
 /// # Upstream
 /// `rest_client_requests_total`, `rest_client_request_duration_seconds`, `rest_client_request_retries_total`,
-/// `rest_client_rate_limiter_duration_seconds`.
+/// `rest_client_rate_limiter_duration_seconds`, `rest_client_request_size_bytes`, `rest_client_response_size_bytes`.
 pub trait ClientMetrics: Send + Sync + 'static {
     /// A request got a response with `code`, or failed without a response.
     fn request(&self, method: &str, code: Option<u16>, latency: Duration) {
@@ -16,6 +16,16 @@ pub trait ClientMetrics: Send + Sync + 'static {
     /// The request that was counted last repeats one that failed: every attempt of a request but the first.
     fn repetition(&self, method: &str, code: Option<u16>) {
         let _ = (method, code);
+    }
+
+    /// A request with a body of that many bytes was sent; watches are not counted.
+    fn request_size(&self, method: &str, bytes: u64) {
+        let _ = (method, bytes);
+    }
+
+    /// The body of a response ended after that many bytes; watches are not counted.
+    fn response_size(&self, method: &str, bytes: u64) {
+        let _ = (method, bytes);
     }
 
     /// A request waited for the rate limiter of its client.

@@ -8,6 +8,7 @@ mod client_builder;
 mod client_identity;
 mod client_limits;
 mod client_provider;
+mod counted_body;
 mod fence;
 mod metrics;
 mod probe;

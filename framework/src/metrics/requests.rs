@@ -14,6 +14,9 @@ use crate::client::ClientMetrics;
 // As upstream.
 const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
 
+const BYTES: [f64; 11] =
+    [64.0, 256.0, 512.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0];
+
 /// The metrics of requests to all hosts.
 ///
 /// # Upstream
@@ -24,6 +27,8 @@ pub(crate) struct RequestMetrics {
     retries: Family<Repeated, Counter>,
     latency: Family<RequestLabels, Histogram>,
     throttled: Family<RequestLabels, Histogram>,
+    request_size: Family<RequestLabels, Histogram>,
+    response_size: Family<RequestLabels, Histogram>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -49,8 +54,16 @@ struct RequestLabels {
 
 impl Default for RequestMetrics {
     fn default() -> Self {
-        let histogram = || Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        Self { requests: Family::default(), retries: Family::default(), latency: histogram(), throttled: histogram() }
+        let seconds = || Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
+        let bytes = || Family::new_with_constructor((|| Histogram::new(BYTES)) as fn() -> Histogram);
+        Self {
+            requests: Family::default(),
+            retries: Family::default(),
+            latency: seconds(),
+            throttled: seconds(),
+            request_size: bytes(),
+            response_size: bytes(),
+        }
     }
 }
 
@@ -72,6 +85,16 @@ impl RequestMetrics {
             "[ALPHA] How long in seconds a request waits for the client-side rate limit, by verb and host",
             self.throttled.clone(),
         );
+        registry.register(
+            "rest_client_request_size_bytes",
+            "[ALPHA] The size in bytes of the body of a request, by verb and host",
+            self.request_size.clone(),
+        );
+        registry.register(
+            "rest_client_response_size_bytes",
+            "[ALPHA] The size in bytes of the body of a response, by verb and host",
+            self.response_size.clone(),
+        );
     }
 
     pub(super) fn to(&self, host: String) -> ToHost {
@@ -92,6 +115,8 @@ struct OfMethod {
     by_code: Vec<(Option<u16>, Counter)>,
     latency: Histogram,
     throttled: Histogram,
+    request_size: Histogram,
+    response_size: Histogram,
 }
 
 impl ToHost {
@@ -104,6 +129,8 @@ impl ToHost {
                 by_code: Vec::new(),
                 latency: self.families.latency.get_or_create(&labels).clone(),
                 throttled: self.families.throttled.get_or_create(&labels).clone(),
+                request_size: self.families.request_size.get_or_create(&labels).clone(),
+                response_size: self.families.response_size.get_or_create(&labels).clone(),
             });
             methods.len() - 1
         });
@@ -140,4 +167,17 @@ impl ClientMetrics for ToHost {
     fn throttled(&self, method: &str, waited: Duration) {
         self.with(method, |of| of.throttled.observe(waited.as_secs_f64()));
     }
+
+    fn request_size(&self, method: &str, bytes: u64) {
+        self.with(method, |of| of.request_size.observe(as_float(bytes)));
+    }
+
+    fn response_size(&self, method: &str, bytes: u64) {
+        self.with(method, |of| of.response_size.observe(as_float(bytes)));
+    }
+}
+
+/// A number of bytes as a float; more than 4 GiB count as 4 GiB.
+fn as_float(bytes: u64) -> f64 {
+    f64::from(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
