@@ -1,4 +1,4 @@
-//! The metrics of supervision, which upstream does not have: computed at each scrape.
+//! The metrics of supervision, which upstream does not have: computed at each scrape, without disabled controllers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::record::Record;
-use super::status::ControllerStatus;
+use super::status::{ControllerState, ControllerStatus};
 
 /// The states, failures and stalls of the controllers of one manager.
 #[derive(Debug)]
@@ -25,7 +25,10 @@ impl ControllerMetrics {
 
 impl Collector for ControllerMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let controllers: Vec<ControllerStatus> = self.0.iter().map(|record| record.status()).collect();
+        let controllers = self.0.iter().map(|record| record.status());
+        // Series of controllers that do not run would say nothing; failures of the past stay.
+        let is_shown = |one: &ControllerStatus| one.failures > 0 || !matches!(one.state, ControllerState::Disabled(_));
+        let controllers: Vec<ControllerStatus> = controllers.filter(is_shown).collect();
         let help = "The state of each controller: 1 for the one that it is in";
         let mut states = encoder.encode_descriptor("controller_state", help, None, MetricType::Gauge)?;
         for one in &controllers {
