@@ -62,6 +62,8 @@ mod without_effect;
 
 #[cfg(all(test, feature = "builtin"))]
 mod tests;
+#[cfg(test)]
+mod upstream_metrics;
 
 use std::process::ExitCode;
 

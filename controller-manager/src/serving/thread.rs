@@ -132,7 +132,7 @@ impl Bound {
     ) -> Result<(), ServingError> {
         let Self { listener, address, options, clock } = self;
         let tls = Arc::new(Tls::load(options.tls, options.address.ip(), clock.now())?);
-        let setup = Setup::new(options.authentication, options.authorization, clock, seed).await?;
+        let setup = Setup::new(options.authentication, options.authorization, clock, &state.metrics, seed).await?;
         let (access, trust, follower) = setup.split();
         ask_clients(&tls, &trust);
         let listener = tokio::net::TcpListener::from_std(listener)?;

@@ -23,6 +23,7 @@ mod authorities;
 mod authorization;
 mod bearer_token;
 mod cluster_config;
+mod metrics;
 mod request_header;
 mod review_cache;
 mod reviewer;

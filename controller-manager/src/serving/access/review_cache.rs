@@ -74,6 +74,11 @@ impl<V: Clone> ReviewCache<V> {
         Self { answers: Mutex::new(Answers::new(most)), pending: Mutex::default() }
     }
 
+    /// The answer that is known.
+    pub(super) fn known(&self, key: &Key) -> Option<V> {
+        self.answers.lock().get(key, Instant::now())
+    }
+
     /// The answer that is known, or that of `review`, which counts for as long as `ttl` says.
     ///
     /// # Cancellation
@@ -87,7 +92,7 @@ impl<V: Clone> ReviewCache<V> {
         ttl: impl FnOnce(&V) -> Duration,
         review: impl Future<Output = Result<V, String>>,
     ) -> Result<V, String> {
-        if let Some(answer) = self.answers.lock().get(&key, Instant::now()) {
+        if let Some(answer) = self.known(&key) {
             return Ok(answer);
         }
         let waiting = Waiting { cache: self, key, cell: self.pending.lock().entry(key).or_default().clone() };

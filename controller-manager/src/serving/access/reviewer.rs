@@ -8,8 +8,9 @@ use kcm_framework::api::Resource;
 use kcm_framework::client::{ApiClient, ApiError, ErrorClass, Payload};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
+use super::metrics::AccessMetrics;
 use super::user::User;
 
 const TOKEN_REVIEWS: Resource = Resource::cluster_scoped("authentication.k8s.io", "v1", "tokenreviews", "TokenReview");
@@ -24,6 +25,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many reviews are under way at a time; further ones wait.
 const MOST_REVIEWS: usize = 32;
+
+/// The code of the response to a creation.
+const CREATED: u16 = 201;
 
 /// The pauses between attempts.
 ///
@@ -89,6 +93,7 @@ struct Review<'a, S> {
 /// A client that creates reviews.
 pub(super) struct Reviewer {
     api: ApiClient,
+    metrics: AccessMetrics,
     under_way: Semaphore,
 }
 
@@ -100,8 +105,8 @@ pub(super) struct Reviewers {
 }
 
 impl Reviewer {
-    pub(super) fn new(api: ApiClient) -> Self {
-        Self { api, under_way: Semaphore::new(MOST_REVIEWS) }
+    pub(super) fn new(api: ApiClient, metrics: AccessMetrics) -> Self {
+        Self { api, metrics, under_way: Semaphore::new(MOST_REVIEWS) }
     }
 
     pub(super) const fn api(&self) -> &ApiClient {
@@ -117,7 +122,8 @@ impl Reviewer {
         struct Spec<'a> {
             token: &'a str,
         }
-        self.review(&TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", &Spec { token }).await
+        let answered = |code, since| self.metrics.review_answered(code, since);
+        self.review(&TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", &Spec { token }, answered).await
     }
 
     /// Asks whether a user may send a request.
@@ -125,7 +131,9 @@ impl Reviewer {
     /// # Errors
     /// Where the API server does not say.
     pub(super) async fn review_access(&self, question: &AccessQuestion<'_>) -> Result<AccessReviewStatus, String> {
-        self.review(&ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", question).await
+        // Upstream's manager does not count them.
+        let answered = |_, _| {};
+        self.review(&ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", question, answered).await
     }
 
     async fn review<S: Serialize, A: for<'de> Deserialize<'de>>(
@@ -134,26 +142,35 @@ impl Reviewer {
         api_version: &'static str,
         kind: &'static str,
         spec: &S,
+        answered: impl Fn(Option<u16>, Instant),
     ) -> Result<A, String> {
         #[derive(Deserialize)]
         struct Answer<A> {
             status: A,
         }
         let payload = Payload::json(&Review { api_version, kind, spec });
-        let answered = timeout(TIMEOUT, async {
+        let reviewed = timeout(TIMEOUT, async {
             let _permit = self.under_way.acquire().await;
             let mut pauses = PAUSES.into_iter();
             loop {
-                match self.api.create(resource, None, payload.clone()).await {
-                    Ok(written) => return Ok(written),
-                    Err(error) => match pauses.next().filter(|_| may_pass(&error)) {
-                        Some(pause) => sleep(pause).await,
-                        None => return Err(error),
-                    },
+                let since = Instant::now();
+                let created = self.api.create(resource, None, payload.clone()).await;
+                match created {
+                    Ok(written) => {
+                        answered(Some(CREATED), since);
+                        return Ok(written);
+                    }
+                    Err(error) => {
+                        answered(error.status().map(|status| status.code), since);
+                        match pauses.next().filter(|_| may_pass(&error)) {
+                            Some(pause) => sleep(pause).await,
+                            None => return Err(error),
+                        }
+                    }
                 }
             }
         });
-        let written = match answered.await {
+        let written = match reviewed.await {
             Ok(Ok(written)) => written,
             Ok(Err(error)) => return Err(kcm_framework::error_chain(&error)),
             Err(_) => return Err(format!("the {kind} was not answered within {}s", TIMEOUT.as_secs())),

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use kcm_framework::Metrics;
 use kcm_framework::client::{ClientBuilder, Limits, LoadError, StackError, UserAgent, connect, load_config};
 use kcm_framework::clock::Clock;
 use kcm_framework::informers::{Factory, FactoryOptions};
@@ -12,6 +13,7 @@ use super::Access;
 use super::authentication::{Authentication, AuthenticationOptions};
 use super::authorization::{Authorization, AuthorizationOptions};
 use super::cluster_config::{LookupError, look_up, watch_config};
+use super::metrics::AccessMetrics;
 use super::reviewer::{Reviewer, Reviewers};
 use super::trust::{BundleSource, Trust, TrustError};
 
@@ -59,7 +61,7 @@ pub(in crate::serving) struct Setup {
 
 struct Lookup {
     reviewer: Arc<Reviewer>,
-    client: kube::Client,
+    clients: ClientBuilder,
     is_required: bool,
     seed: u64,
 }
@@ -73,22 +75,23 @@ impl Setup {
         authentication: AuthenticationOptions,
         authorization: AuthorizationOptions,
         clock: Arc<dyn Clock>,
+        metrics: &Metrics,
         seed: u64,
     ) -> Result<Self, SetupError> {
         let flag = "authentication-kubeconfig";
-        let authenticating = client(authentication.kubeconfig.as_deref(), flag).await?;
+        let counted = metrics.register(AccessMetrics::register);
+        let authenticating = client(authentication.kubeconfig.as_deref(), flag, metrics).await?;
         let authorizing = if authentication.kubeconfig == authorization.kubeconfig {
             authenticating.clone()
         } else {
-            client(authorization.kubeconfig.as_deref(), "authorization-kubeconfig").await?
+            client(authorization.kubeconfig.as_deref(), "authorization-kubeconfig", metrics).await?
         };
-        let reviewer = |client: &kube::Client, name: &'static str| {
-            let clients = ClientBuilder::new(client.clone(), UserAgent::default(), LIMITS);
-            Arc::new(Reviewer::new(clients.client_for(name)))
+        let reviewer = |clients: &ClientBuilder, name: &'static str| {
+            Arc::new(Reviewer::new(clients.client_for(name), counted.clone()))
         };
         let reviewers = Reviewers {
-            tokens: authenticating.as_ref().map(|client| reviewer(client, AUTHENTICATION)),
-            access: authorizing.as_ref().map(|client| reviewer(client, AUTHORIZATION)),
+            tokens: authenticating.as_ref().map(|clients| reviewer(clients, AUTHENTICATION)),
+            access: authorizing.as_ref().map(|clients| reviewer(clients, AUTHORIZATION)),
         };
         if reviewers.access.is_none() {
             tracing::warn!(
@@ -114,8 +117,9 @@ impl Setup {
         let trust = Arc::new(Trust::new(clients, proxies, authentication.headers));
         trust.reload()?;
         let lookup = reviewers.tokens.clone().zip(authenticating).filter(|_| is_read);
-        let lookup = lookup.map(|(reviewer, client)| Lookup { reviewer, client, is_required, seed });
-        let identity = Authentication::new(Arc::clone(&trust), clock, reviewers.tokens, authentication.token_ttl);
+        let lookup = lookup.map(|(reviewer, clients)| Lookup { reviewer, clients, is_required, seed });
+        let identity =
+            Authentication::new(Arc::clone(&trust), clock, reviewers.tokens, authentication.token_ttl, counted);
         let access = Access::new(identity, Authorization::new(authorization, reviewers.access));
         Ok(Self { access, trust, lookup })
     }
@@ -139,7 +143,7 @@ impl Follower {
     /// # Errors
     /// Where they cannot be read at the start, and are needed.
     pub(in crate::serving) async fn run(self, stop: &CancellationToken, changed: impl Fn()) -> Result<(), LookupError> {
-        let Some(Lookup { reviewer, client, is_required, seed }) = self.lookup else {
+        let Some(Lookup { reviewer, clients, is_required, seed }) = self.lookup else {
             stop.cancelled().await;
             return Ok(());
         };
@@ -160,7 +164,6 @@ impl Follower {
                 );
             }
         }
-        let clients = ClientBuilder::new(client, UserAgent::default(), LIMITS);
         let factory = Factory::new(FactoryOptions::new(clients.kube_client_for(AUTHENTICATION), seed));
         let (informer, mut maps) = watch_config(&factory);
         factory.start();
@@ -180,8 +183,12 @@ impl Follower {
     }
 }
 
-/// A client with the credentials of a kubeconfig, or else of the pod; `None` where there are neither.
-async fn client(kubeconfig: Option<&Path>, flag: &'static str) -> Result<Option<kube::Client>, SetupError> {
+/// Clients with the credentials of a kubeconfig, or else of the pod; `None` where there are neither.
+async fn client(
+    kubeconfig: Option<&Path>,
+    flag: &'static str,
+    metrics: &Metrics,
+) -> Result<Option<ClientBuilder>, SetupError> {
     let config = match load_config(kubeconfig, None).await {
         Ok(config) => config,
         Err(LoadError::NotInCluster { .. }) => return Ok(None),
@@ -192,5 +199,7 @@ async fn client(kubeconfig: Option<&Path>, flag: &'static str) -> Result<Option<
         }
         Err(source) => return Err(SetupError::Kubeconfig { flag, source }),
     };
-    connect(&config).map(Some).map_err(|source| SetupError::Connect { flag, source })
+    let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+    let client = connect(&config).map_err(|source| SetupError::Connect { flag, source })?;
+    Ok(Some(ClientBuilder::with_metrics(client, UserAgent::default(), LIMITS, metrics.requests_to(&host))))
 }

@@ -9,12 +9,14 @@ use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
 use kcm_framework::clock::SimulatedClock;
+use kcm_framework::{Format, Metrics};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::authorities::Authorities;
 use super::cluster_config::ClusterConfig;
+use super::metrics::AccessMetrics;
 use super::reviewer::Reviewer;
 use super::trust::BundleSource;
 use super::*;
@@ -23,6 +25,7 @@ use crate::serving::connection_limit::ConnectionLimit;
 use crate::serving::routes::router;
 use crate::serving::tests::authority::Authority;
 use crate::serving::tests::{settings, state};
+use crate::upstream_metrics::{scraped, table};
 
 const TABLE: &str = include_str!("../../../tests/data/access.tsv");
 
@@ -71,6 +74,7 @@ struct World {
     strangers: Authority,
     answers: Answers,
     reviews: Reviews,
+    metrics: Arc<Metrics>,
 }
 
 impl World {
@@ -87,16 +91,18 @@ impl World {
         trust.follow(&ClusterConfig { client_ca: clients.pem(), request_header_ca: proxies.pem(), headers });
         let reviews = Reviews::default();
         let api = ClientBuilder::new(api_server(&reviews), UserAgent::default(), Limits::UNLIMITED);
-        let reviewer = Some(Arc::new(Reviewer::new(api.client_for("access"))));
+        let metrics = Metrics::new();
+        let counted = metrics.register(AccessMetrics::register);
+        let reviewer = Some(Arc::new(Reviewer::new(api.client_for("access"), counted.clone())));
         let clock = Arc::new(SimulatedClock::starting_at("2026-01-02T03:04:05Z".parse().expect("it is a time")));
         let second = Duration::from_secs(1);
-        let authentication = Authentication::new(trust, clock, reviewer.clone(), 10 * second);
+        let authentication = Authentication::new(trust, clock, reviewer.clone(), 10 * second, counted);
         let always_allow = AllowedPaths::read(&one("/healthz")).expect("it is a path");
         let options =
             AuthorizationOptions { kubeconfig: None, always_allow, allowed_ttl: 10 * second, denied_ttl: 10 * second };
         let access = Access::new(authentication, Authorization::new(options, reviewer));
         let answers = Answers::new(access, router(&Arc::new(state(&settings(&[])))));
-        Self { clients, proxies, strangers: Authority::new(), answers, reviews }
+        Self { clients, proxies, strangers: Authority::new(), answers, reviews, metrics }
     }
 
     /// The certificate and the headers of a credential of the table.
@@ -141,6 +147,10 @@ impl World {
         let peer = Peer { certificates: certificate.into_iter().collect() };
         let place = Arc::new(ConnectionLimit::new(1).enter());
         self.answers.answer(request, &peer, &place).await.response.status().as_u16()
+    }
+
+    fn scrape(&self) -> String {
+        String::from_utf8(self.metrics.expose(Format::Text)).expect("it is text")
     }
 
     fn reviews_of(&self, kind: &str) -> usize {
@@ -213,6 +223,38 @@ async fn a_probe_is_answered_while_too_many_requests_wait() {
     assert_eq!((count(403), count(503)), (1024, 76));
     assert_eq!(probe, (200, 503));
     assert_eq!(world.get("/metrics", "token-of-nobody").await, 403);
+}
+
+/// Two users of one token at once, one later, one with a wrong token, and a certificate.
+#[tokio::test(start_paused = true)]
+async fn what_requests_cost_is_counted_in_upstreams_metrics() {
+    let world = World::new();
+    let world = &world;
+    futures::future::join_all((0..2).map(|_| world.get("/metrics", "token-of-reader"))).await;
+    for credential in ["token-of-reader", "wrong-token", "certificate-of-reader"] {
+        world.get("/metrics", credential).await;
+    }
+    let page = world.scrape();
+    for sample in [
+        "authentication_token_cache_request_total{status=\"hit\"} 1",
+        "authentication_token_cache_request_total{status=\"miss\"} 3",
+        "authentication_token_cache_fetch_total{status=\"ok\"} 1",
+        "authentication_token_cache_fetch_total{status=\"error\"} 1",
+        "authentication_token_cache_active_fetch_count{status=\"blocked\"} 0",
+        "authentication_token_cache_active_fetch_count{status=\"in_flight\"} 0",
+        "apiserver_delegated_authn_request_total{code=\"201\"} 2",
+        "apiserver_client_certificate_expiration_seconds_count 1",
+    ] {
+        assert!(page.lines().any(|line| line == sample), "{sample} is not in\n{page}");
+    }
+    let (ours, theirs) = (scraped(&page), table());
+    let prefixes = ["authentication_", "apiserver_delegated_", "apiserver_client_"];
+    let mut compared = 0;
+    for (name, theirs) in theirs.iter().filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix))) {
+        assert_eq!(ours.get(*name), Some(theirs), "{name}");
+        compared += 1;
+    }
+    assert_eq!(compared, 7);
 }
 
 #[tokio::test(start_paused = true)]

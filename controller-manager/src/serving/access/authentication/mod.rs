@@ -7,14 +7,17 @@ use std::time::Duration;
 use http::HeaderMap;
 use kcm_framework::clock::Clock;
 use rustls::pki_types::{CertificateDer, UnixTime};
+use tokio::time::Instant;
 
 use super::authorities::user_of;
 use super::bearer_token::bearer_token;
+use super::metrics::AccessMetrics;
 use super::request_header::HeaderNames;
 use super::review_cache::{ReviewCache, key};
 use super::reviewer::{Reviewer, TokenReviewStatus};
 use super::trust::{Trust, Trusted};
 use super::user::User;
+use crate::serving::names::not_after;
 
 /// How many answers are kept.
 const MOST_ANSWERS: usize = 4096;
@@ -46,6 +49,7 @@ pub(super) struct Authentication {
     reviewer: Option<Arc<Reviewer>>,
     token_ttl: Duration,
     tokens: ReviewCache<TokenReviewStatus>,
+    metrics: AccessMetrics,
 }
 
 /// Whose request it is.
@@ -63,8 +67,9 @@ impl Authentication {
         clock: Arc<dyn Clock>,
         reviewer: Option<Arc<Reviewer>>,
         token_ttl: Duration,
+        metrics: AccessMetrics,
     ) -> Self {
-        Self { trust, clock, reviewer, token_ttl, tokens: ReviewCache::new(MOST_ANSWERS) }
+        Self { trust, clock, reviewer, token_ttl, tokens: ReviewCache::new(MOST_ANSWERS), metrics }
     }
 
     /// The user of a request: whom a front proxy names, then the certificate, then the token, whichever is the first that
@@ -75,15 +80,18 @@ impl Authentication {
     pub(super) async fn identify(&self, headers: &HeaderMap, certificates: &[CertificateDer<'_>]) -> Identified {
         let now = Duration::try_from(self.clock.now().as_duration()).unwrap_or_default();
         let mut reasons = Vec::new();
-        let certified =
-            by_certificate(&self.trust.now(), headers, certificates, UnixTime::since_unix_epoch(now), &mut reasons);
+        let trusted = self.trust.now();
+        if trusted.clients.is_some()
+            && let Some(end) = certificates.first().and_then(|certificate| not_after(certificate))
+        {
+            self.metrics.certificate_presented(end.duration_since(self.clock.now()).as_secs_f64());
+        }
+        let certified = by_certificate(&trusted, headers, certificates, UnixTime::since_unix_epoch(now), &mut reasons);
         if let Some(user) = certified {
             return Identified::User(user.authenticated());
         }
         if let (Some(reviewer), Some(token)) = (&self.reviewer, bearer_token(headers)) {
-            let reviewed =
-                self.tokens.get(key(token.as_bytes()), |_| self.token_ttl, reviewer.review_token(token)).await;
-            match reviewed {
+            match self.review(reviewer, token).await {
                 Ok(TokenReviewStatus { authenticated: true, user, .. }) => {
                     return Identified::User(user.authenticated());
                 }
@@ -98,6 +106,26 @@ impl Authentication {
             }
         }
         if reasons.is_empty() { Identified::User(User::anonymous()) } else { Identified::Invalid(reasons) }
+    }
+
+    /// Whose token it is, by a review that is known or made.
+    async fn review(&self, reviewer: &Reviewer, token: &str) -> Result<TokenReviewStatus, String> {
+        let (key, started) = (key(token.as_bytes()), Instant::now());
+        if let Some(known) = self.tokens.known(&key) {
+            self.metrics.token_looked_up(true, started.elapsed());
+            return Ok(known);
+        }
+        let _waits = self.metrics.waits_for_review();
+        let review = async {
+            let _in_flight = self.metrics.reviews_token();
+            let answer = reviewer.review_token(token).await;
+            // As upstream: the API server says why a token is not valid in what counts as an error.
+            self.metrics.token_reviewed(answer.as_ref().is_ok_and(|status| status.error.is_empty()));
+            answer
+        };
+        let answer = self.tokens.get(key, |_| self.token_ttl, review).await;
+        self.metrics.token_looked_up(false, started.elapsed());
+        answer
     }
 }
 

@@ -1,0 +1,153 @@
+//! The metrics of authentication.
+
+use std::time::Duration;
+
+use kcm_framework::prometheus_client::metrics::counter::Counter;
+use kcm_framework::prometheus_client::metrics::family::Family;
+use kcm_framework::prometheus_client::metrics::gauge::Gauge;
+use kcm_framework::prometheus_client::metrics::histogram::Histogram;
+use kcm_framework::prometheus_client::registry::Registry;
+use tokio::time::Instant;
+
+type Status = [(&'static str, &'static str); 1];
+type Code = [(&'static str, String); 1];
+
+/// The default of Prometheus' client for Go.
+const LOOKUP_SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const REVIEW_SECONDS: [f64; 8] = [0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0];
+
+const HOUR: f64 = 3600.0;
+const DAY: f64 = 24.0 * HOUR;
+const MONTH: f64 = 30.0 * DAY;
+const REMAINING_SECONDS: [f64; 14] = [
+    0.0,
+    HOUR / 2.0,
+    HOUR,
+    2.0 * HOUR,
+    6.0 * HOUR,
+    12.0 * HOUR,
+    DAY,
+    2.0 * DAY,
+    4.0 * DAY,
+    7.0 * DAY,
+    MONTH,
+    3.0 * MONTH,
+    6.0 * MONTH,
+    12.0 * MONTH,
+];
+
+/// The metrics of authentication.
+///
+/// # Upstream
+/// `apiserver/pkg/authentication`: `token/cache/stats.go`, `authenticatorfactory/metrics.go` and `request/x509/x509.go`.
+#[derive(Debug, Clone)]
+pub(super) struct AccessMetrics {
+    lookups: Family<Status, Counter>,
+    lookup_seconds: Family<Status, Histogram>,
+    fetches: Family<Status, Counter>,
+    active_fetches: Family<Status, Gauge>,
+    reviews: Family<Code, Counter>,
+    review_seconds: Family<Code, Histogram>,
+    certificate_seconds: Histogram,
+}
+
+impl AccessMetrics {
+    /// Registers the metrics.
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            lookups: Family::default(),
+            lookup_seconds: Family::new_with_constructor(|| Histogram::new(LOOKUP_SECONDS)),
+            fetches: Family::default(),
+            active_fetches: Family::default(),
+            reviews: Family::default(),
+            review_seconds: Family::new_with_constructor(|| Histogram::new(REVIEW_SECONDS)),
+            certificate_seconds: Histogram::new(REMAINING_SECONDS),
+        };
+        // The encoder adds `_total`.
+        registry.register(
+            "authentication_token_cache_request",
+            "[ALPHA] Tokens that were looked up in the cache of reviews, by hit and miss",
+            metrics.lookups.clone(),
+        );
+        registry.register(
+            "authentication_token_cache_request_duration_seconds",
+            "[ALPHA] How long in seconds a token takes to be known, by hit and miss of the cache of reviews",
+            metrics.lookup_seconds.clone(),
+        );
+        registry.register(
+            "authentication_token_cache_fetch",
+            "[ALPHA] Reviews of tokens, by whether they had an answer",
+            metrics.fetches.clone(),
+        );
+        registry.register(
+            "authentication_token_cache_active_fetch_count",
+            "[ALPHA] Reviews of tokens that are in flight, and requests that wait for one",
+            metrics.active_fetches.clone(),
+        );
+        registry.register(
+            "apiserver_delegated_authn_request",
+            "[ALPHA] Requests for reviews of tokens, by the code of the response",
+            metrics.reviews.clone(),
+        );
+        registry.register(
+            "apiserver_delegated_authn_request_duration_seconds",
+            "[ALPHA] How long in seconds a request for a review of a token takes, by the code of the response",
+            metrics.review_seconds.clone(),
+        );
+        registry.register(
+            "apiserver_client_certificate_expiration_seconds",
+            "[ALPHA] For how many more seconds the certificate of a client is valid",
+            metrics.certificate_seconds.clone(),
+        );
+        metrics
+    }
+
+    /// Counts a token that the cache of reviews knows, or does not, and how long its user took to be known.
+    pub(super) fn token_looked_up(&self, is_hit: bool, took: Duration) {
+        let status = [("status", if is_hit { "hit" } else { "miss" })];
+        self.lookups.get_or_create(&status).inc();
+        self.lookup_seconds.get_or_create(&status).observe(took.as_secs_f64());
+    }
+
+    /// Counts a request that waits for the review of a token, until the value is dropped.
+    pub(super) fn waits_for_review(&self) -> Active {
+        self.active("blocked")
+    }
+
+    /// Counts a review of a token that is in flight, until the value is dropped.
+    pub(super) fn reviews_token(&self) -> Active {
+        self.active("in_flight")
+    }
+
+    fn active(&self, status: &'static str) -> Active {
+        let gauge = self.active_fetches.get_or_create(&[("status", status)]).clone();
+        gauge.inc();
+        Active(gauge)
+    }
+
+    /// Counts a review of a token that ended.
+    pub(super) fn token_reviewed(&self, succeeded: bool) {
+        self.fetches.get_or_create(&[("status", if succeeded { "ok" } else { "error" })]).inc();
+    }
+
+    /// Counts an attempt of a review of a token, by the code of its response if it has one.
+    pub(super) fn review_answered(&self, code: Option<u16>, since: Instant) {
+        let code = [("code", code.map_or_else(|| "<error>".to_owned(), |code| code.to_string()))];
+        self.reviews.get_or_create(&code).inc();
+        self.review_seconds.get_or_create(&code).observe(since.elapsed().as_secs_f64());
+    }
+
+    /// Observes the time for which a certificate of a client is still valid, which is negative after its end.
+    pub(super) fn certificate_presented(&self, remaining_seconds: f64) {
+        self.certificate_seconds.observe(remaining_seconds);
+    }
+}
+
+/// Something that is counted until it is dropped.
+pub(super) struct Active(Gauge);
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
