@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kcm_framework::client::Limits;
 use kcm_framework::clock::SimulatedClock;
-use kcm_framework::{Manager, ManagerBuilder, ManagerError, ManagerHandle, Metrics, Stop};
+use kcm_framework::{Format, Manager, ManagerBuilder, ManagerError, ManagerHandle, Metrics, Stop};
 use kcm_sandbox_apiserver::{Request, Resource, Sandbox};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -109,6 +109,13 @@ impl TestCluster {
     pub fn metrics(&self) -> String {
         let metrics = Arc::clone(&self.running.current.lock().metrics);
         metrics.encode()
+    }
+
+    /// Returns the response of the current manager to a scrape of `/metrics`.
+    #[must_use]
+    pub fn scrape(&self, format: Format) -> Vec<u8> {
+        let metrics = Arc::clone(&self.running.current.lock().metrics);
+        metrics.expose(format)
     }
 
     /// Returns the handle of the current manager: the state of its controllers, and what can be changed while it runs.
