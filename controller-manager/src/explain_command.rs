@@ -1,12 +1,15 @@
 //! The sub-command `explain`, which asks a running manager why it does what it does about an object.
 
+use std::error::Error;
 use std::fs;
 
-use http::Request;
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
 use kcm_config::{Effective, Initial, Row};
 use kcm_framework::client::{connect, load_config};
-use kcm_framework::error_chain;
 use kcm_framework::explain::{KeyExplanation, QueueStatus};
+use kcm_framework::{BoxError, error_chain};
+use kube::client::Body;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -106,15 +109,31 @@ enum ExplainError {
         source: kcm_framework::client::StackError,
     },
     #[error(
-        "cannot read {path} of {server}: check that the manager serves that port, and that the credentials may get the \
-         non-resource URL {path}"
+        "cannot reach {server}: check that a manager with that --secure-port runs there, and that --server is its address"
     )]
-    Request {
-        path: String,
+    Unreachable {
         server: String,
         #[source]
-        source: kube::Error,
+        source: BoxError,
     },
+    #[error(
+        "the certificate of {server} is not trusted: give --certificate-authority=FILE, or --insecure-skip-tls-verify if \
+         no other server can be there"
+    )]
+    Certificate {
+        server: String,
+        #[source]
+        source: BoxError,
+    },
+    #[error("{server} does not know the credentials (401): give another --token or --kubeconfig")]
+    Unauthorized { server: String },
+    #[error(
+        "{server} forbids get of {path} (403: {message}): give a --token or --kubeconfig of a user whose ClusterRole \
+         allows get of the nonResourceURLs /debug/*"
+    )]
+    Forbidden { path: String, server: String, message: String },
+    #[error("{server} cannot serve {path} ({code}: {message})")]
+    Refused { path: String, server: String, code: u16, message: String },
     #[error("the response of {server} to {path} is not that of a controller manager of this version")]
     Response {
         path: String,
@@ -225,15 +244,51 @@ impl Port {
         connect(&config).map_err(|source| ExplainError::Client { server: self.server.clone(), source })
     }
 
+    fn unreachable(&self, error: kube::Error) -> ExplainError {
+        let server = self.server.clone();
+        // The text of kube's error repeats its source.
+        let source = if let kube::Error::Service(source) = error { source } else { error.into() };
+        if is_of_certificate(source.as_ref()) {
+            ExplainError::Certificate { server, source }
+        } else {
+            ExplainError::Unreachable { server, source }
+        }
+    }
+
     async fn get<T: DeserializeOwned>(&self, client: &kube::Client, path: &str) -> Result<T, ExplainError> {
         let (path, server) = (path.to_owned(), self.server.clone());
-        let request = Request::get(&path).body(Vec::new()).map_err(|_| ExplainError::Server(server.clone()))?;
-        let text = match client.request_text(request).await {
-            Ok(text) => text,
-            Err(source) => return Err(ExplainError::Request { path, server, source }),
-        };
-        serde_json::from_str(&text).map_err(|source| ExplainError::Response { path, server, source })
+        let request = Request::get(&path).body(Body::empty()).map_err(|_| ExplainError::Server(server.clone()))?;
+        let response = client.send(request).await.map_err(|error| self.unreachable(error))?;
+        let code = response.status();
+        let body = response.into_body().collect().await.map_err(|error| self.unreachable(error))?.to_bytes();
+        let message = || message_of(&body);
+        match code {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED => return Err(ExplainError::Unauthorized { server }),
+            StatusCode::FORBIDDEN => return Err(ExplainError::Forbidden { path, server, message: message() }),
+            code => return Err(ExplainError::Refused { path, server, code: code.as_u16(), message: message() }),
+        }
+        serde_json::from_slice(&body).map_err(|source| ExplainError::Response { path, server, source })
     }
+}
+
+/// The message of a `Status`, or the text that was returned instead.
+fn message_of(body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Status {
+        message: String,
+    }
+    let status = serde_json::from_slice::<Status>(body);
+    status.map_or_else(|_| String::from_utf8_lossy(body).trim().to_owned(), |status| status.message)
+}
+
+/// Whether a connection failed because the certificate of the server is not trusted.
+fn is_of_certificate(error: &(dyn Error + 'static)) -> bool {
+    // An I/O error is not the source of what it wraps.
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    matches!(error.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
+        || wrapped.is_some_and(|wrapped| is_of_certificate(wrapped))
+        || error.source().is_some_and(is_of_certificate)
 }
 
 /// The certificates of a PEM file.
