@@ -41,11 +41,12 @@ impl Banner {
              export KUBECONFIG={}\n  \
              kubectl create deployment web --image=shop:1.0 --replicas=5\n  \
              kubectl set image deployment/web shop=shop:2.0\n  \
-             kubectl get pods --watch\n\n\
+             kubectl get pods --watch{}\n\n\
              {}Without kubectl, `sandbox --demo` shows the same in this terminal.\n\
              Ctrl-C ends it all.\n",
             self.facts(),
             quote(&self.kubeconfig),
+            self.explanation(),
             self.commands(),
         )
     }
@@ -54,6 +55,14 @@ impl Banner {
     pub(super) fn short(&self) -> String {
         let warning = if self.exposed { format!("{EXPOSED}.\n") } else { String::new() };
         format!("A cluster (nodes: {}) runs in this process; watch it work. Ctrl-C ends it.\n{warning}", self.nodes)
+    }
+
+    /// How to have an object explained, if the manager has a port.
+    fn explanation(&self) -> String {
+        self.port.as_ref().map_or_else(String::new, |url| {
+            let flags = format!("--server={url} --insecure-skip-tls-verify");
+            format!("\n  kube-controller-manager explain deployment/web \\\n    {flags}")
+        })
     }
 
     fn facts(&self) -> String {
@@ -162,6 +171,14 @@ mod tests {
         assert_eq!(text.matches("\n  kubectl ").count(), 3, "{text}");
         assert!(is_narrow(&text), "{text}");
         assert!(is_narrow(&banner().short()));
+    }
+
+    #[test]
+    fn with_a_port_it_says_how_an_object_is_explained() {
+        let text = Banner { port: Some("https://127.0.0.1:10257".to_owned()), ..banner() }.text();
+        let expected = "\n  kubectl get pods --watch\n  kube-controller-manager explain deployment/web \\\n    \
+                        --server=https://127.0.0.1:10257 --insecure-skip-tls-verify\n\n";
+        assert!(text.contains(expected) && is_narrow(&text), "{text}");
     }
 
     #[test]
