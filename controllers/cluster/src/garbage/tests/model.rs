@@ -191,7 +191,14 @@ impl World {
             }
             Task::LookUp => {}
         }
-        let Some((name, live)) = self.read(&item.identity) else { return self.confirm_absent(&item.identity) };
+        let Some((name, live)) = self.read(&item.identity) else {
+            self.confirm_absent(&item.identity);
+            // Dependents may give it another identity, which is looked up next.
+            if self.graph.next_lookup(key).is_some() {
+                self.process.push(key.clone());
+            }
+            return;
+        };
         let meta = live.object(&name, self).meta();
         let mut states = Vec::new();
         for reference in &meta.owner_references {
