@@ -15,6 +15,7 @@ use super::monitors::Monitors;
 use super::observe::{Live, LiveReader, LookupError};
 use super::plan::{Action, OwnerState, plan};
 use super::shared_graph::{NodeKey, SharedGraph};
+use super::words;
 
 /// How soon an object is processed again whose dependents are not all known.
 pub(super) const UNKNOWN_DEPENDENTS_DELAY: Duration = Duration::from_secs(1);
@@ -34,11 +35,12 @@ impl Collector {
         Writer { session, reader, merge_patched: &self.merge_patched }
     }
 
-    /// Whether it is not known if an object has further dependents, which is logged.
-    pub(super) fn has_unknown_dependents(&self, identity: &Identity) -> bool {
+    /// Whether it is not known if an object has further dependents, which is logged and explained.
+    pub(super) fn has_unknown_dependents(&self, identity: &Identity, session: &Session) -> bool {
         let reason = self.monitors.unknown_dependents(&identity.uid, identity.namespace.is_some());
         if let Some(reason) = &reason {
             tracing::debug!(%identity, reason, "Not all dependents of an object are known; it waits");
+            session.explain(|| words::unknown_dependents(reason));
         }
         reason.is_some()
     }
@@ -67,6 +69,7 @@ impl Reconcile<NodeKey> for Deleter {
     async fn reconcile(&self, key: &NodeKey, session: &Session) -> Result<Outcome, ReconcileError> {
         let Self(collector) = self;
         let Some(item) = collector.graph.with(|graph| graph.item(&key.0)) else { return Ok(Outcome::done()) };
+        session.explain(|| item.in_words());
         let outcome = match &item.task {
             Task::None => Outcome::done(),
             Task::Wait { is_blocked: false, .. } => return self.end_foreground_deletion(&item, session).await,
@@ -97,7 +100,7 @@ impl Deleter {
     /// Removes the finalizer of an object that no dependent blocks.
     async fn end_foreground_deletion(&self, item: &Item, session: &Session) -> Result<Outcome, ReconcileError> {
         let Self(collector) = self;
-        if collector.has_unknown_dependents(&item.identity) {
+        if collector.has_unknown_dependents(&item.identity, session) {
             return Ok(Outcome::requeue_after(UNKNOWN_DEPENDENTS_DELAY));
         }
         let live = collector.writer(session).remove_finalizer(&item.identity, FOREGROUND_FINALIZER).await?;
@@ -114,12 +117,15 @@ impl Deleter {
         let (resource, live) = match writer.reader.read(&item.identity).await? {
             Live::Found { resource, meta } => (resource, meta),
             Live::Absent { .. } => {
+                session.explain(|| words::IS_GONE);
                 collector.confirm_absent(&item.identity);
                 return Ok(());
             }
         };
         let owners = self.owner_states(&item.identity, &live, &writer.reader).await?;
-        self.act(item, plan(item, &live, &owners), &writer, &resource, &live).await
+        let action = plan(item, &live, &owners);
+        session.explain(|| action.in_words(&live, &owners));
+        self.act(item, action, &writer, &resource, &live).await
     }
 
     async fn act(

@@ -14,7 +14,7 @@
 //!   or that those that do wait for it. An owner that was seen to go is not read again: a uid never comes back.
 //! - A deletion carries uid and resource version. An object that was changed or recreated meanwhile is read again.
 //! - An owner whose uid differs from that of the reference does not exist. A kind that is not served says nothing about
-//!   its objects: what names one as its owner is kept.
+//!   its objects: what names one as its owner is kept, and what one names as its owner does not wait for it.
 //! - `foregroundDeletion` and `orphan` are removed only while all resources are listed that may have dependents, and none of
 //!   these is undecodable. A resource that cannot be listed holds up nothing else.
 //! - A cycle of objects that are deleted in the foreground is broken: one of them ceases to block the others.
@@ -36,6 +36,7 @@
 //! | no live read where informers have all owners of an object | always one | requests |
 //! | informers change the graph at once | through a queue of changes | memory; so the queue `garbage_collector_graph_changes` is not there |
 //! | an object that is missing in a list is looked up | is taken for deleted | an object that cannot be decoded any more, or whose resource is not served for a while, keeps its dependents |
+//! | objects of a kind that is not served any more block no deletion in the foreground | block until a restart | they cannot be deleted |
 //! | a 404 that names no object counts only if discovery still has the kind | counts | the API service of the owner may be gone for a while |
 //! | an owner that is only named is forgotten with its last dependent | is looked up until it is found | requests |
 //! | a resource that refused a strategic merge patch is not tried with one again | tried each time | requests |
@@ -56,6 +57,7 @@ mod orphan;
 mod plan;
 mod settings;
 mod shared_graph;
+mod words;
 
 #[cfg(test)]
 mod tests;

@@ -57,6 +57,7 @@ mod observe;
 mod reconcile;
 mod settings;
 mod wiring;
+mod words;
 
 #[cfg(test)]
 mod tests;

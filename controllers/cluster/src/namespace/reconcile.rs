@@ -10,6 +10,7 @@ use super::apply::{ContentDeleter, NamespaceWriter};
 use super::conditions::changed_conditions;
 use super::content::{NextStep, Round, discovery_failure};
 use super::observe::{self, LiveNamespace};
+use super::words;
 
 /// Reconciles terminating namespaces.
 pub(super) struct Reconciler {
@@ -28,11 +29,13 @@ impl Reconcile for Reconciler {
         let Some(namespace) = observe::read(session, key).await? else { return Ok(Outcome::done()) };
         let Some(deleted_at) = namespace.metadata.deletion_timestamp else { return Ok(Outcome::done()) };
         if namespace.finalizers.is_empty() {
+            session.explain(|| words::FINALIZED);
             return Ok(Outcome::done());
         }
 
         let deleter = ContentDeleter { session, namespace: key.name(), deleted_at };
         let round = self.round(&deleter).await;
+        session.explain(|| round.in_words(key.name()));
         let conditions = changed_conditions(&namespace.conditions, &round, key.name(), session.now());
         let namespace = writer.report(namespace, &conditions).await;
         self.end_round(&round, namespace, &writer).await

@@ -6,3 +6,4 @@ mod graph;
 mod model;
 mod monitors;
 mod plan;
+mod words;

@@ -3,6 +3,7 @@ mod conditions;
 mod content;
 mod observe;
 mod wiring;
+mod words;
 
 use kcm_api::Resource;
 use kcm_framework::discovery::ServedResource;

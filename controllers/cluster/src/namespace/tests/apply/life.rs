@@ -149,3 +149,21 @@ async fn a_kind_that_is_removed_in_mid_deletion_holds_up_nothing() {
     cluster.sandbox().unregister(&WIDGETS);
     cluster.eventually("the namespace is gone", |sandbox| sandbox.get(&NAMESPACES, &shop()).is_none()).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_explanation_of_a_namespace_names_the_kind_and_the_finalizers_in_the_way() {
+    let cluster =
+        start(environment().prepare(|sandbox| create(sandbox, &WIDGETS, "shop", "held", &["example.com/hold"]))).await;
+    delete(&cluster);
+    cluster
+        .eventually("the widget is in the way", |sandbox| {
+            condition(sandbox, "NamespaceContentRemaining").contains("widgets.example.com has 1 resource instances")
+        })
+        .await;
+    cluster.settle().await;
+    let explained = cluster.handle().explain("namespace-controller", &shop()).expect("there is such a controller");
+    let words = &explained[0].reconciles[0].decisions;
+    let expected =
+        "looks again in 8 s, as these remain: 1 widgets.example.com (finalizers: example.com/hold on 1)".to_owned();
+    assert_eq!(*words, [expected]);
+}
