@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kcm_api::{Meta, Resource, Uid};
 use kcm_framework::discovery::{Discovery, ServedResource};
+use kcm_framework::workqueue::Priority;
 use kcm_informers::{Cache, Factory, HandlerOptions, ListOptions, Phase, Registrations};
 use parking_lot::Mutex;
 
@@ -97,18 +98,21 @@ impl Monitors {
             self.metrics.resources_sync_errors.inc();
             return;
         }
-        let ended: Vec<Monitor> = {
+        let ended: Vec<(Resource, Monitor)> = {
             let mut running = self.running.lock();
             let monitors = running.monitors.get_or_insert_default();
             let gone: Vec<Resource> = monitors.keys().filter(|resource| !wanted.contains(resource)).cloned().collect();
-            let ended = gone.iter().filter_map(|resource| monitors.remove(resource)).collect();
+            let ended = gone.iter().filter_map(|resource| monitors.remove_entry(resource)).collect();
             for resource in wanted {
                 monitors.entry(resource).or_insert_with_key(|resource| self.start(resource));
             }
             ended
         };
-        // Without the lock: their informers may stop.
-        drop(ended);
+        for (resource, monitor) in ended {
+            // Without the lock: its informer may stop. No event of it comes after that.
+            drop(monitor);
+            self.graph.change(Priority::Live, |graph| graph.forget(&resource));
+        }
     }
 
     fn start(&self, resource: &Resource) -> Monitor {

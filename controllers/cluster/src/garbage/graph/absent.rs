@@ -1,6 +1,6 @@
 //! The owners that are known not to exist.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::identity::Identity;
 
@@ -15,7 +15,7 @@ const REMEMBERED: usize = 2_000;
 /// A uid never comes back, so that what is remembered stays true; what is forgotten costs a live read.
 #[derive(Debug, Default)]
 pub(crate) struct AbsentOwners {
-    known: HashSet<Identity>,
+    known: BTreeSet<Identity>,
     oldest_first: VecDeque<Identity>,
 }
 

@@ -11,7 +11,7 @@ use kcm_api::{InternedStr, Meta, ObjectKey, OwnerReference, Resource, Uid};
 /// of the dependent.
 ///
 /// Ordered by kind, version, namespace and name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Kind of the object.
     pub(crate) kind: InternedStr,
@@ -95,8 +95,10 @@ pub(crate) struct Naming {
 
 impl Ord for Identity {
     fn cmp(&self, other: &Self) -> Ordering {
-        let by = |it: &Self| (it.kind.clone(), it.api_version.clone(), it.namespace.clone(), it.name.clone());
-        by(self).cmp(&by(other)).then_with(|| self.uid.cmp(&other.uid))
+        fn parts(it: &Identity) -> (&str, &str, Option<&str>, &str, &Uid) {
+            (&it.kind, &it.api_version, it.namespace.as_deref(), &it.name, &it.uid)
+        }
+        parts(self).cmp(&parts(other))
     }
 }
 

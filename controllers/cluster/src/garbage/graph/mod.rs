@@ -14,8 +14,8 @@ mod identity;
 mod item;
 mod node;
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::mem;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub(crate) enum Effect {
 /// The graph.
 #[derive(Default)]
 pub(crate) struct Graph {
-    nodes: HashMap<Uid, Node>,
+    nodes: BTreeMap<Uid, Node>,
     absent: AbsentOwners,
 }
 
@@ -100,6 +100,13 @@ impl Graph {
             effects.push(Effect::Process(uid.clone()));
         }
         effects
+    }
+
+    /// A resource is not watched any more: whether its objects are still there is not known.
+    pub(crate) fn forget(&mut self, resource: &Resource) -> Vec<Effect> {
+        let of_resource = self.nodes.iter().filter(|(_, node)| node.is_of(resource));
+        let uids: Vec<Uid> = of_resource.map(|(uid, _)| uid.clone()).collect();
+        uids.iter().flat_map(|uid| self.lose(uid)).collect()
     }
 
     /// A live read has shown that no object has this identity.
@@ -273,7 +280,7 @@ impl Graph {
 }
 
 /// Whether the node of an identity is virtual and has that identity.
-fn node_is_virtual_as(nodes: &HashMap<Uid, Node>, identity: &Identity) -> bool {
+fn node_is_virtual_as(nodes: &BTreeMap<Uid, Node>, identity: &Identity) -> bool {
     nodes.get(&identity.uid).is_some_and(|node| node.is_virtual() && node.identity() == *identity)
 }
 

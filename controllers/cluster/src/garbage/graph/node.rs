@@ -74,6 +74,14 @@ impl Node {
         }
     }
 
+    /// Whether an informer of that resource has it.
+    pub(super) fn is_of(&self, resource: &Resource) -> bool {
+        match &self.state {
+            State::Observed { resource: of, .. } => **of == *resource,
+            State::Virtual { .. } => false,
+        }
+    }
+
     pub(super) const fn is_virtual(&self) -> bool {
         matches!(self.state, State::Virtual { .. })
     }

@@ -178,3 +178,19 @@ fn an_owner_that_no_informer_has_is_looked_up_ever_less_often() {
     observe(&mut graph, &Object::parse("a"));
     assert_eq!(graph.next_lookup(&uid("a")), None::<Duration>);
 }
+
+#[test]
+fn what_is_owned_by_objects_of_a_kind_that_is_not_served_any_more_is_looked_up_and_what_they_block_goes() {
+    let (mut graph, _) = graph(&["a!", "x<a!", "y<x", "z"]);
+    let maps = Object::parse("a").resource();
+    assert_eq!(task(&graph, "a"), Task::Wait { is_blocked: true, process: vec![uid("x")] });
+    // `x` is of another resource, which is removed.
+    let others = kcm_api::Resource::namespaced("example.com", "v1", "widgets", "Widget");
+    graph.observe(&std::sync::Arc::new(others.clone()), &Object::parse("x<a!").shared());
+    assert_eq!(shown(&graph.forget(&others)), ["a", "x"]);
+    assert_eq!(task(&graph, "a"), Task::Wait { is_blocked: false, process: vec![] });
+    assert_eq!(task(&graph, "x"), Task::LookUp, "its dependents name it");
+    assert_eq!(shown(&graph.forget(&others)), [""; 0]);
+    graph.forget(&maps);
+    assert!(graph.item(&uid("z")).is_none());
+}

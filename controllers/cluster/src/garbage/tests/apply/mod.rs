@@ -1,5 +1,7 @@
 //! Whole collections on an API server in the process.
 
+mod churn;
+mod explained;
 mod faults;
 mod invalid;
 mod life;

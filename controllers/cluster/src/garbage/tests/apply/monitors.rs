@@ -5,7 +5,7 @@ use std::time::Duration;
 use kcm_api::Resource;
 use kcm_testing::sandbox::{CONFIG_MAPS, Fault, Status, Verb};
 
-use super::{Made, WIDGETS, create, create_in, delete, environment, left, names, start};
+use super::{Made, WIDGETS, create, create_in, delete, environment, hold, left, names, start};
 
 const LATE: Resource = Resource::namespaced("late.example.com", "v1", "lates", "Late");
 const SECOND: Duration = Duration::from_secs(1);
@@ -34,6 +34,19 @@ async fn a_kind_that_is_not_served_any_more_keeps_its_dependents() {
     cluster.settle().await;
     cluster.sandbox().unregister(&WIDGETS);
     cluster.consistently("the child stays", 600 * SECOND, |sandbox| names(sandbox) == ["child"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreground_deletion_ends_when_the_kind_of_a_blocking_dependent_is_removed() {
+    let cluster = start(environment()).await;
+    let owner = create(cluster.sandbox(), &CONFIG_MAPS, "owner", &[]);
+    create(cluster.sandbox(), &WIDGETS, "widget", &[(&owner, true)]);
+    hold(cluster.sandbox(), &WIDGETS, "widget");
+    cluster.settle().await;
+    delete(&cluster, "owner", "Foreground").await;
+    cluster.consistently("the owner waits", 120 * SECOND, |sandbox| names(sandbox) == ["owner", "widget"]).await;
+    cluster.sandbox().unregister(&WIDGETS);
+    left(&cluster, &[]).await;
 }
 
 #[tokio::test(start_paused = true)]
