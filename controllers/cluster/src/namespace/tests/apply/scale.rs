@@ -7,17 +7,17 @@ use super::{create, start};
 use crate::namespace::DESCRIPTOR;
 
 #[tokio::test(start_paused = true)]
-async fn three_hundred_namespaces_are_removed_at_once() {
+async fn two_thousand_namespaces_are_removed_at_once() {
     let options = SandboxOptions { request_log: 0, managed_fields: false, ..SandboxOptions::default() };
     let environment = TestEnvironment::new([DESCRIPTOR]).sandbox_options(options).prepare(|sandbox| {
-        for number in 0..300 {
+        for number in 0..2_000 {
             let name = format!("n{number}");
             sandbox.create_namespace(&name).unwrap();
             create(sandbox, &CONFIG_MAPS, &name, "map", &[]);
         }
     });
     let cluster = start(environment).await;
-    for number in 0..300 {
+    for number in 0..2_000 {
         cluster.sandbox().delete(&NAMESPACES, &kcm_api::ObjectKey::cluster_scoped(format!("n{number}"))).unwrap();
     }
     cluster
