@@ -76,7 +76,7 @@ async fn a_kind_that_cannot_be_listed_is_named_by_the_explanation_of_what_waits_
     let owner = create(cluster.sandbox(), &CONFIG_MAPS, "owner", &[]);
     cluster.settle().await;
     delete(&cluster, "owner", "Foreground").await;
-    cluster.advance(std::time::Duration::from_secs(60)).await;
+    cluster.advance(std::time::Duration::from_mins(1)).await;
     assert!(cluster.sandbox().get(&CONFIG_MAPS, &key("owner")).is_some());
     let words = decisions(&cluster, &owner);
     let expected = "waits, as it may have dependents that are not known: widgets.example.com cannot be listed";
