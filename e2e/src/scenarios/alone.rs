@@ -1,4 +1,4 @@
-//! A control plane on which the manager under test is the only one.
+//! A control plane, or a sandbox, on which the manager under test is the only one.
 
 use anyhow::{Result, ensure};
 
@@ -7,8 +7,10 @@ use crate::kubectl::Kubectl;
 use crate::manager;
 use crate::process::Process;
 use crate::scenario::{Case, LIMITS};
+use crate::subject::Subject;
+use crate::wait::PATIENCE;
 
-/// A control plane without helpers, and the manager under test.
+/// A control plane without helpers, and the manager under test; a sandbox where the suite runs on one.
 pub(super) struct Alone {
     // Dropped in this order: the manager uses the API server.
     manager: Process,
@@ -18,11 +20,31 @@ pub(super) struct Alone {
 impl Alone {
     /// Starts the manager of a scenario with its controllers.
     pub(super) async fn start(case: &Case) -> Result<Self> {
-        let plane = ControlPlane::start(Options::default()).await?;
-        let controllers = format!("--controllers={}", case.controllers());
-        let args: Vec<&str> = [controllers.as_str()].iter().chain(&LIMITS).copied().collect();
-        let manager = manager::start(case.subject(), &plane, "alone", &args)?;
+        Self::start_with(case, case.subject()).await
+    }
+
+    /// As [`start`](Self::start), with the manager of either subject.
+    pub(super) async fn start_with(case: &Case, subject: Subject) -> Result<Self> {
+        // Only a sandbox has no account of a manager.
+        let plane = match case.plane().manager_kubeconfig() {
+            Some(_) => ControlPlane::start(Options::default()).await?,
+            None => ControlPlane::sandbox(1).await?,
+        };
+        let manager = start_manager(case, subject, &plane)?;
         Ok(Self { manager, plane })
+    }
+
+    /// Ends the manager; leader election lets the next one start after that.
+    pub(super) async fn end_manager(&mut self) -> Result<()> {
+        self.manager.terminate()?;
+        self.manager.wait(PATIENCE).await?;
+        Ok(())
+    }
+
+    /// Starts the manager of either subject, when another has ended.
+    pub(super) fn start_manager(&mut self, case: &Case, subject: Subject) -> Result<()> {
+        self.manager = start_manager(case, subject, &self.plane)?;
+        Ok(())
     }
 
     /// As [`start`](Self::start), with the rights of a service account of `kube-system` and no others.
@@ -54,4 +76,10 @@ impl Alone {
         ensure!(!log.to_lowercase().contains("forbidden"), "{log}");
         Ok(())
     }
+}
+
+fn start_manager(case: &Case, subject: Subject, plane: &ControlPlane) -> Result<Process> {
+    let controllers = format!("--controllers={}", case.controllers());
+    let args: Vec<&str> = [controllers.as_str()].iter().chain(&LIMITS).copied().collect();
+    manager::start(subject, plane, &format!("alone-{subject}"), &args)
 }

@@ -1,21 +1,28 @@
 //! Namespaces: their deletion, and what is in its way.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use k8s_openapi::api::core::v1 as corev1;
-use kube::api::Api;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::json;
 
 use super::alone::Alone;
 use crate::kubectl::Kubectl;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
-use crate::wait::eventually;
+use crate::wait::{eventually, eventually_within};
 
-pub(super) static SCENARIOS: [Scenario; 3] = [
+pub(super) static SCENARIOS: [Scenario; 4] = [
     scenario("namespace/is_emptied_and_removed", |case| is_emptied_and_removed(case).boxed_local()),
     scenario("namespace/names_what_is_in_the_way", |case| names_what_is_in_the_way(case).boxed_local()),
+    Scenario {
+        subjects: &[Subject::Ours],
+        ..scenario("namespace/a_hundred_are_removed_at_once", |case| a_hundred_are_removed_at_once(case).boxed_local())
+    },
     Scenario {
         subjects: &[Subject::Ours],
         ..scenario("namespace/needs_no_more_than_its_role", |case| needs_no_more_than_its_role(case).boxed_local())
@@ -134,6 +141,35 @@ async fn names_what_is_in_the_way(case: Case) -> Result<()> {
     .await?;
     kubectl.run("delete apiservice v1beta1.metrics.example.com").await?;
     shop.is_gone().await
+}
+
+/// Many namespaces that are deleted at once are emptied and removed; others stay.
+async fn a_hundred_are_removed_at_once(case: Case) -> Result<()> {
+    let alone = Alone::start(&case).await?;
+    let namespaces: Api<corev1::Namespace> = Api::all(alone.plane.client());
+    let names: Vec<String> = (0..100).map(|number| format!("shop-{number}")).collect();
+    for name in &names {
+        let mut namespace = corev1::Namespace::default();
+        namespace.metadata.name = Some(name.clone());
+        namespaces.create(&PostParams::default(), &namespace).await?;
+        let mut map = corev1::ConfigMap::default();
+        map.metadata.name = Some("map".to_owned());
+        let maps: Api<corev1::ConfigMap> = Api::namespaced(alone.plane.client(), name);
+        maps.create(&PostParams::default(), &map).await?;
+    }
+    let before: Vec<String> =
+        namespaces.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
+    for name in &names {
+        namespaces.delete(name, &DeleteParams::default()).await?;
+    }
+    eventually_within("all to be gone", Duration::from_mins(3), async || {
+        let left: Vec<String> =
+            namespaces.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
+        ensure!(left.iter().all(|name| !names.contains(name)), "{} are there", left.len());
+        ensure!(left.len() + names.len() == before.len(), "there were {before:?}, and are {left:?}");
+        Ok(())
+    })
+    .await
 }
 
 /// The manager, as the service account of the controller, is refused nothing.

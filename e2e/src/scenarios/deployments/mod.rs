@@ -10,7 +10,7 @@ mod recorded;
 mod rollouts;
 mod state;
 mod takeover;
-mod watch;
+pub(super) mod watch;
 
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;

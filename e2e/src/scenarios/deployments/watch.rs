@@ -9,14 +9,18 @@ use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use serde::de::DeserializeOwned;
 
 /// The resource version from which a watch sees everything that happens from now on.
-pub(super) async fn now<K: Clone + Debug + DeserializeOwned>(api: &Api<K>) -> Result<String> {
+pub(in crate::scenarios) async fn now<K: Clone + Debug + DeserializeOwned>(api: &Api<K>) -> Result<String> {
     let list = api.list(&ListParams::default()).await.context("cannot list")?;
     list.metadata.resource_version.context("a list has a version")
 }
 
 /// Calls `see` with every change since `from` and whether the object was deleted; ends only with an error of its own or
 /// of `see`.
-pub(super) async fn follow<K>(api: &Api<K>, from: String, mut see: impl FnMut(&K, bool) -> Result<()>) -> Result<()>
+pub(in crate::scenarios) async fn follow<K>(
+    api: &Api<K>,
+    from: String,
+    mut see: impl FnMut(&K, bool) -> Result<()>,
+) -> Result<()>
 where
     K: Clone + Debug + DeserializeOwned + kube::Resource,
 {

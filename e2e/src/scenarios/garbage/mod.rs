@@ -1,20 +1,25 @@
 //! Garbage collection: what follows the deletion of an owner.
 
+mod churn;
+mod maps;
+mod recorded;
+mod takeover;
+
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use k8s_openapi::api::core::v1 as corev1;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1 as metav1;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::json;
 
+use self::maps::Maps;
 use super::alone::Alone;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::eventually;
 
-pub(super) static SCENARIOS: [Scenario; 4] = [
+pub(super) static SCENARIOS: [Scenario; 8] = [
     scenario("garbage-collector/follows_the_deletion_of_owners", |case| {
         follows_the_deletion_of_owners(case).boxed_local()
     }),
@@ -22,6 +27,16 @@ pub(super) static SCENARIOS: [Scenario; 4] = [
         collects_kinds_that_come_and_go(case).boxed_local()
     }),
     scenario("garbage-collector/reports_wrong_namespaces", |case| reports_wrong_namespaces(case).boxed_local()),
+    scenario("garbage-collector/keeps_what_has_a_living_owner", |case| {
+        churn::keeps_what_has_a_living_owner(case).boxed_local()
+    }),
+    of_ours("garbage-collector/takes_over", |case| takeover::takes_over(case).boxed_local()),
+    of_ours("garbage-collector/gives_back", |case| takeover::gives_back(case).boxed_local()),
+    Scenario {
+        // A step is over when nothing has changed for a while: a busy machine would end it too early.
+        runs: Runs::Exclusively,
+        ..of_ours("garbage-collector/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local())
+    },
     Scenario {
         subjects: &[Subject::Ours],
         ..scenario("garbage-collector/needs_no_more_than_its_role", |case| {
@@ -42,40 +57,9 @@ const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, R
     }
 }
 
-/// The config maps of a namespace.
-struct Maps(Api<corev1::ConfigMap>);
-
-impl Maps {
-    fn of(alone: &Alone, namespace: &str) -> Self {
-        Self(Api::namespaced(alone.plane.client(), namespace))
-    }
-
-    async fn create(&self, name: &str, owner: Option<&corev1::ConfigMap>) -> Result<corev1::ConfigMap> {
-        let reference = owner.map(|owner| metav1::OwnerReference {
-            api_version: "v1".to_owned(),
-            kind: "ConfigMap".to_owned(),
-            name: owner.name_any(),
-            uid: owner.uid().unwrap_or_default(),
-            block_owner_deletion: Some(true),
-            controller: None,
-        });
-        let mut map = corev1::ConfigMap::default();
-        map.metadata.name = Some(name.to_owned());
-        map.metadata.owner_references = reference.map(|reference| vec![reference]);
-        self.0.create(&PostParams::default(), &map).await.with_context(|| format!("cannot create {name}"))
-    }
-
-    async fn are(&self, expected: &[&str]) -> Result<()> {
-        eventually(&format!("{expected:?} to be left"), async || {
-            let names: Vec<String> =
-                self.0.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
-            let names: Vec<&str> =
-                names.iter().map(String::as_str).filter(|name| *name != "kube-root-ca.crt").collect();
-            ensure!(names == expected, "there are {names:?}");
-            Ok(())
-        })
-        .await
-    }
+/// A scenario about both managers, with namespaces.
+const fn of_ours(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario { controllers: "garbagecollector,namespace", subjects: &[Subject::Ours], ..scenario(name, run) }
 }
 
 /// A child and a grandchild go with their owner in the background and in the foreground, and stay as orphans.
