@@ -9,6 +9,7 @@ mod bars;
 mod chart;
 mod figures;
 mod flaky_proxy;
+mod garbage;
 mod micro;
 mod report;
 mod scenarios;
@@ -42,8 +43,10 @@ pub struct Plan {
     pub runs: usize,
     /// Names of scenarios; all of the size where there is none.
     pub scenarios: Vec<String>,
-    /// What the managers run, as `--controllers` takes it.
+    /// What the managers run, as `--controllers` takes it, where a scenario does not say it.
     pub controllers: String,
+    /// The factor of the sizes of the scenarios about garbage and namespaces.
+    pub scale: f64,
 }
 
 impl Plan {
@@ -59,6 +62,7 @@ impl Plan {
             },
             scenarios: Vec::new(),
             controllers: "deployment,replicaset".to_owned(),
+            scale: 1.0,
         }
     }
 
@@ -105,7 +109,8 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
                 progress(&format!("{}, run {run} of {}: {subject}", scenario.name, plan.runs));
                 let setup = Setup {
                     subject,
-                    controllers: plan.controllers.clone(),
+                    controllers: scenario.controllers.unwrap_or(&plan.controllers).to_owned(),
+                    scale: plan.scale,
                     collector: scenario.collector,
                     break_every: scenario.break_every,
                     rest: Duration::from_secs(match plan.size {

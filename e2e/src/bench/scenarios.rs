@@ -6,6 +6,7 @@ use anyhow::Result;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 
+use super::garbage;
 use super::testbed::Testbed;
 use super::workload::Fleet;
 
@@ -19,7 +20,7 @@ pub enum Size {
 }
 
 impl Size {
-    fn pick<T>(self, quick: T, full: T) -> T {
+    pub(super) fn pick<T>(self, quick: T, full: T) -> T {
         match self {
             Self::Quick => quick,
             Self::Full => full,
@@ -35,6 +36,8 @@ pub struct Scenario {
     pub about: &'static str,
     /// Part of a quick run.
     pub quick: bool,
+    /// What the managers run, where that is not what the plan says.
+    pub controllers: Option<&'static str>,
     pub(super) collector: bool,
     pub(super) break_every: Option<Duration>,
     pub(super) play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
@@ -45,11 +48,20 @@ const fn scenario(
     about: &'static str,
     play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
 ) -> Scenario {
-    Scenario { name, about, quick: false, collector: false, break_every: None, play }
+    Scenario { name, about, quick: false, controllers: None, collector: false, break_every: None, play }
+}
+
+/// A scenario about the controllers of garbage and namespaces, which is played by name.
+const fn of_garbage(
+    name: &'static str,
+    about: &'static str,
+    play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
+) -> Scenario {
+    Scenario { controllers: Some(garbage::CONTROLLERS), ..scenario(name, about, play) }
 }
 
 /// Every scenario, in the order of the report.
-pub static SCENARIOS: [Scenario; 10] = [
+pub static SCENARIOS: [Scenario; 17] = [
     Scenario {
         quick: true,
         ..scenario("idle", "nothing to do for a minute", |testbed, size| idle(testbed, size).boxed_local())
@@ -89,6 +101,27 @@ pub static SCENARIOS: [Scenario; 10] = [
             cut(testbed, size).boxed_local()
         })
     },
+    of_garbage("gc-background", "100 deployments of 50 pods deleted in the background", |testbed, size| {
+        garbage::background(testbed, size).boxed_local()
+    }),
+    of_garbage("gc-namespace", "a namespace of 5,000 pods, 500 config maps, 100 custom objects", |testbed, size| {
+        garbage::namespace(testbed, size).boxed_local()
+    }),
+    of_garbage("gc-orphans", "an owner of 5,000 pods deleted without them", |testbed, size| {
+        garbage::orphans(testbed, size).boxed_local()
+    }),
+    of_garbage("gc-chains", "20,000 config maps in chains of ten owners (quick: 5,000)", |testbed, size| {
+        garbage::chains(testbed, size).boxed_local()
+    }),
+    of_garbage("gc-restart", "started beside 50,000 config maps in chains (quick: 10,000)", |testbed, size| {
+        garbage::restart(testbed, size).boxed_local()
+    }),
+    of_garbage("gc-kinds", "300 custom resource definitions come and go (quick: 100)", |testbed, size| {
+        garbage::kinds(testbed, size).boxed_local()
+    }),
+    of_garbage("gc-large", "2,000 config maps of 100 KB (quick: 500)", |testbed, size| {
+        garbage::large_objects(testbed, size).boxed_local()
+    }),
 ];
 
 async fn idle(testbed: &mut Testbed, size: Size) -> Result<()> {

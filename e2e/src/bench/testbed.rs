@@ -34,6 +34,8 @@ const END: Duration = Duration::from_secs(30);
 pub(super) struct Setup {
     pub(super) subject: Subject,
     pub(super) controllers: String,
+    /// The factor of [`Testbed::scaled`].
+    pub(super) scale: f64,
     /// Run upstream's garbage collector beside the manager, so that dependents of deleted objects are deleted.
     pub(super) collector: bool,
     /// Break the manager's connections at this interval.
@@ -165,7 +167,19 @@ impl Testbed {
     }
 
     fn workload(&self) -> Workload {
-        Workload { client: self.plane.client() }
+        let collects = self.setup.controllers == super::garbage::CONTROLLERS;
+        Workload { client: self.plane.client(), collects }
+    }
+
+    /// A number of objects, as many times as the plan says.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "numbers of objects are positive and far below 2^32"
+    )]
+    pub(super) fn scaled(&self, count: usize) -> usize {
+        (count as f64 * self.setup.scale).round() as usize
     }
 
     /// Adds the allocator's view, once everything else is measured: reading it costs something itself.

@@ -14,15 +14,17 @@ use serde_json::{Value, json};
 use crate::wait;
 
 /// How long a phase may take.
-const LIMIT: Duration = Duration::from_mins(15);
+pub(super) const LIMIT: Duration = Duration::from_mins(15);
 /// Requests in flight.
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 const NAMESPACE: &str = "bench";
 
 /// A client that creates, changes and awaits objects.
 #[derive(Clone)]
 pub(super) struct Workload {
     pub(super) client: Client,
+    /// Whether the manager under test collects garbage, and has no replica sets.
+    pub(super) collects: bool,
 }
 
 /// A number of equal deployments.
@@ -40,13 +42,14 @@ impl Fleet {
     }
 }
 
-/// A replica set that gets its pod only if the manager works.
+/// An object about which something is done only if the manager works: a replica set that gets its pod, or a config map
+/// that goes, as its owner never existed.
 pub(super) struct Probe {
     name: String,
 }
 
 impl Workload {
-    async fn make_namespace(&self, name: &str) -> Result<()> {
+    pub(super) async fn make_namespace(&self, name: &str) -> Result<()> {
         let mut namespace = corev1::Namespace::default();
         namespace.metadata.name = Some(name.to_owned());
         let namespaces: Api<corev1::Namespace> = Api::all(self.client.clone());
@@ -61,14 +64,28 @@ impl Workload {
         self.make_namespace("probe").await?;
         // Names of phases have spaces and commas: `with 5,000 pods`.
         let name = format!("probe-{}", name.replace(' ', "-").replace(',', ""));
+        if self.collects {
+            let maps: Api<corev1::ConfigMap> = Api::namespaced(self.client.clone(), "probe");
+            let map = serde_json::from_value(owned_by_nothing(&name)).context("a probe must be built from its JSON")?;
+            maps.create(&PostParams::default(), &map).await.with_context(|| format!("cannot make {name}"))?;
+            return Ok(Probe { name });
+        }
         let sets: Api<appsv1::ReplicaSet> = Api::namespaced(self.client.clone(), "probe");
         let set = serde_json::from_value(replica_set(&name, 1)).context("a probe must be built from its JSON")?;
         sets.create(&PostParams::default(), &set).await.with_context(|| format!("cannot make {name}"))?;
         Ok(Probe { name })
     }
 
-    /// Waits until the probe has its pod and reports it.
+    /// Waits until the probe has its pod and reports it, or is gone.
     pub(super) async fn end_probe(&self, probe: &Probe) -> Result<()> {
+        if self.collects {
+            let maps: Api<corev1::ConfigMap> = Api::namespaced(self.client.clone(), "probe");
+            return wait::eventually_within("the probe to be collected", LIMIT, async || {
+                ensure!(maps.get_opt(&probe.name).await?.is_none(), "it is there");
+                Ok(())
+            })
+            .await;
+        }
         let sets: Api<appsv1::ReplicaSet> = Api::namespaced(self.client.clone(), "probe");
         wait::eventually_within("the probe to be reconciled", LIMIT, async || {
             let set = sets.get(&probe.name).await?;
@@ -220,6 +237,12 @@ fn template(name: &str) -> Value {
             "resources": { "requests": { "cpu": "10m", "memory": "16Mi" } },
         }] },
     })
+}
+
+fn owned_by_nothing(name: &str) -> Value {
+    let uid = "11111111-2222-3333-4444-555555555555";
+    let owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": uid });
+    json!({ "metadata": { "name": name, "ownerReferences": [owner] } })
 }
 
 fn replica_set(name: &str, pods: usize) -> Value {

@@ -18,7 +18,8 @@ usage: cargo xtask bench [FLAGS]
   --full               all of it, five times; of both managers with the usual controllers it is for the record:
                        docs/benchmark.md and its folder
   --scenario=NAME,...  only these
-  --controllers=LIST   what both managers run (default deployment,replicaset)
+  --controllers=LIST   what both managers run (default deployment,replicaset); the scenarios gc-… run their own
+  --scale=FACTOR       so many times as many objects in the scenarios gc-…
   --only=ours|peer     measure one manager only
   --runs=N             repeat each scenario so often; figures are medians
   --json=FILE          write every figure of every run as JSON too
@@ -58,6 +59,9 @@ async fn run() -> Result<()> {
             ("--runs", number) => plan.runs = number.parse().with_context(|| format!("`{arg}` needs a number"))?,
             ("--scenario", names) => plan.scenarios = names.split(',').map(str::to_owned).collect(),
             ("--controllers", list) if !list.is_empty() => list.clone_into(&mut plan.controllers),
+            ("--scale", factor) => {
+                plan.scale = factor.parse().with_context(|| format!("`{arg}` needs a number, such as 0.1"))?;
+            }
             ("--json", path) if !path.is_empty() => file = Some(path.to_owned()),
             _ => bail!("`{arg}` was not expected\n\n{USAGE}"),
         }
@@ -71,12 +75,15 @@ async fn run() -> Result<()> {
         return keep(micro);
     }
     let usual = Plan::of(Size::Full);
-    let is_for_the_record =
-        size == Size::Full && plan.subjects == usual.subjects && plan.controllers == usual.controllers;
-    let measured = bench::measured(&plan)?;
+    let is_for_the_record = size == Size::Full
+        && plan.subjects == usual.subjects
+        && plan.controllers == usual.controllers
+        && !args.iter().any(|arg| arg.starts_with("--scale"));
     let mut all = Record::default();
     for scenario in plan.selected()? {
-        let plan = Plan { scenarios: vec![scenario.name.to_owned()], ..plan.clone() };
+        let controllers = scenario.controllers.unwrap_or(&plan.controllers).to_owned();
+        let plan = Plan { scenarios: vec![scenario.name.to_owned()], controllers, ..plan.clone() };
+        let measured = bench::measured(&plan)?;
         let played = interrupt::or(bench::run(&plan, &measured, &|line| println!("{line}"))).await?;
         println!("{}", played.table());
         // After each scenario: what comes next may take an hour and fail.
