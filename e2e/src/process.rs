@@ -176,6 +176,15 @@ impl Process {
         procfs::resident_bytes(self.id())
     }
 
+    /// Bytes of memory resident in RAM that are no pages of files, as those of its program are.
+    ///
+    /// # Errors
+    ///
+    /// If it has ended.
+    pub fn own_bytes(&self) -> Result<u64> {
+        procfs::own_bytes(self.id())
+    }
+
     /// The most bytes that were resident since it began, or since [`Self::forget_peak`].
     ///
     /// # Errors

@@ -13,6 +13,15 @@ pub fn resident_bytes(pid: u32) -> Result<u64> {
     status_line(pid, "VmRSS:")
 }
 
+/// Bytes of memory resident in RAM that are no pages of files.
+///
+/// # Errors
+///
+/// If the process is gone.
+pub fn own_bytes(pid: u32) -> Result<u64> {
+    status_line(pid, "RssAnon:")
+}
+
 fn status_line(pid: u32, name: &str) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
     let status = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;

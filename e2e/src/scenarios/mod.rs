@@ -4,6 +4,7 @@ mod alone;
 mod api;
 mod deploy;
 mod deployments;
+mod envtest;
 mod garbage;
 mod host;
 mod identities;
@@ -26,6 +27,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
     api::SCENARIOS
         .iter()
         .chain(&deploy::SCENARIOS)
+        .chain(&envtest::SCENARIOS)
         .chain(&host::SCENARIOS)
         .chain(&identities::SCENARIOS)
         .chain(&kubectl::SCENARIOS)

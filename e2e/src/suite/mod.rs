@@ -29,8 +29,9 @@ use crate::scenario::Selected;
 use crate::subject::Subject;
 
 /// Scenarios that a sandbox cannot show, each with the reason.
-const NOT_ON_A_SANDBOX: [(&str, &str); 11] = [
+const NOT_ON_A_SANDBOX: [(&str, &str); 12] = [
     ("api/", "the table of API scenarios is played in the sandbox's own tests"),
+    ("envtest/", "about the binaries of a control plane"),
     ("host/", "about the host and its users, not about an API"),
     ("serving/", "it reviews neither tokens nor access"),
     ("identities/", "it issues no tokens of service accounts, and its only user may do everything"),
