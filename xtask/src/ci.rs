@@ -44,7 +44,7 @@ fn steps(times: &mut Times) -> Result<()> {
     })?;
     times.step("control plane", control_plane::build)?;
     times.step("tables of upstream's flags, gates and controllers", parity::run)?;
-    times.step("upstream's integration tests, one package", upstream_tests::quickest)?;
+    times.step("upstream's integration tests, quick packages", upstream_tests::quick)?;
     times.step("e2e suite, on a sandbox", || e2e::built_suite(&["--sandbox", "ours/"]))?;
     // The table stands before the suite on a control plane, so that the suite's closing line is the last one.
     times.print();
