@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use futures::{TryStreamExt, stream};
 use serde_json::{Value, json};
 
-use super::scenarios::Size;
+use super::size::Size;
 use super::testbed::Testbed;
 use super::workload::{AT_ONCE, LIMIT, Workload};
 use crate::wait;

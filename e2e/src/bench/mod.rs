@@ -14,6 +14,7 @@ mod micro;
 mod report;
 mod scenarios;
 mod self_metrics;
+mod size;
 mod testbed;
 mod workload;
 
@@ -24,7 +25,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 pub use report::Record;
-pub use scenarios::{SCENARIOS, Scenario, Size};
+pub use scenarios::{SCENARIOS, Scenario};
+pub use size::Size;
 
 use crate::binaries;
 use crate::scenario::LIMITS;
@@ -111,6 +113,7 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
                     subject,
                     controllers: scenario.controllers.unwrap_or(&plan.controllers).to_owned(),
                     scale: plan.scale,
+                    collects: scenario.controllers.is_some(),
                     collector: scenario.collector,
                     break_every: scenario.break_every,
                     rest: Duration::from_secs(match plan.size {

@@ -7,26 +7,9 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 
 use super::garbage;
+use super::size::Size;
 use super::testbed::Testbed;
 use super::workload::Fleet;
-
-/// The size of a scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
-    /// About a tenth, for development.
-    Quick,
-    /// The size of the record.
-    Full,
-}
-
-impl Size {
-    pub(super) fn pick<T>(self, quick: T, full: T) -> T {
-        match self {
-            Self::Quick => quick,
-            Self::Full => full,
-        }
-    }
-}
 
 /// One scenario: phases that follow each other on one control plane.
 pub struct Scenario {

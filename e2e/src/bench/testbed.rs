@@ -34,6 +34,8 @@ const END: Duration = Duration::from_secs(30);
 pub(super) struct Setup {
     pub(super) subject: Subject,
     pub(super) controllers: String,
+    /// The manager collects garbage, and has no replica sets.
+    pub(super) collects: bool,
     /// The factor of [`Testbed::scaled`].
     pub(super) scale: f64,
     /// Run upstream's garbage collector beside the manager, so that dependents of deleted objects are deleted.
@@ -167,8 +169,7 @@ impl Testbed {
     }
 
     fn workload(&self) -> Workload {
-        let collects = self.setup.controllers == super::garbage::CONTROLLERS;
-        Workload { client: self.plane.client(), collects }
+        Workload { client: self.plane.client(), collects: self.setup.collects }
     }
 
     /// A number of objects, as many times as the plan says.
