@@ -12,6 +12,7 @@ const GATES: &str = include_str!("data/feature-gates.tsv");
 const OURS: &[&str] = &[
     generic::CONFIG,
     generic::ALLOW_MISSING_CONTROLLERS,
+    "debug-ui",
     "exit-on-controller-failure",
     "exit-on-lost-lease",
     "explain-memory",

@@ -20,7 +20,13 @@ pub(crate) fn queues(manager: &ManagerHandle) -> Value {
 
 /// `/debug/caches`: the cache of every informer.
 pub(crate) fn caches(manager: &ManagerHandle) -> Value {
-    let caches: Vec<_> = manager.caches().iter().map(|(status, bytes)| cache(status, *bytes)).collect();
+    let caches: Vec<_> = manager.caches().iter().map(|(status, bytes)| cache(status, Some(*bytes))).collect();
+    json!({ "caches": caches })
+}
+
+/// As [`caches`], without the memory of the objects: reads none of them.
+pub(crate) fn informers(manager: &ManagerHandle) -> Value {
+    let caches: Vec<_> = manager.informers().iter().map(|status| cache(status, None)).collect();
     json!({ "caches": caches })
 }
 
@@ -80,7 +86,7 @@ fn one_loop(status: &LoopStatus) -> Value {
     })
 }
 
-fn cache(status: &InformerStatus, bytes: usize) -> Value {
+fn cache(status: &InformerStatus, bytes: Option<usize>) -> Value {
     let phase = match status.phase {
         Phase::NotStarted => "NotStarted",
         Phase::Listing => "Listing",

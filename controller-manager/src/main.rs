@@ -19,7 +19,8 @@ fn main() -> std::process::ExitCode {
 #[cfg(feature = "sandbox")]
 mod sandbox {
     use kcm_controller_manager::{Action, Exit, Failure, HttpsPort, Invocation, Subcommand};
-    use kcm_sandbox_cli::{Command, RunError};
+    use kcm_framework::{BoxFuture, Manager};
+    use kcm_sandbox_cli::{Command, ManagerPort, RunError};
 
     pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
         name: "sandbox",
@@ -31,23 +32,25 @@ mod sandbox {
     };
 
     fn run(Invocation { settings, manager }: Invocation) -> Result<Action, Vec<String>> {
-        let port = HttpsPort::asked_for(&settings)?;
         Ok(match kcm_sandbox_cli::command(&settings, manager)? {
             Command::Print(text) => Action::Print(text),
-            Command::Run(sandbox) => Action::Run(Box::new(|stop| {
-                let sandbox = match port {
-                    Some(port) => {
-                        sandbox.port(port.url(), Box::new(|manager, stop| Box::pin(port.serve(manager, stop))))
-                    }
-                    None => *sandbox,
-                };
-                Box::pin(async move {
-                    sandbox.run(stop).await.map_err(|ended| match ended {
-                        RunError::Refused(reasons) => Failure { exit: Exit::Refused, reasons },
-                        RunError::Failed(reasons) => Failure { exit: Exit::ApiServer, reasons },
+            Command::Run(mut sandbox) => {
+                if let Some(port) = HttpsPort::bind(&settings)? {
+                    let (url, page) = (port.url(), port.page());
+                    let serve = Box::new(|manager: &Manager, stop| -> BoxFuture<'static, _> {
+                        Box::pin(port.serve(manager, stop))
+                    });
+                    *sandbox = sandbox.port(ManagerPort { url, page, serve });
+                }
+                Action::Run(Box::new(|stop| {
+                    Box::pin(async move {
+                        sandbox.run(stop).await.map_err(|ended| match ended {
+                            RunError::Refused(reasons) => Failure { exit: Exit::Refused, reasons },
+                            RunError::Failed(reasons) => Failure { exit: Exit::ApiServer, reasons },
+                        })
                     })
-                })
-            })),
+                }))
+            }
         })
     }
 }

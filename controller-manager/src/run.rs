@@ -62,8 +62,8 @@ pub(crate) async fn run(
     };
     process_metrics::register(manager.metrics(), tokio::runtime::Handle::current());
     let candidate = candidate(election, manager.metrics())?;
-    let leader_check =
-        candidate.as_ref().map(Candidate::health).map(|health| Check::new(LeaderHealth::NAME, move || health.check()));
+    let leases = candidate.as_ref().map(Candidate::health);
+    let leader_check = leases.clone().map(|health| Check::new(LeaderHealth::NAME, move || health.check()));
     let reloads = ReloadState::new(manager.metrics());
     let readiness = reloads.clone();
     let state = ServingState {
@@ -72,6 +72,7 @@ pub(crate) async fn run(
         manager: manager.handle(),
         live: leader_check.into_iter().collect(),
         ready: vec![controllers_check(manager.handle()), Check::new("configuration", move || readiness.check())],
+        leases,
         started: SystemClock.now(),
         set_verbosity: Box::new(logs.verbosity()),
     };

@@ -82,6 +82,7 @@ mod tests {
         "controller-shutdown-timeout",
         "controller-start-interval",
         "controllers",
+        "debug-ui",
         "disable-http2-serving",
         "disabled-metrics",
         "emulated-version",

@@ -34,6 +34,7 @@ fn the_help_has_every_flag_under_its_heading() {
     expected.extend([
         ("allow-missing-controllers", "Generic"),
         ("config", "Misc"),
+        ("debug-ui", "Debugging"),
         ("exit-on-controller-failure", "Generic"),
         ("exit-on-lost-lease", "Generic"),
         ("explain-memory", "Debugging"),

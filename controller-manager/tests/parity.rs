@@ -157,6 +157,7 @@ fn every_flag_of_upstream_is_a_flag_here() {
         [
             "allow-missing-controllers",
             "config",
+            "debug-ui",
             "exit-on-controller-failure",
             "exit-on-lost-lease",
             "explain-memory",

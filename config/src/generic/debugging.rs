@@ -10,6 +10,8 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("contention-profiling", SECTION, Initial::Bool(false))
         .path("Generic.Debugging.enableContentionProfiling")
         .help("Profile waits for locks as well, where --profiling is on."),
+    Row::new("debug-ui", SECTION, Initial::Bool(false))
+        .help("Serve the status page /debug/ui on the secure port, to all who may get the paths /debug/*."),
     Row::new("explain-memory", SECTION, Initial::Quantity("2Mi"))
         .help("The memory in which the last decisions about objects are kept, for /debug/controllers/NAME/keys and the sub-command explain; 0 keeps none.")
         .check(checks::not_negative),

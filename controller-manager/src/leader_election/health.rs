@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -12,6 +13,20 @@ use super::leadership::Leadership;
 /// # Upstream
 /// `NewLeaderHealthzAdaptor(time.Second * 20)` in `cmd/kube-controller-manager/app`.
 const TOLERANCE: Duration = Duration::from_secs(20);
+
+/// The status of a lease that this process competes for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LeaseStatus {
+    /// The name of the lease.
+    pub(crate) name: String,
+    /// The identity of the holder, as far as it is known.
+    pub(crate) holder: Option<String>,
+    /// Whether this process leads.
+    pub(crate) leads: bool,
+    /// How many seconds ago this process sent its last successful renewal, while it leads.
+    pub(crate) renewed_seconds_ago: Option<u64>,
+}
 
 /// The health check of leader election: it fails where this process has not renewed a lease that it acts under.
 ///
@@ -33,6 +48,22 @@ impl LeaderHealth {
     /// A check of leases that are valid for `duration` after each renewal, each with its name.
     pub(crate) const fn new(duration: Duration, leases: Vec<(String, watch::Receiver<Leadership>)>) -> Self {
         Self { duration, leases }
+    }
+
+    /// The status of each lease.
+    pub(crate) fn leases(&self) -> Vec<LeaseStatus> {
+        let now = Instant::now();
+        let status = |(name, leadership): &(String, watch::Receiver<Leadership>)| {
+            let leadership = leadership.borrow();
+            let renewed = leadership.renewed_at.map(|renewed_at| now.saturating_duration_since(renewed_at));
+            LeaseStatus {
+                name: name.clone(),
+                holder: leadership.holder.clone(),
+                leads: leadership.term.is_some(),
+                renewed_seconds_ago: renewed.map(|renewed| renewed.as_secs()),
+            }
+        };
+        self.leases.iter().map(status).collect()
     }
 
     /// Checks all leases now.
@@ -73,6 +104,24 @@ mod tests {
     #[test]
     fn a_process_that_does_not_lead_is_healthy() {
         assert!(!is_overdue(None, DURATION, Instant::now()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_status_of_a_lease_names_its_holder_and_the_last_renewal_of_a_leader() {
+        let leadership = watch::Sender::<Leadership>::default();
+        let health = LeaderHealth::new(DURATION, vec![("main".to_owned(), leadership.subscribe())]);
+        let status = |holder: Option<&str>, leads, renewed_seconds_ago| LeaseStatus {
+            name: "main".to_owned(),
+            holder: holder.map(str::to_owned),
+            leads,
+            renewed_seconds_ago,
+        };
+        assert_eq!(health.leases(), [status(None, false, None)]);
+        let holder = Some("a_1".to_owned());
+        let renewed_at = Some(Instant::now());
+        leadership.send_replace(Leadership { holder, term: Some(1), renewed_at, ..Leadership::default() });
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(health.leases(), [status(Some("a_1"), true, Some(2))]);
     }
 
     #[tokio::test(start_paused = true)]

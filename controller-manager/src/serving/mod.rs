@@ -36,6 +36,7 @@ mod standalone;
 mod state;
 mod thread;
 mod tls;
+mod ui;
 
 pub(crate) use health::Check;
 pub(crate) use options::ServingOptions;

@@ -24,6 +24,8 @@ pub(crate) struct ServingOptions {
     pub(crate) shares_port: bool,
     /// The streams that a client may have open on one HTTP/2 connection; HTTP/1.1 alone is served if absent.
     pub(crate) http2_streams: Option<u32>,
+    /// Whether the status page is served.
+    pub(crate) has_page: bool,
     /// Certificates and parameters of TLS.
     pub(crate) tls: TlsSettings,
     /// Who sends requests.
@@ -89,6 +91,7 @@ impl ServingOptions {
             address: SocketAddr::new(address, port),
             shares_port: read.is_on("permit-port-sharing"),
             http2_streams: http2.then_some(streams),
+            has_page: read.is_on("debug-ui"),
             tls: TlsSettings { pair, by_name: read.list::<Vec<CertKey>>("tls-sni-cert-key"), parameters, http2 },
             authentication: read.authentication(),
             authorization: AuthorizationOptions {

@@ -14,36 +14,59 @@ use super::thread::Bound;
 
 /// The HTTPS port of a program that runs a manager itself, as a sub-command does.
 ///
-/// It listens on 127.0.0.1 and shows everything to everyone there, unless settings say otherwise: such a program has no
-/// users to tell apart.
+/// It listens on a free port of 127.0.0.1, serves the status page, and shows everything to everyone there, unless settings
+/// say otherwise: such a program has no users to tell apart.
 pub struct HttpsPort {
-    options: ServingOptions,
+    bound: Bound,
+    has_page: bool,
     settings: Effective,
 }
 
 impl HttpsPort {
-    /// The port that `settings` ask for; `None` where no source names one.
+    /// Binds the port; `None` for `--secure-port=0`.
     ///
     /// # Errors
     /// Every reason why it cannot be served.
-    pub fn asked_for(settings: &Effective) -> Result<Option<Self>, Vec<String>> {
+    pub fn bind(settings: &Effective) -> Result<Option<Self>, Vec<String>> {
+        let Some(options) = Self::options(settings)? else { return Ok(None) };
+        let has_page = options.has_page;
+        let bound = Bound::bind(options, Arc::new(SystemClock)).map_err(|error| vec![error_chain(&error)])?;
+        Ok(Some(Self { bound, has_page, settings: settings.clone() }))
+    }
+
+    fn options(settings: &Effective) -> Result<Option<ServingOptions>, Vec<String>> {
         let is_default = |flag| settings.origin(flag).is_none_or(|origin| *origin == Origin::Default);
-        let Some(mut options) = ServingOptions::of(settings)?.filter(|_| !is_default("secure-port")) else {
-            return Ok(None);
-        };
+        let Some(mut options) = ServingOptions::of(settings)? else { return Ok(None) };
+        if is_default("secure-port") {
+            options.address.set_port(0);
+        }
         if is_default("bind-address") {
             options.address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
         if is_default("authorization-always-allow-paths") {
             options.authorization.always_allow = AllowedPaths::read(&["/*".to_owned()])?;
         }
-        Ok(Some(Self { options, settings: settings.clone() }))
+        if is_default("debug-ui") {
+            options.has_page = true;
+        }
+        if is_default("disable-http2-serving") {
+            // Over HTTP/2 a client without credentials gets one answer on a connection, and the page's stream would end.
+            options.http2_streams = None;
+            options.tls.http2 = false;
+        }
+        Ok(Some(options))
     }
 
     /// The address, as a URL.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("https://{}", self.options.address)
+        format!("https://{}", self.bound.address())
+    }
+
+    /// The URL of the status page, if it is served.
+    #[must_use]
+    pub fn page(&self) -> Option<String> {
+        self.has_page.then(|| format!("{}/debug/ui", self.url()))
     }
 
     /// Serves the port until `stop`, with what `manager` shows.
@@ -61,12 +84,12 @@ impl HttpsPort {
             manager: manager.handle(),
             live: Vec::new(),
             ready: Vec::new(),
+            leases: None,
             started: SystemClock.now(),
             set_verbosity: Box::new(|_| {}),
         };
-        let options = self.options;
+        let bound = self.bound;
         async move {
-            let bound = Bound::bind(options, Arc::new(SystemClock)).map_err(|error| error_chain(&error))?;
             let mut serving = bound.serve(state, 0).await.map_err(|error| error_chain(&error))?;
             tokio::select! {
                 () = stop.drain.cancelled() => {}
@@ -80,7 +103,7 @@ impl HttpsPort {
 
 impl std::fmt::Debug for HttpsPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpsPort").field("address", &self.options.address).finish_non_exhaustive()
+        f.debug_struct("HttpsPort").field("address", &self.bound.address()).finish_non_exhaustive()
     }
 }
 
@@ -89,13 +112,28 @@ mod tests {
     use super::*;
     use crate::serving::tests::settings;
 
+    fn bound(arguments: &[&str]) -> Option<HttpsPort> {
+        HttpsPort::bind(&settings(arguments)).expect("it is supported")
+    }
+
     #[test]
-    fn a_port_is_served_only_if_it_is_asked_for() {
-        let asked_for = |arguments: &[&str]| HttpsPort::asked_for(&settings(arguments)).expect("it is supported");
-        assert!(asked_for(&[]).is_none());
-        assert!(asked_for(&["--secure-port=0"]).is_none());
-        let url = |arguments| asked_for(arguments).map(|port| port.url());
-        assert_eq!(url(&["--secure-port=7777"]).as_deref(), Some("https://127.0.0.1:7777"));
-        assert_eq!(url(&["--secure-port=7777", "--bind-address=::1"]).as_deref(), Some("https://[::1]:7777"));
+    fn a_free_port_of_this_machine_is_served_with_the_page_unless_settings_say_otherwise() {
+        let port = bound(&[]).expect("it is served");
+        assert!(port.url().starts_with("https://127.0.0.1:") && !port.url().ends_with(":10257"), "{port:?}");
+        assert_eq!(port.page(), Some(format!("{}/debug/ui", port.url())));
+        assert!(bound(&["--secure-port=0"]).is_none());
+        assert_eq!(bound(&["--debug-ui=false"]).expect("it is served").page(), None);
+    }
+
+    #[test]
+    fn the_address_of_settings_is_bound() {
+        let free = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+        let port = free.expect("a port is free").port();
+        let asked_for = [format!("--secure-port={port}"), "--bind-address=127.0.0.1".to_owned()];
+        let asked_for: Vec<&str> = asked_for.iter().map(String::as_str).collect();
+        let served = bound(&asked_for).expect("it is served");
+        assert_eq!(served.url(), format!("https://127.0.0.1:{port}"));
+        let refused = HttpsPort::bind(&settings(&asked_for)).expect_err("the port is taken");
+        assert!(refused[0].starts_with(&format!("cannot listen on 127.0.0.1:{port} for HTTPS")), "{refused:?}");
     }
 }

@@ -7,6 +7,7 @@ use kcm_config::Effective;
 use kcm_framework::{ManagerHandle, Metrics};
 
 use super::health::Check;
+use crate::leader_election::LeaderHealth;
 
 /// What the routes show.
 pub(crate) struct ServingState {
@@ -21,6 +22,8 @@ pub(crate) struct ServingState {
     pub(crate) live: Vec<Check>,
     /// The checks that only readiness has.
     pub(crate) ready: Vec<Check>,
+    /// The leases that this process competes for; absent without leader election.
+    pub(crate) leases: Option<LeaderHealth>,
     /// When the process was started.
     pub(crate) started: Timestamp,
     /// Sets the verbosity of the logs.

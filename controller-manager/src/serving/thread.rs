@@ -20,6 +20,7 @@ use super::options::ServingOptions;
 use super::routes::router;
 use super::state::ServingState;
 use super::tls::{Tls, TlsError};
+use super::ui::Feed;
 
 /// How many connections are open at a time: with the memory that one may hold, the bound of what clients can cost.
 pub(super) const MOST_CONNECTIONS: usize = 256;
@@ -94,7 +95,6 @@ impl Bound {
     }
 
     /// The bound address.
-    #[cfg(test)]
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -136,9 +136,11 @@ impl Bound {
         let (access, trust, follower) = setup.split();
         ask_clients(&tls, &trust);
         let listener = tokio::net::TcpListener::from_std(listener)?;
+        let state = Arc::new(state);
+        let feed = options.has_page.then(|| Feed::new(Arc::clone(&state), stop.clone()));
         let shared = Arc::new(Shared {
             tls: Arc::clone(&tls),
-            answers: Answers::new(access, router(&Arc::new(state))),
+            answers: Answers::new(access, router(&state, feed.as_ref())),
             streams: options.http2_streams.unwrap_or(1),
             stop: stop.clone(),
         });
@@ -151,6 +153,7 @@ impl Bound {
             () = stop.cancelled() => Ok(()),
             result = follower.run(&stop, || ask_clients(&tls, &trust)) => result.map_err(ServingError::from),
             () = reload(&tls, &trust) => Ok(()),
+            () = sample(feed.as_deref()) => Ok(()),
             () = accept(&listener, &shared, &mut connections) => Ok(()),
         };
         drop(listener);
@@ -222,6 +225,14 @@ async fn reload(tls: &Tls, trust: &Trust) {
             tracing::warn!(error, "Cannot load certificates of the HTTPS port; those in use stay");
         }
         failed = error.is_some();
+    }
+}
+
+/// Takes the samples of the status page, for ever.
+async fn sample(feed: Option<&Feed>) {
+    match feed {
+        Some(feed) => feed.run().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Banner {
     pub(super) controllers: Vec<String>,
     /// The URL of the manager's HTTPS port.
     pub(super) port: Option<String>,
+    /// The URL of the manager's status page.
+    pub(super) page: Option<String>,
     /// The socket as given on the command line.
     pub(super) socket: Option<PathBuf>,
     /// Commands are read from this terminal.
@@ -54,7 +56,11 @@ impl Banner {
     /// The short message before the demo.
     pub(super) fn short(&self) -> String {
         let warning = if self.exposed { format!("{EXPOSED}.\n") } else { String::new() };
-        format!("A cluster (nodes: {}) runs in this process; watch it work. Ctrl-C ends it.\n{warning}", self.nodes)
+        let page = self.page.as_ref().map(|url| format!("Status page: {url}\n")).unwrap_or_default();
+        format!(
+            "A cluster (nodes: {}) runs in this process; watch it work. Ctrl-C ends it.\n{page}{warning}",
+            self.nodes
+        )
     }
 
     /// How to have an object explained, if the manager has a port.
@@ -77,6 +83,7 @@ impl Banner {
             ("kubeconfig", self.kubeconfig.clone()),
         ]);
         facts.extend(self.port.iter().map(|url| ("manager", url.clone())));
+        facts.extend(self.page.iter().map(|url| ("status page", url.clone())));
         if self.loaded > 0 {
             facts.push(("manifests", format!("{} loaded", self.loaded)));
         }
@@ -154,6 +161,7 @@ mod tests {
             loaded: 0,
             controllers: vec!["deployment-controller".to_owned(), "replicaset-controller".to_owned()],
             port: None,
+            page: None,
             socket: Some("sandbox.sock".into()),
             interactive: true,
         }
@@ -188,6 +196,14 @@ mod tests {
         let text = Banner { controllers, ..banner() }.text();
         assert!(is_narrow(&text), "{text}");
         assert!(text.contains("\n               certificatesigningrequest-approving-controller,"), "{text}");
+    }
+
+    #[test]
+    fn it_names_the_status_page() {
+        let url = "https://127.0.0.1:40123/debug/ui";
+        let text = Banner { page: Some(url.to_owned()), ..banner() };
+        assert!(text.text().contains(&format!("\n  status page  {url}\n")), "{}", text.text());
+        assert!(text.short().ends_with(&format!("\nStatus page: {url}\n")), "{}", text.short());
     }
 
     #[test]

@@ -107,8 +107,8 @@ impl Bound {
         }
         if options.run_controllers {
             let manager = manager.metrics(metrics.clone()).build(sandbox.client(), banner.server.clone());
-            if let Some((_, serve)) = port {
-                tasks.start("the HTTPS port of the controller manager", serve(&manager, stop.clone()));
+            if let Some(port) = port {
+                tasks.start("the HTTPS port of the controller manager", (port.serve)(&manager, stop.clone()));
             }
             let stop = stop.clone();
             tasks.start("the controller manager", async move {
@@ -144,6 +144,7 @@ impl Bound {
 
     fn banner(&self) -> Banner {
         let Plan { options, controllers, port, .. } = &self.plan;
+        let port = port.as_ref().filter(|_| options.run_controllers);
         Banner {
             server: format!("https://{}", self.listener.address()),
             exposed: !self.listener.address().ip().is_loopback(),
@@ -151,7 +152,8 @@ impl Bound {
             nodes: options.nodes,
             loaded: self.loaded,
             controllers: controllers.clone(),
-            port: port.as_ref().map(|(url, _)| url.clone()),
+            port: port.map(|port| port.url.clone()),
+            page: port.and_then(|port| port.page.clone()),
             socket: options.socket.clone(),
             interactive: console::is_interactive(),
         }

@@ -63,6 +63,16 @@ pub struct Sandbox(Plan);
 /// Serves the HTTPS port of the manager that runs the controllers, until it is stopped.
 pub type ServePort = Box<dyn FnOnce(&Manager, Stop) -> BoxFuture<'static, Result<(), String>> + Send>;
 
+/// The HTTPS port of the manager that runs the controllers.
+pub struct ManagerPort {
+    /// Its URL.
+    pub url: String,
+    /// The URL of its status page, if it has one.
+    pub page: Option<String>,
+    /// Serves it.
+    pub serve: ServePort,
+}
+
 /// Reasons why a sandbox did not start or failed; each is a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunError {
@@ -113,10 +123,10 @@ fn send_command(settings: &Effective, command: &str) -> Result<String, Vec<Strin
 }
 
 impl Sandbox {
-    /// Serves the HTTPS port of the manager at `url`.
+    /// Serves the HTTPS port of the manager.
     #[must_use]
-    pub fn port(mut self, url: String, serve: ServePort) -> Self {
-        self.0.port = Some((url, serve));
+    pub fn port(mut self, port: ManagerPort) -> Self {
+        self.0.port = Some(port);
         self
     }
 

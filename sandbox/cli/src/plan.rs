@@ -9,7 +9,7 @@ use kcm_framework::client::Limits;
 use kcm_sandbox_cluster::PodRules;
 
 use crate::rows::Options;
-use crate::{ServePort, demo};
+use crate::{ManagerPort, demo};
 
 /// Validated settings; creating it only reads files.
 pub(super) struct Plan {
@@ -18,8 +18,8 @@ pub(super) struct Plan {
     pub(super) manager: ManagerBuilder,
     /// Names of the controllers that will run.
     pub(super) controllers: Vec<String>,
-    /// The HTTPS port of the manager: its URL, and what serves it.
-    pub(super) port: Option<(String, ServePort)>,
+    /// The HTTPS port of the manager.
+    pub(super) port: Option<ManagerPort>,
 }
 
 impl Plan {

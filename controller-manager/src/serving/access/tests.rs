@@ -101,7 +101,7 @@ impl World {
         let options =
             AuthorizationOptions { kubeconfig: None, always_allow, allowed_ttl: 10 * second, denied_ttl: 10 * second };
         let access = Access::new(authentication, Authorization::new(options, reviewer));
-        let answers = Answers::new(access, router(&Arc::new(state(&settings(&[])))));
+        let answers = Answers::new(access, router(&Arc::new(state(&settings(&[]))), None));
         Self { clients, proxies, strangers: Authority::new(), answers, reviews, metrics }
     }
 

@@ -6,6 +6,7 @@ mod health;
 mod metrics;
 mod negotiation;
 mod responses;
+mod ui;
 mod verbosity;
 mod version;
 mod zpages;
@@ -15,10 +16,11 @@ use std::sync::Arc;
 use axum::Router;
 
 use super::state::ServingState;
+use super::ui::Feed;
 pub(crate) use responses::{text, typed};
 
-/// All routes.
-pub(super) fn router(state: &Arc<ServingState>) -> Router {
+/// All routes, with those of the status page where there is a feed for it.
+pub(super) fn router(state: &Arc<ServingState>, feed: Option<&Arc<Feed>>) -> Router {
     let of_files = [
         health::routes,
         metrics::routes,
@@ -29,5 +31,6 @@ pub(super) fn router(state: &Arc<ServingState>) -> Router {
         verbosity::routes,
     ];
     let joined = of_files.into_iter().fold(Router::new(), |router, routes| router.merge(routes(state)));
+    let joined = feed.into_iter().fold(joined, |router, feed| router.merge(ui::routes(feed)));
     joined.fallback(async || responses::not_found())
 }

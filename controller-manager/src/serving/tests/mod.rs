@@ -40,6 +40,7 @@ pub(super) fn state(settings: &Effective) -> ServingState {
         manager: manager.handle(),
         live: Vec::new(),
         ready: Vec::new(),
+        leases: None,
         started: SystemClock.now(),
         set_verbosity: Box::new(|_| {}),
     }
