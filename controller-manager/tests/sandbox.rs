@@ -98,11 +98,12 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn the_port_of_its_manager_is_served_if_it_is_asked_for() {
+async fn the_port_of_its_manager_is_served_where_it_is_asked_for() {
     let folder = Folder::new();
     let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("a port is free");
     let mut process = start(&folder, &["--socket=", &format!("--secure-port={}", free.port())]);
     process.prints(&format!("  manager      https://{free}")).await;
+    process.prints(&format!("  status page  https://{free}/debug/ui")).await;
     process.prints("Ctrl-C ends it").await;
     let mut config = kube::Config::new(format!("https://{free}").parse().expect("it is an address"));
     config.accept_invalid_certs = true;

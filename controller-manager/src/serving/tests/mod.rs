@@ -6,6 +6,7 @@ mod client;
 mod hostile;
 mod metrics_and_debug;
 mod port;
+mod ui;
 
 use std::sync::Arc;
 

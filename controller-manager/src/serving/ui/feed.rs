@@ -114,3 +114,85 @@ impl Viewer {
 fn event(name: &str, data: &Value) -> Bytes {
     Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use tokio::task::JoinSet;
+
+    use super::*;
+    use crate::serving::tests::{settings, state};
+
+    /// A feed that runs, with what stops it.
+    fn running() -> (Arc<Feed>, CancellationToken, JoinSet<()>) {
+        let stop = CancellationToken::new();
+        let feed = Feed::new(Arc::new(state(&settings(&["--debug-ui", "--kube-api-qps=50"]))), stop.clone());
+        let (runs, mut tasks) = (Arc::clone(&feed), JoinSet::new());
+        tasks.spawn(async move { runs.run().await });
+        (feed, stop, tasks)
+    }
+
+    /// The next events of a stream, by name; empty at its end.
+    async fn next(stream: &mut Body) -> Vec<(String, Value)> {
+        let Some(frame) = stream.frame().await else { return Vec::new() };
+        let sent = frame.expect("it never fails").into_data().expect("there are no trailers");
+        let sent = String::from_utf8(sent.to_vec()).expect("events are text");
+        let events = sent.split_terminator("\n\n").map(|event| {
+            let (name, data) = event.split_once('\n').expect("an event has two lines");
+            let data = data.strip_prefix("data: ").expect("the second is its data");
+            let name = name.strip_prefix("event: ").expect("the first is its name");
+            (name.to_owned(), serde_json::from_str(data).expect("it is JSON"))
+        });
+        events.collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_begins_with_the_history_and_goes_on_with_a_state_for_each_sample() {
+        let (feed, _stop, _tasks) = running();
+        tokio::time::sleep(INTERVAL * 4).await;
+        let mut stream = feed.stream().expect("it is the first");
+        let first = next(&mut stream).await;
+        let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["history", "state"]);
+        assert_eq!(first[0].1["tick"], first[1].1["tick"]);
+        let tick = first[1].1["tick"].as_u64().expect("it is a number");
+        for later in 1..3 {
+            let [(name, state)] = &next(&mut stream).await[..] else { panic!("one event for each sample") };
+            assert_eq!((name.as_str(), state["tick"].as_u64()), ("state", Some(tick + later)));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_collected_while_nobody_looks() {
+        let (feed, _stop, _tasks) = running();
+        tokio::time::sleep(INTERVAL * 2).await;
+        assert!(feed.event.borrow().is_empty());
+        let _stream = feed.stream();
+        tokio::time::sleep(INTERVAL).await;
+        assert!(!feed.event.borrow().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn as_many_streams_are_open_as_may_be() {
+        let (feed, _stop, _tasks) = running();
+        let mut open: Vec<Body> = (0..MOST_STREAMS).map(|_| feed.stream().expect("there is room")).collect();
+        assert!(feed.stream().is_none());
+        drop(open.pop());
+        assert!(feed.stream().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_end_when_the_port_is_closed() {
+        let (feed, stop, _tasks) = running();
+        let mut stream = feed.stream().expect("it is the first");
+        assert!(!next(&mut stream).await.is_empty());
+        stop.cancel();
+        assert!(next(&mut stream).await.is_empty());
+    }
+
+    #[test]
+    fn a_line_feed_in_a_message_ends_no_event() {
+        let sent = event("state", &serde_json::json!({ "error": "a\n\nevent: b\r\n" }));
+        assert_eq!(sent.iter().filter(|byte| **byte == b'\n').count(), 3);
+    }
+}

@@ -31,6 +31,7 @@ function problemsOf(state) {
 
 function keyLinks(resource, keys) {
   return keys.map((key) => {
+    if (!resource) return el("span", "mono", key, " ");
     const link = el("button", "link mono", key);
     link.type = "button";
     link.addEventListener("click", () => openKey(resource, key));
@@ -64,8 +65,12 @@ function renderFacts(state) {
   const enabled = state.controllers.filter((one) => one.state !== "Disabled").length;
   facts.push(["Controllers", `${running} of ${enabled} running`]);
   list(byId("facts"), facts, (fact) => fact[0], ([name, value]) => el("div", "", el("dt", "", name), el("dd", "", value)));
-  list(byId("checks"), state.checks, (check) => check.name, (check) =>
-    el("li", `dot ${check.error ? "bad" : "good"}`, check.error ? `${check.name}: ${check.error}` : check.name));
+  const failing = state.checks.filter((check) => check.error);
+  const passing = state.checks.length - failing.length;
+  const checks = [...failing.map((check) => ({ tone: "bad", text: `${check.name}: ${check.error}` })),
+    { tone: failing.length ? "rest" : "good", text: failing.length ? `${plural(passing, "other health check passes", "other health checks pass")}`
+      : `${plural(passing, "health check passes", "health checks pass")}` }];
+  list(byId("checks"), checks, (check) => check.text, (check) => el("li", `dot ${check.tone}`, check.text));
 }
 
 const RESTING = ["Disabled", "Skipped"];
@@ -79,18 +84,17 @@ function toneOf(controller, problem) {
 const inWords = (state) => state.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
 
 function loopOf(queue) {
-  const count = (name, value, tone) => el("span", value > 0 ? tone : "quiet", el("b", "", value.toLocaleString("en")), ` ${name}`);
+  const count = (name, value, tone) => (value > 0 ? el("span", tone, el("b", "", value.toLocaleString("en")), ` ${name}`) : null);
   const oldest = queue.oldestSeconds >= 1 ? `, the oldest for ${seconds(queue.oldestSeconds)}` : "";
+  const counts = [count(`ready${oldest}`, queue.depth, ""), count("processing", queue.processingCount, ""),
+    count("waiting for writes", queue.waitingForWritesCount, ""), count("due later", queue.delayedCount, "quiet"),
+    count("failing", queue.failingCount, "bad")].filter(Boolean);
   const slot = el("div", "slot");
   slot.dataset.queue = queue.name;
   return el("div", "loop",
     el("p", "quiet", queue.name === queue.kind?.toLowerCase() ? queue.resource : [queue.name, queue.resource].filter(Boolean).join(", ")),
     slot,
-    el("div", "counts", count(`ready${oldest}`, queue.depth, ""), count("processing", queue.processingCount, ""),
-      count("waiting for writes", queue.waitingForWritesCount, ""), count("due later", queue.delayedCount, ""),
-      count("failing", queue.failingCount, "bad")),
-    queue.failing.length ? el("div", "keys", "Failing: ", ...keyLinks(queue.resource, queue.failing.slice(0, 5).map((one) => one.key))) : null,
-    queue.lastError && queue.failingCount ? el("p", "message mono bad", queue.lastError.error) : null);
+    el("div", "counts", ...counts.length ? counts : [el("span", "quiet", "idle")]));
 }
 
 function renderControllers(state, history) {
@@ -139,20 +143,30 @@ function renderCaches(state, sizes) {
     event: cache.lastEventSecondsAgo === null ? null : Math.floor(cache.lastEventSecondsAgo / 10) * 10,
   }));
   for (const cache of caches) cache.bytes = sizes.get(cache.id) ?? null;
-  caches.sort((one, other) => Number(one.synced) - Number(other.synced) || one.resource.localeCompare(other.resource) || one.id.localeCompare(other.id));
+  caches.sort((one, other) => Number(one.synced) - Number(other.synced) || other.objects - one.objects ||
+    one.resource.localeCompare(other.resource) || one.id.localeCompare(other.id));
   const objects = caches.reduce((sum, cache) => sum + cache.objects, 0);
   const known = caches.reduce((sum, cache) => sum + (cache.bytes ?? 0), 0);
   show(byId("cached"), `${plural(objects, "object")} in ${plural(caches.length, "cache")}` + (known ? `, ${bytes(known)} at least` : ""));
-  list(byId("caches").querySelector(".rows"), caches, (cache) => cache.id, (cache) => {
-    const tone = cache.synced && cache.phase === "Watching" ? "good" : cache.problem ? "bad" : "rest";
-    const size = cache.bytes === null ? "" : `, ${bytes(cache.bytes)}`;
-    const details = [cache.selected === "everything" ? null : cache.selected,
-      cache.event === null ? "no event yet" : `last event ${cache.event < 10 ? "just now" : seconds(cache.event) + " ago"}`,
-      cache.undecodable ? `${cache.undecodable} cannot be decoded` : null, tone === "good" ? null : inWords(cache.phase)];
-    return el("li", "", el("span", `dot ${tone}`, cache.resource), el("span", "end", `${plural(cache.objects, "object")}${size}`),
-      el("span", "under quiet", details.filter(Boolean).join(", ")),
-      tone === "bad" ? el("span", "under bad", cache.problem) : null);
-  });
+  const isQuiet = (cache) => cache.objects === 0 && toneOfCache(cache) === "good" && !cache.undecodable;
+  const quiet = caches.filter(isQuiet);
+  list(byId("caches").querySelector(".rows"), caches.filter((cache) => !isQuiet(cache)), (cache) => cache.id, cacheRow);
+  byId("empty").hidden = quiet.length === 0;
+  show(byId("empty").querySelector("summary"), plural(quiet.length, "empty cache"));
+  list(byId("empty").querySelector(".rows"), quiet, (cache) => cache.id, cacheRow);
+}
+
+const toneOfCache = (cache) => (cache.synced && cache.phase === "Watching" ? "good" : cache.problem ? "bad" : "rest");
+
+function cacheRow(cache) {
+  const tone = toneOfCache(cache);
+  const size = cache.bytes === null ? "" : `, ${bytes(cache.bytes)}`;
+  const details = [cache.selected === "everything" ? null : cache.selected,
+    cache.event === null ? "no event yet" : `last event ${cache.event < 10 ? "just now" : seconds(cache.event) + " ago"}`,
+    cache.undecodable ? `${cache.undecodable} cannot be decoded` : null, tone === "good" ? null : inWords(cache.phase)];
+  return el("li", "", el("span", `dot ${tone}`, cache.resource), el("span", "end", `${plural(cache.objects, "object")}${size}`),
+    el("span", "under quiet", details.filter(Boolean).join(", ")),
+    tone === "bad" ? el("span", "under bad", cache.problem) : null);
 }
 
 function renderSettings(all, filter) {
