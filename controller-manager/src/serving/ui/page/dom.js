@@ -55,7 +55,6 @@ const plural = (count, one, many) => `${count.toLocaleString("en")} ${count === 
 
 function seconds(value) {
   if (value === null || value === undefined) return "";
-  if (value > 0 && value < 0.001) return "less than 1 ms";
   if (value < 0.0995) return `${Math.round(value * 1000)} ms`;
   if (value < 10) return `${value.toFixed(1)} s`;
   const all = Math.round(value);

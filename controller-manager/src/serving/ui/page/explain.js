@@ -62,7 +62,7 @@ function reconcile(one) {
   if (one.error || again) add(ended, [one.error ?? again], one.error ? "bad" : "");
   const tried = one.attempt > 1 ? `, attempt ${one.attempt}` : "";
   return el("li", one.outcome === "Succeeded" ? "" : "bad",
-    el("p", "quiet", `${one.at}, took ${seconds(one.tookSeconds)}${tried}`), el("dl", "", ...lines));
+    el("p", "quiet", `${one.at}, took ${one.tookSeconds < 0.001 ? "less than 1 ms" : seconds(one.tookSeconds)}${tried}`), el("dl", "", ...lines));
 }
 
 function explanation(key) {

@@ -8,12 +8,8 @@ function problemsOf(state) {
     if (check.error && !["caches", "controllers"].includes(check.name)) bad(`Health check ${check.name}`, check.error);
   }
   for (const { controller, problem } of state.problems) bad(controller, problem);
+  found.push(...staleCaches(state.caches));
   for (const cache of state.caches) {
-    if (!cache.synced && cache.phase !== "NotStarted" && cache.phase !== "Stopped" && (cache.reason || cache.lastError)) {
-      bad(`Cache of ${cache.resource}`, `has not synced: ${cache.reason ?? cache.lastError}`);
-    } else if (cache.phase === "BackingOff") {
-      bad(`Cache of ${cache.resource}`, `is not up to date: ${cache.reason ?? cache.lastError ?? "its watch ended"}`);
-    }
     if (cache.undecodable > 0) {
       found.push({ level: "warn", what: `Cache of ${cache.resource}`,
         why: `${plural(cache.undecodable, "object")} cannot be decoded and ${cache.undecodable === 1 ? "is" : "are"} not reconciled` });
@@ -27,6 +23,22 @@ function problemsOf(state) {
     }
   }
   return found.sort((one, other) => (one.level === "bad" ? 0 : 1) - (other.level === "bad" ? 0 : 1));
+}
+
+/** The caches that are behind. Those with one cause, such as an outage of the API server, are one problem. */
+function staleCaches(caches) {
+  const groups = new Map();
+  for (const cache of caches) {
+    const why = cache.reason ?? cache.lastError;
+    const isUnsynced = !cache.synced && !["NotStarted", "Stopped"].includes(cache.phase) && why;
+    if (!isUnsynced && cache.phase !== "BackingOff") continue;
+    const text = `${isUnsynced ? "not synced" : "not up to date"}: ${why ?? "the watch ended"}`;
+    const cause = text.replaceAll(cache.resource, "");
+    groups.set(cause, [...(groups.get(cause) ?? []), { resource: cache.resource, text }]);
+  }
+  return [...groups.values()].map((group) => group.length === 1
+    ? { level: "bad", what: `Cache of ${group[0].resource}`, why: group[0].text }
+    : { level: "bad", what: `${group.length} caches`, why: group[0].text, resources: group.map((one) => one.resource).sort() });
 }
 
 function keyLinks(resource, keys) {
@@ -47,8 +59,9 @@ function renderProblems(state) {
     `verdict ${worst}`);
   document.title = (count ? `(${count}) ` : "") + "kube-controller-manager";
   byId("problems").hidden = count === 0;
-  list(byId("problems").querySelector("ul"), problems, (one) => `${one.what} ${one.level} ${one.resource ?? ""}`, (one) =>
+  list(byId("problems").querySelector("ul"), problems, (one) => `${one.what} ${one.level} ${one.resource ?? one.resources?.[0] ?? ""}`, (one) =>
     el("li", one.level, el("strong", "", one.what), one.why,
+      one.resources ? el("details", "", el("summary", "", "which"), el("p", "quiet", one.resources.join(", "))) : null,
       one.keys?.length ? el("div", "keys", ...keyLinks(one.resource, one.keys)) : null));
 }
 
@@ -57,7 +70,7 @@ function renderFacts(state) {
   const facts = [["Up for", seconds(state.upSeconds)]];
   if (state.leases.length === 0) facts.push(["Leader election", "off: this process acts"]);
   for (const lease of state.leases) {
-    const role = lease.leads ? `leads, renewed ${seconds(lease.renewedSecondsAgo)} ago` : "waits";
+    const role = lease.leads ? `leads, renewed ${lease.renewedSecondsAgo ? seconds(lease.renewedSecondsAgo) + " ago" : "just now"}` : "waits";
     facts.push([`Lease ${lease.name}`, role]);
     facts.push(["Holder", lease.holder ?? "not known"]);
   }
