@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, PostParams};
 use serde_json::json;
-use subcommand::{QUICK, client, start};
+use subcommand::{QUICK, client, start_with_port};
 use support::browser::{Browser, installed};
 use support::program::Folder;
 
@@ -29,7 +29,7 @@ async fn look_at_page(look: impl FnOnce(Browser, &str) + Send + 'static) {
     };
     let folder = Folder::new();
     folder.file("pods.yaml", QUICK);
-    let mut process = start(&folder, &["--pods=pods.yaml", "--socket="]);
+    let mut process = start_with_port(&folder, &["--pods=pods.yaml"]);
     let line = process.prints("  status page  ").await;
     let url = line.split_whitespace().last().expect("it ends with the URL").to_owned();
     process.prints("Ctrl-C ends it").await;

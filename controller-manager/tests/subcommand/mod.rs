@@ -1,4 +1,5 @@
 //! The sub-command `sandbox` in a folder of its own.
+#![allow(dead_code, reason = "each test file uses a part of this")]
 
 use std::fs;
 use std::process::Stdio;
@@ -28,6 +29,13 @@ pub(crate) async fn started(folder: &Folder, arguments: &[&str]) -> Process {
 pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Process {
     Process::start_with(PROGRAM, &[&["sandbox"], arguments].concat(), |command| {
         command.current_dir(folder).stdin(Stdio::piped());
+    })
+}
+
+/// Starts `sandbox` with these arguments; the port of its manager is a free one, as without any setting.
+pub(crate) fn start_with_port(folder: &Folder, arguments: &[&str]) -> Process {
+    Process::start_with(PROGRAM, &[&["sandbox", "--socket="], arguments].concat(), |command| {
+        command.current_dir(folder).stdin(Stdio::piped()).env_remove("KCM_SECURE_PORT");
     })
 }
 

@@ -129,7 +129,7 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // `timeout` ends the browser with itself.
         if let Some(id) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-            drop(rustix::process::kill_process(id, rustix::process::Signal::TERM));
+            let _ended = rustix::process::kill_process(id, rustix::process::Signal::TERM);
         }
         drop(self.child.wait());
     }
