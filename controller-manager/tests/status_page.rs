@@ -108,10 +108,10 @@ async fn it_fits_a_phone_and_follows_the_colours_of_the_system() {
         let mut grounds = Vec::new();
         for scheme in ["light", "dark"] {
             let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-            page.call("Emulation.setEmulatedMedia", json!({ "features": features }));
+            page.call("Emulation.setEmulatedMedia", &json!({ "features": features }));
             for width in [1200, 400] {
                 let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
-                page.call("Emulation.setDeviceMetricsOverride", metrics);
+                page.call("Emulation.setDeviceMetricsOverride", &metrics);
                 let wide = page.evaluate("document.documentElement.scrollWidth");
                 assert_eq!(wide, width, "{scheme}: it must not scroll sideways");
                 if let Some(folder) = screenshots() {

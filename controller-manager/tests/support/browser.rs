@@ -1,4 +1,4 @@
-//! Chromium without a window, driven by its DevTools protocol over two pipes.
+//! Chromium without a window, driven over two pipes by the protocol of its developer tools.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -57,19 +57,19 @@ impl Browser {
         let requests = File::options().write(true).open(requests).expect("the shell opens it");
         let answers = BufReader::new(File::open(answers).expect("the shell opens it"));
         let mut browser = Self { child, requests, answers, id: 0, session: None, errors: Vec::new() };
-        let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
+        let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
-        let attached = browser.call("Target.attachToTarget", attach);
+        let attached = browser.call("Target.attachToTarget", &attach);
         browser.session = attached["sessionId"].as_str().map(str::to_owned);
         for domain in ["Log.enable", "Runtime.enable", "Page.enable"] {
-            browser.call(domain, json!({}));
+            browser.call(domain, &json!({}));
         }
-        browser.call("Page.navigate", json!({ "url": url }));
+        browser.call("Page.navigate", &json!({ "url": url }));
         browser
     }
 
     /// Calls a method of the protocol.
-    pub fn call(&mut self, method: &str, params: Value) -> Value {
+    pub fn call(&mut self, method: &str, params: &Value) -> Value {
         self.id += 1;
         let mut request = json!({ "id": self.id, "method": method, "params": params });
         if let Some(session) = &self.session {
@@ -103,7 +103,7 @@ impl Browser {
     /// The value of an expression in the page, a promise awaited.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let params = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
-        let answer = self.call("Runtime.evaluate", params);
+        let answer = self.call("Runtime.evaluate", &params);
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
         answer["result"]["value"].clone()
     }
@@ -118,7 +118,7 @@ impl Browser {
     /// Writes a picture of the whole page to a file.
     pub fn picture(&mut self, file: &Path) {
         use base64::Engine as _;
-        let picture = self.call("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
+        let picture = self.call("Page.captureScreenshot", &json!({ "format": "png", "captureBeyondViewport": true }));
         let data = picture["data"].as_str().expect("it is a picture");
         let data = base64::engine::general_purpose::STANDARD.decode(data).expect("it is base64");
         std::fs::write(file, data).expect("the folder is there");
