@@ -15,18 +15,18 @@ const PROGRAMS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "go
 const PATIENCE: &str = "120";
 
 /// A page in a browser, which ends when this is dropped.
-pub struct Browser {
+pub(crate) struct Browser {
     child: Child,
     requests: File,
     answers: BufReader<File>,
     id: u64,
     session: Option<String>,
     /// Errors of the page's console.
-    pub errors: Vec<String>,
+    pub(crate) errors: Vec<String>,
 }
 
 /// The browser that is installed.
-pub fn installed() -> Option<PathBuf> {
+pub(crate) fn installed() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&folders).flat_map(|folder| PROGRAMS.iter().map(move |name| folder.join(name)));
     found.into_iter().find(|path| path.is_file())
@@ -34,7 +34,7 @@ pub fn installed() -> Option<PathBuf> {
 
 impl Browser {
     /// Opens a page; files of the browser are kept in `folder`.
-    pub fn open(program: &Path, folder: &Path, url: &str) -> Self {
+    pub(crate) fn open(program: &Path, folder: &Path, url: &str) -> Self {
         let pipe = |name: &str| {
             let path = folder.join(name);
             mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("pipes can be made");
@@ -69,7 +69,7 @@ impl Browser {
     }
 
     /// Calls a method of the protocol.
-    pub fn call(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
         self.id += 1;
         let mut request = json!({ "id": self.id, "method": method, "params": params });
         if let Some(session) = &self.session {
@@ -101,7 +101,7 @@ impl Browser {
     }
 
     /// The value of an expression in the page, a promise awaited.
-    pub fn evaluate(&mut self, expression: &str) -> Value {
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let params = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let answer = self.call("Runtime.evaluate", &params);
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
@@ -109,14 +109,14 @@ impl Browser {
     }
 
     /// Waits until the page shows a text.
-    pub fn shows(&mut self, text: &str) {
+    pub(crate) fn shows(&mut self, text: &str) {
         let wait = "new Promise((resolve) => { const look = () => document.body?.innerText.includes(TEXT) ? resolve(true) \
                     : setTimeout(look, 50); look(); })";
         self.evaluate(&wait.replace("TEXT", &json!(text).to_string()));
     }
 
     /// Writes a picture of the whole page to a file.
-    pub fn picture(&mut self, file: &Path) {
+    pub(crate) fn picture(&mut self, file: &Path) {
         use base64::Engine as _;
         let picture = self.call("Page.captureScreenshot", &json!({ "format": "png", "captureBeyondViewport": true }));
         let data = picture["data"].as_str().expect("it is a picture");
