@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use kcm_config::{Effective, Outcome, Row, Sources, Table, VersionRequest, generic};
+use kcm_framework::client::ClientAuthority;
 use kcm_framework::{Extensions, Registry};
 
 use crate::config_command::CONFIG;
@@ -138,6 +139,9 @@ fn start(registry: Registry, settings: Effective, sources: Sources, extensions: 
     log_content_type(settings);
     run::warn(settings.warnings());
     run::warn(&configured.warnings);
+    if let Some(authority) = configured.kubeconfig.as_deref().and_then(ClientAuthority::of_kubeconfig) {
+        extensions.insert(authority);
+    }
     let source = SettingsSource { sources, registry, extensions, start: settings.clone() };
     runtime::run(WakeUps::Moderated, &logs, |stop| run::run(configured, source, &logs, stop))
 }

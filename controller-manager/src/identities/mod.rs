@@ -42,6 +42,6 @@ pub(crate) fn clients(
     let anonymous = connect(&without_credentials)?;
     let own = ClientBuilder::new(client.clone(), UserAgent::default(), Limits::default());
     let api = own.client_for(ClientBuilder::MANAGER);
-    let accounts = manager.registry().iter().map(|controller| controller.account().to_owned());
+    let accounts = manager.registry().iter().filter_map(|controller| controller.account()).map(str::to_owned);
     Ok(ServiceAccounts::new(client, anonymous, accounts, api, Arc::new(SystemClock)))
 }

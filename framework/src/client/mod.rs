@@ -32,5 +32,5 @@ pub use request::{
     Subresource, Written,
 };
 pub(crate) use request::{Attempts, Call, Outcome};
-pub use transport::{LoadError, StackError, connect, load_config};
+pub use transport::{ClientAuthority, LoadError, StackError, connect, load_config};
 pub use warnings::Warnings;

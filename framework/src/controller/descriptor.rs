@@ -56,6 +56,7 @@ pub struct ControllerDescriptor {
     pub(super) name: &'static str,
     pub(super) aliases: &'static [&'static str],
     pub(super) service_account: &'static str,
+    pub(super) acts_as_manager: bool,
     pub(super) event_component: &'static str,
     pub(super) required_gates: &'static [Gate],
     pub(super) feature_gates: &'static [Gate],
@@ -78,6 +79,7 @@ impl ControllerDescriptor {
             name,
             aliases: &[],
             service_account: name,
+            acts_as_manager: false,
             event_component: name,
             required_gates: &[],
             feature_gates: &[],
@@ -101,6 +103,17 @@ impl ControllerDescriptor {
     #[must_use]
     pub const fn service_account(mut self, name: &'static str) -> Self {
         self.service_account = name;
+        self
+    }
+
+    /// Makes it act with the credentials of the manager itself, through clients of that name, and not as a service account.
+    ///
+    /// # Upstream
+    /// The token controller alone: it makes what service accounts need to act.
+    #[must_use]
+    pub const fn manager_client(mut self, name: &'static str) -> Self {
+        self.service_account = name;
+        self.acts_as_manager = true;
         self
     }
 
@@ -234,10 +247,10 @@ impl ControllerDescriptor {
         (self.init)(context)
     }
 
-    /// The service account that it acts as.
+    /// The service account that it acts as; absent where it acts as the manager itself.
     #[must_use]
-    pub const fn account(&self) -> &'static str {
-        self.service_account
+    pub const fn account(&self) -> Option<&'static str> {
+        if self.acts_as_manager { None } else { Some(self.service_account) }
     }
 
     /// The canonical name.

@@ -155,7 +155,7 @@ async fn from_file(path: &Path) -> Result<(Config, Option<String>), LoadError> {
     Ok((config, proxy_url))
 }
 
-fn current_cluster(file: &mut Kubeconfig) -> Option<&mut Cluster> {
+pub(super) fn current_cluster(file: &mut Kubeconfig) -> Option<&mut Cluster> {
     let name = file.current_context.as_ref()?;
     let context = file.contexts.iter().find(|context| context.name == *name)?.context.as_ref()?;
     let name = context.cluster.clone();

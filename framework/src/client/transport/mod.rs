@@ -1,6 +1,7 @@
 //! The connection to the API server: kubeconfig, proxy rules, TLS and HTTP/2 connections.
 
 mod authorization;
+mod client_authority;
 mod connector;
 mod fenced_body;
 mod kubeconfig;
@@ -11,6 +12,7 @@ mod read_ahead;
 mod stack;
 mod tls_files;
 
+pub use client_authority::ClientAuthority;
 pub use kubeconfig::{LoadError, load_config};
 pub(super) use pools::is_watch;
 pub(super) use proxy::ProxyError;
