@@ -14,8 +14,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-informers", &["kcm-api"]),
     ("kcm-config", &["kcm-api"]),
     ("kcm-framework", &["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-config"]),
-    ("kcm-controllers", &["kcm-controllers-cluster", "kcm-controllers-workloads"]),
+    ("kcm-controllers", &["kcm-controllers-cluster", "kcm-controllers-security", "kcm-controllers-workloads"]),
     ("kcm-controllers-cluster", &["kcm-framework", "kcm-api", "kcm-informers", "kcm-config"]),
+    ("kcm-controllers-security", &["kcm-framework", "kcm-api", "kcm-informers", "kcm-config"]),
     ("kcm-controllers-workloads", &["kcm-framework", "kcm-api", "kcm-informers", "kcm-config"]),
     (
         "kcm-controller-manager",
@@ -57,6 +58,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("kcm-api", &["tokio", "kube", "hyper", "k8s-openapi"]),
     ("kcm-config", &["kube", "hyper", "tokio", "k8s-openapi"]),
     ("kcm-controllers-cluster", &["kube", "hyper"]),
+    ("kcm-controllers-security", &["kube", "hyper"]),
     ("kcm-controllers-workloads", &["kube", "hyper"]),
     ("kcm-sandbox-apiserver", &["hyper", "hyper-util", "rcgen", "rustls", "tokio-rustls"]),
 ];

@@ -166,14 +166,14 @@ fn controllers_that_are_missing_may_be_named_where_they_are_allowed_to_be() {
 fn settings_without_effect_are_warned_of_once_for_each_reason() {
     let ended = without_kubeconfig(&[
         "--concurrent-job-syncs=9",
-        "--root-ca-file=/etc/kubernetes/pki/ca.crt",
+        "--cluster-signing-key-file=/etc/kubernetes/pki/ca.key",
         "--concurrent-replicaset-syncs=9",
     ]);
     let warnings = ended.warnings().into_iter();
     let lines = warnings.filter_map(|line| line.split_once("Settings without effect, as "));
     assert_eq!(
         lines.map(|(_, line)| line.trim_end_matches('"')).collect::<Vec<_>>(),
-        ["their controllers are not part of this program: --concurrent-job-syncs, --root-ca-file",]
+        ["their controllers are not part of this program: --concurrent-job-syncs, --cluster-signing-key-file",]
     );
 }
 

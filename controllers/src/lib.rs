@@ -15,5 +15,7 @@
 
 #[cfg(feature = "cluster")]
 pub use kcm_controllers_cluster as cluster;
+#[cfg(feature = "security")]
+pub use kcm_controllers_security as security;
 #[cfg(feature = "workloads")]
 pub use kcm_controllers_workloads as workloads;

@@ -27,7 +27,6 @@ const ABSENT: &[(&str, &[&str])] = &[
             "pv_collector_",
             "resourceclaim_controller_",
             "retroactive_storageclass_",
-            "root_ca_cert_publisher_",
             "selinux_warning_controller_",
             "statefulset_controller_",
             "storage_count_attachable_volumes_in_use",

@@ -1,0 +1,40 @@
+//! The rules of an aggregated role.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use kcm_api::{InvalidSelector, Meta, Selector};
+
+use super::view::{ClusterRole, PolicyRule};
+use super::wiring::selects;
+
+/// The rules that an aggregated role is to have, if these are not the ones that it has.
+///
+/// `roles` are all cluster roles, sorted by name.
+///
+/// # Errors
+/// One of its selectors is invalid.
+pub(super) fn plan_rules(
+    aggregated: &ClusterRole,
+    roles: &[Arc<ClusterRole>],
+) -> Result<Option<Vec<PolicyRule>>, InvalidSelector> {
+    let Some(aggregation) = &aggregated.aggregation else { return Ok(None) };
+    let (mut rules, mut known) = (Vec::new(), HashSet::new());
+    for selector in &aggregation.selectors {
+        let selector = Selector::try_from(selector)?;
+        let is_selected = |role: &&Arc<ClusterRole>| {
+            role.metadata.key != aggregated.metadata.key && selector.matches(&role.metadata.labels)
+        };
+        for rule in roles.iter().filter(is_selected).flat_map(|role| &role.rules) {
+            if known.insert(rule) {
+                rules.push(rule.clone());
+            }
+        }
+    }
+    Ok((rules != aggregated.rules).then_some(rules))
+}
+
+/// Whether a role selects, or may select, one of which no more than this metadata is known.
+pub(super) fn may_aggregate(aggregated: &ClusterRole, undecodable: Option<&Meta>) -> bool {
+    aggregated.aggregation.is_some() && undecodable.is_none_or(|meta| selects(aggregated, &meta.labels))
+}

@@ -1,0 +1,27 @@
+//! Event mapping: the aggregated roles that a change of a cluster role enqueues.
+
+use std::sync::Arc;
+
+use kcm_api::{Labels, ObjectKey, Selector};
+use kcm_informers::Change;
+
+use super::view::ClusterRole;
+
+/// The changed role where it is aggregated, and those of `aggregated` that selected it before the change or do after it.
+pub(super) fn keys_for_cluster_role(change: &Change<ClusterRole>, aggregated: &[Arc<ClusterRole>]) -> Vec<ObjectKey> {
+    let (old, new) = match change {
+        Change::Added(role) | Change::Deleted { last: role, .. } => (None, role),
+        Change::Updated { old, new } => (Some(old), new),
+    };
+    let states: Vec<&Labels> = old.into_iter().chain([new]).map(|role| &role.metadata.labels).collect();
+    let is_concerned = |role: &&Arc<ClusterRole>| {
+        role.metadata.key == new.metadata.key || states.iter().any(|labels| selects(role, labels))
+    };
+    aggregated.iter().filter(is_concerned).map(|role| role.metadata.key.clone()).collect()
+}
+
+/// Whether an aggregated role selects a role with these labels; an invalid selector selects none.
+pub(super) fn selects(aggregated: &ClusterRole, labels: &Labels) -> bool {
+    let selectors = aggregated.aggregation.iter().flat_map(|rule| &rule.selectors);
+    selectors.filter_map(|selector| Selector::try_from(selector).ok()).any(|selector| selector.matches(labels))
+}

@@ -1,0 +1,65 @@
+//! What the config map of a namespace lacks.
+
+use std::collections::BTreeMap;
+
+use kcm_api::{Documented, EditError, InternedStr, Resource};
+use serde_json::{Value, json};
+
+use super::CONFIG_MAP;
+
+/// The annotation that says what the config map is for.
+const DESCRIPTION: &str = "kubernetes.io/description";
+
+/// As upstream.
+const DESCRIPTION_TEXT: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
+                                endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
+                                guaranteed across distributions of Kubernetes clusters.";
+
+/// The key of the CA in the data.
+const CA_KEY: &str = "ca.crt";
+
+kcm_api::view! {
+    /// A config map; its values are interned, as those of all namespaces are equal.
+    pub(super) struct ConfigMapView {
+        resource: Resource::namespaced("", "v1", "configmaps", "ConfigMap");
+        annotations: ["kubernetes.io/description"];
+
+        /// `data`.
+        pub(super) data: BTreeMap<InternedStr, InternedStr> = "data";
+    }
+}
+
+/// A config map with its document, which is put back whole.
+pub(super) type ConfigMap = Documented<ConfigMapView>;
+
+/// What a reconcile writes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Action {
+    /// Nothing.
+    None,
+    /// A new config map.
+    Create(Value),
+    /// The config map, changed.
+    Update(Box<ConfigMap>),
+}
+
+/// What is written in a namespace that has this config map.
+pub(super) fn plan(namespace: &str, existing: Option<&ConfigMap>, root_ca: &str) -> Result<Action, EditError> {
+    let data = json!({ CA_KEY: root_ca });
+    let Some(existing) = existing else {
+        let annotations = json!({ DESCRIPTION: DESCRIPTION_TEXT });
+        let metadata = json!({ "namespace": namespace, "name": CONFIG_MAP, "annotations": annotations });
+        return Ok(Action::Create(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data,
+        })));
+    };
+    let has_data = existing.data.len() == 1 && existing.data.get(CA_KEY).is_some_and(|ca| ca == root_ca);
+    let has_description = existing.metadata.annotations.get(DESCRIPTION).is_some_and(|text| !text.is_empty());
+    if has_data && has_description {
+        return Ok(Action::None);
+    }
+    let mut updated = existing.clone();
+    updated.document.set(&["data"], &data)?;
+    updated.document.set(&["metadata", "annotations", DESCRIPTION], DESCRIPTION_TEXT)?;
+    Ok(Action::Update(Box::new(updated)))
+}

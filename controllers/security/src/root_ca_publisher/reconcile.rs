@@ -1,0 +1,40 @@
+//! One reconcile of a namespace.
+
+use std::sync::Arc;
+
+use kcm_api::ObjectKey;
+use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_informers::Informer;
+use tokio::time::Instant;
+
+use super::CONFIG_MAP;
+use super::apply::apply;
+use super::metrics::Metrics;
+use super::plan::{Action, ConfigMap, plan};
+
+/// The reconciler.
+pub(super) struct Reconciler {
+    pub(super) config_maps: Informer<ConfigMap>,
+    pub(super) root_ca: Arc<str>,
+    pub(super) metrics: Metrics,
+}
+
+#[async_trait]
+impl Reconcile for Reconciler {
+    async fn reconcile(&self, namespace: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let started = Instant::now();
+        let key = ObjectKey::namespaced(namespace.name(), CONFIG_MAP);
+        let existing = self.config_maps.get(&key);
+        let action = plan(namespace.name(), existing.as_deref(), &self.root_ca)
+            .map_err(|error| ReconcileError::new(Class::Terminal, error))?;
+        session.explain(|| match action {
+            Action::None => "the config map kube-root-ca.crt is right",
+            Action::Create(_) => "creates the config map kube-root-ca.crt",
+            Action::Update(_) => "repairs the config map kube-root-ca.crt",
+        });
+        let written = apply(session, &key, action).await;
+        self.metrics.synced(written.as_ref().err(), started.elapsed());
+        written?;
+        Ok(Outcome::done())
+    }
+}

@@ -1,0 +1,7 @@
+mod apply;
+mod memory;
+mod plan;
+mod wiring;
+
+/// A certificate of no use but to be read.
+const CA: &str = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";

@@ -1,0 +1,25 @@
+//! Event mapping: the namespaces that a change enqueues.
+
+use kcm_api::ObjectKey;
+use kcm_api::views::{Namespace, NamespacePhase};
+use kcm_informers::Change;
+
+use super::plan::ConfigMap;
+
+/// The namespace of a config map that was changed or deleted.
+pub(super) fn keys_for_config_map(change: &Change<ConfigMap>) -> Option<ObjectKey> {
+    match change {
+        Change::Added(_) => None,
+        Change::Updated { .. } | Change::Deleted { .. } => change.key().namespace().map(ObjectKey::cluster_scoped),
+    }
+}
+
+/// A namespace that was added, or changed while it is active.
+pub(super) fn keys_for_namespace(change: &Change<Namespace>) -> Option<ObjectKey> {
+    let is_enqueued = match change {
+        Change::Added(_) => true,
+        Change::Updated { new, .. } => new.phase == NamespacePhase::Active,
+        Change::Deleted { .. } => false,
+    };
+    is_enqueued.then(|| change.key().clone())
+}

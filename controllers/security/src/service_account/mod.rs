@@ -1,0 +1,55 @@
+//! Service account controller: keeps the service account `default` in every namespace.
+//!
+//! Reads namespaces and service accounts. Creates service accounts.
+//!
+//! ```text
+//! change of a namespace, deletion of a service account ──▶ plan ──▶ create
+//! ```
+//!
+//! # Guarantees
+//! - An active namespace without the account gets it, also where it was deleted.
+//! - An account that is there is left as it is.
+//! - Nothing is created in a namespace that is not active, and that one is terminating by now is no failure.
+//!
+//! # What it does not do
+//! It creates no token: pods get theirs by `TokenRequest`.
+//!
+//! # Differences from upstream
+//! Upstream is `pkg/controller/serviceaccount` of Kubernetes 1.36.3, `serviceaccounts_controller.go`. Everything is as
+//! there.
+
+mod plan;
+mod reconcile;
+mod wiring;
+
+#[cfg(test)]
+mod tests;
+
+use std::future::ready;
+
+use futures::FutureExt as _;
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+
+use reconcile::Reconciler;
+use wiring::{keys_for_account, keys_for_namespace};
+
+/// The name of the account.
+const ACCOUNT: &str = "default";
+
+/// The descriptor of the controller.
+pub const DESCRIPTOR: ControllerDescriptor =
+    ControllerDescriptor::new("serviceaccount-controller", |context| ready(init(context)).boxed())
+        .aliases(&["serviceaccount"])
+        .service_account("service-account-controller");
+
+// Like every InitFunc.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is that of every InitFunc")]
+fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+    let mut loop_of_namespaces = context.control_loop("serviceaccount");
+    let accounts = loop_of_namespaces.watches(keys_for_account);
+    let namespaces = loop_of_namespaces.watches(keys_for_namespace);
+    loop_of_namespaces.keyed_by(&namespaces);
+    Ok(Some(Running::new().with(loop_of_namespaces.reconcile(Reconciler { namespaces, accounts }))))
+}
+
+kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -1,0 +1,14 @@
+mod apply;
+mod plan;
+mod wiring;
+
+use std::sync::Arc;
+
+use kcm_api::View as _;
+use kcm_api::views::Namespace;
+use serde_json::json;
+
+fn namespace(phase: &str) -> Arc<Namespace> {
+    let object = json!({ "metadata": { "name": "shop" }, "status": { "phase": phase } });
+    Arc::new(Namespace::decode(&object.to_string()).unwrap())
+}

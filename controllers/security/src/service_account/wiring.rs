@@ -1,0 +1,23 @@
+//! Event mapping: the namespaces that a change enqueues.
+
+use kcm_api::ObjectKey;
+use kcm_api::views::Namespace;
+use kcm_informers::Change;
+
+use crate::shared::ServiceAccount;
+
+/// The namespace of an account that was deleted.
+pub(super) fn keys_for_account(change: &Change<ServiceAccount>) -> Option<ObjectKey> {
+    match change {
+        Change::Added(_) | Change::Updated { .. } => None,
+        Change::Deleted { .. } => change.key().namespace().map(ObjectKey::cluster_scoped),
+    }
+}
+
+/// A namespace that was added or changed.
+pub(super) fn keys_for_namespace(change: &Change<Namespace>) -> Option<ObjectKey> {
+    match change {
+        Change::Added(_) | Change::Updated { .. } => Some(change.key().clone()),
+        Change::Deleted { .. } => None,
+    }
+}

@@ -1,0 +1,85 @@
+//! One reconcile of a secret.
+
+use std::sync::Arc;
+
+use kcm_framework::client::ApiError;
+use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_informers::Informer;
+
+use super::apply::{delete_secret, fill_secret, read_account, read_secret, remove_reference};
+use super::key::TokenKey;
+use super::plan::{RootCa, plan};
+use super::secret::TokenSecret;
+use super::signer::Signer;
+use crate::shared::ServiceAccount;
+
+/// The reconciler.
+pub(super) struct Reconciler {
+    pub(super) secrets: Informer<TokenSecret>,
+    pub(super) accounts: Informer<ServiceAccount>,
+    pub(super) root_ca: RootCa,
+    pub(super) signer: Signer,
+}
+
+#[async_trait]
+impl Reconcile<TokenKey> for Reconciler {
+    async fn reconcile(&self, key: &TokenKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let cached = self.accounts.get(&key.account()).filter(|account| key.names(&account.metadata.uid));
+        let secret = self.secrets.get(&key.secret).filter(|secret| secret.metadata.uid == key.uid);
+        match (secret, cached) {
+            (None, None) => {}
+            (None, Some(_)) => self.forget(key, session).await?,
+            (Some(secret), Some(account)) => self.fill(&secret, &account, session).await?,
+            (Some(secret), None) => match self.live_account(key, session).await? {
+                Some(account) => self.fill(&secret, &account, session).await?,
+                None => {
+                    session.explain(|| format!("deletes the secret: there is no service account {}", key.account()));
+                    tracing::info!(secret = %key.secret, serviceAccount = %key.account(), "Deleting a token without a service account");
+                    delete_secret(session, key).await?;
+                }
+            },
+        }
+        Ok(Outcome::done())
+    }
+}
+
+impl Reconciler {
+    /// The account that a secret names, from the API server.
+    async fn live_account(&self, key: &TokenKey, session: &Session) -> Result<Option<Arc<ServiceAccount>>, ApiError> {
+        let account = read_account(session, &key.account()).await?;
+        Ok(account.map(|account| Arc::new(account.view)).filter(|account| key.names(&account.metadata.uid)))
+    }
+
+    /// Removes the reference to a secret that is gone from its account.
+    async fn forget(&self, key: &TokenKey, session: &Session) -> Result<(), ReconcileError> {
+        let account = read_account(session, &key.account()).await?;
+        let of_key = account.filter(|account| key.names(&account.metadata.uid));
+        if let Some(account) = of_key.filter(|account| account.references(key.secret.name())) {
+            session.explain(|| format!("removes the reference of the service account {}", key.account()));
+            remove_reference(session, account, key.secret.name()).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes what a secret lacks, as the API server has it.
+    async fn fill(
+        &self,
+        cached: &TokenSecret,
+        account: &ServiceAccount,
+        session: &Session,
+    ) -> Result<(), ReconcileError> {
+        if plan(cached, &self.root_ca).is_none() {
+            return Ok(());
+        }
+        let Some(live) = read_secret(session, &cached.metadata.key).await? else { return Ok(()) };
+        if live.metadata.resource_version != cached.metadata.resource_version {
+            session.explain(|| "waits: the API server has another version of the secret");
+            return Ok(());
+        }
+        if let Some(missing) = plan(&live, &self.root_ca) {
+            session.explain(|| if missing.token { "signs a token" } else { "completes the secret" });
+            fill_secret(session, live, account, missing, &self.root_ca, &self.signer).await?;
+        }
+        Ok(())
+    }
+}

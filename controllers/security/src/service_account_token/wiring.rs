@@ -1,0 +1,35 @@
+//! Event mapping: the secrets that a change enqueues.
+
+use std::sync::Arc;
+
+use kcm_api::{Meta, Uid};
+use kcm_informers::Change;
+
+use super::key::TokenKey;
+use super::secret::TokenSecret;
+use crate::shared::ServiceAccount;
+
+/// The changed secret, if it names an account.
+pub(super) fn keys_for_secret(change: &Change<TokenSecret>) -> Option<TokenKey> {
+    match change {
+        Change::Added(secret) | Change::Updated { new: secret, .. } | Change::Deleted { last: secret, .. } => {
+            TokenKey::of(secret)
+        }
+    }
+}
+
+/// The secrets of an account that is gone: it was deleted, or has another uid by now. `secrets` returns those of its
+/// namespace.
+pub(super) fn keys_for_account(
+    change: &Change<ServiceAccount>,
+    secrets: impl FnOnce() -> Vec<Arc<TokenSecret>>,
+) -> Vec<TokenKey> {
+    let uid = |account: &ServiceAccount| -> Uid { account.metadata.uid.clone() };
+    let gone: &Meta = match change {
+        Change::Deleted { last, .. } => &last.metadata,
+        Change::Updated { old, new } if uid(old) != uid(new) => &old.metadata,
+        Change::Added(_) | Change::Updated { .. } => return Vec::new(),
+    };
+    let keys = secrets().into_iter().filter_map(|secret| TokenKey::of(&secret));
+    keys.filter(|key| key.account() == gone.key && key.names(&gone.uid)).collect()
+}
