@@ -38,8 +38,8 @@ const fn alone(name: &'static str, run: fn(Case) -> futures::future::LocalBoxFut
 const TABLE: &str = include_str!("../../../controller-manager/tests/data/rbac.json");
 
 /// What the manager writes as itself; everything else is written by the service accounts of controllers.
-const WRITTEN_BY_THE_MANAGER: [&str; 5] =
-    ["events", "leases", "namespaces", "serviceaccounts", "serviceaccounts/token"];
+const WRITTEN_BY_THE_MANAGER: [&str; 6] =
+    ["events", "leases", "namespaces", "secrets", "serviceaccounts", "serviceaccounts/token"];
 
 /// All controllers, with leader election, do what a person with kubectl makes them do; nothing is forbidden.
 async fn needs_upstreams_roles_alone(case: Case) -> Result<()> {

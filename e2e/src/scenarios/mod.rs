@@ -15,6 +15,7 @@ mod namespaces;
 mod pod_garbage;
 mod replica_sets;
 mod replication_controllers;
+mod security;
 mod serving;
 mod tour;
 mod ttl_after_finished;
@@ -34,6 +35,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&lease::SCENARIOS)
         .chain(&metrics::SCENARIOS)
         .chain(&namespaces::SCENARIOS)
+        .chain(&security::SCENARIOS)
         .chain(&serving::SCENARIOS)
         .chain(&garbage::SCENARIOS)
         .chain(&tour::SCENARIOS)
