@@ -20,9 +20,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use kcm_framework::ManagerBuilder;
 use kcm_framework::client::{ClientBuilder, Limits, StackError, UserAgent, connect};
 use kcm_framework::clock::SystemClock;
+use kcm_framework::{ControllerDescriptor, ManagerBuilder};
 
 use accounts::ServiceAccounts;
 
@@ -42,6 +42,6 @@ pub(crate) fn clients(
     let anonymous = connect(&without_credentials)?;
     let own = ClientBuilder::new(client.clone(), UserAgent::default(), Limits::default());
     let api = own.client_for(ClientBuilder::MANAGER);
-    let accounts = manager.registry().iter().filter_map(|controller| controller.account()).map(str::to_owned);
+    let accounts = manager.registry().iter().filter_map(ControllerDescriptor::account).map(str::to_owned);
     Ok(ServiceAccounts::new(client, anonymous, accounts, api, Arc::new(SystemClock)))
 }

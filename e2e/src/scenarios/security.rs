@@ -241,12 +241,12 @@ async fn aggregates_cluster_roles(case: Case) -> Result<()> {
     let cluster = Cluster::start(&case).await?;
     let _manager = cluster.run(case.subject(), &[])?;
     let roles: Api<rbacv1::ClusterRole> = Api::all(cluster.plane.client());
-    let rules = async |name: &str| -> Result<Vec<Value>> {
+    let rules_of = async |name: &str| -> Result<Vec<Value>> {
         Ok(roles.get(name).await?.rules.unwrap_or_default().iter().map(|rule| json!(rule)).collect())
     };
     eventually("the roles of Kubernetes", async || {
         for name in ["admin", "edit", "view"] {
-            ensure!(rules(name).await?.len() > 3, "{name} has no rules");
+            ensure!(rules_of(name).await?.len() > 3, "{name} has no rules");
         }
         Ok(())
     })
@@ -261,7 +261,7 @@ async fn aggregates_cluster_roles(case: Case) -> Result<()> {
     kubectl.run(&format!("apply -f {}", kubectl.manifest(&role)?)).await?;
     for name in ["view", "edit", "admin"] {
         eventually("the new rule, through the roles between", async || {
-            ensure!(rules(name).await?.contains(&websites), "{name} has not the rule");
+            ensure!(rules_of(name).await?.contains(&websites), "{name} has not the rule");
             Ok(())
         })
         .await?;
@@ -272,7 +272,7 @@ async fn aggregates_cluster_roles(case: Case) -> Result<()> {
     ensure!(owner.is_some_and(|it| it.operation.as_deref() == Some("Apply")), "{managers:?}");
     kubectl.run("delete clusterrole websites").await?;
     eventually("the rule to be removed", async || {
-        ensure!(!rules("admin").await?.contains(&websites), "it is there");
+        ensure!(!rules_of("admin").await?.contains(&websites), "it is there");
         Ok(())
     })
     .await?;

@@ -19,7 +19,7 @@ pub(super) fn plan_rules(
     roles: &[Arc<ClusterRole>],
 ) -> Result<Option<Vec<PolicyRule>>, InvalidSelector> {
     let Some(aggregation) = &aggregated.aggregation else { return Ok(None) };
-    let (mut rules, mut known) = (Vec::new(), HashSet::new());
+    let (mut union, mut known) = (Vec::new(), HashSet::new());
     for selector in &aggregation.selectors {
         let selector = Selector::try_from(selector)?;
         let is_selected = |role: &&Arc<ClusterRole>| {
@@ -27,11 +27,11 @@ pub(super) fn plan_rules(
         };
         for rule in roles.iter().filter(is_selected).flat_map(|role| &role.rules) {
             if known.insert(rule) {
-                rules.push(rule.clone());
+                union.push(rule.clone());
             }
         }
     }
-    Ok((rules != aggregated.rules).then_some(rules))
+    Ok((union != aggregated.rules).then_some(union))
 }
 
 /// Whether a role selects, or may select, one of which no more than this metadata is known.

@@ -28,7 +28,7 @@ mod tests;
 use std::future::ready;
 
 use futures::FutureExt as _;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{ControllerContext, ControllerDescriptor, Running};
 
 use reconcile::Reconciler;
 use wiring::{keys_for_account, keys_for_namespace};
@@ -38,18 +38,16 @@ const ACCOUNT: &str = "default";
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("serviceaccount-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("serviceaccount-controller", |context| ready(Ok(Some(init(context)))).boxed())
         .aliases(&["serviceaccount"])
         .service_account("service-account-controller");
 
-// Like every InitFunc.
-#[expect(clippy::unnecessary_wraps, reason = "the signature is that of every InitFunc")]
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Running {
     let mut loop_of_namespaces = context.control_loop("serviceaccount");
     let accounts = loop_of_namespaces.watches(keys_for_account);
     let namespaces = loop_of_namespaces.watches(keys_for_namespace);
     loop_of_namespaces.keyed_by(&namespaces);
-    Ok(Some(Running::new().with(loop_of_namespaces.reconcile(Reconciler { namespaces, accounts }))))
+    Running::new().with(loop_of_namespaces.reconcile(Reconciler { namespaces, accounts }))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

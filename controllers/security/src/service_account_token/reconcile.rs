@@ -30,14 +30,16 @@ impl Reconcile<TokenKey> for Reconciler {
             (None, None) => {}
             (None, Some(_)) => self.forget(key, session).await?,
             (Some(secret), Some(account)) => self.fill(&secret, &account, session).await?,
-            (Some(secret), None) => match self.live_account(key, session).await? {
-                Some(account) => self.fill(&secret, &account, session).await?,
-                None => {
-                    session.explain(|| format!("deletes the secret: there is no service account {}", key.account()));
-                    tracing::info!(secret = %key.secret, serviceAccount = %key.account(), "Deleting a token without a service account");
+            (Some(secret), None) => {
+                if let Some(account) = self.live_account(key, session).await? {
+                    self.fill(&secret, &account, session).await?;
+                } else {
+                    let (secret, account) = (&key.secret, key.account());
+                    session.explain(|| format!("deletes the secret: there is no service account {account}"));
+                    tracing::info!(%secret, serviceAccount = %account, "Deleting a token without a service account");
                     delete_secret(session, key).await?;
                 }
-            },
+            }
         }
         Ok(Outcome::done())
     }

@@ -17,10 +17,10 @@ fn check(case: &Case) {
     let aggregated = view(&case.aggregated);
     let mut roles: Vec<_> = case.roles.iter().map(view).chain([aggregated.clone()]).collect();
     roles.sort_by(|a, b| a.metadata.key.cmp(&b.metadata.key));
-    let rules = plan_rules(&aggregated, &roles).expect("the selectors are valid");
-    let verbs = rules.map(|rules| {
-        let rules = rules.iter().map(|rule| json!(rule)["verbs"][0].as_str().unwrap_or_default().to_owned());
-        rules.collect::<Vec<_>>()
+    let union = plan_rules(&aggregated, &roles).expect("the selectors are valid");
+    let verbs = union.map(|union| {
+        let verbs = union.iter().map(|rule| json!(rule)["verbs"][0].as_str().unwrap_or_default().to_owned());
+        verbs.collect::<Vec<_>>()
     });
     let expected = case.expected.map(|verbs| verbs.iter().map(|&verb| verb.to_owned()).collect());
     assert_eq!(verbs, expected, "{}", case.name);

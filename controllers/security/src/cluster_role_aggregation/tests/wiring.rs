@@ -1,5 +1,6 @@
 //! The keys that a change enqueues.
 
+use kcm_api::ObjectKey;
 use kcm_informers::Change;
 use serde_json::json;
 
@@ -9,8 +10,10 @@ use crate::cluster_role_aggregation::wiring::keys_for_cluster_role;
 #[test]
 fn a_change_enqueues_the_aggregated_roles_that_select_the_role_before_or_after_it() {
     let (a, b) = (json!({ "to": "a" }), json!({ "to": "b" }));
-    let all =
-        [view(&aggregated("all-a", std::slice::from_ref(&a), &[])), view(&aggregated("all-b", &[b.clone()], &[]))];
+    let all = [
+        view(&aggregated("all-a", std::slice::from_ref(&a), &[])),
+        view(&aggregated("all-b", std::slice::from_ref(&b), &[])),
+    ];
     let (of_a, of_b, of_none) = (role("x", &a, &[]), role("x", &b, &[]), role("x", &json!({}), &[]));
     let updated = |old, new| Change::Updated { old: view(old), new: view(new) };
     for (name, change, expected) in [
@@ -22,6 +25,6 @@ fn a_change_enqueues_the_aggregated_roles_that_select_the_role_before_or_after_i
         ("itself", Change::Added(view(&aggregated("all-b", &[], &[]))), vec!["all-b"]),
     ] {
         let keys = keys_for_cluster_role(&change, &all);
-        assert_eq!(keys.iter().map(|key| key.name()).collect::<Vec<_>>(), expected, "{name}");
+        assert_eq!(keys.iter().map(ObjectKey::name).collect::<Vec<_>>(), expected, "{name}");
     }
 }

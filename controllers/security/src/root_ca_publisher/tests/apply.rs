@@ -118,12 +118,12 @@ async fn a_file_that_cannot_be_used_is_named_and_tried_again() {
         .await;
     cluster.settle().await;
     let status = cluster.handle().controllers().remove(0);
-    let problem = status.problem().map(|problem| problem.to_string()).unwrap_or_default();
+    let problem = status.problem().unwrap_or_default();
     assert!(problem.contains("cannot read --root-ca-file"), "{problem}");
     std::fs::write(&path, "no certificate").unwrap();
     cluster.advance(Duration::from_mins(5)).await;
     let status = cluster.handle().controllers().remove(0);
-    let problem = status.problem().map(|problem| problem.to_string()).unwrap_or_default();
+    let problem = status.problem().unwrap_or_default();
     assert!(problem.contains("has no certificate in PEM"), "{problem}");
     std::fs::write(&path, CA).unwrap();
     is_published(&cluster, "shop", CA).await;
