@@ -1,3 +1,2 @@
-mod apply;
 mod decide;
 mod pods;
