@@ -47,7 +47,11 @@ impl Cluster {
         let cluster = environment(controllers).prepare(prepare).start().await;
         let tested = controllers.first().expect("a controller is tested");
         cluster.watches(watched).await;
-        Self { running: cluster, identity: tested.account(), component: tested.component() }
+        Self {
+            running: cluster,
+            identity: tested.account().expect("it acts as a service account"),
+            component: tested.component(),
+        }
     }
 
     pub(crate) fn object(&self, resource: &Resource, name: &str) -> Value {
