@@ -1,5 +1,7 @@
 //! Replication controllers, as a person with kubectl has them.
 
+mod recorded;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -12,17 +14,17 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::{eventually, throughout};
 
-pub(super) static SCENARIOS: [Scenario; 3] = [
+pub(super) static SCENARIOS: [Scenario; 4] = [
     scenario("replicationcontroller/keeps_what_is_asked_for", |case| keeps_what_is_asked_for(case).boxed_local()),
     scenario("replicationcontroller/adopts_and_releases", |case| adopts_and_releases(case).boxed_local()),
-    Scenario {
-        subjects: &[Subject::Ours],
-        runs: Runs::WithOwnManagers,
-        ..scenario("replicationcontroller/takes_over_and_gives_back", |case| {
-            takes_over_and_gives_back(case).boxed_local()
-        })
-    },
+    alone("replicationcontroller/takes_over_and_gives_back", |case| takes_over_and_gives_back(case).boxed_local()),
+    alone("replicationcontroller/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local()),
 ];
+
+/// A scenario that replaces our manager.
+const fn alone(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario { subjects: &[Subject::Ours], runs: Runs::WithOwnManagers, ..scenario(name, run) }
+}
 
 const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
     Scenario {
