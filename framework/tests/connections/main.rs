@@ -5,3 +5,4 @@
 mod proxies;
 mod rotation;
 mod server;
+mod socks;

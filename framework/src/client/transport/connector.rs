@@ -96,7 +96,7 @@ fn through(proxy: Arc<Proxy>, tls: ClientConfig) -> Router {
     BoxCloneSyncService::new(tower::service_fn(move |destination: Uri| {
         let (proxy, to_proxy) = (Arc::clone(&proxy), to_proxy.clone());
         async move {
-            match to_proxy.oneshot(proxy.address().clone()).await {
+            match to_proxy.oneshot(proxy.endpoint()).await {
                 Ok(route) => proxy.tunnel(route, &destination).await.map_err(RouteError::Proxy),
                 Err(error) => Err(RouteError::Proxy(proxy.unreachable(error))),
             }

@@ -320,6 +320,9 @@ mod tests {
         let config = load_config(Some(&file.0), None).await.unwrap();
         assert_eq!(config.proxy_url.unwrap().to_string(), "http://proxy:3128/");
         assert_eq!(config.root_cert_file.as_ref(), Some(&ca.0));
+        let socks = File::with(&kubeconfig(&cluster.replace("proxy:3128", "socks5h://u:p@proxy"), "{}"));
+        let config_of_socks = load_config(Some(&socks.0), None).await.unwrap();
+        assert_eq!(config_of_socks.proxy_url.unwrap().to_string(), "socks5h://u:p@proxy/");
         let master = "https://api.example".parse().unwrap();
         let config = load_config(Some(&file.0), Some(master)).await.unwrap();
         assert_eq!(config.cluster_url.to_string(), "https://api.example/");

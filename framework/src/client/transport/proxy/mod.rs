@@ -1,6 +1,7 @@
 //! Proxies: which one is used, and the tunnel through it.
 
 mod environment;
+mod socks;
 mod tunnel;
 
 use base64::Engine as _;
@@ -14,17 +15,26 @@ use crate::error::BoxError;
 
 pub(crate) use environment::Environment;
 
-/// A proxy that tunnels with `CONNECT`.
+/// A proxy that makes connections to the API server: an HTTP proxy by `CONNECT`, or a SOCKS5 proxy.
 ///
 /// # Upstream
-/// client-go does the same for `https` servers. To a server without TLS it sends its requests through the proxy without a
-/// tunnel; here they have one too.
+/// client-go does the same for `https` servers. To a server without TLS it sends its requests through an HTTP proxy without
+/// a tunnel; here they have one too. `socks5h`, which client-go takes from the environment alone, is taken from
+/// `proxy-url` too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Proxy {
     /// Scheme, host and port.
     address: Uri,
-    /// The header `Proxy-Authorization`.
-    authorization: Option<HeaderValue>,
+    protocol: Protocol,
+}
+
+/// How a proxy is asked for a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Protocol {
+    /// By `CONNECT`, with the header `Proxy-Authorization`.
+    Http(Option<HeaderValue>),
+    /// By SOCKS5.
+    Socks(Option<socks::Credentials>),
 }
 
 /// An address that is not that of a proxy which can be used.
@@ -34,8 +44,11 @@ pub(crate) enum ProxyAddressError {
     #[error("it is not an address such as http://proxy.example:3128")]
     Malformed,
     /// A protocol that is not spoken.
-    #[error("the protocol {0} is not supported: give an http or https proxy")]
+    #[error("the protocol {0} is not supported: give an http, https or socks5 proxy")]
     Protocol(String),
+    /// User or password that SOCKS5 cannot carry.
+    #[error("a SOCKS5 proxy takes a user and a password of at most 255 bytes each, and no empty user")]
+    Credentials,
 }
 
 /// A connection through a proxy that was not made.
@@ -56,7 +69,10 @@ pub(crate) enum ProxyFault {
     /// It wants other credentials.
     #[error("does not know our credentials (407): put them into its address, as in http://USER:PASSWORD@HOST:PORT")]
     Unauthorized,
-    /// It answers `CONNECT` with another status.
+    /// It wants other credentials, as SOCKS5 says it.
+    #[error("does not accept our credentials: put them into its address, as in socks5://USER:PASSWORD@HOST:PORT")]
+    SocksUnauthorized,
+    /// It answers that it makes no connection.
     #[error("refuses to connect to the API server ({0})")]
     Refused(String),
     /// The connection broke before it answered.
@@ -65,6 +81,9 @@ pub(crate) enum ProxyFault {
     /// What it answers is not HTTP.
     #[error("does not answer as an HTTP proxy")]
     NotHttp,
+    /// What it answers is not SOCKS5.
+    #[error("does not answer as a SOCKS5 proxy")]
+    NotSocks,
 }
 
 impl Proxy {
@@ -80,18 +99,27 @@ impl Proxy {
         let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
             return Err(ProxyAddressError::Malformed);
         };
-        let default_port = match scheme.as_str() {
-            "http" => 80,
-            "https" => 443,
+        let (default_port, protocol) = match scheme.as_str() {
+            "http" => (80, Protocol::Http(authorization(authority))),
+            "https" => (443, Protocol::Http(authorization(authority))),
+            "socks5" | "socks5h" => {
+                let credentials = socks::Credentials::of(authority).map_err(|_| ProxyAddressError::Credentials)?;
+                (1080, Protocol::Socks(credentials))
+            }
             other => return Err(ProxyAddressError::Protocol(other.to_owned())),
         };
         let address = address(scheme, authority, default_port).ok_or(ProxyAddressError::Malformed)?;
-        Ok(Self { address, authorization: authorization(authority) })
+        Ok(Self { address, protocol })
     }
 
-    /// Scheme, host and port of the proxy.
-    pub(crate) const fn address(&self) -> &Uri {
-        &self.address
+    /// Where the proxy is connected to: `https` where it speaks TLS itself, else `http`.
+    pub(crate) fn endpoint(&self) -> Uri {
+        let mut endpoint = self.address.clone().into_parts();
+        if let Protocol::Socks(_) = self.protocol {
+            endpoint.scheme = Some(Scheme::HTTP);
+        }
+        // Another scheme makes no address invalid.
+        Uri::from_parts(endpoint).unwrap_or_else(|_| self.address.clone())
     }
 
     /// The error where the proxy cannot be connected to.
@@ -101,13 +129,22 @@ impl Proxy {
 
     /// Asks the proxy at the other end of `route` for a connection to `destination`.
     pub(crate) async fn tunnel<S: Read + Write + Unpin>(&self, route: S, destination: &Uri) -> Result<S, ProxyError> {
-        let tunnelled = tunnel::connect(route, destination, self.authorization.as_ref()).await;
+        let tunnelled = match &self.protocol {
+            Protocol::Http(authorization) => tunnel::connect(route, destination, authorization.as_ref()).await,
+            Protocol::Socks(credentials) => socks::connect(route, destination, credentials.as_ref()).await,
+        };
         tunnelled.map_err(|fault| self.error(fault))
     }
 
     fn error(&self, fault: ProxyFault) -> ProxyError {
         ProxyError { proxy: self.address.clone(), fault }
     }
+}
+
+/// The port of the API server at that address.
+fn port_of(destination: &Uri) -> u16 {
+    let default_port = if destination.scheme_str() == Some("http") { 80 } else { 443 };
+    destination.port_u16().unwrap_or(default_port)
 }
 
 fn address(scheme: &Scheme, authority: &Authority, default_port: u16) -> Option<Uri> {
@@ -137,7 +174,10 @@ mod tests {
 
     fn parsed(url: &str) -> Result<(String, Option<String>), ProxyAddressError> {
         let proxy = Proxy::parse(url)?;
-        let authorization = proxy.authorization.map(|header| header.to_str().unwrap().to_owned());
+        let authorization = match proxy.protocol {
+            Protocol::Http(header) => header.map(|header| header.to_str().unwrap().to_owned()),
+            Protocol::Socks(credentials) => credentials.map(|_| "SOCKS".to_owned()),
+        };
         Ok((proxy.address.to_string(), authorization))
     }
 
@@ -154,6 +194,8 @@ mod tests {
             ("http://user:secret@proxy.example", "http://proxy.example:80/", Some("Basic dXNlcjpzZWNyZXQ=")),
             ("http://user@proxy.example", "http://proxy.example:80/", Some("Basic dXNlcjo=")),
             ("http://us%40er:p:w@proxy.example", "http://proxy.example:80/", Some("Basic dXNAZXI6cDp3")),
+            ("socks5://proxy.example", "socks5://proxy.example:1080/", None),
+            ("socks5h://user:secret@[::1]:9", "socks5h://[::1]:9/", Some("SOCKS")),
         ] {
             let expected = (address.to_owned(), authorization.map(str::to_owned));
             assert_eq!(parsed(url), Ok(expected), "{url}");
@@ -164,13 +206,27 @@ mod tests {
     fn an_address_that_is_none_is_refused() {
         assert_eq!(parsed("http://"), Err(ProxyAddressError::Malformed));
         assert_eq!(parsed("not a proxy"), Err(ProxyAddressError::Malformed));
-        assert_eq!(parsed("socks5://proxy.example"), Err(ProxyAddressError::Protocol("socks5".to_owned())));
+        assert_eq!(parsed("socks4://proxy.example"), Err(ProxyAddressError::Protocol("socks4".to_owned())));
+        assert_eq!(parsed("socks5://:password@proxy.example"), Err(ProxyAddressError::Credentials));
     }
 
     #[test]
     fn credentials_are_never_printed() {
-        let proxy = Proxy::parse("http://user:secret@proxy.example").unwrap();
-        let printed = format!("{proxy:?} {}", proxy.error(ProxyFault::Unauthorized));
-        assert!(!printed.contains("secret") && !printed.contains("dXNlcjpzZWNyZXQ"), "{printed}");
+        for scheme in ["http", "socks5"] {
+            let proxy = Proxy::parse(&format!("{scheme}://user:secret@proxy.example")).unwrap();
+            let printed = format!("{proxy:?} {}", proxy.error(ProxyFault::Unauthorized));
+            assert!(!printed.contains("secret") && !printed.contains("dXNlcjpzZWNyZXQ"), "{printed}");
+        }
+    }
+
+    #[test]
+    fn a_socks_proxy_is_connected_to_without_tls() {
+        for (url, endpoint) in [
+            ("socks5h://user:secret@proxy.example", "http://proxy.example:1080/"),
+            ("https://proxy.example", "https://proxy.example:443/"),
+            ("http://proxy.example", "http://proxy.example:80/"),
+        ] {
+            assert_eq!(Proxy::parse(url).unwrap().endpoint().to_string(), endpoint);
+        }
     }
 }

@@ -5,7 +5,7 @@ use hyper::rt::{Read, Write};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::ProxyFault;
+use super::{ProxyFault, port_of};
 
 /// The longest head of a response that is read.
 const LONGEST_HEAD: usize = 8 << 10;
@@ -39,8 +39,7 @@ pub(super) async fn connect<S: Read + Write + Unpin>(
 }
 
 fn request(destination: &Uri, authorization: Option<&HeaderValue>) -> Vec<u8> {
-    let default_port = if destination.scheme_str() == Some("http") { 80 } else { 443 };
-    let (host, port) = (destination.host().unwrap_or_default(), destination.port_u16().unwrap_or(default_port));
+    let (host, port) = (destination.host().unwrap_or_default(), port_of(destination));
     let mut request = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n").into_bytes();
     if let Some(authorization) = authorization {
         request.extend_from_slice(b"Proxy-Authorization: ");
