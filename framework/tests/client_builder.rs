@@ -157,3 +157,59 @@ async fn changed_settings_change_the_limits_of_every_client_in_proportion() {
     assert_eq!(duration_of(&named, 200).await, Duration::ZERO);
     assert_eq!(duration_of(&fixed, 2).await, Duration::from_secs(1), "they follow from no setting");
 }
+
+/// Answers every request with an object, and notes its User-Agent.
+struct Agents(Seen);
+
+impl ClientProvider for Agents {
+    fn client_for(&self, _identity: &str) -> kube::Client {
+        let seen = Arc::clone(&self.0);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            seen.lock().unwrap().push(request.headers()["user-agent"].to_str().unwrap().to_owned());
+            let object = json!({"metadata": {"name": "a", "namespace": "default"}}).to_string();
+            std::future::ready(Ok::<_, Infallible>(Response::new(Body::from(object.into_bytes()))))
+        });
+        kube::Client::new(service, "default")
+    }
+}
+
+/// The names are those of upstream's clients: `CreateControllerContext` and `Run` in `cmd/kube-controller-manager/app`, and
+/// `NewControllerManagerOptions` for the manager's own. The probe has no counterpart there.
+#[tokio::test]
+async fn the_shared_clients_have_upstreams_user_agents() {
+    let seen = Seen::default();
+    let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "0123456789");
+    let clients = ClientBuilder::new(Agents(Arc::clone(&seen)), user_agent.clone(), Limits::UNLIMITED);
+    let informers = clients.informer_client();
+    let whole = "application/vnd.kubernetes.protobuf,application/json";
+    let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+    let listed = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+    for (accept, name) in
+        [(whole, "shared-informers"), (metadata, "metadata-informers"), (listed, "metadata-informers")]
+    {
+        let request = Request::get("/api/v1/pods").header("accept", accept).body(Vec::new()).unwrap();
+        informers.request_text(request).await.unwrap();
+        assert_eq!(seen.lock().unwrap().pop(), Some(user_agent.of(name)), "{accept}");
+    }
+    for (identity, name) in [
+        (ClientBuilder::MANAGER, "kube-controller-manager"),
+        (ClientBuilder::DISCOVERY, "controller-discovery"),
+        (ClientBuilder::PROBE, "connection-probe"),
+    ] {
+        clients.client_for(identity).get::<PartialObjectMeta>(&PODS, &key()).await.unwrap();
+        assert_eq!(seen.lock().unwrap().pop(), Some(user_agent.of(name)));
+    }
+    assert!(user_agent.of("").ends_with(" kubernetes/0123456/"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_informers_of_metadata_have_a_rate_limit_of_their_own() {
+    let (clients, _) = builder(Limits { qps: 1.0, burst: 1 });
+    let informers = clients.informer_client();
+    let started = Instant::now();
+    for accept in ["application/json", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"] {
+        let request = Request::get("/api/v1/pods").header("accept", accept).body(Vec::new()).unwrap();
+        informers.request_text(request).await.unwrap();
+    }
+    assert_eq!(started.elapsed(), Duration::ZERO);
+}

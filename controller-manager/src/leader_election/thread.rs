@@ -160,7 +160,7 @@ async fn keep(
 /// The name of the client of the lease in User-Agent and metrics.
 ///
 /// # Upstream
-/// `leaderElectionClient` in `cmd/kube-controller-manager`.
+/// `NewFromKubeconfig` of `client-go/tools/leaderelection/resourcelock`.
 const IDENTITY: &str = "leader-election";
 
 /// The component that reports the events of leases.

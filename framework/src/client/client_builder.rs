@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use http::header::{ACCEPT, HeaderMap};
 use http::{HeaderValue, Request, Response};
 use kcm_informers::Connection;
 use kube::client::Body;
@@ -69,6 +70,12 @@ impl ClientBuilder {
     /// # Upstream
     /// The client of the shared informer factory has that name.
     pub const SHARED_INFORMERS: &str = "shared-informers";
+
+    /// The identity of the caches that hold metadata alone.
+    ///
+    /// # Upstream
+    /// The client of the metadata informers has that name, and rate limits of its own.
+    pub const METADATA_INFORMERS: &str = "metadata-informers";
 
     /// The identity of discovery, which has limits of its own: [`DISCOVERY_LIMITS`](Self::DISCOVERY_LIMITS).
     ///
@@ -181,6 +188,23 @@ impl ClientBuilder {
         kube::Client::new(service, default_namespace)
     }
 
+    /// The kube client of the shared informer factory: that of [`METADATA_INFORMERS`](Self::METADATA_INFORMERS) for requests
+    /// for metadata alone, and of [`SHARED_INFORMERS`](Self::SHARED_INFORMERS) for all others.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn informer_client(&self) -> kube::Client {
+        let [metadata, shared] =
+            [Self::METADATA_INFORMERS, Self::SHARED_INFORMERS].map(|identity| self.kube_client_for(identity));
+        let default_namespace = shared.default_namespace().to_owned();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let client = if wants_metadata_alone(request.headers()) { metadata.clone() } else { shared.clone() };
+            async move { client.send(request).await }
+        });
+        kube::Client::new(service, default_namespace)
+    }
+
     fn identity(&self, identity: &str, name: &str, limits: ClientLimits) -> Arc<ClientIdentity> {
         let shared = &self.shared;
         let key = ClientKey { identity: identity.to_owned(), name: name.to_owned(), limits };
@@ -201,6 +225,11 @@ impl ClientBuilder {
         identities.by_key.insert(key, Arc::clone(&identity));
         identity
     }
+}
+
+fn wants_metadata_alone(headers: &HeaderMap) -> bool {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    accept.contains(";as=PartialObjectMetadata")
 }
 
 async fn send_as(

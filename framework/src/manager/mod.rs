@@ -273,7 +273,7 @@ impl Manager {
             connection: self.clients.connection().clone(),
             metrics: self.metrics.informers(),
             needs: needs.clone(),
-            ..FactoryOptions::new(self.clients.kube_client_for(ClientBuilder::SHARED_INFORMERS), rng.u64(..))
+            ..FactoryOptions::new(self.clients.informer_client(), rng.u64(..))
         });
         self.handle.started(informers.clone());
         Ok(Arc::new(SharedContext {
