@@ -131,7 +131,7 @@ enum Stage {
     Read,
     /// There is no lease.
     Create,
-    /// The lease was read and may be taken or renewed.
+    /// The lease was read, or a watch showed that it is free: it may be taken or renewed.
     Write,
 }
 
@@ -238,7 +238,8 @@ impl Elector {
         }
     }
 
-    /// Takes a lease from a watch; returns whether an attempt should begin at once, as the lease is free.
+    /// Takes a lease from a watch; returns whether it is newer than what is known, and free: then an attempt begins at once,
+    /// with an update of that version, as nothing need be read before it.
     ///
     /// A watch may be behind: what it shows is taken only if it is newer than what is known.
     pub(crate) fn observe(&mut self, lease: Lease, now: Instant) -> bool {
@@ -248,6 +249,9 @@ impl Elector {
         }
         let is_free = lease.record.holder.is_empty();
         self.take(lease, now);
+        if is_free {
+            self.stage = Stage::Write;
+        }
         is_free
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::elector::{Answer, Elector, Lease, Next, Request, Timing};
+use super::elector::{Answer, Elector, Lease, LeaseRecord, Next, Request, Timing};
 use super::leadership::Leadership;
 use super::lease_object::LeaseObject;
 use super::report::Report;
@@ -143,11 +143,14 @@ impl Keeper {
 
     /// Takes the lease from the watch; returns whether it is free.
     ///
-    /// The object for updates stays that of the last request: a watch may be behind, and an attempt of a candidate begins
-    /// with a read.
+    /// The object for updates stays that of the last request, as a watch may be behind; but one that is free and newer is
+    /// updated as the watch showed it.
     fn observe(&mut self) -> bool {
         let Some(object) = self.options.changes.borrow_and_update().clone() else { return false };
         let is_free = self.elector.observe(object.lease(), Instant::now());
+        if is_free {
+            self.object = Some(LeaseObject::clone(&object));
+        }
         self.publish();
         is_free
     }
@@ -192,21 +195,25 @@ impl Keeper {
     }
 
     /// Frees the lease, if this manager holds it. Called when nothing writes any more.
+    ///
+    /// # Upstream
+    /// There the lease is read first. Here it is read only if the update of the last known version is refused.
     pub(crate) async fn release(&mut self) {
-        let Some(Lease { record, .. }) = self.elector.release(self.options.clock.now()) else { return };
+        let Some(Lease { record, version }) = self.elector.release(self.options.clock.now()) else { return };
         self.stop_leading();
         let released = async {
+            if let Some(object) = self.object.as_ref().filter(|object| object.lease().version == version) {
+                match self.free(object, &record).await {
+                    Err(error) if error.is_conflict() => {}
+                    answered => return answered,
+                }
+            }
             let object: LeaseObject =
                 self.options.api.get(const { &LeaseObject::RESOURCE }, &self.options.lease).await?;
             if object.lease().record.holder != self.elector.identity() {
                 return Ok(());
             }
-            let body = Payload::json(&object.updated(&record));
-            self.options
-                .api
-                .put(const { &LeaseObject::RESOURCE }, &self.options.lease, Subresource::None, body)
-                .await
-                .map(drop)
+            self.free(&object, &record).await
         };
         match timeout(self.options.timing.renew_deadline, released).await {
             Ok(Ok(())) => tracing::info!(lease = %self.options.lease, "Released the lease"),
@@ -218,6 +225,12 @@ impl Keeper {
                 tracing::warn!(lease = %self.options.lease, "Cannot release the lease in time; it expires instead");
             }
         }
+    }
+
+    async fn free(&self, object: &LeaseObject, record: &LeaseRecord) -> Result<(), ApiError> {
+        let body = Payload::json(&object.updated(record));
+        let resource = const { &LeaseObject::RESOURCE };
+        self.options.api.put(resource, &self.options.lease, Subresource::None, body).await.map(drop)
     }
 }
 

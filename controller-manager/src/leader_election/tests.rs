@@ -130,6 +130,49 @@ async fn a_standby_leads_at_once_when_the_lease_is_released() {
     assert_eq!((&record["holderIdentity"], &record["leaseTransitions"]), (&"second".into(), &1.into()));
 }
 
+/// The requests about the lease of a handover.
+async fn handover(sandbox: &Sandbox, first: &mut Participant, second: &mut Participant) -> Vec<String> {
+    sleep(Duration::from_millis(4_900)).await;
+    sandbox.clear_requests();
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    second.leads().await;
+    let of_lease = sandbox.requests().into_iter().filter(|it| it.path.ends_with("/kube-controller-manager"));
+    of_lease.map(|request| request.method.to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_request_releases_the_lease_and_one_takes_it() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    assert_eq!(handover(&sandbox, &mut first, &mut second).await, ["PUT", "PUT"]);
+    assert_eq!(record(&sandbox)["holderIdentity"], "second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_another_client_has_changed_is_read_before_it_is_released() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    sleep(Duration::from_millis(1_900)).await;
+    // The watch of the leader does not show the change before the leader is asked to stop.
+    sandbox.faults().delay_events(&LEASES, Duration::from_millis(1));
+    let labelled = serde_json::json!({ "metadata": { "labels": { "a": "b" } } });
+    sandbox.patch(&LEASES, &lease(), &labelled).expect("the patch is valid");
+    sandbox.clear_requests();
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    second.leads().await;
+    let of_lease = sandbox.requests().into_iter().filter(|it| it.path.ends_with("/kube-controller-manager"));
+    let methods: Vec<_> = of_lease.map(|request| request.method.to_string()).collect();
+    assert_eq!(methods[..3], ["PUT", "GET", "PUT"], "{methods:?}");
+    let lease = sandbox.get(&LEASES, &lease()).expect("the lease must exist");
+    assert_eq!((&lease["spec"]["holderIdentity"], &lease["metadata"]["labels"]["a"]), (&"second".into(), &"b".into()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_standby_leads_within_the_duration_and_a_second_of_the_death_of_the_leader() {
     for seed in 0..20 {
