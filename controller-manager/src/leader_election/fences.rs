@@ -49,6 +49,14 @@ impl Fences {
         limits.push(Limit::Unlimited);
         LeaseFence { inner: Arc::clone(&self.inner), at: limits.len() - 1 }
     }
+
+    /// Sends no further write, whatever the leases allow. What has been sent is waited for.
+    pub(crate) fn close(&self) {
+        let Inner { fence, limits } = &*self.inner;
+        let mut limits = limits.lock();
+        limits.push(Limit::Closed);
+        fence.close();
+    }
 }
 
 impl LeaseFence {
@@ -128,5 +136,10 @@ mod tests {
         main.close();
         migration.open_until(seconds(10));
         assert!(fence.is_closed());
+        main.open_until(seconds(10));
+        assert!(!fence.is_closed());
+        fences.close();
+        main.open_until(seconds(20));
+        assert!(fence.is_closed(), "no renewal opens it again");
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kcm_framework::{Manager, ManagerError, ManagerHandle, Stage, Stop};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::ended::Ended;
 use super::fences::{Fences, LeaseFence};
@@ -49,7 +50,8 @@ impl Candidate {
     /// Runs `manager` until `stop`, its loops while this process leads.
     ///
     /// # Guarantees
-    /// No write is sent while this process does not lead. The lease is released when no loop runs any more.
+    /// No write is sent while this process does not lead. The lease is released when no loop runs any more, soon after
+    /// `stop`: a reconcile with many writes is not finished for it.
     ///
     /// # Errors
     /// [`Ended::LeaseLost`] where a lease was lost and the policy ends the process then.
@@ -59,9 +61,10 @@ impl Candidate {
         handle.stop_loops(Duration::ZERO).await;
         let (fences, fence) = Fences::new(handle.fence().clone());
         let migration = migration.map(|migration| migration.of_manager(&handle, &fences, config.clone(), policy));
+        let handover = main.releases.then_some(fences);
         let lease = Lease { options: main, config, fence };
         let leadership = lease.options.leadership.subscribe();
-        let mut leader = Leader { handle, policy, leadership, migration, term: None };
+        let mut leader = Leader { handle, policy, handover, leadership, migration, term: None };
         if policy.warm_standby {
             leader.run_warm(manager, lease, &stop).await
         } else {
@@ -87,6 +90,8 @@ impl Lease {
 struct Leader {
     handle: ManagerHandle,
     policy: Policy,
+    /// What closes before the leases are released; absent where they are not.
+    handover: Option<Fences>,
     leadership: watch::Receiver<Leadership>,
     migration: Option<Migration>,
     /// The term in which the loops run.
@@ -165,9 +170,9 @@ impl Leader {
         }
         // The loops are the first to stop. A successor need not wait for the rest, such as events that are still sent.
         let handle = self.handle.clone();
-        let grace = self.policy.grace;
+        let (grace, handover) = (self.policy.grace, self.handover.clone());
         let released = async {
-            handle.stop_loops(grace).await;
+            drain(&handle, grace, handover.as_ref()).await;
             self.give_up(thread).await;
         };
         let (ended, ()) = tokio::join!(running, released);
@@ -225,6 +230,25 @@ impl Leader {
                 }
             }
         }
+    }
+}
+
+/// How long running reconciles may send writes before the lease is released. One that takes longer, such as that of a
+/// replica set that needs hundreds of pods, is continued by the successor.
+///
+/// # Upstream
+/// There the requests of running syncs are cancelled at once, also those that have been sent.
+const HANDOVER: Duration = Duration::from_millis(250);
+
+/// Stops the loops. Where a successor is to lead, no write is sent any more after [`HANDOVER`], and what has been sent is
+/// waited for.
+async fn drain(handle: &ManagerHandle, grace: Duration, handover: Option<&Fences>) {
+    let mut stopping = pin!(handle.stop_loops(grace));
+    let Some(fences) = handover else { return stopping.await };
+    if timeout(HANDOVER, &mut stopping).await.is_err() {
+        tracing::info!("Running reconciles send no more writes, so that another replica can continue them");
+        fences.close();
+        stopping.await;
     }
 }
 

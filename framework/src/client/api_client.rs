@@ -14,6 +14,7 @@ use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 
 use super::client_identity::ClientIdentity;
+use super::fence::Fence;
 use super::request::{
     Answer, ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, ListOptions, Page, Patch, Payload, RequestKind,
     Scale, Subresource, Target, Written, has_name, read_status, retry_after, transport,
@@ -69,6 +70,11 @@ impl ApiClient {
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.identity.connection
+    }
+
+    /// The fence that the writes of this identity pass.
+    pub(crate) fn fence(&self) -> &Fence {
+        &self.identity.fence
     }
 
     /// The same client, whose writes return the metadata of the object alone.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Outcome, Session};
 use crate::client::{ApiError, Patch, Payload, Subresource, Written};
-use crate::events::{EventDetails, ObjectReference, Recorder};
+use crate::events::{EventDetails, EventType, ObjectReference, Recorder};
 
 impl Session {
     /// The current time, for what is written into the API and compared with it.
@@ -34,10 +34,16 @@ impl Session {
     }
 
     /// Records an event about an object of any resource.
+    ///
+    /// A warning while the [fence](crate::client::Fence) is closed is not recorded: what fails is that this manager may not
+    /// write, and another does its work.
     pub fn record_for(&self, resource: &Resource, object: &Meta, event: &impl EventDetails) {
         let regarding = ObjectReference::of(resource, object);
         let message = event.message();
         self.notes().recorded(event.reason(), &message);
+        if event.event_type() == EventType::Warning && self.api().fence().is_closed() {
+            return;
+        }
         self.recorder().event(&regarding, event.event_type(), event.reason(), message);
     }
 
