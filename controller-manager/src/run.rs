@@ -6,7 +6,7 @@ use kcm_framework::client::{connect, load_config};
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
 
-use crate::identities;
+use crate::identities::{self, TokenHealth};
 use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics};
 use crate::logs::{Logs, UNSTRUCTURED};
 use crate::process_metrics;
@@ -54,16 +54,18 @@ pub(crate) async fn run(
     let cluster = load_config(kubeconfig.as_deref(), master.transpose()?).await.map_err(|error| refused(&error))?;
     let client = connect(&cluster).map_err(|error| refused(&error))?;
     let url = cluster.cluster_url.to_string();
-    let manager = if service_accounts {
+    let (manager, tokens) = if service_accounts {
         let accounts = identities::clients(&manager, client, &cluster).map_err(|error| refused(&error))?;
-        manager.build(accounts, url)
+        let tokens = accounts.health();
+        (manager.build(accounts, url), Some(tokens))
     } else {
-        manager.build(client, url)
+        (manager.build(client, url), None)
     };
     process_metrics::register(manager.metrics(), tokio::runtime::Handle::current());
     let candidate = candidate(election, manager.metrics())?;
     let leases = candidate.as_ref().map(Candidate::health);
     let leader_check = leases.clone().map(|health| Check::new(LeaderHealth::NAME, move || health.check()));
+    let tokens = tokens.map(|tokens| Check::new(TokenHealth::NAME, move || tokens.check()));
     let reloads = ReloadState::new(manager.metrics());
     let readiness = reloads.clone();
     let state = ServingState {
@@ -71,7 +73,10 @@ pub(crate) async fn run(
         metrics: Arc::clone(manager.metrics()),
         manager: manager.handle(),
         live: leader_check.into_iter().collect(),
-        ready: vec![controllers_check(manager.handle()), Check::new("configuration", move || readiness.check())],
+        ready: [controllers_check(manager.handle()), Check::new("configuration", move || readiness.check())]
+            .into_iter()
+            .chain(tokens)
+            .collect(),
         leases,
         started: SystemClock.now(),
         set_verbosity: Box::new(logs.verbosity()),

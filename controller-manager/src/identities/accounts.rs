@@ -7,8 +7,9 @@ use std::time::Duration;
 use http::header::{AUTHORIZATION, USER_AGENT};
 use http::{HeaderValue, Request, Response, StatusCode};
 use kcm_framework::api::{ObjectKey, PartialObjectMeta, Resource};
-use kcm_framework::client::{ApiClient, ApiError, ClientProvider, CredentialsError, Payload, Subresource};
+use kcm_framework::client::{ApiClient, ApiError, ClientProvider, CredentialsError, Payload, Subresource, Written};
 use kcm_framework::clock::Clock;
+use kcm_framework::error_chain;
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -23,6 +24,9 @@ const NAMESPACE: &str = "kube-system";
 
 /// The delays before a token is requested again; a request that needs it fails after the last.
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
+
+/// The longest time for which requests fail without another request for a token.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// The delay before a token that still holds is renewed again.
 const RENEWAL_PAUSE: Duration = Duration::from_secs(10);
@@ -39,7 +43,31 @@ pub(crate) struct ServiceAccounts {
     /// The client that creates service accounts and requests tokens.
     api: ApiClient,
     clock: Arc<dyn Clock>,
-    sources: Mutex<BTreeMap<String, Arc<TokenSource>>>,
+    sources: Sources,
+}
+
+/// The token sources of the accounts that have sent a request.
+type Sources = Arc<Mutex<BTreeMap<String, Arc<TokenSource>>>>;
+
+/// The readiness check of the tokens: it fails while a service account that needs a token has none.
+#[derive(Clone)]
+pub(crate) struct TokenHealth {
+    sources: Sources,
+}
+
+impl TokenHealth {
+    /// The name of the check.
+    pub(crate) const NAME: &str = "service-account-tokens";
+
+    /// Checks all accounts now.
+    ///
+    /// # Errors
+    /// The accounts without a token, each with the reason.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let sources = self.sources.lock();
+        let problems: Vec<String> = sources.values().filter_map(|source| source.problem()).collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+    }
 }
 
 impl ServiceAccounts {
@@ -52,7 +80,12 @@ impl ServiceAccounts {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let accounts = accounts.into_iter().collect();
-        Self { manager, anonymous, accounts, api, clock, sources: Mutex::default() }
+        Self { manager, anonymous, accounts, api, clock, sources: Sources::default() }
+    }
+
+    /// The readiness check of the tokens.
+    pub(crate) fn health(&self) -> TokenHealth {
+        TokenHealth { sources: Arc::clone(&self.sources) }
     }
 
     fn source(&self, account: &str) -> Arc<TokenSource> {
@@ -63,6 +96,7 @@ impl ServiceAccounts {
                 api: self.api.clone(),
                 clock: Arc::clone(&self.clock),
                 token: tokio::sync::Mutex::new(None),
+                refusal: Mutex::new(None),
             })
         });
         Arc::clone(source)
@@ -124,8 +158,6 @@ fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     *copy.uri_mut() = request.uri().clone();
     *copy.version_mut() = request.version();
     *copy.headers_mut() = request.headers().clone();
-    // Among them is the fence of a write.
-    *copy.extensions_mut() = request.extensions().clone();
     // A write passes its fence again, whichever copy is sent.
     *copy.extensions_mut() = request.extensions().clone();
     Some(copy)
@@ -138,19 +170,39 @@ struct TokenSource {
     clock: Arc<dyn Clock>,
     /// Held while a token is requested, so that one request serves all that wait for it.
     token: tokio::sync::Mutex<Option<Token>>,
+    /// Present while there is no token, as the last round of requests failed.
+    refusal: Mutex<Option<Refusal>>,
+}
+
+/// Rounds of requests for a token that failed, one after another.
+#[derive(Debug, Clone)]
+struct Refusal {
+    rounds: u32,
+    /// Before when no other round begins.
+    until: Instant,
+    error: Arc<TokenError>,
 }
 
 impl TokenSource {
     async fn token(&self) -> Result<Token, CredentialsError> {
+        let rounds_before = self.rounds();
         let mut held = self.token.lock().await;
         if let Some(token) = held.as_ref().filter(|token| Instant::now() < token.renew_at) {
             return Ok(token.clone());
         }
-        let mut pauses = PAUSES.into_iter();
+        let refusal = self.refusal.lock().clone();
+        if let Some(Refusal { rounds, until, error }) = &refusal
+            && (*rounds > rounds_before || Instant::now() < *until)
+        {
+            return Err(CredentialsError::new(Arc::clone(error)));
+        }
+        // After a round that failed, one request shows whether the next would fail too.
+        let mut pauses = if refusal.is_none() { PAUSES.as_slice() } else { &[] }.iter();
         loop {
             match self.request().await {
                 Ok(token) => {
                     tracing::debug!(account = %self.account, "Requested a token");
+                    *self.refusal.lock() = None;
                     return Ok(held.insert(token).clone());
                 }
                 Err(error) => {
@@ -163,13 +215,30 @@ impl TokenSource {
                         token.renew_at = now + RENEWAL_PAUSE;
                         return Ok(token.clone());
                     }
-                    match pauses.next() {
-                        Some(pause) => sleep(pause).await,
-                        None => return Err(CredentialsError::new(error)),
+                    if let Some(pause) = pauses.next() {
+                        sleep(*pause).await;
+                        continue;
                     }
+                    let (rounds, error) =
+                        (refusal.map_or(1, |refusal| refusal.rounds.saturating_add(1)), Arc::new(error));
+                    let until = now + pause_after(rounds);
+                    *self.refusal.lock() = Some(Refusal { rounds, until, error: Arc::clone(&error) });
+                    return Err(CredentialsError::new(error));
                 }
             }
         }
+    }
+
+    /// How many rounds in a row have failed.
+    fn rounds(&self) -> u32 {
+        self.refusal.lock().as_ref().map_or(0, |refusal| refusal.rounds)
+    }
+
+    /// What keeps the account from having a token.
+    fn problem(&self) -> Option<String> {
+        let refusal = self.refusal.lock();
+        let error = &refusal.as_ref()?.error;
+        Some(format!("the service account {} has no token: {}", self.account, error_chain(&**error)))
     }
 
     /// Drops a token that the API server has refused, unless there is a newer one.
@@ -178,18 +247,24 @@ impl TokenSource {
     }
 
     async fn request(&self) -> Result<Token, TokenError> {
-        let body = Payload::json(&TokenRequest::new());
-        let requested =
-            self.api.post(&SERVICE_ACCOUNTS, &self.account, Subresource::Other("token"), body.clone()).await;
-        let response = match requested {
+        let response = match self.post().await {
             Err(error) if error.is_not_found() => {
-                self.create_account().await?;
-                self.api.post(&SERVICE_ACCOUNTS, &self.account, Subresource::Other("token"), body).await?
+                self.create_account().await.map_err(TokenError::Account)?;
+                // The account is there now: what is missing still is its tokens.
+                let is_missing = ApiError::is_not_found;
+                let explained =
+                    |error| if is_missing(&error) { TokenError::NotServed(error) } else { TokenError::of(error) };
+                self.post().await.map_err(explained)?
             }
-            requested => requested?,
+            requested => requested.map_err(TokenError::of)?,
         };
         let response: TokenRequest = serde_json::from_slice(&response.body).map_err(TokenError::Unreadable)?;
         response.token(Instant::now(), self.clock.now()).ok_or(TokenError::NoToken)
+    }
+
+    async fn post(&self) -> Result<Written, ApiError> {
+        let body = Payload::json(&TokenRequest::new());
+        self.api.post(&SERVICE_ACCOUNTS, &self.account, Subresource::Other("token"), body).await
     }
 
     async fn create_account(&self) -> Result<(), ApiError> {
@@ -221,10 +296,50 @@ fn settled<T>(created: Result<T, ApiError>) -> Result<(), ApiError> {
 /// The error of a token request.
 #[derive(Debug, thiserror::Error)]
 enum TokenError {
-    #[error("the request failed")]
-    Api(#[from] ApiError),
+    #[error("the request for its token failed")]
+    Api(#[source] ApiError),
+    #[error(
+        "the request for its token was refused: grant the manager `create` of serviceaccounts/token, or leave \
+         --use-service-account-credentials off"
+    )]
+    Forbidden(#[source] ApiError),
+    #[error(
+        "the API server gives no tokens of service accounts: check its flags --service-account-issuer and \
+         --service-account-signing-key-file, or leave --use-service-account-credentials off"
+    )]
+    NotServed(#[source] ApiError),
+    #[error("it does not exist and cannot be created: create it, or grant the manager `create` of serviceaccounts")]
+    Account(#[source] ApiError),
     #[error("the response is not a TokenRequest")]
     Unreadable(#[source] serde_json::Error),
     #[error("the response has no token")]
     NoToken,
+}
+
+impl TokenError {
+    /// The error of a request for a token.
+    fn of(error: ApiError) -> Self {
+        if error.is_forbidden() { Self::Forbidden(error) } else { Self::Api(error) }
+    }
+}
+
+/// How long requests fail at once after so many rounds of requests for a token that failed: the first may have come too
+/// early, after which it doubles from a second to a minute.
+fn pause_after(rounds: u32) -> Duration {
+    match rounds.checked_sub(2) {
+        None => Duration::ZERO,
+        Some(doubled) => Duration::from_secs(1 << doubled.min(6)).min(LONGEST_PAUSE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_between_rounds_double_up_to_a_minute() {
+        for (rounds, seconds) in [(0, 0), (1, 0), (2, 1), (3, 2), (4, 4), (7, 32), (8, 60), (u32::MAX, 60)] {
+            assert_eq!(pause_after(rounds), Duration::from_secs(seconds), "{rounds}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::ServiceAccounts;
+use super::{ServiceAccounts, TokenHealth};
 
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 const ACCOUNT: &str = "replicaset-controller";
@@ -29,6 +29,10 @@ struct Server {
     /// The answers to the next token requests; others succeed.
     refusals: VecDeque<StatusCode>,
     refuses_tokens: bool,
+    /// The API server has accounts and no tokens.
+    has_no_tokens: bool,
+    /// All requests for tokens.
+    asked: usize,
     /// Authorization and User-Agent of each request for pods.
     requests: Vec<(String, String)>,
 }
@@ -50,6 +54,10 @@ impl Server {
         let missing = (StatusCode::NOT_FOUND, json!({ "kind": "Status", "code": 404, "reason": "NotFound" }));
         if let Some(account) = path.strip_prefix("/api/v1/namespaces/kube-system/serviceaccounts/") {
             let account = account.strip_suffix("/token").expect("only tokens are asked for");
+            self.asked += 1;
+            if self.has_no_tokens {
+                return missing;
+            }
             if let Some(code) = self.refusals.pop_front() {
                 return (code, json!({ "kind": "Status", "code": code.as_u16() }));
             }
@@ -96,6 +104,11 @@ fn client(server: &Arc<Mutex<Server>>, clock: &SimulatedClock, credentials: Opti
 }
 
 fn clients() -> (ClientBuilder, Arc<Mutex<Server>>) {
+    let (clients, server, _) = clients_with_health();
+    (clients, server)
+}
+
+fn clients_with_health() -> (ClientBuilder, Arc<Mutex<Server>>, TokenHealth) {
     let server = Arc::<Mutex<Server>>::default();
     let clock = SimulatedClock::starting_at("2030-01-01T00:00:00Z".parse().expect("it is a time"));
     let agent = || UserAgent::new("kube-controller-manager", "v0", "");
@@ -103,7 +116,8 @@ fn clients() -> (ClientBuilder, Arc<Mutex<Server>>) {
     let own = ClientBuilder::new(manager.clone(), agent(), Limits::UNLIMITED).client_for(ClientBuilder::MANAGER);
     let anonymous = client(&server, &clock, None);
     let accounts = ServiceAccounts::new(manager, anonymous, [ACCOUNT.to_owned()], own, Arc::new(clock));
-    (ClientBuilder::new(accounts, agent(), Limits::UNLIMITED), server)
+    let health = accounts.health();
+    (ClientBuilder::new(accounts, agent(), Limits::UNLIMITED), server, health)
 }
 
 async fn read(clients: &ClientBuilder, identity: &str) -> Result<(), ApiError> {
@@ -216,4 +230,48 @@ async fn a_token_that_cannot_be_renewed_is_used_until_it_expires() {
     server.lock().refuses_tokens = false;
     read(&clients, ACCOUNT).await.expect("it got another token");
     assert_eq!(server.lock().tokens_requested, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_waited_for_a_token_that_is_refused_fail_together() {
+    let (clients, server) = clients();
+    server.lock().refuses_tokens = true;
+    let began = Instant::now();
+    let results = futures::future::join_all((0..100).map(|_| read(&clients, ACCOUNT))).await;
+    assert!(results.iter().all(Result::is_err));
+    assert_eq!((began.elapsed(), server.lock().asked), (Duration::from_millis(3500), 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_without_a_token_says_why_asks_less_and_less_often_and_recovers() {
+    let refused = "the service account kube-system/replicaset-controller has no token: the request for its token was refused: \
+                   grant the manager `create` of serviceaccounts/token, or leave --use-service-account-credentials off: \
+                   cannot ";
+    let missing = "the service account kube-system/replicaset-controller has no token: the API server gives no tokens of \
+                   service accounts: check its flags --service-account-issuer and --service-account-signing-key-file, or \
+                   leave --use-service-account-credentials off: cannot ";
+    for (is_missing, reason) in [(false, refused), (true, missing)] {
+        let (clients, server, health) = clients_with_health();
+        assert_eq!(health.check(), Ok(()));
+        let set = |fails: bool| {
+            let mut server = server.lock();
+            if is_missing { server.has_no_tokens = fails } else { server.refuses_tokens = fails }
+        };
+        set(true);
+        for _ in 0..600 {
+            let error = read(&clients, ACCOUNT).await.expect_err("there is no token");
+            let (_, message) = reason.split_once("has no token: ").expect("it is a reason");
+            assert!(error.message().contains(message), "{}", error.message());
+            sleep(Duration::from_secs(1)).await;
+        }
+        let problem = health.check().expect_err("there is no token");
+        assert!(problem.starts_with(reason), "{problem}");
+        // Each of the requests for a token that is not there is made again for the account that was created meanwhile.
+        let asked = server.lock().asked;
+        assert!((15..=60).contains(&asked), "{asked} requests in ten minutes");
+        set(false);
+        sleep(Duration::from_mins(1)).await;
+        read(&clients, ACCOUNT).await.expect("there is a token");
+        assert_eq!(health.check(), Ok(()));
+    }
 }
