@@ -149,24 +149,6 @@ impl Process {
         Ok(())
     }
 
-    /// Stops it with SIGSTOP: it runs on after [`Self::thaw`].
-    ///
-    /// # Errors
-    ///
-    /// If the kernel refuses the signal.
-    pub fn freeze(&mut self) -> Result<()> {
-        self.signal(Signal::STOP)
-    }
-
-    /// Lets it run on after [`Self::freeze`].
-    ///
-    /// # Errors
-    ///
-    /// If the kernel refuses the signal.
-    pub fn thaw(&mut self) -> Result<()> {
-        self.signal(Signal::CONT)
-    }
-
     /// Bytes of memory resident in RAM.
     ///
     /// # Errors

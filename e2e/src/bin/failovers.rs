@@ -15,6 +15,7 @@ usage: cargo xtask failovers [FLAGS]
   --each=N       failovers by each fault (default 5, twenty in all)
   --pods=N       pods of the deployment that is rolled all the time (default 1000)
   --pairs=A,B    of ours, turns and peer (default all; two of upstream's are only terminated)
+  --faults=A,B   of term, kill, stop, network and server (default all)
 ";
 
 #[tokio::main(flavor = "current_thread")]
@@ -31,19 +32,21 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<bool> {
     let (mut each, mut pods) = (5, 1000);
+    let mut chosen = Fault::ALL.to_vec();
     let mut pairs = vec![Pair::Ours, Pair::InTurns, Pair::Peer];
     for arg in std::env::args().skip(1) {
         match arg.split_once('=').unwrap_or((&arg, "")) {
             ("--each", number) => each = number.parse().with_context(|| format!("`{arg}` needs a number"))?,
             ("--pods", number) => pods = number.parse().with_context(|| format!("`{arg}` needs a number"))?,
             ("--pairs", names) => pairs = names.split(',').map(pair).collect::<Result<_>>()?,
+            ("--faults", names) => chosen = names.split(',').map(fault).collect::<Result<_>>()?,
             _ => bail!("`{arg}` was not expected\n\n{USAGE}"),
         }
     }
     let lease = Duration::from_secs(15);
     let mut report = Report { outcomes: Vec::new(), lease };
     for pair in pairs {
-        let kinds: &[Fault] = if pair == Pair::Peer { &[Fault::Terminated] } else { &Fault::ALL };
+        let kinds: &[Fault] = if pair == Pair::Peer { &[Fault::Terminated] } else { &chosen };
         let faults = (0..each).flat_map(|_| kinds.iter().copied()).collect();
         let plan = Plan { faults, pods, lease };
         println!("{pair:?}");
@@ -59,6 +62,11 @@ async fn run() -> Result<bool> {
         println!("does not hold: {violation}");
     }
     Ok(violations.is_empty())
+}
+
+fn fault(name: &str) -> Result<Fault> {
+    let found = Fault::ALL.into_iter().find(|fault| fault.name() == name);
+    found.with_context(|| format!("`{name}` is no fault\n\n{USAGE}"))
 }
 
 fn pair(name: &str) -> Result<Pair> {

@@ -14,17 +14,31 @@ pub enum Fault {
     Frozen,
     /// Its network is lost for longer than the lease, and comes back then.
     CutOff,
+    /// The API server is stopped for longer than the lease, and goes on then: neither manager reaches it.
+    ServerFrozen,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 4] = [Self::Terminated, Self::Killed, Self::Frozen, Self::CutOff];
+    pub const ALL: [Self; 5] = [Self::Terminated, Self::Killed, Self::Frozen, Self::CutOff, Self::ServerFrozen];
 
-    /// How long the successor may take until it has acted, for ours; without a limit of its own, as after a kill.
+    /// How long the successor may take until it has acted, for ours: from the fault on, and from its end on where the API
+    /// server is stopped.
     pub(super) fn limit(self, lease: Duration) -> Duration {
         match self {
             Self::Terminated => Duration::from_secs(1),
-            Self::Killed | Self::Frozen | Self::CutOff => lease + Duration::from_secs(1),
+            Self::Killed | Self::Frozen | Self::CutOff | Self::ServerFrozen => lease + Duration::from_secs(1),
+        }
+    }
+
+    /// The name of the fault on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Terminated => "term",
+            Self::Killed => "kill",
+            Self::Frozen => "stop",
+            Self::CutOff => "network",
+            Self::ServerFrozen => "server",
         }
     }
 }
@@ -36,6 +50,7 @@ impl fmt::Display for Fault {
             Self::Killed => "SIGKILL",
             Self::Frozen => "SIGSTOP",
             Self::CutOff => "network lost",
+            Self::ServerFrozen => "API server stopped",
         })
     }
 }

@@ -92,11 +92,13 @@ impl Managers {
         match fault {
             Fault::Terminated => process.terminate(),
             Fault::Killed => process.kill9(),
-            Fault::Frozen => process.freeze(),
+            Fault::Frozen => process.pause(),
             Fault::CutOff => {
                 proxy.lose();
                 Ok(())
             }
+            // It happens to the API server.
+            Fault::ServerFrozen => Ok(()),
         }
     }
 
@@ -104,15 +106,15 @@ impl Managers {
     pub(super) async fn recover(&mut self, at: usize, fault: Fault) -> Result<()> {
         let Manager { process, proxy, subject, starts, .. } = &mut self.managers[at];
         match fault {
-            Fault::Terminated | Fault::Killed => {}
-            Fault::Frozen => process.thaw()?,
+            Fault::Terminated | Fault::Killed | Fault::ServerFrozen => {}
+            Fault::Frozen => process.resume()?,
             Fault::CutOff => proxy.restore(),
         }
         let status = process.wait(LIMIT).await?;
         let expected = match (subject, fault) {
             (Subject::Peer, _) | (_, Fault::Killed) => None,
             (Subject::Ours, Fault::Terminated) => Some(0),
-            (Subject::Ours, Fault::Frozen | Fault::CutOff) => Some(3),
+            (Subject::Ours, Fault::Frozen | Fault::CutOff | Fault::ServerFrozen) => Some(3),
         };
         if let Some(expected) = expected {
             ensure!(status.code() == Some(expected), "it ended with {status}:\n{}", process.printed()?);

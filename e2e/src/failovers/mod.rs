@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::control_plane::{ControlPlane, Options};
+use crate::control_plane::{Component, ControlPlane, Options};
 use crate::subject::Subject;
 use crate::wait::eventually_within;
 use crate::{clock, nodes};
@@ -66,9 +66,9 @@ pub struct Failover {
     pub from: Subject,
     /// Whose manager led after.
     pub to: Subject,
-    /// From the fault until the successor held the lease.
+    /// From the fault until the successor held the lease; where the API server was stopped, from when it goes on.
     pub led: Duration,
-    /// From the fault until the successor had acted on a change that was made after it.
+    /// From then until the successor had acted on a change that was made after it.
     pub acted: Duration,
 }
 
@@ -151,6 +151,12 @@ async fn fail_over(
     managers.are_ready().await?;
     tokio::time::sleep(SETTLE).await;
     let leader = managers.leader()?;
+    if fault == Fault::ServerFrozen {
+        // Without an answer for so long, the leader has given up before the API server goes on.
+        plane.pause(Component::ApiServer)?;
+        tokio::time::sleep(lease + BEYOND_LEASE).await;
+        plane.resume(Component::ApiServer)?;
+    }
     let before = clock::now();
     managers.fail(leader, fault)?;
     let probe = work::create_probe(&plane.client(), number).await?;
