@@ -137,6 +137,31 @@ async fn with_a_server_it_runs_its_controllers_and_names_them() {
     }));
 }
 
+/// As a sandbox does.
+#[tokio::test]
+async fn an_api_server_that_gives_no_tokens_is_named_and_the_manager_goes_on() {
+    let server = Server::start(Sandbox::default()).await;
+    server.sandbox.create(&REPLICA_SETS, replica_set()).expect("the replica set must be valid");
+    let folder = Folder::new();
+    let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
+    let arguments =
+        ["--leader-elect=false", "--controllers=replicaset", "--use-service-account-credentials", &kubeconfig];
+    let mut manager = Process::start(MANAGER, &arguments);
+    let line = manager.says("Cannot get a token of a service account").await;
+    assert!(line.contains("account=\"kube-system/replicaset-controller\""), "{line}");
+    assert!(
+        line.contains(
+            "the API server gives no tokens of service accounts: check its flags --service-account-issuer and \
+             --service-account-signing-key-file, or leave --use-service-account-credentials off: cannot "
+        ),
+        "{line}"
+    );
+    manager.says("\"Reconcile failed; requeued with back-off\"").await;
+    assert!(server.sandbox.list(&PODS, None).is_empty(), "nothing is written under another identity");
+    manager.terminate();
+    assert_eq!(manager.ended().await.code, Some(0));
+}
+
 fn replica_set() -> serde_json::Value {
     json!({
         "metadata": { "name": "web", "namespace": "default" },

@@ -7,7 +7,7 @@ mod support;
 use std::time::Duration;
 
 use kcm_sandbox_apiserver::{
-    DEPLOYMENTS, EVENTS, Fault, LEASES, ObjectKey, PODS, REPLICA_SETS, Resource, Sandbox, Status, Verb,
+    DEPLOYMENTS, EVENTS, Fault, LEASES, NAMESPACES, ObjectKey, PODS, REPLICA_SETS, Resource, Sandbox, Status, Verb,
 };
 use serde_json::{Value, json};
 use support::program::{Ended, Folder, Process, run};
@@ -124,6 +124,30 @@ async fn the_lease_is_released_as_soon_as_the_loops_have_stopped() {
     assert_eq!(manager.ended().await.code, Some(0));
 }
 
+/// A successor creates the other pods.
+#[tokio::test]
+async fn a_long_reconcile_sends_no_more_writes_when_the_leader_is_asked_to_stop() {
+    let sandbox = Sandbox::default();
+    // Slow start: 1, 2, 4, 8 and 5 pods at a time, which would take 15 s.
+    let slow = sandbox.faults().inject(Fault::on(Verb::Create).resource(PODS).delay(Duration::from_secs(3)));
+    create(&sandbox, &REPLICA_SETS, "web", 20);
+    let server = Server::start(sandbox).await;
+    let folder = Folder::new();
+    let mut manager = start(&server, &folder, &["--controllers=replicaset"]);
+    until("a pod is being created", || slow.hits() == 1).await;
+    manager.terminate();
+    manager.says("Running reconciles send no more writes, so that another replica can continue them").await;
+    assert_eq!(manager.ended().await.code, Some(0));
+    assert_eq!(server.sandbox.list(&PODS, None).len(), 1, "what was sent is waited for");
+    let released = spec(&server.sandbox, &main_lease());
+    assert_eq!((&released["holderIdentity"], &released["leaseTransitions"]), (&"".into(), &0.into()));
+    let events = server.sandbox.list(&EVENTS, Some("default"));
+    let warnings: Vec<_> = events.iter().filter(|event| event["type"] == "Warning").collect();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let status = &server.sandbox.list(&REPLICA_SETS, None)[0]["status"];
+    assert_eq!(status.get("conditions"), None, "{status}");
+}
+
 #[tokio::test]
 async fn with_upstream_s_gate_off_the_lease_is_not_released() {
     let server = Server::start(Sandbox::default()).await;
@@ -204,6 +228,67 @@ async fn an_api_server_that_throttles_all_but_the_lease_does_not_lose_it() {
     fault.remove();
     until("the pods are made", || server.sandbox.list(&PODS, None).len() == 100).await;
     assert_eq!(spec(&server.sandbox, &main_lease())["leaseTransitions"], 0);
+}
+
+/// A namespace that is deleted has everything read again that is served.
+#[tokio::test]
+async fn discovery_that_takes_longer_than_the_lease_does_not_lose_it() {
+    let server = Server::start(Sandbox::default()).await;
+    let folder = Folder::new();
+    let mut manager = start(&server, &folder, &["--controllers=namespace"]);
+    manager.says("\"Started controller\"").await;
+    let namespace = json!({ "metadata": { "name": "a", "finalizers": [] }, "spec": { "finalizers": ["kubernetes"] } });
+    server.sandbox.create(&NAMESPACES, namespace).expect("the namespace is valid");
+    server.hold("/api");
+    let asked = server.requests().len();
+    server.sandbox.delete(&NAMESPACES, &ObjectKey::cluster_scoped("a")).expect("the namespace exists");
+    let since = || server.requests().split_off(asked);
+    until("discovery is read", || since().iter().any(|request| request == "GET /api")).await;
+    let renewed = || spec(&server.sandbox, &main_lease())["renewTime"].clone();
+    for _ in 0..16 {
+        let before = renewed();
+        until("the lease is renewed", || renewed() != before).await;
+    }
+    assert!(!since().iter().any(|request| request == "GET /apis"), "it is not answered yet");
+    assert!(manager.is_running());
+    assert_eq!(spec(&server.sandbox, &main_lease())["leaseTransitions"], 0);
+    server.release();
+    until("discovery goes on", || since().iter().any(|request| request == "GET /apis")).await;
+    manager.terminate();
+    assert_eq!(manager.ended().await.code, Some(0));
+}
+
+/// Over a socket of its own, so that its requests are known.
+#[tokio::test]
+async fn a_standby_writes_nothing_and_asks_no_more_than_the_leader() {
+    let sandbox = Sandbox::default();
+    let (first, second) = (Server::start(sandbox.clone()).await, Server::start(sandbox.clone()).await);
+    let folders = [Folder::new(), Folder::new()];
+    let mut leader = start(&first, &folders[0], &["--controllers=replicaset"]);
+    leader.says("\"Started controller\"").await;
+    let mut standby = start(&second, &folders[1], &["--controllers=replicaset"]);
+    standby.says("Attempting to acquire leader lease").await;
+    create(&sandbox, &REPLICA_SETS, "web", 20);
+    until("the leader has made the pods", || sandbox.list(&PODS, None).len() == 20).await;
+    let renewed = || spec(&sandbox, &main_lease())["renewTime"].clone();
+    for _ in 0..6 {
+        let before = renewed();
+        until("the lease is renewed", || renewed() != before).await;
+    }
+    standby.terminate();
+    assert_eq!(standby.ended().await.code, Some(0));
+    let asked = second.requests();
+    let watches = asked.iter().filter(|request| *request == "GET /api/v1/pods").count();
+    assert!(watches > 0, "its caches are filled");
+    let writes: Vec<_> = asked.iter().filter(|request| !request.starts_with("GET ")).collect();
+    assert!(writes.is_empty(), "{writes:?}");
+    assert!(asked.len() <= first.requests().len(), "{asked:#?}");
+    leader.terminate();
+    assert_eq!(leader.ended().await.code, Some(0));
+    assert!(
+        first.requests().iter().any(|request| request.starts_with("POST ")),
+        "those of the leader are recorded too"
+    );
 }
 
 const MIGRATION: &str = "apiVersion: controllermanager.config.k8s.io/v1\nkind: LeaderMigrationConfiguration\n\

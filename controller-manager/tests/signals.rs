@@ -98,3 +98,37 @@ async fn a_signal_while_it_waits_for_the_api_server_ends_it() {
     assert_eq!(manager.ended().await.code, Some(0));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
+
+#[tokio::test]
+async fn a_signal_while_an_exec_plugin_hangs_ends_it_and_the_plugin() {
+    let server = Server::start(Sandbox::default()).await;
+    let folder = Folder::new();
+    let id = folder.path("id");
+    let plugin = folder.file("plugin", &format!("echo $$ > {}\nexec /bin/sleep 600\n", id.display()));
+    let user = format!(
+        "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: /bin/sh, args: [{plugin:?}]}}}}"
+    );
+    let kubeconfig = folder.kubeconfig_of(&format!("{{server: {:?}}}", server.address), &user);
+    let manager = Process::start(env!("CARGO_BIN_EXE_kube-controller-manager"), &[&kubeconfig]);
+    let started = async {
+        loop {
+            let id = std::fs::read_to_string(&id).unwrap_or_default();
+            if id.ends_with('\n') {
+                return id.trim_end().to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let id = tokio::time::timeout(Duration::from_mins(1), started).await.expect("the plugin must start");
+    let begun = tokio::time::Instant::now();
+    manager.terminate();
+    assert_eq!(manager.ended().await.code, Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let ended = async {
+        // It is gone, or a zombie that nothing waits for.
+        while std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), ended).await.expect("the plugin must end too");
+}

@@ -231,11 +231,16 @@ impl Folder {
 
     /// Writes a kubeconfig for a server, and returns the flag that names it.
     pub fn kubeconfig(&self, cluster: &str) -> String {
+        self.kubeconfig_of(cluster, "{}")
+    }
+
+    /// As [`kubeconfig`](Self::kubeconfig), for a user.
+    pub fn kubeconfig_of(&self, cluster: &str, user: &str) -> String {
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
              contexts:\n- name: c\n  context: {{cluster: k, user: u}}\n\
              clusters:\n- name: k\n  cluster: {cluster}\n\
-             users:\n- name: u\n  user: {{}}\n"
+             users:\n- name: u\n  user: {user}\n"
         );
         format!("--kubeconfig={}", self.file("kubeconfig", &text))
     }

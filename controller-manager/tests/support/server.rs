@@ -1,6 +1,6 @@
 //! API servers on the loopback interface.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
@@ -12,6 +12,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
@@ -21,6 +22,10 @@ pub struct Server {
     pub sandbox: Sandbox,
     /// Its address, as `server` in a kubeconfig.
     pub address: String,
+    /// All requests that came over this socket, the method before the path.
+    requests: Arc<Mutex<Vec<String>>>,
+    /// The path of the requests that are not answered for now.
+    held: watch::Sender<Option<&'static str>>,
     _tasks: JoinSet<()>,
 }
 
@@ -37,29 +42,49 @@ impl Server {
     pub async fn start_with(sandbox: Sandbox, instead: Instead) -> Self {
         let (listener, address) = listen().await;
         let mut tasks = JoinSet::new();
-        let served = sandbox.clone();
+        let (requests, held) = <(Arc<Mutex<Vec<String>>>, watch::Sender<_>)>::default();
+        let served =
+            Served { sandbox: sandbox.clone(), instead, requests: Arc::clone(&requests), held: held.subscribe() };
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(serve(served.clone(), stream, instead));
+                connections.spawn(served.clone().serve(stream));
             }
         });
-        Self { sandbox, address: format!("http://{address}"), _tasks: tasks }
+        Self { sandbox, address: format!("http://{address}"), requests, held, _tasks: tasks }
+    }
+
+    /// All requests so far, the method before the path.
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("no test panics with it").clone()
+    }
+
+    /// Answers no request for `path` until [`release`](Self::release).
+    pub fn hold(&self, path: &'static str) {
+        self.held.send_replace(Some(path));
+    }
+
+    /// Answers everything.
+    pub fn release(&self) {
+        self.held.send_replace(None);
     }
 
     /// Serves a sandbox over TLS, with a certificate of an unknown authority.
     pub async fn start_with_certificate_of_a_stranger(sandbox: Sandbox) -> Self {
         let (listener, address) = listen().await;
         let mut tasks = JoinSet::new();
-        let (served, acceptor) = (sandbox.clone(), strange_acceptor());
+        let acceptor = strange_acceptor();
+        let (requests, held) = <(Arc<Mutex<Vec<String>>>, watch::Sender<_>)>::default();
+        let (sandbox_of, seen) = (sandbox.clone(), Arc::clone(&requests));
+        let served = Served { sandbox: sandbox_of, instead: |_| None, requests: seen, held: held.subscribe() };
         tasks.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 if let Ok(stream) = acceptor.accept(stream).await {
-                    serve(served.clone(), stream, |_| None).await;
+                    served.clone().serve(stream).await;
                 }
             }
         });
-        Self { sandbox, address: format!("https://{address}"), _tasks: tasks }
+        Self { sandbox, address: format!("https://{address}"), requests, held, _tasks: tasks }
     }
 }
 
@@ -69,21 +94,37 @@ async fn listen() -> (TcpListener, String) {
     (listener, address)
 }
 
-async fn serve(sandbox: Sandbox, stream: impl AsyncRead + AsyncWrite + Unpin, instead: Instead) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let service = sandbox.service();
-        async move {
-            match instead(request.uri().path()) {
-                Some((code, text)) => Ok(Response::builder()
-                    .status(code)
-                    .body(ResponseBody::new(text.to_owned().map_err(|never| match never {})))
-                    .expect("the code is one")),
-                None => service.oneshot(request).await,
+/// What is served over each connection.
+#[derive(Clone)]
+struct Served {
+    sandbox: Sandbox,
+    instead: Instead,
+    requests: Arc<Mutex<Vec<String>>>,
+    held: watch::Receiver<Option<&'static str>>,
+}
+
+impl Served {
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let service = service_fn(|request: Request<Incoming>| {
+            let (service, instead, mut held) = (self.sandbox.service(), self.instead, self.held.clone());
+            let path = request.uri().path().to_owned();
+            self.requests.lock().expect("no test panics with it").push(format!("{} {path}", request.method()));
+            async move {
+                let is_answered = |held: &Option<&str>| *held != Some(&*path);
+                // The test has ended where the sender is gone.
+                drop(held.wait_for(is_answered).await);
+                match instead(&path) {
+                    Some((code, text)) => Ok(Response::builder()
+                        .status(code)
+                        .body(ResponseBody::new(text.to_owned().map_err(|never| match never {})))
+                        .expect("the code is one")),
+                    None => service.oneshot(request).await,
+                }
             }
-        }
-    });
-    // A client that is gone is no failure.
-    drop(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
+        });
+        // A client that is gone is no failure.
+        drop(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
+    }
 }
 
 fn strange_acceptor() -> TlsAcceptor {
