@@ -21,6 +21,7 @@
 pub mod audit;
 pub mod bench;
 pub mod binaries;
+pub mod cgroup;
 mod clock;
 pub mod control_plane;
 pub mod failovers;

@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::host::{create_set, has_pods};
+use crate::cgroup::{Cgroup, Limits};
 use crate::failovers::{self, Fault, Pair, Plan};
 use crate::manager::with_upstreams_roles;
 use crate::process::{Process, send};
@@ -51,24 +52,38 @@ pub(super) static SCENARIOS: [Scenario; 3] = [
     },
 ];
 
+/// Joins control groups up to an empty word, and becomes the rest of the command.
+const LIMITED: &str = r#"while [ -n "$1" ]; do echo $$ > "$1" || exit; shift; done; shift; exec unshare "$@""#;
+
+/// What a small container has. A development build takes twice the memory of the shipped one.
+const LIMITS: Limits = Limits { memory: 96 << 20, cpu_percent: 50 };
+
 /// Makes the root file system read-only, and becomes the program: process 1 of its namespace.
 const CONTAINER: &str =
     r#"mount --rbind / "$0" && mount -o remount,ro,bind "$0" && ! touch "$0/written" && exec chroot "$0" "$@""#;
 
+/// Enough to be busy for a while.
+const PODS: i32 = 100;
+
 /// More threads than these would be as many as there are processors, whatever the limits of the container.
 const THREADS: usize = 5;
 
-/// As process 1, on a read-only root file system: it leads, takes SIGHUP and SIGTERM, and has few threads.
+/// As process 1, on a read-only root file system, within limits of memory and CPU where this machine lets us set them: it
+/// leads, keeps the lease, takes SIGHUP and SIGTERM, and has few threads.
 async fn runs_in_a_container(case: Case) -> Result<()> {
     let root = tempfile::tempdir().context("cannot make a folder for the root of a container")?;
     let program = Subject::Ours.program()?;
     let words = ["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", CONTAINER].map(str::to_owned);
     let paths = [root.path(), &program].map(|path| path.display().to_string());
-    let arguments: Vec<String> = words.into_iter().chain(paths).chain(arguments(&case)).collect();
+    let groups = Cgroup::limited(case.namespace(), LIMITS)?;
+    let joined = groups.iter().flat_map(Cgroup::processes).map(|file| file.display().to_string());
+    let limited = ["-c", LIMITED, "sh"].map(str::to_owned).into_iter().chain(joined).chain([String::new()]);
+    let arguments: Vec<String> = limited.chain(words).chain(paths).chain(arguments(&case)).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let mut container = case.start_program(Path::new("/usr/bin/unshare"), &arguments)?;
-    create_set(&case, 1).await?;
-    has_pods(&case, 1).await?;
+    let mut container = case.start_program(Path::new("/bin/sh"), &arguments)?;
+    create_set(&case, PODS).await?;
+    has_pods(&case, usize::try_from(PODS)?).await?;
+    ensure!(record(&case).await?.lease_transitions == Some(0), "the lease was lost");
     let child = procfs::children(container.id())?.first().copied().context("unshare has no child")?;
     let threads = procfs::threads(child)?;
     ensure!(threads <= THREADS, "it has {threads} threads");
