@@ -250,11 +250,11 @@ impl TokenSource {
         let response = match self.post().await {
             Err(error) if error.is_not_found() => {
                 self.create_account().await.map_err(TokenError::Account)?;
-                // The account is there now: what is missing still is its tokens.
-                let is_missing = ApiError::is_not_found;
-                let explained =
-                    |error| if is_missing(&error) { TokenError::NotServed(error) } else { TokenError::of(error) };
-                self.post().await.map_err(explained)?
+                match self.post().await {
+                    // The account is there now: what is missing is its tokens.
+                    Err(error) if error.is_not_found() => return Err(TokenError::NotServed(error)),
+                    again => again.map_err(TokenError::of)?,
+                }
             }
             requested => requested.map_err(TokenError::of)?,
         };
