@@ -137,10 +137,11 @@ async fn with_a_server_it_runs_its_controllers_and_names_them() {
     }));
 }
 
-/// As a sandbox does.
+/// As one without the flags that tokens need.
 #[tokio::test]
 async fn an_api_server_that_gives_no_tokens_is_named_and_the_manager_goes_on() {
-    let server = Server::start(Sandbox::default()).await;
+    let without_tokens = |path: &str| path.ends_with("/token").then_some((404, "404 page not found"));
+    let server = Server::start_with(Sandbox::default(), without_tokens).await;
     server.sandbox.create(&REPLICA_SETS, replica_set()).expect("the replica set must be valid");
     let folder = Folder::new();
     let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
