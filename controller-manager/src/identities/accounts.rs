@@ -273,23 +273,25 @@ impl TokenSource {
         let namespace = ObjectKey::cluster_scoped(NAMESPACE);
         if self.api.get::<PartialObjectMeta>(&namespaces, &namespace).await.is_err_and(|error| error.is_not_found()) {
             let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
-            settled(self.api.create(&namespaces, None, Payload::json(&body)).await)?;
+            is_new(self.api.create(&namespaces, None, Payload::json(&body)).await)?;
         }
         let body = json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
             "metadata": { "namespace": NAMESPACE, "name": self.account.name() },
         });
-        settled(self.api.create(&SERVICE_ACCOUNTS, Some(NAMESPACE), Payload::json(&body)).await)?;
-        tracing::info!(account = %self.account, "Created a service account");
+        if is_new(self.api.create(&SERVICE_ACCOUNTS, Some(NAMESPACE), Payload::json(&body)).await)? {
+            tracing::info!(account = %self.account, "Created a service account");
+        }
         Ok(())
     }
 }
 
-/// A creation that found its object there is a success: another replica was first.
-fn settled<T>(created: Result<T, ApiError>) -> Result<(), ApiError> {
+/// Whether a creation made its object. One that found it there is no failure: another replica was first.
+fn is_new<T>(created: Result<T, ApiError>) -> Result<bool, ApiError> {
     match created {
-        Err(error) if !error.is_already_exists() => Err(error),
-        Ok(_) | Err(_) => Ok(()),
+        Ok(_) => Ok(true),
+        Err(error) if error.is_already_exists() => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
