@@ -110,9 +110,8 @@ impl Served {
             let path = request.uri().path().to_owned();
             self.requests.lock().expect("no test panics with it").push(format!("{} {path}", request.method()));
             async move {
-                let is_answered = |held: &Option<&str>| *held != Some(&*path);
                 // The test has ended where the sender is gone.
-                drop(held.wait_for(is_answered).await);
+                drop(held.wait_for(|held| *held != Some(&*path)).await);
                 match instead(&path) {
                     Some((code, text)) => Ok(Response::builder()
                         .status(code)
