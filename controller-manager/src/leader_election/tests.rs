@@ -138,7 +138,7 @@ async fn handover(sandbox: &Sandbox, first: &mut Participant, second: &mut Parti
     drop(first.task.join_next().await);
     second.leads().await;
     let of_lease = sandbox.requests().into_iter().filter(|it| it.path.ends_with("/kube-controller-manager"));
-    of_lease.map(|request| request.method.to_string()).collect()
+    of_lease.map(|request| request.method.clone()).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,7 +167,7 @@ async fn a_lease_that_another_client_has_changed_is_read_before_it_is_released()
     drop(first.task.join_next().await);
     second.leads().await;
     let of_lease = sandbox.requests().into_iter().filter(|it| it.path.ends_with("/kube-controller-manager"));
-    let methods: Vec<_> = of_lease.map(|request| request.method.to_string()).collect();
+    let methods: Vec<_> = of_lease.map(|request| request.method.clone()).collect();
     assert_eq!(methods[..3], ["PUT", "GET", "PUT"], "{methods:?}");
     let lease = sandbox.get(&LEASES, &lease()).expect("the lease must exist");
     assert_eq!((&lease["spec"]["holderIdentity"], &lease["metadata"]["labels"]["a"]), (&"second".into(), &"b".into()));
