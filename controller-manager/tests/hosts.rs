@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use kcm_controller_manager::Host;
 use kcm_framework::{ControllerDescriptor, Running, inventory};
 use kcm_sandbox_apiserver::{LEASES, ObjectKey, Sandbox};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Trial};
 use support::program::{Folder, Process};
 use support::server::Server;
 
@@ -53,24 +53,29 @@ fn main() -> ExitCode {
         return Host::default().main();
     }
     let tests = vec![
-        Trial::test("a_controller_that_fails_ends_the_process_with_code_4", || {
-            run(a_controller_that_fails_ends_the_process_with_code_4())
-        }),
-        Trial::test("a_controller_that_fails_is_started_again_by_default", || {
-            run(a_controller_that_fails_is_started_again_by_default())
-        }),
-        Trial::test("a_thread_that_is_busy_for_longer_than_the_lease_does_not_lose_it", || {
-            run(a_thread_that_is_busy_for_longer_than_the_lease_does_not_lose_it())
-        }),
+        trial(
+            "a_controller_that_fails_ends_the_process_with_code_4",
+            a_controller_that_fails_ends_the_process_with_code_4,
+        ),
+        trial(
+            "a_controller_that_fails_is_started_again_by_default",
+            a_controller_that_fails_is_started_again_by_default,
+        ),
+        trial(
+            "a_thread_that_is_busy_for_longer_than_the_lease_does_not_lose_it",
+            a_thread_that_is_busy_for_longer_than_the_lease_does_not_lose_it,
+        ),
     ];
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }
 
-/// Runs one test; what it panics with is its failure.
-fn run(test: impl Future<Output = ()>) -> Result<(), Failed> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(test);
-    Ok(())
+/// A test, on a runtime of its own; what it panics with is its failure.
+fn trial<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F + Send + 'static) -> Trial {
+    Trial::test(name, || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(test());
+        Ok(())
+    })
 }
 
 fn start(server: &Server, folder: &Folder, arguments: &[&str]) -> Process {
