@@ -1,2 +1,3 @@
+mod apply;
 mod decide;
 mod pods;

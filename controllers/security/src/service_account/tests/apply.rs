@@ -74,7 +74,7 @@ async fn an_account_that_is_there_is_left_as_it_is() {
     let account = json!({ "metadata": metadata, "automountServiceAccountToken": false });
     let cluster = start(environment().object(ACCOUNTS, account)).await;
     has_account(&cluster, "kube-system").await;
-    cluster.advance(Duration::from_hours(24)).await;
+    cluster.advance(Duration::from_mins(20)).await;
     let names: Vec<_> = writes(&cluster).into_iter().map(|write| write["metadata"]["namespace"].clone()).collect();
     assert!(!names.contains(&json!("shop")), "{names:?}");
 }
@@ -90,7 +90,7 @@ async fn nothing_is_created_in_a_terminating_namespace() {
     cluster.settle().await;
     let before = writes(&cluster).len();
     cluster.sandbox().delete(&ACCOUNTS, &key("shop")).unwrap();
-    cluster.advance(Duration::from_hours(1)).await;
+    cluster.advance(Duration::from_mins(20)).await;
     assert_eq!(writes(&cluster).len(), before);
 }
 
@@ -105,7 +105,7 @@ async fn that_a_namespace_is_terminating_by_now_is_no_failure() {
     has_account(&cluster, "default").await;
     cluster.settle().await;
     let before = writes(&cluster).len();
-    cluster.advance(Duration::from_hours(1)).await;
+    cluster.advance(Duration::from_mins(20)).await;
     assert_eq!(writes(&cluster).len(), before, "it is not tried again");
 }
 

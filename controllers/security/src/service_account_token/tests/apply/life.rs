@@ -26,7 +26,7 @@ async fn a_secret_is_filled_by_one_write_and_then_left_alone() {
     assert_eq!(claims["kubernetes.io/serviceaccount/service-account.uid"], uid);
     assert_eq!(claims["kubernetes.io/serviceaccount/secret.name"], "token");
     assert_eq!(claims["sub"], "system:serviceaccount:shop:robot");
-    cluster.advance(3600 * SECOND).await;
+    cluster.advance(1200 * SECOND).await;
     assert_eq!(writes(&cluster), ["PUT /api/v1/namespaces/shop/secrets/token"]);
 }
 
