@@ -197,9 +197,10 @@ impl Store {
         Ok(self.events.range(from..).filter(|event| event.resource == *resource))
     }
 
-    /// Drops all past events: a watch can only start from the current version.
+    /// Drops all past events, and the parsed values of past writes: a watch can only start from the current version.
     pub(crate) fn compact(&mut self) {
         self.drop_events(0);
+        self.recent.clear();
         self.oldest = self.version;
     }
 
