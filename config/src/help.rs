@@ -98,6 +98,13 @@ fn push(help: &mut String, flag: &str, text: &str, column: usize, width: Option<
     }
 }
 
+/// The text in lines of at most `width` characters, if there is a width; a longer word has a line of its own.
+#[must_use]
+pub fn wrap(text: &str, width: Option<usize>) -> String {
+    let paragraphs = text.lines().map(|line| wrapped(line, width.unwrap_or(usize::MAX)).join("\n"));
+    paragraphs.collect::<Vec<_>>().join("\n")
+}
+
 /// The text in lines of at most `room` characters; a longer word has a line of its own.
 fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];

@@ -92,6 +92,7 @@ pub use file::{API_VERSION, FileKind, KIND};
 pub use flags::VersionRequest;
 pub use gate::{Gate, GateStage};
 pub use gates::{GateState, Gates};
+pub use help::wrap;
 pub use load::{Outcome, Sources};
 pub use row::{Check, Initial, Row, VARIABLE_PREFIX};
 pub use string_map::{NoStringMap, string_map};

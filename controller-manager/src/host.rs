@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
-use kcm_config::{Effective, Outcome, Row, Sources, Table, VersionRequest, generic};
+use kcm_config::{Effective, Outcome, Row, Sources, Table, VersionRequest, generic, wrap};
 use kcm_framework::client::ClientAuthority;
 use kcm_framework::{Extensions, Registry};
 
@@ -100,10 +100,17 @@ impl Host {
         let usages: Vec<String> =
             std::iter::once("[FLAGS]").chain(usages).map(|usage| format!("{program} {usage}")).collect();
         let usage = usages.join("\n       ");
-        let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map(|size| usize::from(size.ws_col));
-        let flags = table.help(columns.ok().filter(|columns| *columns > 0));
-        format!("Usage: {usage}\n\n{flags}\n{SOURCES}\n")
+        let columns = columns();
+        let (flags, sources) = (table.help(columns), wrap(SOURCES, columns));
+        format!("Usage: {usage}\n\n{flags}\n{sources}\n")
     }
+}
+
+/// The columns of the terminal that output goes to, if any: `COLUMNS`, or what the terminal says.
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    set.or(Some(usize::from(size.ws_col))).filter(|columns| *columns > 0)
 }
 
 /// The flag that names the configuration file which an operand of the sub-command names.

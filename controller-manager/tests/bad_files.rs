@@ -4,9 +4,10 @@
 
 mod support;
 
-use std::fs::File;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 use support::program::{Ended, Folder, run};
@@ -53,6 +54,32 @@ fn what_is_no_regular_file_is_refused_in_one_sentence() {
     );
     let under_a_file = Path::new("/dev/null/x");
     assert_eq!(refusal(under_a_file), cannot("Not a directory (os error 20) (named by --config): check the path"));
+}
+
+/// A file that no right of this process lets it read: root may read files of any mode, but not what the kernel only takes.
+fn file_without_rights(folder: &Folder) -> PathBuf {
+    folder.file("kcm.yaml", HEAD);
+    let path = folder.path("kcm.yaml");
+    fs::set_permissions(&path, Permissions::from_mode(0)).expect("it is our own");
+    if File::open(&path).is_err() { path } else { PathBuf::from("/proc/sys/vm/compact_memory") }
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_refused_with_what_to_do() {
+    let folder = Folder::new();
+    assert_eq!(
+        refusal(&file_without_rights(&folder)),
+        ": cannot read the configuration file: Permission denied (os error 13) (named by --config): \
+         give the user of this process the right to read it"
+    );
+}
+
+#[test]
+fn a_file_that_fails_while_it_is_read_is_refused() {
+    assert_eq!(
+        refusal(Path::new("/proc/self/mem")),
+        ": cannot read the configuration file: Input/output error (os error 5) (named by --config)"
+    );
 }
 
 #[test]

@@ -5,7 +5,14 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::{Command, Stdio};
 
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use support::program::{Ended, Folder, run};
 
 fn manager(arguments: &[&str]) -> Ended {
@@ -52,6 +59,63 @@ fn the_help_has_every_flag_under_its_heading() {
     let (own, after) = own.split_once("\n\n").expect("other flags follow");
     assert!(own.contains("--output string"), "{own}");
     assert_eq!(format!("{before}{after}"), help.stdout);
+}
+
+/// What `--help` prints to a terminal of so many columns.
+fn help_on_a_terminal(columns: u16, variables: &[(&str, &str)]) -> String {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there must be a terminal");
+    grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("the terminal is our own");
+    tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })
+        .expect("a terminal has a size");
+    let name = ptsname(&terminal, Vec::new()).expect("a terminal has a name");
+    let output = File::options().read(true).write(true).open(OsStr::from_bytes(name.to_bytes()));
+    let mut program = Command::new(env!("CARGO_BIN_EXE_kube-controller-manager"))
+        .arg("--help")
+        .env_clear()
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(output.expect("the terminal can be opened"))
+        .spawn()
+        .expect("the program must start");
+    let (mut terminal, mut printed, mut buffer) = (File::from(terminal), Vec::new(), [0; 4096]);
+    // Its end is an error on Linux.
+    while let Ok(count @ 1..) = terminal.read(&mut buffer) {
+        printed.extend_from_slice(&buffer[..count]);
+    }
+    assert!(program.wait().expect("it was started").success());
+    String::from_utf8(printed).expect("programs print UTF-8").replace('\r', "")
+}
+
+#[test]
+fn the_help_is_wrapped_to_the_width_of_the_terminal() {
+    let words = |help: &str| help.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let unwrapped = manager(&["--help"]).stdout;
+    for (columns, set, expected) in [
+        (72, None, Some(72)),
+        (100, None, Some(100)),
+        (200, None, Some(200)),
+        (200, Some("132"), Some(132)),
+        // A serial line does not know its width.
+        (0, Some("132"), Some(132)),
+        (0, None, None),
+        (200, Some("wide"), Some(200)),
+    ] {
+        let variables: Vec<(&str, &str)> = set.map(|set| ("COLUMNS", set)).into_iter().collect();
+        let help = help_on_a_terminal(columns, &variables);
+        let Some(width) = expected else {
+            assert_eq!(help, unwrapped, "{columns} columns, {set:?}");
+            continue;
+        };
+        assert_eq!(words(&help), words(&unwrapped), "{columns} columns, {set:?}");
+        // Usages stand on a line each, and a word is not broken.
+        let (_usage, flags) = help.split_once("\n\n").expect("flags follow the usage");
+        let longest = flags.lines().filter(|line| line.trim().contains(' ')).map(|line| line.chars().count()).max();
+        let longest = longest.expect("there are flags");
+        assert!((width - 10..=width).contains(&longest), "{longest} of {width}; {columns} columns, {set:?}");
+    }
+    let piped =
+        support::program::run_with(env!("CARGO_BIN_EXE_kube-controller-manager"), &["--help"], &[("COLUMNS", "72")]);
+    assert_eq!(piped.stdout, unwrapped, "what is no terminal has no width");
 }
 
 #[test]
