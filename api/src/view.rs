@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
 use crate::protobuf::{Field, Malformed, Message, Reader};
-use crate::{Meta, Resource};
+use crate::{Document, Meta, Resource};
 
 /// An object as a cache keeps it: decoded once from the bytes of the API, then shared and never changed.
 ///
@@ -117,7 +117,8 @@ impl View for PartialObjectMeta {
 
 /// The view of any serde type, `k8s-openapi` structs included, beside its metadata.
 ///
-/// It takes the memory of `T`; a slim view is an order of magnitude smaller.
+/// It takes the memory of `T`; a slim view is an order of magnitude smaller. `metadata.managedFields` is left out: parsed,
+/// it takes several times the memory of everything else.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Typed<T> {
     meta: Meta,
@@ -127,8 +128,9 @@ pub struct Typed<T> {
 
 impl<T: DeserializeOwned + Send + Sync + 'static> View for Typed<T> {
     fn decode(json: &str) -> Result<Self, DecodeError> {
-        let PartialObjectMeta { metadata: meta } = serde_json::from_str(json)?;
-        Ok(Self { meta, object: serde_json::from_str(json)? })
+        let document = Document::parse(json)?;
+        let PartialObjectMeta { metadata: meta } = serde_json::from_str(document.as_str())?;
+        Ok(Self { meta, object: serde_json::from_str(document.as_str())? })
     }
 
     fn meta(&self) -> &Meta {

@@ -333,6 +333,9 @@ fn any_type_that_serde_reads_can_be_a_view() {
     let pod = Typed::<k8s_openapi::api::core::v1::Pod>::decode(POD).unwrap();
     assert_eq!(pod.object.spec.as_ref().unwrap().containers.len(), 1);
     assert_eq!(pod.meta(), Pod::decode(POD).unwrap().meta());
+    let managed = json!({"metadata": {"name": "a", "managedFields": [{"manager": "b"}]}, "data": {"c": "d"}});
+    let whole = Typed::<Value>::decode(&managed.to_string()).unwrap();
+    assert_eq!(whole.object, json!({"metadata": {"name": "a"}, "data": {"c": "d"}}));
 }
 
 /// The object with `null` in the place of one value, for every value but the metadata itself.
