@@ -30,7 +30,7 @@ struct Tool {
     package: &'static str,
 }
 
-const MODULES: [Module; 4] = [
+const MODULES: [Module; 5] = [
     Module {
         folder: "etcd",
         upstream: "go.etcd.io/etcd/server/v3",
@@ -48,6 +48,12 @@ const MODULES: [Module; 4] = [
         upstream: "sigs.k8s.io/kwok",
         tools: &[Tool { binary: "kwok", package: "sigs.k8s.io/kwok/cmd/kwok" }],
         ldflags: "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=VERSION",
+    },
+    Module {
+        folder: "promql",
+        upstream: "github.com/prometheus/prometheus",
+        tools: &[Tool { binary: "promql", package: "control-plane/promql" }],
+        ldflags: "-s -w",
     },
     Module {
         folder: "kubernetes",
@@ -217,6 +223,10 @@ fn source_of(module: &Module) -> Result<PathBuf> {
 /// Refuses a program of another version: what it would show is not what the pinned version does.
 fn check_version(program: &Path, version: &str) -> Result<()> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
+    // A program of this repository has no version.
+    if name == "promql" {
+        return Ok(());
+    }
     // kubectl has a sub-command for it, and connects to a server without `--client`.
     let args: &[&str] = match &*name {
         "kubectl" => &["version", "--client"],
@@ -266,7 +276,9 @@ impl Source {
             .with_context(|| format!("{}/go.mod does not require {}", folder.display(), module.upstream))?
             .to_owned();
         let ldflags = module.ldflags.replace("VERSION", &version);
-        let stamp = format!("{ldflags}\n{go_mod}\n{go_sum}");
+        // Only a module with a program of its own has this file.
+        let main = fs::read_to_string(folder.join("main.go")).unwrap_or_default();
+        let stamp = format!("{ldflags}\n{go_mod}\n{go_sum}{main}");
         Ok(Self { folder, version, ldflags, stamp })
     }
 }
@@ -294,7 +306,7 @@ fn go_is_there() -> Result<()> {
     bail!(
         "the control plane is built from Go modules, and `go version` does not answer: \
          install Go 1.26 or newer, or let KUBEBUILDER_ASSETS name a folder with \
-         etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok"
+         etcd, helm, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok and promql"
     )
 }
 

@@ -11,6 +11,8 @@ pub(super) struct Family {
     pub(super) labels: BTreeSet<String>,
     /// The bounds of a histogram, in order.
     pub(super) buckets: Vec<String>,
+    /// The stability that its help begins with, as `ALPHA`; empty without one.
+    pub(super) stability: String,
 }
 
 /// Reads a page of metrics, by the names of the families.
@@ -19,6 +21,11 @@ pub(super) fn read(page: &str) -> BTreeMap<String, Family> {
     for line in page.lines() {
         if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
             kind.clone_into(&mut families.entry(name.to_owned()).or_default().kind);
+        } else if let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')) {
+            let stability = help.strip_prefix('[').and_then(|help| help.split_once(']'));
+            stability
+                .map_or("", |(level, _)| level)
+                .clone_into(&mut families.entry(name.to_owned()).or_default().stability);
         } else if !line.starts_with('#') && !line.is_empty() {
             sample(line, &mut families);
         }
@@ -62,12 +69,24 @@ fn pairs(mut rest: &str) -> Vec<(String, String)> {
     pairs
 }
 
+/// The sum of the samples of that name which have all of these labels.
+pub(super) fn sum(page: &str, name: &str, labels: &[(&str, &str)]) -> f64 {
+    let samples = page.lines().filter_map(|line| {
+        let (series, value) = line.rsplit_once(' ')?;
+        let (found, rest) = series.split_once('{').unwrap_or((series, ""));
+        let has = pairs(rest);
+        let matches = |(label, value): &(&str, &str)| has.iter().any(|(known, is)| known == label && is == value);
+        (found == name && labels.iter().all(matches)).then(|| value.parse::<f64>().ok()).flatten()
+    });
+    samples.sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const PAGE: &str = "\
-# HELP requests Requests.
+# HELP requests [ALPHA] Requests.
 # TYPE requests counter
 requests{code=\"200\",path=\"/a,b\\\"c\"} 3
 # TYPE seconds histogram
@@ -85,7 +104,10 @@ depth 0
         assert_eq!(families.keys().collect::<Vec<_>>(), ["depth", "requests", "seconds"]);
         assert_eq!(families["depth"], Family { kind: "gauge".to_owned(), ..Family::default() });
         assert_eq!(families["requests"].labels, BTreeSet::from(["code".to_owned(), "path".to_owned()]));
+        assert_eq!(families["requests"].stability, "ALPHA");
         assert_eq!(families["seconds"].buckets, ["0.1", "+Inf"]);
         assert_eq!(families["seconds"].labels, BTreeSet::from(["verb".to_owned()]));
+        assert!((sum(PAGE, "requests", &[("code", "200")]) - 3.0).abs() < f64::EPSILON);
+        assert!(sum(PAGE, "requests", &[("code", "404")]).abs() < f64::EPSILON);
     }
 }

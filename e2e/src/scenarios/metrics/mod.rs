@@ -1,5 +1,6 @@
-//! The table of upstream's metrics, against what its binary serves.
+//! The table of upstream's metrics, against what its binary serves; and our metrics against upstream's.
 
+mod agreement;
 mod exposition;
 
 use std::collections::BTreeMap;
@@ -16,15 +17,26 @@ use crate::subject::Subject;
 use crate::wait::eventually;
 use exposition::Family;
 
-pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
-    name: "metrics/are_those_of_the_table",
-    controllers: "deployment,replicaset",
-    subjects: &[Subject::Peer],
-    runs: Runs::WithOwnManagers,
-    expected_errors: &[],
-    source: file!(),
-    run: |case| serves_the_table(case).boxed_local(),
-}];
+pub(super) static SCENARIOS: [Scenario; 2] = [
+    Scenario {
+        name: "metrics/are_those_of_the_table",
+        controllers: "deployment,replicaset",
+        subjects: &[Subject::Peer],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| serves_the_table(case).boxed_local(),
+    },
+    Scenario {
+        name: "metrics/agree_with_upstreams_after_the_same_load",
+        controllers: "deployment,replicaset",
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| agreement::agree(case).boxed_local(),
+    },
+];
 
 /// Name, type, labels and buckets of each metric, from a scrape of all controllers.
 const TABLE: &str = include_str!("../../../../controller-manager/tests/data/metrics.tsv");
@@ -72,7 +84,7 @@ fn table() -> BTreeMap<&'static str, Family> {
         let column = |at: usize| columns.get(at).copied().unwrap_or_default();
         let labels = column(2).split(',').filter(|label| !label.is_empty()).map(str::to_owned).collect();
         let buckets = column(3).split(' ').filter(|bucket| !bucket.is_empty()).map(str::to_owned).collect();
-        (column(0), Family { kind: column(1).to_owned(), labels, buckets })
+        (column(0), Family { kind: column(1).to_owned(), labels, buckets, stability: column(4).to_owned() })
     });
     rows.collect()
 }
@@ -96,7 +108,8 @@ mod tests {
     use super::*;
 
     fn family(kind: &str, labels: &[&str]) -> Family {
-        Family { kind: kind.to_owned(), labels: labels.iter().map(ToString::to_string).collect(), buckets: Vec::new() }
+        let labels = labels.iter().map(ToString::to_string).collect();
+        Family { kind: kind.to_owned(), labels, ..Family::default() }
     }
 
     #[test]
