@@ -17,9 +17,21 @@ use crate::scenario::Case;
 
 /// What a client presents.
 #[derive(Default)]
-pub(super) struct Credential {
+pub(in crate::scenarios) struct Credential {
     certificate: Option<(PathBuf, PathBuf)>,
     headers: Vec<(&'static str, String)>,
+}
+
+impl Credential {
+    /// A certificate and its key, in files.
+    pub(super) fn of_certificate(certificate: PathBuf, key: PathBuf) -> Self {
+        Self { certificate: Some((certificate, key)), ..Self::default() }
+    }
+
+    /// A bearer token.
+    pub(in crate::scenarios) fn of_token(token: &str) -> Self {
+        Self { headers: vec![("authorization", format!("Bearer {token}"))], ..Self::default() }
+    }
 }
 
 /// The credentials of the access table.
@@ -139,11 +151,11 @@ async fn token(case: &Case, name: &str) -> Result<String> {
 }
 
 /// The HTTPS port of a manager on this machine.
-pub(super) struct Port(pub(super) u16);
+pub(in crate::scenarios) struct Port(pub(in crate::scenarios) u16);
 
 impl Port {
     /// Code and body of the answer to a GET, on a connection of its own.
-    pub(super) async fn get(&self, path: &str, credential: &Credential) -> Result<(u16, String)> {
+    pub(in crate::scenarios) async fn get(&self, path: &str, credential: &Credential) -> Result<(u16, String)> {
         let address = format!("https://127.0.0.1:{}", self.0).parse().context("the address is none")?;
         let mut config = kube::Config::new(address);
         // The manager signs its certificate itself.

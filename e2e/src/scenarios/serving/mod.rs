@@ -1,6 +1,9 @@
 //! The HTTPS port: what each credential gets from upstream's manager and from ours.
 
 mod credentials;
+mod explain;
+mod flood;
+mod lookup;
 
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
@@ -9,9 +12,10 @@ use crate::control_plane::free_ports;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::eventually;
-use credentials::{Credentials, Port};
+use credentials::Credentials;
+pub(super) use credentials::{Credential, Port};
 
-pub(super) static SCENARIOS: [Scenario; 2] = [
+pub(super) static SCENARIOS: [Scenario; 5] = [
     Scenario {
         name: "serving/every_credential_gets_what_the_table_says",
         controllers: "replicaset",
@@ -29,6 +33,33 @@ pub(super) static SCENARIOS: [Scenario; 2] = [
         expected_errors: &[],
         source: file!(),
         run: |case| is_probed_and_scraped(case).boxed_local(),
+    },
+    Scenario {
+        name: "serving/authorities_of_clients_follow_the_cluster",
+        controllers: "replicaset",
+        subjects: &Subject::ALL,
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| lookup::follows_the_config_map(case).boxed_local(),
+    },
+    Scenario {
+        name: "serving/explains_an_object_to_those_who_may_see_it",
+        controllers: "deployment,replicaset",
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| explain::explains(case).boxed_local(),
+    },
+    Scenario {
+        name: "serving/a_flood_delays_no_renewal_and_no_rollout",
+        controllers: "deployment,replicaset",
+        subjects: &[Subject::Ours],
+        runs: Runs::Exclusively,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| flood::is_withstood(case).boxed_local(),
     },
 ];
 
