@@ -1,25 +1,38 @@
 //! The sandbox as README and docs/sandbox.md introduce it: one process with its controllers, and kubectl beside it.
 
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use futures::FutureExt;
 
+use crate::control_plane::free_ports;
 use crate::kubectl::Kubectl;
 use crate::process::Process;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::eventually;
 
-pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
-    name: "host/sandbox_is_toured",
-    controllers: "",
-    subjects: &[Subject::Ours],
-    runs: Runs::WithOwnManagers,
-    expected_errors: &[],
-    source: file!(),
-    run: |case| is_toured(case).boxed_local(),
-}];
+pub(super) static SCENARIOS: [Scenario; 2] = [
+    Scenario {
+        name: "host/sandbox_is_toured",
+        controllers: "",
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| is_toured(case).boxed_local(),
+    },
+    Scenario {
+        name: "host/sandbox_explains",
+        controllers: "",
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| explains(case).boxed_local(),
+    },
+];
 
 /// How long the sandbox may take to end.
 const END: Duration = Duration::from_secs(30);
@@ -85,6 +98,46 @@ async fn is_toured(case: Case) -> Result<()> {
     let status = sandbox.wait(END).await?;
     ensure!(status.success(), "it ended with {status}:\n{}", sandbox.printed()?);
     ensure!(!kubeconfig.exists(), "its kubeconfig was left behind");
+    Ok(())
+}
+
+/// The section "Why" of docs/sandbox.md: the command is taken from what the sandbox prints.
+async fn explains(case: Case) -> Result<()> {
+    let folder = case.plane().logs().join(case.namespace());
+    std::fs::create_dir_all(&folder)?;
+    let [port] = free_ports()?;
+    let kubeconfig = folder.join("sandbox.kubeconfig");
+    let arguments = [
+        "sandbox".to_owned(),
+        format!("--secure-port={port}"),
+        format!("--write-kubeconfig={}", kubeconfig.display()),
+        format!("--socket={}", folder.join("sandbox.socket").display()),
+    ];
+    let program = Subject::Ours.program()?;
+    let mut sandbox = case.start_program(&program, &arguments.each_ref().map(String::as_str))?;
+    let command = eventually("the sandbox to print how to explain", async || {
+        sandbox.must_run()?;
+        let output = sandbox.printed()?;
+        ensure!(output.contains("Ctrl-C ends it all."), "{output}");
+        let joined = output.replace("\\\n", " ");
+        let command = joined.lines().find_map(|line| line.trim().strip_prefix("kube-controller-manager explain "));
+        Ok(command.with_context(|| format!("no command in {output}"))?.to_owned())
+    })
+    .await?;
+    let kubectl = Kubectl { kubeconfig: &kubeconfig, namespace: "default", folder: &folder };
+    kubectl.run("create deployment web --image=shop:1.0 --replicas=5").await?;
+    kubectl.run(ROLLED).await?;
+    let words = ["explain"].into_iter().chain(command.split_whitespace());
+    let output = Command::new(&program).args(words).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    for part in
+        ["deployments.apps default/web, deployment-controller", "    because  ", "    decided  ", "    wrote    "]
+    {
+        ensure!(text.contains(part), "{part:?} is not in {text}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    sandbox.terminate()?;
+    let status = sandbox.wait(END).await?;
+    ensure!(status.success(), "it ended with {status}:\n{}", sandbox.printed()?);
     Ok(())
 }
 
