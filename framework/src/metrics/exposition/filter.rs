@@ -69,7 +69,7 @@ impl ExpositionOptions {
         let counters = [
             ("hidden_metrics_total", "[BETA] Metrics that are hidden as deprecated", f64::from(hidden)),
             ("disabled_metrics_total", "[BETA] Metrics that --disabled-metrics leaves out", f64::from(disabled)),
-            (UNEXPECTED_TOTAL, "Label values that --allow-metric-labels shows as unexpected", unexpected),
+            (UNEXPECTED_TOTAL, "[ALPHA] Label values that --allow-metric-labels shows as unexpected", unexpected),
         ];
         families.extend(counters.into_iter().filter(|(name, ..)| !self.disabled.contains(*name)).map(counter));
         families.sort_by(|a, b| a.name.cmp(&b.name));
