@@ -108,6 +108,19 @@ impl Decimal {
         i64::try_from(number).unwrap_or(if self.negative { i64::MIN } else { i64::MAX })
     }
 
+    /// This times ten to the power of `places`, without what is behind the point then, as far as 37 digits hold it.
+    pub(crate) fn to_scaled(&self, places: i64) -> i128 {
+        const DIGITS: usize = 37;
+        let places = usize::try_from(self.magnitude.saturating_add(places)).unwrap_or(0);
+        let number = if places > DIGITS {
+            10_i128.pow(37)
+        } else {
+            let digits = self.digits.iter().copied().chain(std::iter::repeat(0)).take(places);
+            digits.fold(0, |number, digit| number * 10 + i128::from(digit))
+        };
+        if self.negative { -number } else { number }
+    }
+
     fn cmp_magnitude(&self, other: &Self) -> Ordering {
         match (self.digits.is_empty(), other.digits.is_empty()) {
             (false, false) => (self.magnitude, &self.digits).cmp(&(other.magnitude, &other.digits)),

@@ -96,6 +96,11 @@ impl Quantity {
     pub fn value(&self) -> i64 {
         self.0.clone().round_up(0).to_i64()
     }
+
+    /// The amount in billionths, as far as 37 digits hold it.
+    pub(crate) fn to_nano(&self) -> i128 {
+        self.0.to_scaled(NANO)
+    }
 }
 
 impl fmt::Display for Quantity {

@@ -1,6 +1,6 @@
 //! Quantities: what is one, and when two are the same amount.
 
-use kcm_api::Quantity;
+use kcm_api::{Quantity, ResourceList, ResourceQuantity};
 use proptest::prelude::*;
 
 fn quantity(text: &str) -> Quantity {
@@ -190,4 +190,59 @@ proptest! {
     fn no_text_makes_it_panic(text in "[-+0-9.eEinumkKMGTP]{0,12}|.{0,6}") {
         drop(text.parse::<Quantity>());
     }
+}
+
+#[test]
+fn a_sum_is_written_as_upstream_writes_it() {
+    for (summands, expected) in [
+        (&["0"][..], "0"),
+        (&["100m", "900m"], "1"),
+        (&["1500m"], "1500m"),
+        (&["512Mi", "512Mi"], "1Gi"),
+        (&["1Gi", "500M"], "1573741824"),
+        (&["500M", "1Gi"], "1573741824"),
+        (&["0", "1Mi"], "1Mi"),
+        (&["0.3Gi"], "322122547200m"),
+        (&["0.5Ki"], "512"),
+        (&["2000"], "2k"),
+        (&["1e3", "1"], "1001"),
+        (&["1e3", "1e3"], "2e3"),
+        (&["3E"], "3E"),
+        (&["1Ei"], "1Ei"),
+        (&["1n"], "1n"),
+        (&["-1", "500m"], "-500m"),
+        (&["1e99"], "10e27"),
+    ] {
+        let mut sum = ResourceQuantity::default();
+        for summand in summands {
+            sum += summand.parse().expect("the case must be a quantity");
+        }
+        assert_eq!(sum.to_string(), expected, "{summands:?}");
+    }
+}
+
+#[test]
+fn quantities_with_a_notation_are_compared_by_value() {
+    let quantity = |text: &str| text.parse::<ResourceQuantity>().expect("the case must be a quantity");
+    assert_eq!(quantity("1k"), quantity("1000"));
+    assert!(quantity("1Ki") > quantity("1k"));
+    assert_eq!(quantity("10.1").round_up(), ResourceQuantity::whole(11));
+    assert_eq!(quantity("-10.1").round_up(), ResourceQuantity::whole(-10));
+    assert_eq!(quantity("2Gi").round_up().to_string(), "2Gi");
+    let mut rest = quantity("2");
+    rest -= quantity("2");
+    assert!(rest.is_zero() && !rest.is_positive());
+    assert!("1x".parse::<ResourceQuantity>().is_err());
+}
+
+#[test]
+fn a_resource_list_adds_up_by_name() {
+    let list = |json: &str| serde_json::from_str::<ResourceList>(json).expect("the case must be a list");
+    let mut sum = list(r#"{"memory":"1Gi","cpu":"1"}"#);
+    sum.add(&list(r#"{"cpu":"500m","pods":"2","bad":"x","none":null}"#));
+    assert_eq!(serde_json::to_string(&sum).unwrap(), r#"{"cpu":"1500m","memory":"1Gi","none":"0","pods":"2"}"#);
+    sum.raise_to(&list(r#"{"cpu":"1","memory":"2Gi"}"#));
+    assert_eq!(serde_json::to_string(&sum).unwrap(), r#"{"cpu":"1500m","memory":"2Gi","none":"0","pods":"2"}"#);
+    assert_eq!(list("null"), ResourceList::default());
+    assert!(serde_json::from_str::<ResourceList>("[]").is_err());
 }

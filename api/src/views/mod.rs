@@ -1,20 +1,32 @@
 //! Slim views: of each kind the fields that some controller reads, one view for all of them.
 
+mod charged_pod;
 mod conditions;
 mod deployment;
+mod device_class;
 mod job;
 mod namespace;
 mod node;
+mod persistent_volume_claim;
 mod pod;
 mod pod_parts;
 mod replica_set;
 mod replication_controller;
+mod resource_claim;
+mod resource_quota;
+mod service;
 
+pub use charged_pod::{ChargedPod, QosClass, QuotaFields, ResourceRequirements};
 pub use deployment::{Deployment, DeploymentStatus, DeploymentStrategy, DeploymentView};
+pub use device_class::DeviceClass;
 pub use job::{Job, JobCompletion};
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, Taint};
+pub use persistent_volume_claim::PersistentVolumeClaim;
 pub use pod::{Pod, PodPhase, Readiness};
 pub use pod_parts::{ContainerPort, PodAddresses, PodDisruption, PodVolume, PodVolumes};
 pub use replica_set::{ReplicaSet, ReplicaSetStatus, ReplicaSetView};
 pub use replication_controller::{ReplicationController, ReplicationControllerView};
+pub use resource_claim::ResourceClaim;
+pub use resource_quota::{ResourceQuota, ResourceQuotaView, ScopeOperator, ScopeRequirement};
+pub use service::{Service, ServicePort, ServiceType};

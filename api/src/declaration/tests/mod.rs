@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::Declared;
 use crate::protobuf::Message;
 use crate::views::{
-    DeploymentView, Job, Namespace, Node, Pod, PodAddresses, PodDisruption, PodVolumes, ReplicaSetView,
-    ReplicationControllerView,
+    ChargedPod, DeploymentView, DeviceClass, Job, Namespace, Node, PersistentVolumeClaim, Pod, PodAddresses,
+    PodDisruption, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service,
 };
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
@@ -99,6 +99,12 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check_part::<PodVolumes>(schema),
         check_part::<PodAddresses>(schema),
         check_part::<PodDisruption>(schema),
+        check::<ResourceQuotaView>(schema),
+        check::<Service>(schema),
+        check::<PersistentVolumeClaim>(schema),
+        check::<ResourceClaim>(schema),
+        check::<DeviceClass>(schema),
+        check_part::<ChargedPod>(schema),
     ];
     assert!(different.iter().all(|count| *count > 100), "samples must differ: {different:?}");
 

@@ -1,0 +1,172 @@
+//! Quantities that are added, as the usage of a resource quota is.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::protobuf::{Kind, ProtobufType};
+use crate::quantity::{InvalidQuantity, Quantity};
+
+/// A quantity that can be added to others, exact to a billionth, and shown in its own notation.
+///
+/// Equality and order are those of the value. What exceeds 10²⁸ is taken for 10²⁸.
+///
+/// # Upstream
+/// `resource.Quantity`: `Add`, `Sub`, `RoundUp` and `CanonicalizeBytes`. A sum has the notation of its first summand that is
+/// not zero.
+///
+/// # Examples
+/// ```
+/// # fn main() -> Result<(), kcm_api::InvalidQuantity> {
+/// use kcm_api::ResourceQuantity;
+/// let mut sum: ResourceQuantity = "512Mi".parse()?;
+/// sum += "1.5Gi".parse()?;
+/// assert_eq!(sum.to_string(), "2Gi");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ResourceQuantity {
+    nano: i128,
+    notation: Notation,
+}
+
+/// How a quantity is written.
+#[derive(Debug, Clone, Copy, Default)]
+enum Notation {
+    /// `1500m`, `2k`.
+    #[default]
+    DecimalSi,
+    /// `512Mi`.
+    BinarySi,
+    /// `1e3`.
+    DecimalExponent,
+}
+
+const ONE: i128 = 1_000_000_000;
+/// The bound of every value: sums of many fit into 128 bits.
+const MOST: i128 = 10_i128.pow(37);
+const DECIMAL: [(&str, i32); 10] =
+    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+impl ResourceQuantity {
+    /// A whole number.
+    #[must_use]
+    pub fn whole(number: i64) -> Self {
+        Self { nano: i128::from(number) * ONE, notation: Notation::DecimalSi }
+    }
+
+    /// Whether it is zero.
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.nano == 0
+    }
+
+    /// Whether it is more than zero.
+    #[must_use]
+    pub const fn is_positive(self) -> bool {
+        self.nano > 0
+    }
+
+    /// The quantity, rounded up to a whole number.
+    #[must_use]
+    pub const fn round_up(self) -> Self {
+        let rest = self.nano.rem_euclid(ONE);
+        let nano = if rest == 0 { self.nano } else { self.nano - rest + ONE };
+        Self { nano, ..self }
+    }
+
+    fn plus(self, nano: i128, notation: Notation) -> Self {
+        let notation = if self.nano == 0 { notation } else { self.notation };
+        Self { nano: self.nano.saturating_add(nano).clamp(-MOST, MOST), notation }
+    }
+}
+
+impl std::ops::AddAssign for ResourceQuantity {
+    fn add_assign(&mut self, other: Self) {
+        *self = self.plus(other.nano, other.notation);
+    }
+}
+
+impl std::ops::SubAssign for ResourceQuantity {
+    fn sub_assign(&mut self, other: Self) {
+        *self = self.plus(-other.nano, other.notation);
+    }
+}
+
+impl FromStr for ResourceQuantity {
+    type Err = InvalidQuantity;
+
+    fn from_str(text: &str) -> Result<Self, InvalidQuantity> {
+        let nano = text.parse::<Quantity>()?.to_nano().clamp(-MOST, MOST);
+        let suffix = text.trim_start_matches(|character: char| !character.is_ascii_alphabetic());
+        let notation = match suffix.as_bytes() {
+            [b'e' | b'E', _, ..] if !suffix.ends_with('i') => Notation::DecimalExponent,
+            [_, b'i'] => Notation::BinarySi,
+            _ => Notation::DecimalSi,
+        };
+        Ok(Self { nano, notation })
+    }
+}
+
+impl fmt::Display for ResourceQuantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.nano == 0 {
+            return f.write_str("0");
+        }
+        // Small and broken numbers are not written in binary units: nothing is rounded.
+        let is_binary = matches!(self.notation, Notation::BinarySi);
+        if is_binary && self.nano.abs() >= 1024 * ONE && self.nano % ONE == 0 {
+            let (mut number, mut power) = (self.nano / ONE, 0);
+            while number % 1024 == 0 && power + 1 < BINARY.len() {
+                number /= 1024;
+                power += 1;
+            }
+            return write!(f, "{number}{}", BINARY[power]);
+        }
+        let (mut number, mut exponent) = (self.nano, -9);
+        let is_exponent = matches!(self.notation, Notation::DecimalExponent);
+        while number % 1000 == 0 && (exponent < 18 || is_exponent) {
+            number /= 1000;
+            exponent += 3;
+        }
+        match (self.notation, DECIMAL.iter().find(|(_, known)| *known == exponent)) {
+            (Notation::DecimalSi | Notation::BinarySi, Some((suffix, _))) => write!(f, "{number}{suffix}"),
+            _ if exponent == 0 => write!(f, "{number}"),
+            _ => write!(f, "{number}e{exponent}"),
+        }
+    }
+}
+
+impl PartialEq for ResourceQuantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.nano == other.nano
+    }
+}
+
+impl Eq for ResourceQuantity {}
+
+impl PartialOrd for ResourceQuantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ResourceQuantity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.nano.cmp(&other.nano)
+    }
+}
+
+impl Serialize for ResourceQuantity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl ProtobufType for ResourceQuantity {
+    const KIND: Kind = Kind::Quantity;
+}

@@ -1,0 +1,66 @@
+//! Resource quotas.
+
+use serde::Deserialize;
+
+use crate::protobuf::{Kind, ProtobufType};
+use crate::{Documented, InternedStr, Resource, ResourceList};
+
+/// A resource quota, whole: it is put with its status.
+pub type ResourceQuota = Documented<ResourceQuotaView>;
+
+crate::view! {
+    /// What decisions read of a resource quota.
+    pub struct ResourceQuotaView {
+        resource: Resource::namespaced("", "v1", "resourcequotas", "ResourceQuota");
+
+        "spec" @ 2 {
+            /// `spec.hard`: the limits.
+            pub hard: ResourceList = "hard" @ 1;
+            /// `spec.scopes`.
+            pub scopes: Box<[InternedStr]> = "scopes" @ 2;
+            "scopeSelector" @ 3 {
+                /// `spec.scopeSelector.matchExpressions`.
+                pub scope_selector: Box<[ScopeRequirement]> = "matchExpressions" @ 1;
+            }
+        }
+        "status" @ 3 {
+            /// `status.hard`: the limits that the usage was computed for.
+            pub status_hard: ResourceList = "hard" @ 1;
+            /// `status.used`: the usage.
+            pub status_used: ResourceList = "used" @ 2;
+        }
+    }
+}
+
+crate::message! {
+    /// A requirement of a scope selector: which objects a quota counts.
+    pub struct ScopeRequirement {
+        /// `scopeName`.
+        pub scope_name: InternedStr = "scopeName" @ 1;
+        /// `operator`.
+        pub operator: ScopeOperator = "operator" @ 2;
+        /// `values`.
+        pub values: Box<[InternedStr]> = "values" @ 3;
+    }
+}
+
+/// The operator of a scope requirement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum ScopeOperator {
+    /// The value is one of those named.
+    In,
+    /// The value is none of those named.
+    NotIn,
+    /// There is a value.
+    Exists,
+    /// There is no value.
+    DoesNotExist,
+    /// Not said, or a word that we do not know.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl ProtobufType for ScopeOperator {
+    const KIND: Kind = Kind::Text;
+}
