@@ -40,14 +40,39 @@ pub const RELEASE_LEASE_ON_EXIT: Gate = Gate {
 pub const COORDINATED_LEADER_ELECTION: Gate =
     Gate { name: "CoordinatedLeaderElection", default: false, stage: GateStage::Beta, locked: false };
 
+/// Whether quotas count devices of extended resources that dynamic resource allocation serves.
+pub const DRA_EXTENDED_RESOURCE: Gate =
+    Gate { name: "DRAExtendedResource", default: true, stage: GateStage::Beta, locked: false };
+
+/// Whether what the status of a pod tells of a resize counts.
+pub const IN_PLACE_POD_VERTICAL_SCALING: Gate =
+    Gate { name: "InPlacePodVerticalScaling", default: true, stage: GateStage::Ga, locked: true };
+
+/// Whether the requests and limits of a pod as a whole count.
+pub const POD_LEVEL_RESOURCES: Gate =
+    Gate { name: "PodLevelResources", default: true, stage: GateStage::Beta, locked: false };
+
+/// Whether what was allocated to a claim for its expansion counts.
+pub const RECOVER_VOLUME_EXPANSION_FAILURE: Gate =
+    Gate { name: "RecoverVolumeExpansionFailure", default: true, stage: GateStage::Ga, locked: true };
+
+/// Whether quotas select claims by their volume attributes class.
+pub const VOLUME_ATTRIBUTES_CLASS: Gate =
+    Gate { name: "VolumeAttributesClass", default: true, stage: GateStage::Ga, locked: true };
+
 /// The gates of upstream that something here reads.
 pub const KNOWN: &[Gate] = &[
     RELEASE_LEASE_ON_EXIT,
     COORDINATED_LEADER_ELECTION,
     DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS,
+    DRA_EXTENDED_RESOURCE,
+    IN_PLACE_POD_VERTICAL_SCALING,
     LOGGING_ALPHA_OPTIONS,
     LOGGING_BETA_OPTIONS,
     POD_DELETION_COST,
+    POD_LEVEL_RESOURCES,
+    RECOVER_VOLUME_EXPANSION_FAILURE,
+    VOLUME_ATTRIBUTES_CLASS,
 ];
 
 const ALL_ALPHA: &str = "AllAlpha";
