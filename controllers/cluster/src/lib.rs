@@ -4,3 +4,4 @@
 
 pub mod garbage;
 pub mod namespace;
+pub mod quota;

@@ -1,0 +1,72 @@
+//! Replenishment: enqueues the quotas that count objects of a kind.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kcm_api::views::{ChargedPod, DeviceClass, ResourceQuota};
+use kcm_api::{ObjectKey, PartReader};
+use kcm_framework::clock::Clock;
+use kcm_framework::workqueue::{Priority, Queue};
+use kcm_informers::Informer;
+use parking_lot::Mutex;
+
+use super::evaluator::Evaluator;
+use super::evaluator::resource_claims::DeviceClasses;
+use super::settings::Gates;
+use super::wiring::{QueueName, queue_of};
+
+/// The quotas, and the queues that they enter.
+pub(super) struct Quotas {
+    pub(super) informer: Informer<ResourceQuota>,
+    pub(super) primary: Queue<ObjectKey>,
+    pub(super) priority: Queue<ObjectKey>,
+    pub(super) gates: Gates,
+    pub(super) pods: PartReader<ChargedPod>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Absent while device classes are not served, or do not count.
+    pub(super) classes: Mutex<Option<Informer<DeviceClass>>>,
+}
+
+impl Quotas {
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The device classes.
+    pub(super) fn device_classes(&self) -> DeviceClasses {
+        let informer = self.classes.lock().clone();
+        informer.map(|classes| DeviceClasses::of(&classes.list())).unwrap_or_default()
+    }
+
+    /// Enqueues the quotas of a namespace that an evaluator counts for.
+    pub(super) fn replenish(&self, evaluator: &Evaluator, namespace: &str) {
+        let quotas = self.informer.in_namespace(namespace);
+        if quotas.is_empty() {
+            return;
+        }
+        let classes = self.device_classes();
+        for quota in quotas.iter().filter(|quota| self.has_constraint_of(quota, evaluator, &classes)) {
+            self.primary.add(quota.metadata.key.clone(), Priority::Live);
+        }
+    }
+
+    /// Enqueues all quotas that an evaluator counts for, whose kind has synced.
+    pub(super) fn enqueue_all_of(&self, evaluator: &Evaluator) {
+        let classes = self.device_classes();
+        for quota in self.informer.list() {
+            if self.has_constraint_of(&quota, evaluator, &classes) {
+                let is_counted = |name: &str| evaluator.evaluates(name, &classes, self.gates);
+                let queue = match queue_of(&quota, is_counted) {
+                    QueueName::Primary => &self.primary,
+                    QueueName::Priority => &self.priority,
+                };
+                queue.add(quota.metadata.key.clone(), Priority::Initial);
+            }
+        }
+    }
+
+    /// By the limits of the spec, as the usage of a quota that is being computed for the first time may be out of date too.
+    fn has_constraint_of(&self, quota: &ResourceQuota, evaluator: &Evaluator, classes: &DeviceClasses) -> bool {
+        quota.hard.names().any(|name| evaluator.evaluates(name, classes, self.gates))
+    }
+}

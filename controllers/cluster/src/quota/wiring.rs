@@ -1,0 +1,38 @@
+//! Event mapping: which of both queues a change of a quota enters.
+
+use std::sync::Arc;
+
+use kcm_api::views::ResourceQuota;
+use kcm_informers::Change;
+
+/// The queue that a quota enters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QueueName {
+    /// Of quotas that are processed again.
+    Primary,
+    /// Of quotas that block creations until they are processed: their limits were changed, or lack a usage.
+    Priority,
+}
+
+/// The queue that a change of a quota enters; `is_counted` tells whether any evaluator counts for a constraint.
+///
+/// A change of the usage alone enqueues nothing: the API server writes it with each object that it admits.
+pub(super) fn queue_of_change(change: &Change<ResourceQuota>, is_counted: impl Fn(&str) -> bool) -> Option<QueueName> {
+    match change {
+        Change::Added(quota) => Some(queue_of(quota, is_counted)),
+        Change::Updated { old, new } if Arc::ptr_eq(old, new) => Some(QueueName::Primary),
+        Change::Updated { old, new } if old.hard == new.hard => None,
+        Change::Updated { new, .. } => Some(queue_of(new, is_counted)),
+        Change::Deleted { .. } => None,
+    }
+}
+
+/// The queue of a quota.
+pub(super) fn queue_of(quota: &ResourceQuota, is_counted: impl Fn(&str) -> bool) -> QueueName {
+    let lacks_usage = |name: &str| !quota.status_used.contains(name) && is_counted(name);
+    if quota.hard != quota.status_hard || quota.status_hard.names().any(|name| lacks_usage(name)) {
+        QueueName::Priority
+    } else {
+        QueueName::Primary
+    }
+}
