@@ -63,6 +63,7 @@ fn the_controllers_of_every_area_are_linked() {
     for (area, name) in [
         ("cluster", "garbage-collector-controller"),
         ("cluster", "namespace-controller"),
+        ("cluster", "resourcequota-controller"),
         ("security", "serviceaccount-token-controller"),
         ("workloads", "deployment-controller"),
         ("workloads", "replicaset-controller"),

@@ -68,7 +68,7 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
     let words: Vec<&str> = tour.split_whitespace().collect();
     let controllers = "controllers deployment-controller, garbage-collector-controller, namespace-controller, \
                        pod-garbage-collector-controller, replicaset-controller, replicationcontroller-controller, \
-                       ttl-after-finished-controller kubeconfig";
+                       resourcequota-controller, ttl-after-finished-controller kubeconfig";
     assert!(words.join(" ").contains(controllers), "{tour}");
     assert!(tour.contains("\n`sandbox tell help` lists what nodes can do.\n"), "{tour}");
     assert_eq!(tour.matches("\n  kubectl ").count(), 3, "{tour}");

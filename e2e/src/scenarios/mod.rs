@@ -13,6 +13,7 @@ mod lease;
 mod metrics;
 mod namespaces;
 mod pod_garbage;
+mod quotas;
 mod replica_sets;
 mod replication_controllers;
 mod security;
@@ -36,6 +37,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&metrics::SCENARIOS)
         .chain(&namespaces::SCENARIOS)
         .chain(&security::SCENARIOS)
+        .chain(&quotas::SCENARIOS)
         .chain(&serving::SCENARIOS)
         .chain(&garbage::SCENARIOS)
         .chain(&tour::SCENARIOS)
