@@ -37,7 +37,7 @@ const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, R
 }
 
 /// Longer than discovery takes to find a definition.
-const DISCOVERED: Duration = Duration::from_secs(120);
+const DISCOVERED: Duration = Duration::from_mins(2);
 
 /// The namespace `shop` on a control plane of its own.
 struct Shop(Alone);
