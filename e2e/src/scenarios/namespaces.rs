@@ -53,7 +53,7 @@ impl Shop {
     async fn fill(&self) -> Result<()> {
         let kubectl = self.kubectl();
         kubectl.run("create namespace shop").await?;
-        kubectl.run("create serviceaccount default").await?;
+        kubectl.run("create serviceaccount robot").await?;
         kubectl.run("run pod --image=example/main:1").await?;
         kubectl.run("create deployment web --image=example/main:1").await?;
         kubectl.run("create configmap map --from-literal=a=1").await?;

@@ -56,5 +56,5 @@ mod values;
 
 pub use compare::Mismatch;
 pub use differences::{Difference, differences};
-pub use rows::{Scenario, all};
+pub use rows::{Scenario, all, collected};
 pub use run::{Failure, Side, run};

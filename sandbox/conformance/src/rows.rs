@@ -22,6 +22,8 @@ const FILES: &[(&str, &str)] = &[
     ("watches", include_str!("../scenarios/watches.yaml")),
     ("writes", include_str!("../scenarios/writes.yaml")),
 ];
+/// The files of rows that need the garbage collector and the namespace controller to run.
+const COLLECTED: &[(&str, &str)] = &[("collected", include_str!("../scenarios/collected.yaml"))];
 const FIXTURES: &str = include_str!("../scenarios/fixtures.yaml");
 
 /// A claim about the API, and the requests that show it.
@@ -111,9 +113,23 @@ const REQUEST_KEYS: [&str; 10] = ["eventually", "send", "watch", "id", "of", "as
 /// If a file is not as the format says: the files are part of the program.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
+    read(FILES)
+}
+
+/// The rows about what controllers do: they hold where the garbage collector and the namespace controller run.
+///
+/// # Panics
+///
+/// As [`all`].
+#[must_use]
+pub fn collected() -> Vec<Scenario> {
+    read(COLLECTED)
+}
+
+fn read(files: &[(&str, &str)]) -> Vec<Scenario> {
     let fixtures: Value = yaml("fixtures", FIXTURES);
     let mut scenarios = Vec::new();
-    for (file, text) in FILES {
+    for (file, text) in files {
         for row in yaml::<Vec<RawRow>>(file, text) {
             let name = format!("{file}: {}", row.name);
             let steps = row.steps.into_iter().enumerate().map(|(at, step)| {

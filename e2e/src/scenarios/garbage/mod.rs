@@ -3,6 +3,7 @@
 mod churn;
 mod maps;
 mod recorded;
+mod table;
 mod takeover;
 
 use anyhow::{Context, Result, ensure};
@@ -19,7 +20,7 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::eventually;
 
-pub(super) static SCENARIOS: [Scenario; 8] = [
+pub(super) static SCENARIOS: [Scenario; 9] = [
     scenario("garbage-collector/follows_the_deletion_of_owners", |case| {
         follows_the_deletion_of_owners(case).boxed_local()
     }),
@@ -30,6 +31,10 @@ pub(super) static SCENARIOS: [Scenario; 8] = [
     scenario("garbage-collector/keeps_what_has_a_living_owner", |case| {
         churn::keeps_what_has_a_living_owner(case).boxed_local()
     }),
+    Scenario {
+        controllers: CONTROLLERS,
+        ..scenario("garbage-collector/table", |case| table::holds(case).boxed_local())
+    },
     of_ours("garbage-collector/takes_over", |case| takeover::takes_over(case).boxed_local()),
     of_ours("garbage-collector/gives_back", |case| takeover::gives_back(case).boxed_local()),
     Scenario {
@@ -57,9 +62,12 @@ const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, R
     }
 }
 
+/// What runs where namespaces are deleted too.
+const CONTROLLERS: &str = "garbagecollector,namespace";
+
 /// A scenario about both managers, with namespaces.
 const fn of_ours(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
-    Scenario { controllers: "garbagecollector,namespace", subjects: &[Subject::Ours], ..scenario(name, run) }
+    Scenario { controllers: CONTROLLERS, subjects: &[Subject::Ours], ..scenario(name, run) }
 }
 
 /// A child and a grandchild go with their owner in the background and in the foreground, and stay as orphans.
