@@ -25,9 +25,7 @@ pub(super) static SCENARIOS: [Scenario; 6] = [
     scenario("root-ca-cert-publisher/is_in_every_namespace", |case| root_ca_is_in_every_namespace(case).boxed_local()),
     scenario("serviceaccount-token/tokens_live_with_their_accounts", |case| tokens_live(case).boxed_local()),
     scenario("clusterrole-aggregation/follows_the_roles", |case| aggregates_cluster_roles(case).boxed_local()),
-    scenario("legacy-service-account-token-cleaner/cleans_up_unused_tokens", |case| {
-        unused_tokens_are_cleaned_up(case).boxed_local()
-    }),
+    scenario("legacy-service-account-token-cleaner/cleans_up", |case| unused_tokens_are_cleaned_up(case).boxed_local()),
     scenario("serviceaccount/is_taken_over_at_rest", |case| is_taken_over_at_rest(case).boxed_local()),
 ];
 
