@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
+use k8s_openapi::api::apps::v1 as appsv1;
 use k8s_openapi::api::core::v1 as corev1;
 use kube::ResourceExt;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -17,7 +18,7 @@ use super::{Objects, held, image, is_complete, is_ready};
 use crate::control_plane::Component;
 use crate::scenario::Case;
 use crate::subject::Subject;
-use crate::wait::{PATIENCE, eventually};
+use crate::wait::{PATIENCE, eventually, eventually_within};
 
 const DEPLOYMENTS: usize = 20;
 const REPLICAS: usize = 3;
@@ -64,6 +65,10 @@ const fn margin(subject: Subject) -> Duration {
     }
 }
 
+/// How long after an outage our manager may take to act on a new object, from the moment at which the API server is ready
+/// again: its caches are live before.
+const ACTS_WITHIN: Duration = Duration::from_secs(3);
+
 /// How many times longer the rollouts themselves may take: caches of the API server are cold after it.
 const SLOWER: u32 = 3;
 
@@ -104,6 +109,11 @@ async fn roll_through(case: &Case, component: Component, outage: Outage, outages
         roll(&objects, 2 + number).await?;
         outage.pass(case, component).await?;
         let back = Instant::now();
+        if case.subject() == Subject::Ours {
+            acts_on_a_new_set(&objects, &format!("new-{number}"))
+                .await
+                .with_context(|| format!("after outage {number} the manager did not act within {ACTS_WITHIN:?}"))?;
+        }
         all_are_complete(&objects).await?;
         let took = back.elapsed();
         ensure!(
@@ -113,6 +123,21 @@ async fn roll_through(case: &Case, component: Component, outage: Outage, outages
         );
     }
     manager.must_run()
+}
+
+/// Creates a replica set, whose pod the manager creates in time.
+async fn acts_on_a_new_set(objects: &Objects, name: &str) -> Result<()> {
+    let mut set = held(name, 1);
+    set["kind"] = json!("ReplicaSet");
+    let set: appsv1::ReplicaSet = serde_json::from_value(set).context("this is no replica set")?;
+    objects.sets.create(&PostParams::default(), &set).await.context("cannot create the replica set")?;
+    let of_set = ListParams::default().labels(&format!("app={name}"));
+    eventually_within("the pod of a new replica set", ACTS_WITHIN, async || {
+        let pods = objects.pods.list(&of_set).await.context("cannot list pods")?;
+        ensure!(!pods.items.is_empty(), "there is no pod");
+        Ok(())
+    })
+    .await
 }
 
 fn name(number: usize) -> String {
