@@ -12,6 +12,7 @@ use crate::config_command::CONFIG;
 use crate::explain_command::EXPLAIN;
 use crate::logs::{LogOptions, Logs, log_flags};
 use crate::output::{print, refuse};
+use crate::pprof::HELPER;
 use crate::reload::SettingsSource;
 use crate::runtime::WakeUps;
 use crate::settings::is_default;
@@ -34,7 +35,7 @@ pub struct Host {
 impl Default for Host {
     /// A host with the sub-commands `config` and `explain`.
     fn default() -> Self {
-        Self { subcommands: vec![CONFIG, EXPLAIN], extensions: Extensions::default() }
+        Self { subcommands: vec![CONFIG, EXPLAIN, HELPER], extensions: Extensions::default() }
     }
 }
 

@@ -48,6 +48,7 @@ mod metrics_settings;
 mod missing;
 mod moderation;
 mod output;
+mod pprof;
 mod process_metrics;
 mod reload;
 mod run;

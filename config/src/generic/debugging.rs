@@ -17,5 +17,5 @@ pub(super) const ROWS: &[Row] = &[
         .check(checks::not_negative),
     Row::new("profiling", SECTION, Initial::Bool(true))
         .path("Generic.Debugging.enableProfiling")
-        .help("Serve PUT /debug/flags/v on the secure port, which changes the verbosity of the log. Profiles are not served."),
+        .help("Serve CPU and heap profiles under /debug/pprof/ on the secure port, and PUT /debug/flags/v, which changes the verbosity of the log."),
 ];

@@ -5,6 +5,7 @@ mod debug;
 mod health;
 mod metrics;
 mod negotiation;
+mod pprof;
 mod responses;
 mod ui;
 mod verbosity;
@@ -28,6 +29,7 @@ pub(super) fn router(state: &Arc<ServingState>, feed: Option<&Arc<Feed>>) -> Rou
         version::routes,
         zpages::routes,
         debug::routes,
+        pprof::routes,
         verbosity::routes,
     ];
     let joined = of_files.into_iter().fold(Router::new(), |router, routes| router.merge(routes(state)));
