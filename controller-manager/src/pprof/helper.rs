@@ -105,7 +105,8 @@ async fn run(kind: Kind, input: &[u8]) -> Result<Vec<u8>, HelperError> {
     if output.status.success() {
         return Ok(output.stdout);
     }
-    Err(HelperError::Failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    let reasons = String::from_utf8_lossy(&output.stderr);
+    Err(HelperError::Failed(reasons.trim().trim_start_matches("error: ").to_owned()))
 }
 
 /// The right of a child to trace this process, while the value lives. Yama's security module asks for it, and otherwise lets

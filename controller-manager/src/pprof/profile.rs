@@ -162,10 +162,10 @@ struct Message(Vec<u8>);
 impl Message {
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
-            self.0.push((value & 0x7f) as u8 | 0x80);
+            self.0.push(value.to_le_bytes()[0] | 0x80);
             value >>= 7;
         }
-        self.0.push(value as u8);
+        self.0.push(value.to_le_bytes()[0]);
     }
 
     /// A field that is a number; 0 is the default, and left out.

@@ -23,17 +23,12 @@ pub(super) struct Code {
     build_id: String,
 }
 
-/// The path of a mapping's file for another process of the same machine: that of its own container, if it has one.
-fn path(pid: u32, mapping: &Mapping) -> String {
-    format!("/proc/{pid}/root{}", mapping.file)
-}
-
 fn cache(pid: u32, mapping: &Mapping) -> Option<ReadCache<BufReader<File>>> {
     // A program that was replaced on disk still runs from its first file.
     let of_program = format!("/proc/{pid}/exe");
     let is_program = std::fs::read_link(&of_program)
         .is_ok_and(|link| link.to_string_lossy().trim_end_matches(" (deleted)") == mapping.file);
-    let file = if is_program { of_program } else { path(pid, mapping) };
+    let file = if is_program { of_program } else { mapping.file.clone() };
     File::open(file).ok().map(|file| ReadCache::new(BufReader::new(file)))
 }
 

@@ -179,6 +179,11 @@ impl Process {
         kill_process(id, signal).expect("it must take signals");
     }
 
+    /// Its process identifier.
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("it must still run")
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("the kernel knows").is_none()
     }
