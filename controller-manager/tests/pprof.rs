@@ -10,7 +10,7 @@ use std::process::Command;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use subcommand::start;
+use subcommand::start_with_port;
 use support::program::{Folder, Process};
 
 /// The port of a sandbox's manager.
@@ -21,7 +21,7 @@ struct Port {
 
 impl Port {
     async fn start(folder: &Folder, arguments: &[&str]) -> Self {
-        let mut process = start(folder, &[&["--socket="], arguments].concat());
+        let mut process = start_with_port(folder, arguments);
         let line = process.prints("  manager  ").await;
         let url = line.split_whitespace().last().expect("it ends with the URL");
         let mut config = kube::Config::new(url.parse().expect("it is an address"));
@@ -78,11 +78,10 @@ async fn cpu_time_is_profiled_by_function_and_signals_arrive_meanwhile() {
         }
     }
     // A signal that arrives while threads are traced reaches the program.
-    let ended = tokio::join!(port.get_until_closed(), async {
+    tokio::join!(port.get_until_closed(), async {
         port.started_helper().await;
         port.process.terminate();
     });
-    drop(ended);
     let ended = port.process.ended().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }

@@ -1,6 +1,6 @@
 //! The files whose code a process runs: names of functions, and how to unwind their frames.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::BufReader;
@@ -73,8 +73,8 @@ pub(super) fn resolve(pid: u32, profile: &mut Profile) {
     let addresses: Vec<u64> = profile.addresses().collect();
     let mut functions = BTreeMap::new();
     for mapping in &mut profile.mappings {
-        let wanted: BTreeMap<u64, ()> =
-            addresses.iter().filter(|address| mapping.range.contains(address)).map(|address| (*address, ())).collect();
+        let wanted: BTreeSet<u64> =
+            addresses.iter().copied().filter(|address| mapping.range.contains(address)).collect();
         if wanted.is_empty() {
             continue;
         }
@@ -89,7 +89,7 @@ pub(super) fn resolve(pid: u32, profile: &mut Profile) {
 }
 
 /// The functions that hold the addresses.
-fn names(pid: u32, mapping: &Mapping, wanted: &BTreeMap<u64, ()>) -> Option<BTreeMap<u64, Function>> {
+fn names(pid: u32, mapping: &Mapping, wanted: &BTreeSet<u64>) -> Option<BTreeMap<u64, Function>> {
     let cache = cache(pid, mapping)?;
     let file = object::File::parse(&cache).ok()?;
     let bias = bias(&file, mapping)?;
@@ -99,7 +99,7 @@ fn names(pid: u32, mapping: &Mapping, wanted: &BTreeMap<u64, ()>) -> Option<BTre
             continue;
         }
         let start = symbol.address().wrapping_add(bias);
-        for (address, ()) in wanted.range(start..start.saturating_add(symbol.size())) {
+        for address in wanted.range(start..start.saturating_add(symbol.size())) {
             let Ok(name) = symbol.name() else { continue };
             let readable = format!("{:#}", rustc_demangle::demangle(name));
             found.entry(*address).or_insert_with(|| Function { name: readable, symbol: name.to_owned() });

@@ -46,6 +46,9 @@ impl HttpsPort {
         if is_default("authorization-always-allow-paths") {
             options.authorization.always_allow = AllowedPaths::read(&["/*".to_owned()])?;
         }
+        if is_default("authentication-skip-lookup") {
+            options.authentication.skip_lookup = true;
+        }
         if is_default("debug-ui") {
             options.has_page = true;
         }

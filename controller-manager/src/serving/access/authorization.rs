@@ -58,6 +58,11 @@ impl AllowedPaths {
         if wrong.is_empty() { Ok(read) } else { Err(wrong) }
     }
 
+    /// Whether every path is one of them.
+    pub(crate) fn are_all(&self) -> bool {
+        self.prefixes.iter().any(String::is_empty)
+    }
+
     fn contain(&self, path: &str) -> bool {
         let path = path.strip_prefix('/').unwrap_or(path);
         self.exact.iter().any(|exact| exact == path) || self.prefixes.iter().any(|prefix| path.starts_with(prefix))
