@@ -98,7 +98,7 @@ MAPPED_LIBRARIES:
         let profile = parse(DUMP).expect("it is a dump");
         let samples: Vec<_> =
             profile.samples.iter().map(|((_, stack), values)| (stack.clone(), values.clone())).collect();
-        assert_eq!(samples, [(vec![0x1000, 0x2000], vec![2049, 1_049_088]), (vec![0x3000], vec![1, 1_212_694])]);
+        assert_eq!(samples, [(vec![0x1000, 0x2000], vec![2049, 1_049_088]), (vec![0x3000], vec![1, 1_212_697])]);
         assert_eq!(profile.mappings.len(), 1);
     }
 
