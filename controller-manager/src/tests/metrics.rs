@@ -31,7 +31,6 @@ const ABSENT: &[(&str, &[&str])] = &[
             "statefulset_controller_",
             "storage_count_attachable_volumes_in_use",
             "taint_eviction_controller_",
-            "ttl_after_finished_controller_",
             "volume_operation_",
         ],
     ),
