@@ -32,6 +32,7 @@ mod decimal;
 #[doc(hidden)]
 pub mod declaration;
 mod decode;
+mod decode_error;
 mod document;
 mod documented;
 mod fnv;
@@ -57,6 +58,7 @@ mod view;
 pub mod views;
 
 pub use condition::{Condition, ConditionStatus};
+pub use decode_error::DecodeError;
 pub use document::{Document, EditError};
 pub use documented::Documented;
 pub use fnv::Fnv1a;
@@ -75,4 +77,4 @@ pub use selector::{InvalidSelector, LabelSelector, LabelSelectorRequirement, Sel
 pub use status::{Status, StatusCause, StatusDetails};
 pub use template::{POD_TEMPLATE_HASH, same_template, template_hash};
 pub use version::ResourceVersion;
-pub use view::{DecodeError, KnownView, PartialObjectMeta, Typed, View};
+pub use view::{KnownView, PartialObjectMeta, Typed, View};

@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
 use crate::protobuf::{Field, Malformed, Message, Reader};
-use crate::{Document, Meta, Resource};
+use crate::{DecodeError, Document, Meta, Resource};
 
 /// An object as a cache keeps it: decoded once from the bytes of the API, then shared and never changed.
 ///
@@ -53,40 +53,6 @@ pub trait View: Send + Sync + Sized + 'static {
 pub trait KnownView: View {
     /// The resource that is listed and watched for this view.
     const RESOURCE: Resource;
-}
-
-/// The error of an object that cannot be decoded as the view.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot decode an object of the API")]
-pub struct DecodeError(#[source] Flaw);
-
-#[derive(Debug, thiserror::Error)]
-enum Flaw {
-    #[error(transparent)]
-    Json(serde_json::Error),
-    #[error(transparent)]
-    Protobuf(Malformed),
-}
-
-impl From<serde_json::Error> for DecodeError {
-    fn from(error: serde_json::Error) -> Self {
-        Self(Flaw::Json(error))
-    }
-}
-
-impl From<Malformed> for DecodeError {
-    fn from(error: Malformed) -> Self {
-        Self(Flaw::Protobuf(error))
-    }
-}
-
-impl From<DecodeError> for serde_json::Error {
-    fn from(error: DecodeError) -> Self {
-        match error.0 {
-            Flaw::Json(error) => error,
-            Flaw::Protobuf(error) => serde::de::Error::custom(error),
-        }
-    }
 }
 
 /// The view of metadata alone, for kinds known only at run time.

@@ -60,7 +60,7 @@ fn what_is_no_regular_file_is_refused_in_one_sentence() {
 fn file_without_rights(folder: &Folder) -> PathBuf {
     folder.file("kcm.yaml", HEAD);
     let path = folder.path("kcm.yaml");
-    fs::set_permissions(&path, Permissions::from_mode(0)).expect("it is our own");
+    fs::set_permissions(&path, Permissions::from_mode(0o000)).expect("it is our own");
     if File::open(&path).is_err() { path } else { PathBuf::from("/proc/sys/vm/compact_memory") }
 }
 

@@ -66,9 +66,12 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
     assert!(tour.starts_with("A cluster runs in this process"), "{tour}");
     assert!(tour.contains("\n  nodes        3\n"), "{tour}");
     let words: Vec<&str> = tour.split_whitespace().collect();
-    let controllers = "controllers deployment-controller, garbage-collector-controller, namespace-controller, \
-                       pod-garbage-collector-controller, replicaset-controller, replicationcontroller-controller, \
-                       resourcequota-controller, ttl-after-finished-controller kubeconfig";
+    let controllers = "controllers clusterrole-aggregation-controller, deployment-controller, \
+                       garbage-collector-controller, legacy-serviceaccount-token-cleaner-controller, \
+                       namespace-controller, pod-garbage-collector-controller, replicaset-controller, \
+                       replicationcontroller-controller, resourcequota-controller, \
+                       root-ca-certificate-publisher-controller, serviceaccount-controller, \
+                       serviceaccount-token-controller, ttl-after-finished-controller kubeconfig";
     assert!(words.join(" ").contains(controllers), "{tour}");
     assert!(tour.contains("\n`sandbox tell help` lists what nodes can do.\n"), "{tour}");
     assert_eq!(tour.matches("\n  kubectl ").count(), 3, "{tour}");

@@ -335,7 +335,7 @@ impl State {
                 let others = self.others(&self.informers[at]);
                 if !others.is_empty() {
                     let Entry { resource, list_options, view_name, .. } = &self.informers[at];
-                    tracing::warn!(
+                    tracing::info!(
                         %resource, view = view_name, %list_options, ?others,
                         "Resource is watched more than once: another view or list options of it is another watch and cache"
                     );

@@ -161,7 +161,10 @@ impl Supervisor {
                     drop(attempt);
                     self.record.enter(ControllerState::Skipped);
                     if !std::mem::replace(&mut was_skipped, true) {
-                        tracing::warn!(controller, "Skipping controller: the cluster does not serve what it needs");
+                        tracing::info!(
+                            controller,
+                            "Skipping controller: the cluster or the settings lack what it needs"
+                        );
                     }
                     if let Some(Err(_)) = life.run_until_cancelled(changes.changed()).await {
                         life.cancelled().await;

@@ -77,7 +77,7 @@ async fn has_synced_once_each_of_its_namespaces_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shares_the_watch_of_each_namespace_with_whoever_reads_it() {
+async fn shares_the_watch_of_each_namespace_with_every_other_reader_of_it() {
     let (client, mut peer) = peer();
     let factory = factory(client);
     let both = of_namespaces(&factory, &["a", "b", "a"]);

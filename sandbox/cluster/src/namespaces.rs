@@ -1,4 +1,4 @@
-//! Creates the objects that controllers create in every new namespace.
+//! Creates the objects that controllers and the API server create in new namespaces.
 //!
 //! # Upstream
 //! `pkg/controller/serviceaccount`, `pkg/controller/certificates/rootcacertpublisher`
@@ -56,4 +56,20 @@ fn furnish(api: &DirectClient, namespace: &str) {
         "data": { "ca.crt": "" },
     });
     drop(api.create(&CONFIG_MAPS, authority));
+    if namespace == "kube-system" {
+        note_the_start_of_tracking(api);
+    }
+}
+
+/// Creates the config map in which API servers note since which day they track the use of legacy tokens.
+///
+/// # Upstream
+/// `pkg/controlplane/controller/legacytokentracking`
+fn note_the_start_of_tracking(api: &DirectClient) {
+    let today = api.now().time.strftime("%Y-%m-%d").to_string();
+    let tracking = json!({
+        "metadata": { "name": "kube-apiserver-legacy-service-account-token-tracking", "namespace": "kube-system" },
+        "data": { "since": today },
+    });
+    drop(api.create(&CONFIG_MAPS, tracking));
 }
