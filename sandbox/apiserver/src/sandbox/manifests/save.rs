@@ -13,7 +13,8 @@ use crate::kinds::{EVENTS, Kind, LEASES, NODES};
 use crate::sandbox::Sandbox;
 
 /// Objects that the API server or the simulated cluster creates.
-const INITIAL_OBJECTS: [(&str, &str); 7] = [
+const INITIAL_OBJECTS: [(&str, &str); 8] = [
+    ("ConfigMap", "kube-apiserver-legacy-service-account-token-tracking"),
     ("ConfigMap", "kube-root-ca.crt"),
     ("Namespace", "default"),
     ("Namespace", "kube-node-lease"),
