@@ -52,11 +52,17 @@ impl Maps {
 
     /// Takes [`HOLD`] away from one that has no other finalizer of its own.
     pub(super) async fn release(&self, name: &str) -> Result<()> {
-        let mut finalizers = self.0.get(name).await?.metadata.finalizers.unwrap_or_default();
-        finalizers.retain(|finalizer| finalizer != HOLD);
-        let patch = Patch::Merge(json!({ "metadata": { "finalizers": finalizers } }));
-        self.0.patch(name, &PatchParams::default(), &patch).await.with_context(|| format!("cannot release {name}"))?;
-        Ok(())
+        // The collector may remove a finalizer at the same time: what was read must be what is changed.
+        eventually(&format!("{name} to be released"), async || {
+            let metadata = self.0.get(name).await?.metadata;
+            let mut finalizers = metadata.finalizers.unwrap_or_default();
+            finalizers.retain(|finalizer| finalizer != HOLD);
+            let version = metadata.resource_version;
+            let patch = json!({ "metadata": { "finalizers": finalizers, "resourceVersion": version } });
+            self.0.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+            Ok(())
+        })
+        .await
     }
 
     /// All but what a controller of service accounts adds, by name.

@@ -29,7 +29,7 @@ const CHANGES: [(&str, usize); 24] = [
     ("scale rc web --replicas=3", 3),
     ("annotate rc web example.com/note=1", 3),
     ("label rc web example.com/note=1", 3),
-    ("run extra --image=example/main:1 --labels=app=web", 3),
+    (r#"run extra --image=example/main:1 --labels=app=web --overrides={"spec":{"schedulerName":"no-scheduler"}}"#, 3),
     ("scale rc web --replicas=0", 0),
     ("create quota two --hard=pods=5", 0),
     ("scale rc web --replicas=3", 3),
