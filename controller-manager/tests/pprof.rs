@@ -6,11 +6,11 @@ mod subcommand;
 mod support;
 
 use std::io::Write as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use subcommand::start_with_port;
+use subcommand::{PROGRAM, start_with_port};
 use support::program::{Folder, Process};
 
 /// The port of a sandbox's manager.
@@ -21,7 +21,10 @@ struct Port {
 
 impl Port {
     async fn start(folder: &Folder, arguments: &[&str]) -> Self {
-        let mut process = start_with_port(folder, arguments);
+        Self::of(start_with_port(folder, arguments)).await
+    }
+
+    async fn of(mut process: Process) -> Self {
         let line = process.prints("  manager  ").await;
         let url = line.split_whitespace().last().expect("it ends with the URL");
         let mut config = kube::Config::new(url.parse().expect("it is an address"));
@@ -126,6 +129,14 @@ async fn the_heap_is_profiled_where_jemalloc_is_the_allocator() {
     let port = Port::start(&folder, &[]).await;
     let (code, heap) = port.get("/debug/pprof/heap").await;
     if cfg!(feature = "jemalloc") {
+        let reason = String::from_utf8_lossy(&heap);
+        assert!(code != 200 && reason.contains("start the manager with MALLOC_CONF=prof:true"), "{code}: {reason}");
+        let folder = Folder::new();
+        let sampling = |command: &mut Command| {
+            command.current_dir(&folder).stdin(Stdio::piped()).env("MALLOC_CONF", "prof:true");
+        };
+        let port = Port::of(Process::start_with(PROGRAM, &["sandbox", "--socket="], sampling)).await;
+        let (code, heap) = port.get("/debug/pprof/heap").await;
         assert_eq!(code, 200, "{}", String::from_utf8_lossy(&heap));
         if let Some(top) = top(&folder, &heap) {
             assert!(top.contains("Type: inuse_space\n"), "{top}");
