@@ -29,7 +29,7 @@ use crate::scenario::Selected;
 use crate::subject::Subject;
 
 /// Scenarios that a sandbox cannot show, each with the reason.
-const NOT_ON_A_SANDBOX: [(&str, &str); 14] = [
+const NOT_ON_A_SANDBOX: [(&str, &str); 16] = [
     ("api/", "the table of API scenarios is played in the sandbox's own tests"),
     ("envtest/", "about the binaries of a control plane"),
     (
@@ -37,6 +37,8 @@ const NOT_ON_A_SANDBOX: [(&str, &str); 14] = [
         "the objects of a definition that is deleted go without an event there",
     ),
     ("namespace/names_what_is_in_the_way", "it has no aggregated API"),
+    ("resourcequota/limits_pods_and_services", "quotas are stored and not enforced"),
+    ("resourcequota/counts_custom_objects", "quotas are stored and not enforced"),
     ("host/", "about the host and its users, not about an API"),
     ("serving/", "it reviews neither tokens nor access"),
     ("identities/", "it issues no tokens of service accounts, and its only user may do everything"),
