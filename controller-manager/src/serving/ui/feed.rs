@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_collected_while_nobody_looks() {
+    async fn nothing_is_collected_without_a_stream() {
         let (feed, _stop, _tasks) = running();
         tokio::time::sleep(INTERVAL * 2).await;
         assert!(feed.event.borrow().is_empty());

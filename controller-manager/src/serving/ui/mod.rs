@@ -9,7 +9,7 @@
 //! # Guarantees
 //! - Samples are taken only while `--debug-ui` is on, and take a bounded memory.
 //! - A bounded number of streams is open at a time, and all end when the port is closed.
-//! - State is collected once for all streams, and not at all while nobody looks.
+//! - State is collected once for all streams, and not at all without one.
 //! - The page loads nothing from elsewhere, and its policy forbids scripts other than its own and strings as markup.
 
 mod feed;

@@ -31,7 +31,7 @@ fn the_rules_are_those_of_the_selected_roles() {
     let (foo, bar) = (json!({ "foo": "bar" }), json!({ "baz": "quux" }));
     for case in [
         Case {
-            name: "rules that nobody has any more are removed",
+            name: "rules that no selected role has any more are removed",
             aggregated: aggregated("hammer", std::slice::from_ref(&foo), &["old"]),
             roles: vec![],
             expected: Some(&[]),

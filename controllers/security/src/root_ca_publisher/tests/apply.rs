@@ -10,6 +10,7 @@ use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
 
 use super::CA;
+use crate::faults::passing_faults;
 use crate::root_ca_publisher::DESCRIPTOR;
 
 pub(super) fn environment() -> TestEnvironment {
@@ -137,12 +138,7 @@ async fn without_any_authority_the_config_map_is_empty() {
 
 #[tokio::test(start_paused = true)]
 async fn lost_answers_refusals_and_late_watches_change_nothing() {
-    let unavailable = Status::new(503, "ServiceUnavailable", "the server is currently unable to handle the request");
-    for fault in [
-        Fault::on_writes().times(2).lose_answer(),
-        Fault::on_writes().times(5).fail(unavailable),
-        Fault::on_writes().times(30).fail(Status::too_many_requests(1)),
-    ] {
+    for fault in passing_faults() {
         let cluster = start(environment().prepare(move |sandbox| {
             sandbox.faults().inject(fault);
             sandbox.faults().delay_events(&CONFIG_MAPS, Duration::from_secs(30));
