@@ -13,8 +13,12 @@
 //! 4. A row in `ARROWS` and in `FORBIDDEN` of `controller-manager/tests/architecture.rs`, and a controller of the area in
 //!    `controller-manager/tests/parity.rs`.
 
+#[cfg(feature = "autoscaling")]
+pub use kcm_controllers_autoscaling as autoscaling;
 #[cfg(feature = "cluster")]
 pub use kcm_controllers_cluster as cluster;
+#[cfg(feature = "network")]
+pub use kcm_controllers_network as network;
 #[cfg(feature = "security")]
 pub use kcm_controllers_security as security;
 #[cfg(feature = "workloads")]

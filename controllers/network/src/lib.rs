@@ -1,0 +1,3 @@
+//! The controllers of endpoints, endpoint slices and service CIDRs, a folder for each.
+//!
+//! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
