@@ -49,6 +49,7 @@ mod quantity;
 mod resource;
 mod resource_list;
 mod resource_quantity;
+pub mod scheduling;
 mod selector;
 mod status;
 mod template;

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kcm_api::views::{
-    Deployment, Job, JobCompletion, Namespace, NamespacePhase, Node, Pod, PodDisruption, PodPhase, Readiness,
-    ReplicaSet, ReplicaSetView, ReplicationControllerView,
+    DaemonSet, DaemonSetUpdateStrategy, Deployment, Job, JobCompletion, Namespace, NamespacePhase, Node, Pod,
+    PodDisruption, PodPhase, PodTargetNode, Readiness, ReplicaSet, ReplicaSetView, ReplicationControllerView,
 };
 use kcm_api::{
     ConditionStatus, InvalidSelector, KnownView, Labels, Meta, Need, Needs, PartialObjectMeta, Selector, Typed, Uid,
@@ -245,6 +245,69 @@ fn a_node_is_read() {
     }
     assert!(node(json!([])).has_taint("node.kubernetes.io/out-of-service"));
     assert!(!node(json!([])).has_taint("node.kubernetes.io"));
+}
+
+#[test]
+fn a_taint_prevents_scheduling_or_evicts_by_its_effect() {
+    for (effect, prevents, evicts) in
+        [("NoSchedule", true, false), ("NoExecute", true, true), ("PreferNoSchedule", false, false), ("", false, false)]
+    {
+        let json = json!({"metadata": {}, "spec": {"taints": [{"key": "a", "value": "b", "effect": effect}]}});
+        let node = Node::decode(&json.to_string()).unwrap();
+        let taint = &node.taints[0];
+        assert_eq!((&*taint.key, &*taint.value, &*taint.effect), ("a", "b", effect));
+        assert_eq!((taint.prevents_scheduling(), taint.evicts()), (prevents, evicts), "{effect}");
+    }
+}
+
+#[test]
+fn a_daemon_set_is_read() {
+    let by_name = json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]);
+    let affinity = json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": by_name}});
+    let json = json!({
+        "metadata": {"name": "agent", "annotations": {"deprecated.daemonset.template.generation": "3", "other": "x"}},
+        "spec": {
+            "selector": {"matchLabels": {"app": "agent"}}, "minReadySeconds": 5, "revisionHistoryLimit": 2,
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "10%"}},
+            "template": {"spec": {
+                "nodeName": "", "hostNetwork": true, "nodeSelector": {"disk": "ssd"},
+                "affinity": {"nodeAffinity": affinity}, "tolerations": [{"key": "a", "operator": "Exists"}],
+            }},
+        },
+        "status": {"desiredNumberScheduled": 7, "numberMisscheduled": 1, "observedGeneration": 4, "collisionCount": 0},
+    });
+    let set = DaemonSet::decode(&json.to_string()).unwrap();
+    assert!(set.selector.as_ref().unwrap().matches(&[("app", "agent")].into_iter().collect()));
+    assert_eq!((set.min_ready_seconds, set.revision_history_limit, set.host_network), (5, 2, true));
+    assert_eq!(set.node_name, None, "an empty name is none");
+    let ssd = [("disk", "ssd")].into_iter().collect();
+    let selected = [("n1", &ssd), ("n2", &ssd), ("n1", &Labels::default())];
+    assert_eq!(selected.map(|(name, labels)| set.node_affinity.matches(name, labels)), [true, false, false]);
+    assert_eq!((set.tolerations.len(), &*set.tolerations[0].key), (1, "a"));
+    let rolling =
+        DaemonSetUpdateStrategy::RollingUpdate { max_unavailable: Some("10%".into()), max_surge: Some(1.into()) };
+    assert_eq!(set.update_strategy, rolling);
+    let status = &set.status;
+    assert_eq!((status.desired_number_scheduled, status.number_misscheduled, status.observed_generation), (7, 1, 4));
+    assert_eq!((status.number_ready, status.collision_count), (0, Some(0)));
+    assert_eq!(set.metadata.annotations.len(), 1);
+}
+
+#[test]
+fn an_unscheduled_pod_has_the_node_that_it_selects_by_name() {
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]},
+    ]}}});
+    let reader = [Need::part::<PodTargetNode>()].into_iter().collect::<Needs>().reader::<PodTargetNode>().unwrap();
+    for (spec, target) in [
+        (json!({"affinity": affinity}), Some("n1")),
+        (json!({"affinity": affinity, "nodeName": ""}), Some("n1")),
+        (json!({"affinity": affinity, "nodeName": "n2"}), None),
+        (json!({}), None),
+    ] {
+        let pod = Pod::decode(&json!({"metadata": {}, "spec": spec}).to_string()).unwrap();
+        assert_eq!(reader.of(&pod).target_node.as_deref(), target, "{spec}");
+    }
 }
 
 #[test]

@@ -206,6 +206,20 @@ impl Selector {
         })
     }
 
+    /// Matches what meets all requirements of a term of a node selector, which has the operators `Gt` and `Lt` besides.
+    ///
+    /// # Errors
+    /// A requirement that the API does not admit.
+    ///
+    /// # Upstream
+    /// `nodeSelectorRequirementsAsSelector` of `component-helpers/scheduling/corev1/nodeaffinity`.
+    pub fn of_node_requirements<'a>(
+        requirements: impl IntoIterator<Item = &'a LabelSelectorRequirement>,
+    ) -> Result<Self, InvalidSelector> {
+        let requirements = requirements.into_iter().map(Requirement::of_node);
+        Ok(Self::all(requirements.collect::<Result<Vec<_>, _>>()?))
+    }
+
     fn all(requirements: impl IntoIterator<Item = Requirement>) -> Self {
         let mut requirements: Box<[_]> = requirements.into_iter().collect();
         requirements.sort_unstable();
@@ -235,6 +249,19 @@ impl TryFrom<Option<&LabelSelector>> for Selector {
 impl Requirement {
     fn equals(key: &InternedStr, value: &InternedStr) -> Result<Self, InvalidSelector> {
         Ok(Self { key: checked_key(key)?, test: Test::Equals(checked_value(key, value)?) })
+    }
+
+    /// As [`TryFrom`], and with the operators that compare numbers.
+    fn of_node(raw: &LabelSelectorRequirement) -> Result<Self, InvalidSelector> {
+        let test: fn(i64) -> Test = match raw.operator.as_str() {
+            "Gt" => Test::Greater,
+            "Lt" => Test::Less,
+            _ => return Self::try_from(raw),
+        };
+        let not_an_integer = |value: String| InvalidSelector::NotAnInteger { key: raw.key.to_string(), value };
+        let [value] = &raw.values[..] else { return Err(not_an_integer(raw.values.join(","))) };
+        let bound = value.parse().map_err(|_| not_an_integer(value.to_string()))?;
+        Ok(Self { key: checked_key(&raw.key)?, test: test(bound) })
     }
 
     fn matches(&self, labels: &Labels) -> bool {

@@ -2,6 +2,7 @@
 
 mod charged_pod;
 mod conditions;
+mod daemon_set;
 mod deployment;
 mod device_class;
 mod job;
@@ -17,6 +18,7 @@ mod resource_quota;
 mod service;
 
 pub use charged_pod::{ChargedPod, QosClass, QuotaFields, ResourceRequirements};
+pub use daemon_set::{DaemonSet, DaemonSetStatus, DaemonSetUpdateStrategy, DaemonSetView};
 pub use deployment::{Deployment, DeploymentStatus, DeploymentStrategy, DeploymentView};
 pub use device_class::DeviceClass;
 pub use job::{Job, JobCompletion};
@@ -24,7 +26,7 @@ pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, Taint};
 pub use persistent_volume_claim::PersistentVolumeClaim;
 pub use pod::{Pod, PodPhase, Readiness};
-pub use pod_parts::{ContainerPort, PodAddresses, PodDisruption, PodVolume, PodVolumes};
+pub use pod_parts::{ContainerPort, PodAddresses, PodDisruption, PodTargetNode, PodVolume, PodVolumes};
 pub use replica_set::{ReplicaSet, ReplicaSetStatus, ReplicaSetView};
 pub use replication_controller::{ReplicationController, ReplicationControllerView};
 pub use resource_claim::ResourceClaim;

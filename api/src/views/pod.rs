@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::charged_pod::ChargedPod;
 use super::conditions::RawCondition;
-use super::pod_parts::{PodAddresses, PodDisruption, PodVolumes};
+use super::pod_parts::{PodAddresses, PodDisruption, PodTargetNode, PodVolumes};
 use crate::decode::{fold, null_as_default, text};
 use crate::protobuf::{Field, Kind, ProtobufType};
 use crate::{InternedStr, Resource};
@@ -21,7 +21,7 @@ crate::view! {
         resource: Resource::namespaced("", "v1", "pods", "Pod");
         // ranks the pods that a replica set deletes
         annotations: ["controller.kubernetes.io/pod-deletion-cost"];
-        parts: PodPart [PodVolumes, PodAddresses, PodDisruption, ChargedPod];
+        parts: PodPart [PodVolumes, PodAddresses, PodDisruption, PodTargetNode, ChargedPod];
 
         "spec" @ 2 {
             let node_name: Option<InternedStr> = "nodeName" @ 10;

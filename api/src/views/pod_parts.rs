@@ -7,6 +7,7 @@ use super::conditions::RawCondition;
 use crate::InternedStr;
 use crate::decode::fold;
 use crate::protobuf::{Kind, ProtobufType};
+use crate::scheduling::NodeSelector;
 
 crate::message! {
     /// The volumes of a pod that have a claim.
@@ -87,6 +88,23 @@ crate::message! {
 crate::message! {
     struct PodIp {
         ip: Box<str> = "ip" @ 1;
+    }
+}
+
+crate::message! {
+    /// The node that a pod of a daemon set is made for, until the pod is scheduled.
+    pub struct PodTargetNode {
+        "spec" @ 2 {
+            let node_name: InternedStr = "nodeName" @ 10;
+            "affinity" @ 18 {
+                "nodeAffinity" @ 1 {
+                    let required: NodeSelector = "requiredDuringSchedulingIgnoredDuringExecution" @ 1;
+                    /// The node that the required node affinity selects by name; absent where the pod is scheduled.
+                    pub target_node: Option<InternedStr> =
+                        required.target_node().filter(|_| node_name.is_empty()).cloned();
+                }
+            }
+        }
     }
 }
 

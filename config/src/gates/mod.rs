@@ -56,6 +56,10 @@ pub const POD_LEVEL_RESOURCES: Gate =
 pub const RECOVER_VOLUME_EXPANSION_FAILURE: Gate =
     Gate { name: "RecoverVolumeExpansionFailure", default: true, stage: GateStage::Ga, locked: true };
 
+/// Whether the operators `Gt` and `Lt` of tolerations compare the values of taints.
+pub const TAINT_TOLERATION_COMPARISON_OPERATORS: Gate =
+    Gate { name: "TaintTolerationComparisonOperators", default: false, stage: GateStage::Alpha, locked: false };
+
 /// Whether quotas select claims by their volume attributes class.
 pub const VOLUME_ATTRIBUTES_CLASS: Gate =
     Gate { name: "VolumeAttributesClass", default: true, stage: GateStage::Ga, locked: true };
@@ -72,6 +76,7 @@ pub const KNOWN: &[Gate] = &[
     POD_DELETION_COST,
     POD_LEVEL_RESOURCES,
     RECOVER_VOLUME_EXPANSION_FAILURE,
+    TAINT_TOLERATION_COMPARISON_OPERATORS,
     VOLUME_ATTRIBUTES_CLASS,
 ];
 

@@ -13,8 +13,9 @@ use serde_json::Value;
 use super::Declared;
 use crate::protobuf::Message;
 use crate::views::{
-    ChargedPod, DeploymentView, DeviceClass, Job, Namespace, Node, PersistentVolumeClaim, Pod, PodAddresses,
-    PodDisruption, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service,
+    ChargedPod, DaemonSetView, DeploymentView, DeviceClass, Job, Namespace, Node, PersistentVolumeClaim, Pod,
+    PodAddresses, PodDisruption, PodTargetNode, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim,
+    ResourceQuotaView, Service,
 };
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
@@ -90,6 +91,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
     let different = [
         check::<Pod>(schema),
         check::<ReplicaSetView>(schema),
+        check::<DaemonSetView>(schema),
         check::<DeploymentView>(schema),
         check::<Namespace>(schema),
         check::<Node>(schema),
@@ -99,6 +101,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check_part::<PodVolumes>(schema),
         check_part::<PodAddresses>(schema),
         check_part::<PodDisruption>(schema),
+        check_part::<PodTargetNode>(schema),
         check::<ResourceQuotaView>(schema),
         check::<Service>(schema),
         check::<PersistentVolumeClaim>(schema),

@@ -1,0 +1,16 @@
+//! Which nodes a pod may run on: node selector, required node affinity, taints and tolerations.
+//!
+//! The rules of kube-scheduler that controllers repeat: a daemon set places its pods with them, and a taint evicts the pods
+//! that do not tolerate it.
+//!
+//! # Upstream
+//! `k8s.io/component-helpers/scheduling/corev1`.
+
+mod node_affinity;
+mod toleration;
+
+#[cfg(test)]
+mod tests;
+
+pub use node_affinity::{NodeSelector, NodeSelectorTerm, RequiredNodeAffinity};
+pub use toleration::{ComparisonOperators, Toleration};

@@ -1,0 +1,63 @@
+//! Tolerations, and the taints that they tolerate.
+
+use crate::InternedStr;
+use crate::views::Taint;
+
+/// Whether the operators `Gt` and `Lt` of tolerations compare numbers: the gate `TaintTolerationComparisonOperators`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ComparisonOperators {
+    /// They do.
+    Enabled,
+    /// A toleration with such an operator tolerates nothing.
+    Disabled,
+}
+
+crate::message! {
+    /// A toleration of a pod.
+    #[derive(Eq)]
+    pub struct Toleration {
+        /// `key`; an empty one matches every key.
+        pub key: InternedStr = "key" @ 1;
+        /// `operator`: `Equal`, `Exists`, `Gt` or `Lt`; an empty one is `Equal`.
+        pub operator: InternedStr = "operator" @ 2;
+        /// `value`.
+        pub value: InternedStr = "value" @ 3;
+        /// `effect`; an empty one matches every effect.
+        pub effect: InternedStr = "effect" @ 4;
+    }
+}
+
+impl Toleration {
+    /// Whether the toleration tolerates the taint.
+    ///
+    /// # Upstream
+    /// `Toleration.ToleratesTaint`. `Gt` tolerates a taint whose value is greater than that of the toleration. Both must be
+    /// 64-bit integers in their shortest form: `07` and `+7` are none.
+    #[must_use]
+    pub fn tolerates(&self, taint: &Taint, comparison: ComparisonOperators) -> bool {
+        let matches = |wanted: &InternedStr, value: &InternedStr| wanted.is_empty() || wanted == value;
+        if !matches(&self.effect, &taint.effect) || !matches(&self.key, &taint.key) {
+            return false;
+        }
+        let compares = |order: fn(&i64, &i64) -> bool| {
+            let numbers = integer(&taint.value).zip(integer(&self.value));
+            comparison == ComparisonOperators::Enabled && numbers.is_some_and(|(taint, own)| order(&taint, &own))
+        };
+        match self.operator.as_str() {
+            "" | "Equal" => self.value == taint.value,
+            "Exists" => true,
+            "Gt" => compares(i64::gt),
+            "Lt" => compares(i64::lt),
+            _ => false,
+        }
+    }
+}
+
+/// An integer as the API admits one: without plus sign and leading zeros.
+fn integer(text: &str) -> Option<i64> {
+    match text.strip_prefix('-').unwrap_or(text).as_bytes() {
+        [b'1'..=b'9', ..] => text.parse().ok(),
+        [b'0'] if text == "0" => Some(0),
+        _ => None,
+    }
+}

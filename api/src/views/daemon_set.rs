@@ -1,0 +1,129 @@
+//! Daemon sets.
+
+use serde::Deserialize;
+
+use crate::protobuf::{Kind, ProtobufType};
+use crate::scheduling::{NodeSelector, RequiredNodeAffinity, Toleration};
+use crate::{Documented, IntOrPercent, InternedStr, InvalidSelector, LabelSelector, Labels, Resource, Selector};
+
+/// A daemon set, whole: its status is put, and its template becomes pods and revisions as it stands.
+pub type DaemonSet = Documented<DaemonSetView>;
+
+crate::view! {
+    /// What decisions read of a daemon set.
+    pub struct DaemonSetView {
+        resource: Resource::namespaced("apps", "v1", "daemonsets", "DaemonSet");
+        annotations: [
+            // identifies the template of pods that were made before there were revisions
+            "deprecated.daemonset.template.generation",
+        ];
+
+        "spec" @ 2 {
+            let selector: Option<LabelSelector> = "selector" @ 1;
+            /// `spec.selector`; one that is invalid does not keep the rest of the object from being read.
+            pub selector: Result<Selector, InvalidSelector> = Selector::try_from(selector.as_ref());
+            "template" @ 2 {
+                "spec" @ 2 {
+                    let node_selector: Labels = "nodeSelector" @ 7;
+                    let node_name: Option<InternedStr> = "nodeName" @ 10;
+                    /// `spec.template.spec.nodeName`: the only node that the daemon runs on.
+                    pub node_name: Option<InternedStr> = node_name.filter(|name| !name.is_empty());
+                    /// `spec.template.spec.hostNetwork`.
+                    pub host_network: bool = "hostNetwork" @ 11;
+                    "affinity" @ 18 {
+                        "nodeAffinity" @ 1 {
+                            let required: Option<NodeSelector> =
+                                "requiredDuringSchedulingIgnoredDuringExecution" @ 1;
+                            /// The nodes that the template requires by its node selector and node affinity.
+                            pub node_affinity: RequiredNodeAffinity =
+                                RequiredNodeAffinity::new(&node_selector, required.as_ref());
+                        }
+                    }
+                    /// `spec.template.spec.tolerations`.
+                    pub tolerations: Box<[Toleration]> = "tolerations" @ 22;
+                }
+            }
+            /// `spec.updateStrategy`.
+            pub update_strategy: DaemonSetUpdateStrategy = "updateStrategy" @ 3;
+            /// `spec.minReadySeconds`.
+            pub min_ready_seconds: i32 = "minReadySeconds" @ 4;
+            let revision_history_limit: Option<i32> = "revisionHistoryLimit" @ 6;
+            /// `spec.revisionHistoryLimit`, 10 where it is absent.
+            pub revision_history_limit: i32 = revision_history_limit.unwrap_or(10);
+        }
+        /// `status`.
+        pub status: DaemonSetStatus = "status" @ 3;
+    }
+}
+
+/// When the pods of an old template are replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "RawStrategy")]
+pub enum DaemonSetUpdateStrategy {
+    /// Node by node.
+    RollingUpdate {
+        /// How many nodes may be without an available pod because of the update; absent where it is not set.
+        max_unavailable: Option<IntOrPercent>,
+        /// How many nodes may have an old and a new pod; absent where it is not set.
+        max_surge: Option<IntOrPercent>,
+    },
+    /// When somebody deletes them.
+    OnDelete,
+    /// Any other string, empty where none is set; the API server sets a default, so no object has this.
+    Other(InternedStr),
+}
+
+crate::message! {
+    struct RawStrategy {
+        type_: InternedStr = "type" @ 1;
+        "rollingUpdate" @ 2 {
+            max_unavailable: Option<IntOrPercent> = "maxUnavailable" @ 1;
+            max_surge: Option<IntOrPercent> = "maxSurge" @ 2;
+        }
+    }
+}
+
+impl From<RawStrategy> for DaemonSetUpdateStrategy {
+    fn from(RawStrategy { type_, max_unavailable, max_surge }: RawStrategy) -> Self {
+        match type_.as_str() {
+            "RollingUpdate" => Self::RollingUpdate { max_unavailable, max_surge },
+            "OnDelete" => Self::OnDelete,
+            _ => Self::Other(type_),
+        }
+    }
+}
+
+impl Default for DaemonSetUpdateStrategy {
+    fn default() -> Self {
+        Self::Other(InternedStr::default())
+    }
+}
+
+impl ProtobufType for DaemonSetUpdateStrategy {
+    const KIND: Kind = RawStrategy::KIND;
+}
+
+crate::message! {
+    /// The status of a daemon set.
+    #[derive(Eq)]
+    pub struct DaemonSetStatus {
+        /// How many nodes that should run the daemon have a pod.
+        pub current_number_scheduled: i32 = "currentNumberScheduled" @ 1;
+        /// How many nodes that should not run the daemon have a pod.
+        pub number_misscheduled: i32 = "numberMisscheduled" @ 2;
+        /// How many nodes should run the daemon.
+        pub desired_number_scheduled: i32 = "desiredNumberScheduled" @ 3;
+        /// How many of them have a ready pod.
+        pub number_ready: i32 = "numberReady" @ 4;
+        /// The generation that this status was computed from.
+        pub observed_generation: i64 = "observedGeneration" @ 5;
+        /// How many of them have a pod of the current template.
+        pub updated_number_scheduled: i32 = "updatedNumberScheduled" @ 6;
+        /// How many of them have a pod that has been ready for long enough.
+        pub number_available: i32 = "numberAvailable" @ 7;
+        /// How many of them have no such pod.
+        pub number_unavailable: i32 = "numberUnavailable" @ 8;
+        /// How often the name of a revision was taken by another.
+        pub collision_count: Option<i32> = "collisionCount" @ 9;
+    }
+}
