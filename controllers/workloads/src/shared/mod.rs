@@ -1,3 +1,4 @@
 //! What several controllers of workloads use, a folder for each subject.
 
+pub(crate) mod pod_control;
 pub(crate) mod replicas;

@@ -1,19 +1,19 @@
 //! The pods that an object creates from its template.
 
 use kcm_api::views::Pod;
-use kcm_api::{KnownView as _, OwnerReference, Resource};
+use kcm_api::{Document, KnownView, OwnerReference, Resource};
 use kcm_framework::ownership::Owner;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::owner::ReplicaOwner;
+use super::generate_name;
 
 const POD: &Resource = &Pod::RESOURCE;
 
 /// The parts of a pod template that are copied to every pod, as the API server returned them.
 ///
 /// Other metadata of the template, such as a name or owner references, is not copied.
-pub(super) struct PodTemplate<'a> {
+pub(crate) struct PodTemplate<'a> {
     labels: Option<&'a RawValue>,
     annotations: Option<&'a RawValue>,
     finalizers: Option<&'a RawValue>,
@@ -24,29 +24,23 @@ pub(super) struct PodTemplate<'a> {
 }
 
 impl<'a> PodTemplate<'a> {
-    /// The template of an object.
-    pub(super) fn of<V: ReplicaOwner>(owner: &'a V) -> Self {
-        let (meta, document) = (owner.meta(), owner.document());
+    /// The template of an object, whose JSON is `document`.
+    pub(crate) fn of<V: KnownView>(owner: &'a V, document: &'a Document) -> Self {
+        let key = &owner.meta().key;
         let metadata = |name| document.raw(&["spec", "template", "metadata", name]);
         Self {
             labels: metadata("labels"),
             annotations: metadata("annotations"),
             finalizers: metadata("finalizers"),
             spec: document.raw(&["spec", "template", "spec"]),
-            namespace: meta.key.namespace().unwrap_or_default(),
-            // A valid prefix of a pod name, as names of owners are valid names of pods.
-            generate_name: format!("{}-", meta.key.name()),
+            namespace: key.namespace().unwrap_or_default(),
+            generate_name: generate_name(key),
             owner: Owner::of(owner).reference(),
         }
     }
 
-    /// The prefix of the names of pods.
-    pub(super) fn generate_name(&self) -> &str {
-        &self.generate_name
-    }
-
     /// A new pod.
-    pub(super) fn pod(&self, name: &'a str) -> impl Serialize {
+    pub(crate) fn pod<'b>(&'b self, name: &'b str) -> impl Serialize {
         NewPod {
             api_version: POD.api_version(),
             kind: &POD.kind,

@@ -2,7 +2,7 @@
 
 use kcm_framework::events::{EventDetails as _, EventType};
 
-use crate::shared::replicas::events::EventReason;
+use crate::shared::pod_control::events::EventReason;
 
 #[test]
 fn events_read_as_upstreams_do() {

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::fixtures::replica_set;
-use crate::shared::replicas::pod_template::PodTemplate;
+use crate::fixtures::replica_set;
+use crate::shared::pod_control::pod_template::PodTemplate;
 
 fn json_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap()
@@ -32,7 +32,7 @@ fn a_new_pod_is_the_template_with_an_owner_and_a_name() {
         .with("/metadata", "annotations", json!({ "note": "of the replica set" }))
         .with("/spec", "template", template)
         .build();
-    let created = json_of(&PodTemplate::of(&*owner).pod("web-x7k2p"));
+    let created = json_of(&PodTemplate::of(&*owner, &owner.document).pod("web-x7k2p"));
     assert_eq!(
         serde_json::from_str::<Value>(&created).unwrap(),
         json!({
@@ -67,7 +67,8 @@ fn a_new_pod_is_the_template_with_an_owner_and_a_name() {
 fn a_bare_template_makes_a_bare_pod() {
     let owner =
         replica_set("web").with("/spec", "template", json!({ "metadata": { "labels": { "app": "web" } } })).build();
-    let created: Value = serde_json::from_str(&json_of(&PodTemplate::of(&*owner).pod("web-1"))).unwrap();
+    let created: Value =
+        serde_json::from_str(&json_of(&PodTemplate::of(&*owner, &owner.document).pod("web-1"))).unwrap();
     assert_eq!(created["metadata"]["labels"], json!({ "app": "web" }));
     assert_eq!((created.get("spec"), created["metadata"].get("annotations")), (None, None));
 }

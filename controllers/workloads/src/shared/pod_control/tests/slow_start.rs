@@ -1,6 +1,6 @@
 //! Slow start.
 
-use crate::shared::replicas::slow_start::SlowStart;
+use crate::shared::pod_control::slow_start::SlowStart;
 
 /// The batches tried when call number `fails`, counted from 0, is the first to fail.
 fn batches(count: usize, fails: Option<usize>) -> Vec<usize> {

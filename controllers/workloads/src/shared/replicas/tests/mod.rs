@@ -1,11 +1,8 @@
 mod claim;
-mod events;
 mod fixtures;
 mod observe;
 mod plan;
-mod pod_template;
 mod rank;
-mod slow_start;
 mod status;
 mod wiring;
 mod words;

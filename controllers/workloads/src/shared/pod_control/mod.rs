@@ -1,0 +1,143 @@
+//! Creation and deletion of the pods of an owner, with an event for each.
+//!
+//! # Upstream
+//! `RealPodControl` of `pkg/controller`, and its slow start.
+
+mod events;
+mod pod_template;
+mod slow_start;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use kcm_api::views::Pod;
+use kcm_api::{KnownView, ObjectKey};
+use kcm_framework::Session;
+use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload};
+
+use events::EventReason;
+use slow_start::SlowStart;
+
+pub(crate) use pod_template::PodTemplate;
+
+/// How many names are generated for a pod whose name is taken, as the API server does for `generateName`.
+const NAMES_TRIED: usize = 8;
+
+/// The outcome of the creation of a pod that did not fail.
+enum CreateOutcome {
+    /// The pod is created.
+    Created,
+    /// The namespace is terminating and takes everything in it along: no event, no retry.
+    NamespaceTerminating,
+}
+
+/// Creates and deletes the pods of one owner.
+pub(crate) struct PodControl<'a, V> {
+    pub(crate) session: &'a Session,
+    pub(crate) owner: &'a V,
+}
+
+impl<V: KnownView> PodControl<'_, V> {
+    /// Creates pods in slow-start batches. Each is the body of a pod of the name that it is given.
+    ///
+    /// # Errors
+    /// The first failed creation; no batch is started after it.
+    pub(crate) async fn create<B>(&self, pods: Vec<B>) -> Result<(), ApiError>
+    where
+        B: Fn(&str) -> Payload + Send + Sync,
+    {
+        let mut batches = SlowStart::of(pods.len());
+        let mut pods = &pods[..];
+        let mut first_error = None;
+        while let Some(size) = batches.next_batch() {
+            let (batch, rest) = pods.split_at(size);
+            pods = rest;
+            let mut calls: FuturesUnordered<_> = batch.iter().map(|pod| self.create_pod(pod)).collect();
+            while let Some(outcome) = calls.next().await {
+                match outcome {
+                    Ok(CreateOutcome::Created) => {}
+                    Ok(CreateOutcome::NamespaceTerminating) => batches.stop(),
+                    Err(error) => {
+                        batches.stop();
+                        first_error.get_or_insert(error);
+                    }
+                }
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    async fn create_pod<B>(&self, pod: &B) -> Result<CreateOutcome, ApiError>
+    where
+        B: Fn(&str) -> Payload + Send + Sync,
+    {
+        let owner = &self.owner.meta().key;
+        let generate_name = generate_name(owner);
+        let mut names_left = NAMES_TRIED;
+        let name = loop {
+            names_left -= 1;
+            let name = self.session.generate_name(&generate_name);
+            let key = ObjectKey::namespaced(owner.namespace().unwrap_or_default(), name.as_str());
+            let response = self.session.create(const { &Pod::RESOURCE }, &key, pod(&name)).await;
+            let error = match response {
+                Ok(_) => break name,
+                // Names are random, so that this pod is ours. Another name would create a second pod.
+                Err(error) if error.is_probably_created() => break name,
+                Err(error) if error.is_already_exists() && names_left > 0 => continue,
+                Err(error) if error.is_namespace_terminating() => return Ok(CreateOutcome::NamespaceTerminating),
+                Err(error) => error,
+            };
+            self.record_event(&EventReason::CreateFailed { message: error.message() });
+            return Err(error);
+        };
+        self.record_event(&EventReason::CreatedPod { name });
+        Ok(CreateOutcome::Created)
+    }
+
+    /// Deletes pods, all at once. A pod that is gone already is no error.
+    ///
+    /// # Errors
+    /// The first failed deletion. A conflict, of a pod that was recreated under the same name, is the error only if no
+    /// deletion failed otherwise.
+    pub(crate) async fn delete(&self, pods: &[Arc<Pod>]) -> Result<(), ApiError> {
+        let mut calls: FuturesUnordered<_> = pods.iter().map(|pod| self.delete_pod(pod)).collect();
+        let mut first_error: Option<ApiError> = None;
+        while let Some(outcome) = calls.next().await {
+            // A failed request takes precedence over a stale cache.
+            if let Err(error) = outcome
+                && first_error.as_ref().is_none_or(ApiError::is_conflict)
+            {
+                first_error = Some(error);
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    async fn delete_pod(&self, pod: &Pod) -> Result<(), ApiError> {
+        let (key, uid) = (&pod.metadata.key, &pod.metadata.uid);
+        let options = DeleteOptions::of_uid(uid.clone());
+        match self.session.delete(const { &Pod::RESOURCE }, key, uid, &options).await {
+            Ok(Deleted::Accepted) => self.record_event(&EventReason::DeletedPod { name: key.name().to_owned() }),
+            Ok(Deleted::Gone) => {}
+            // The pod was recreated under the same name: the cache is stale.
+            Err(error) if error.is_conflict() => return Err(error),
+            Err(error) => {
+                self.record_event(&EventReason::DeleteFailed { message: error.message() });
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn record_event(&self, event: &EventReason) {
+        self.session.record(self.owner, event);
+    }
+}
+
+/// The prefix of the names of pods: a valid one, as names of owners are valid names of pods.
+fn generate_name(owner: &ObjectKey) -> String {
+    format!("{}-", owner.name())
+}

@@ -1,0 +1,3 @@
+mod events;
+mod pod_template;
+mod slow_start;
