@@ -70,6 +70,7 @@ mod panics;
 mod progress;
 mod queue_key;
 mod reconcile;
+mod scale_client;
 mod supervise;
 
 pub use async_trait::async_trait;
@@ -96,4 +97,5 @@ pub use panics::TaskPanics;
 pub use progress::{STALLED_AFTER, Stall};
 pub use queue_key::QueueKey;
 pub use reconcile::{Class, NameGenerator, Outcome, Reconcile, ReconcileError, Session};
+pub use scale_client::{ScaleClient, ScaleError};
 pub use supervise::{ControllerState, ControllerStatus, GRACE, INIT_PATIENCE, LoopState, LoopStatus};

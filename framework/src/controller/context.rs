@@ -24,6 +24,7 @@ use crate::loop_builder::{ControlLoopBuilder, LoopEnvironment};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
 use crate::reconcile::{DeclaredWrites, LoopContext, NameGenerator};
+use crate::scale_client::ScaleClient;
 
 /// The part of the context that all controllers of a manager share.
 pub(crate) struct SharedContext {
@@ -257,6 +258,12 @@ impl ControllerContext {
     #[must_use]
     pub fn discovery(&self) -> &Discovery {
         &self.shared.discovery
+    }
+
+    /// The scale client of this controller, which sends through its [`client`](Self::client).
+    #[must_use]
+    pub fn scale_client(&self) -> ScaleClient {
+        ScaleClient::new(self.client(), self.discovery().clone())
     }
 
     /// Waits until the informers of all controllers have been started.
