@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::elector::{Answer, Elector, Lease, LeaseRecord, Next, Request, Timing};
+use super::fences::LeaseFence;
 use super::leadership::Leadership;
 use super::lease_object::LeaseObject;
 use super::report::Report;
@@ -17,8 +18,8 @@ use super::report::Report;
 /// The task that keeps the lease.
 ///
 /// # Guarantees
-/// The [`Leadership`] that it publishes says so before another manager can lead. A lease that is released is free at once
-/// for the others.
+/// The [`Leadership`] that it publishes says so before another manager can lead. Writes pass the fence when the leadership
+/// is published, and no longer when its end is. A lease that is released is free at once for the others.
 pub(crate) struct Keeper {
     elector: Elector,
     options: KeeperOptions,
@@ -45,6 +46,8 @@ pub(crate) struct KeeperOptions {
     pub(crate) changes: watch::Receiver<Option<Arc<LeaseObject>>>,
     /// Where the leadership is published.
     pub(crate) leadership: watch::Sender<Leadership>,
+    /// Which lets writes pass as long as this process leads.
+    pub(crate) fence: LeaseFence,
     /// Events and metrics of the lease.
     pub(crate) report: Report,
 }
@@ -173,6 +176,11 @@ impl Keeper {
             leads_until: self.elector.leads_until(),
             writes_until: self.elector.writes_until(),
         };
+        // Before the loops can learn of it, so that their first writes pass, and none passes after their end.
+        match leadership.writes_until {
+            Some(until) => self.options.fence.open_until(until),
+            None => self.options.fence.close(),
+        }
         self.options.leadership.send_if_modified(|published| {
             let differs = *published != leadership;
             *published = leadership;

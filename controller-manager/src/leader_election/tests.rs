@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kcm_framework::Metrics;
 use kcm_framework::api::ObjectKey;
-use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
+use kcm_framework::client::{ClientBuilder, Fence, Limits, UserAgent};
 use kcm_framework::clock::SimulatedClock;
 use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::fences::Fences;
 use super::report::Report;
 use super::{Elector, Keeper, KeeperOptions, Leadership, LeaseMetrics, Timing, watch_lease};
 
@@ -28,6 +29,7 @@ const TIMING: Timing = Timing {
 /// A process that competes for the lease.
 struct Participant {
     leadership: watch::Receiver<Leadership>,
+    fence: Fence,
     metrics: Arc<Metrics>,
     stop: CancellationToken,
     task: JoinSet<()>,
@@ -50,8 +52,19 @@ fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
     let report = Report::new(lease().name(), identity, metrics.register(LeaseMetrics::register), recorder);
     let sender = watch::Sender::default();
     let leadership = sender.subscribe();
-    let options =
-        KeeperOptions { lease: lease(), timing: TIMING, api, clock, seed, changes, leadership: sender, report };
+    let fence = Fence::default();
+    let (_, of_lease) = Fences::new(fence.clone());
+    let options = KeeperOptions {
+        lease: lease(),
+        timing: TIMING,
+        api,
+        clock,
+        seed,
+        changes,
+        leadership: sender,
+        fence: of_lease,
+        report,
+    };
     let mut keeper = Keeper::new(Elector::new(identity, TIMING), options);
     let stop = CancellationToken::new();
     let stopped = stop.clone();
@@ -67,7 +80,7 @@ fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
         tokio::join!(keeping, events);
         drop((informer, factory));
     });
-    Participant { leadership, metrics, stop, task }
+    Participant { leadership, fence, metrics, stop, task }
 }
 
 impl Participant {
@@ -303,4 +316,19 @@ async fn each_term_of_leadership_has_a_number_of_its_own() {
     fault.remove();
     first.leads().await;
     assert_eq!(first.leadership.borrow().term, Some(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_pass_the_fence_whenever_the_leadership_is_published() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    assert!(first.fence.is_closed());
+    for _ in 0..3 {
+        first.leads().await;
+        assert!(!first.fence.is_closed(), "loops that start now may write at once");
+        let fault = sandbox.faults().inject(Fault::on_any().resource(LEASES).stall());
+        first.lost().await;
+        assert!(first.fence.is_closed());
+        fault.remove();
+    }
 }

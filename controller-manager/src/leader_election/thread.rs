@@ -134,16 +134,12 @@ async fn keep(
     let report = Report::new(lease.name(), &identity, metrics, recorder);
     let (mut tasks, end_of_events) = (JoinSet::new(), CancellationToken::new());
     tasks.spawn(broadcaster.run(end_of_events.clone(), FLUSH));
-    let mut led = leadership.subscribe();
     let api = clients.client_for(IDENTITY);
-    let options = KeeperOptions { lease, timing, api, clock, seed, changes, leadership, report };
+    let options = KeeperOptions { lease, timing, api, clock, seed, changes, leadership, fence: fence.clone(), report };
     let mut keeper = Keeper::new(Elector::new(identity, timing), options);
     // An error means that the caller is gone, which cancels nothing: the process ends.
     drop(started.send(Ok(())));
-    tokio::select! {
-        () = keeper.run(stop) => {}
-        () = hold(fence, &mut led) => {}
-    }
+    keeper.run(stop).await;
     fence.close();
     if releases {
         keeper.release().await;
@@ -171,16 +167,3 @@ const EVENT_SOURCE: &str = "kube-controller-manager";
 
 /// How long events that wait may take to be sent at the end.
 const FLUSH: Duration = Duration::from_secs(1);
-
-/// Keeps the fence open as long as this process leads.
-async fn hold(fence: &LeaseFence, leadership: &mut watch::Receiver<Leadership>) {
-    loop {
-        match leadership.borrow_and_update().writes_until {
-            Some(until) => fence.open_until(until),
-            None => fence.close(),
-        }
-        if leadership.changed().await.is_err() {
-            return;
-        }
-    }
-}
