@@ -3,7 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use kcm_api::views::{
     DaemonSet, DaemonSetUpdateStrategy, Deployment, Job, JobCompletion, Namespace, NamespacePhase, Node, Pod,
-    PodDisruption, PodPhase, PodTargetNode, Readiness, ReplicaSet, ReplicaSetView, ReplicationControllerView,
+    PodDisruption, PodPhase, PodTargetNode, PodTermination, Readiness, ReplicaSet, ReplicaSetView,
+    ReplicationControllerView,
 };
 use kcm_api::{
     ConditionStatus, InvalidSelector, KnownView, Labels, Meta, Need, Needs, PartialObjectMeta, Selector, Typed, Uid,
@@ -335,6 +336,74 @@ fn a_job_is_finished_with_the_first_condition_that_says_so() {
         assert_eq!((job.completion, job.ttl_seconds_after_finished), (completion, Some(5)), "{conditions}");
     }
     assert_eq!(Job::decode(r#"{"metadata":{}}"#).unwrap().ttl_seconds_after_finished, None);
+}
+
+#[test]
+fn the_termination_of_a_pod_is_read() {
+    let terminated = |code: i32, seconds: i32| json!({"terminated": {"exitCode": code, "finishedAt": time(seconds)}});
+    let main = |state: &Value| json!([{"name": "main", "restartCount": 2, "state": state}]);
+    let not_ready = json!([{"type": "Ready", "status": "False", "lastTransitionTime": time(30)}]);
+    let deleted = json!({"deletionTimestamp": time(50), "deletionGracePeriodSeconds": 10});
+    let sidecar = json!({"initContainers": [{"name": "side", "restartPolicy": "Always"}, {"name": "init"}]});
+    let inits = json!([
+        {"name": "side", "restartCount": 1, "state": terminated(3, 20)},
+        {"name": "init", "state": terminated(0, 1)},
+    ]);
+    let running = json!({"running": {}});
+    let failed = |status: Value| (json!({}), json!({}), status);
+    for (name, (metadata, spec, mut status), finished_at, codes) in [
+        ("ended", failed(json!({"containerStatuses": main(&terminated(7, 10))})), Some(10), &[("main", 7)][..]),
+        (
+            "a sidecar ends last",
+            (
+                json!({}),
+                sidecar.clone(),
+                json!({"containerStatuses": main(&terminated(0, 10)), "initContainerStatuses": inits.clone()}),
+            ),
+            Some(20),
+            &[("side", 3)],
+        ),
+        (
+            "a container has not ended",
+            failed(json!({"containerStatuses": main(&running), "conditions": not_ready})),
+            Some(30),
+            &[],
+        ),
+        ("deleted", (deleted, json!({}), json!({"containerStatuses": main(&running)})), Some(40), &[]),
+        ("no time is known", failed(json!({"containerStatuses": main(&running)})), None, &[]),
+        (
+            "an invalid time is none",
+            failed(json!({"containerStatuses": main(&json!({"terminated": {"exitCode": 1, "finishedAt": "today"}}))})),
+            None,
+            &[("main", 1)],
+        ),
+    ] {
+        status["phase"] = json!("Failed");
+        let pod = pod(&json!({"metadata": metadata, "spec": spec, "status": status}));
+        let needs: Needs = [Need::part::<PodTermination>()].into_iter().collect();
+        let termination = needs.reader::<PodTermination>().unwrap().of(&pod);
+        assert_eq!(termination.finished_at, finished_at.map(|seconds| at(&time(seconds))), "{name}");
+        let read: Vec<_> =
+            termination.failed_containers.iter().map(|failed| (&*failed.name, failed.exit_code)).collect();
+        assert_eq!(read, codes, "{name}");
+        assert!(termination.restarts >= 2, "{name}");
+    }
+}
+
+/// So many seconds after midnight.
+fn time(seconds: i32) -> String {
+    format!("2026-01-01T00:00:{seconds:02}Z")
+}
+
+#[test]
+fn conditions_that_every_pod_has_are_kept_of_failed_pods_only() {
+    let conditions = json!([{"type": "Ready", "status": "False"}, {"type": "DisruptionTarget", "status": "True"}]);
+    for (phase, expected) in [("Running", &["DisruptionTarget"][..]), ("Failed", &["Ready", "DisruptionTarget"])] {
+        let pod = pod(&json!({"metadata": {}, "status": {"phase": phase, "conditions": conditions}}));
+        let needs: Needs = [Need::part::<PodTermination>()].into_iter().collect();
+        let read = &needs.reader::<PodTermination>().unwrap().of(&pod).conditions;
+        assert_eq!(read.iter().map(|condition| &*condition.type_).collect::<Vec<_>>(), expected, "{phase}");
+    }
 }
 
 #[test]

@@ -10,7 +10,9 @@ mod namespace;
 mod node;
 mod persistent_volume_claim;
 mod pod;
+mod pod_failure_policy;
 mod pod_parts;
+mod pod_termination;
 mod replica_set;
 mod replication_controller;
 mod resource_claim;
@@ -21,12 +23,19 @@ pub use charged_pod::{ChargedPod, QosClass, QuotaFields, ResourceRequirements};
 pub use daemon_set::{DaemonSet, DaemonSetStatus, DaemonSetUpdateStrategy, DaemonSetView};
 pub use deployment::{Deployment, DeploymentStatus, DeploymentStrategy, DeploymentView};
 pub use device_class::DeviceClass;
-pub use job::{Job, JobCompletion};
+pub use job::{
+    CompletionMode, Job, JobCompletion, JobStatus, JobView, PodReplacementPolicy, SuccessPolicyRule,
+    UncountedTerminatedPods,
+};
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, Taint};
 pub use persistent_volume_claim::PersistentVolumeClaim;
 pub use pod::{Pod, PodPhase, Readiness};
+pub use pod_failure_policy::{
+    ExitCodesOperator, OnExitCodes, PodConditionPattern, PodFailurePolicy, PodFailurePolicyAction, PodFailurePolicyRule,
+};
 pub use pod_parts::{ContainerPort, PodAddresses, PodDisruption, PodTargetNode, PodVolume, PodVolumes};
+pub use pod_termination::{FailedContainer, PodTermination};
 pub use replica_set::{ReplicaSet, ReplicaSetStatus, ReplicaSetView};
 pub use replication_controller::{ReplicationController, ReplicationControllerView};
 pub use resource_claim::ResourceClaim;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use super::charged_pod::ChargedPod;
 use super::conditions::RawCondition;
 use super::pod_parts::{PodAddresses, PodDisruption, PodTargetNode, PodVolumes};
+use super::pod_termination::PodTermination;
 use crate::decode::{fold, null_as_default, text};
 use crate::protobuf::{Field, Kind, ProtobufType};
 use crate::{InternedStr, Resource};
@@ -21,7 +22,7 @@ crate::view! {
         resource: Resource::namespaced("", "v1", "pods", "Pod");
         // ranks the pods that a replica set deletes
         annotations: ["controller.kubernetes.io/pod-deletion-cost"];
-        parts: PodPart [PodVolumes, PodAddresses, PodDisruption, PodTargetNode, ChargedPod];
+        parts: PodPart [PodVolumes, PodAddresses, PodDisruption, PodTargetNode, ChargedPod, PodTermination];
 
         "spec" @ 2 {
             let node_name: Option<InternedStr> = "nodeName" @ 10;
@@ -98,7 +99,7 @@ impl Pod {
     /// Whether all containers have ended for good.
     #[must_use]
     pub const fn is_finished(&self) -> bool {
-        matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
+        self.phase.is_final()
     }
 
     /// The condition `Ready`; its time is in whole seconds, as the API serves it.
@@ -131,6 +132,14 @@ impl Pod {
     pub fn is_available_at(&self, min_ready_seconds: i32, now: Timestamp) -> bool {
         let long_enough = |since| now.duration_since(since) >= SignedDuration::from_secs(min_ready_seconds.into());
         self.is_ready() && (min_ready_seconds == 0 || self.ready_since().is_some_and(long_enough))
+    }
+}
+
+impl PodPhase {
+    /// Whether all containers have ended for good.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
     }
 }
 

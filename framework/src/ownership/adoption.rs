@@ -25,6 +25,19 @@ pub async fn adopt_and_release<V: KnownView>(
     adopt_and_release_for(session, const { &V::RESOURCE }, owner, claims).await
 }
 
+/// As [`adopt_and_release`]; an object that is adopted also gets `finalizer`, and one that is released loses it.
+///
+/// # Errors
+/// As those of [`adopt_and_release`].
+pub async fn adopt_and_release_with_finalizer<V: KnownView>(
+    session: &Session,
+    owner: Owner<'_>,
+    claims: Claims<V>,
+    finalizer: &str,
+) -> Result<Vec<Arc<V>>, ClaimError> {
+    apply_claims(session, const { &V::RESOURCE }, owner, claims, Some(finalizer)).await
+}
+
 /// As [`adopt_and_release`], for objects of any resource of a built-in kind.
 ///
 /// # Errors
@@ -35,10 +48,20 @@ pub async fn adopt_and_release_for<V: View>(
     owner: Owner<'_>,
     claims: Claims<V>,
 ) -> Result<Vec<Arc<V>>, ClaimError> {
+    apply_claims(session, resource, owner, claims, None).await
+}
+
+async fn apply_claims<V: View>(
+    session: &Session,
+    resource: &Resource,
+    owner: Owner<'_>,
+    claims: Claims<V>,
+    finalizer: Option<&str>,
+) -> Result<Vec<Arc<V>>, ClaimError> {
     let mut claimed = claims.kept;
     let mut errors = Vec::new();
     for object in &claims.release {
-        match patch(session, resource, object.meta(), &release(owner, object.meta())).await {
+        match patch(session, resource, object.meta(), &release(owner, object.meta(), finalizer)).await {
             Ok(()) => tracing::info!(v = 2, kind = %resource.kind, object = %object.meta().key, "Released object"),
             // The object was deleted, or the reference was removed.
             Err(error) if error.is_not_found() || error.is_invalid() => {}
@@ -49,7 +72,7 @@ pub async fn adopt_and_release_for<V: View>(
         match recheck(session, owner).await {
             Ok(()) => {
                 for object in claims.adopt {
-                    match patch(session, resource, object.meta(), &adoption(owner, object.meta())).await {
+                    match patch(session, resource, object.meta(), &adoption(owner, object.meta(), finalizer)).await {
                         Ok(()) => {
                             tracing::info!(v = 2, kind = %resource.kind, object = %object.meta().key, "Adopted object");
                             claimed.push(object);
@@ -95,14 +118,16 @@ async fn recheck(session: &Session, owner: Owner<'_>) -> Result<(), ObjectClaimE
 ///
 /// Owner references merge by uid: an existing reference becomes the controller reference, others stay, and the API server
 /// rejects a second controller.
-fn adoption(owner: Owner<'_>, object: &Meta) -> impl Serialize + use<> {
-    Body { metadata: Adoption { owner_references: [owner.reference()], uid: object.uid.clone() } }
+fn adoption<'a>(owner: Owner<'_>, object: &Meta, finalizer: Option<&'a str>) -> impl Serialize + use<'a> {
+    let finalizers = finalizer.map(|finalizer| [finalizer]);
+    Body { metadata: Adoption { owner_references: [owner.reference()], uid: object.uid.clone(), finalizers } }
 }
 
 /// The patch that removes `owner` from the owners of an object of this uid.
-fn release(owner: Owner<'_>, object: &Meta) -> impl Serialize + use<> {
+fn release<'a>(owner: Owner<'_>, object: &Meta, finalizer: Option<&'a str>) -> impl Serialize + use<'a> {
     let removal = Removal { patch: "delete", uid: owner.meta.uid.clone() };
-    Body { metadata: Release { uid: object.uid.clone(), owner_references: [removal] } }
+    let finalizers = finalizer.map(|finalizer| [finalizer]);
+    Body { metadata: Release { uid: object.uid.clone(), owner_references: [removal], finalizers } }
 }
 
 #[derive(Serialize)]
@@ -113,16 +138,20 @@ struct Body<M> {
 // The order of the fields in both patches is that of upstream.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Adoption {
+struct Adoption<'a> {
     owner_references: [OwnerReference; 1],
     uid: Uid,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finalizers: Option<[&'a str; 1]>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Release {
+struct Release<'a> {
     uid: Uid,
     owner_references: [Removal; 1],
+    #[serde(rename = "$deleteFromPrimitiveList/finalizers", skip_serializing_if = "Option::is_none")]
+    finalizers: Option<[&'a str; 1]>,
 }
 
 #[derive(Serialize)]
@@ -151,7 +180,7 @@ mod tests {
     #[test]
     fn adoption_names_the_controller_and_the_object() {
         assert_eq!(
-            json(&adoption(Owner::of(&object("web", "uid-of-web")), object("a", "uid-of-a").meta())),
+            json(&adoption(Owner::of(&object("web", "uid-of-web")), object("a", "uid-of-a").meta(), None)),
             concat!(
                 r#"{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","#,
                 r#""uid":"uid-of-web","controller":true,"blockOwnerDeletion":true}],"uid":"uid-of-a"}}"#,
@@ -160,9 +189,28 @@ mod tests {
     }
 
     #[test]
+    fn a_finalizer_is_added_by_adoption_and_removed_by_release() {
+        let (owner, object) = (object("web", "u"), object("a", "uid-of-a"));
+        assert_eq!(
+            json(&adoption(Owner::of(&owner), object.meta(), Some("example.com/track"))),
+            concat!(
+                r#"{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"u","#,
+                r#""controller":true,"blockOwnerDeletion":true}],"uid":"uid-of-a","finalizers":["example.com/track"]}}"#,
+            )
+        );
+        assert_eq!(
+            json(&release(Owner::of(&owner), object.meta(), Some("example.com/track"))),
+            concat!(
+                r#"{"metadata":{"uid":"uid-of-a","ownerReferences":[{"$patch":"delete","uid":"u"}],"#,
+                r#""$deleteFromPrimitiveList/finalizers":["example.com/track"]}}"#,
+            )
+        );
+    }
+
+    #[test]
     fn release_names_the_object_and_the_owner() {
         assert_eq!(
-            json(&release(Owner::of(&object("web", r#"odd"uid"#)), object("a", "uid-of-a").meta())),
+            json(&release(Owner::of(&object("web", r#"odd"uid"#)), object("a", "uid-of-a").meta(), None)),
             r#"{"metadata":{"uid":"uid-of-a","ownerReferences":[{"$patch":"delete","uid":"odd\"uid"}]}}"#
         );
     }

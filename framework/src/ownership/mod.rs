@@ -58,7 +58,7 @@ mod error;
 mod owner;
 mod owners;
 
-pub use adoption::{adopt_and_release, adopt_and_release_for};
+pub use adoption::{adopt_and_release, adopt_and_release_for, adopt_and_release_with_finalizer};
 pub use claim::{Claim, Claims, LeaveReason};
 pub use dependents::Dependents;
 pub use error::{ClaimError, ObjectClaimError, StaleOwner};

@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::Declared;
 use crate::protobuf::Message;
 use crate::views::{
-    ChargedPod, DaemonSetView, DeploymentView, DeviceClass, Job, Namespace, Node, PersistentVolumeClaim, Pod,
-    PodAddresses, PodDisruption, PodTargetNode, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim,
-    ResourceQuotaView, Service,
+    ChargedPod, DaemonSetView, DeploymentView, DeviceClass, JobView, Namespace, Node, PersistentVolumeClaim, Pod,
+    PodAddresses, PodDisruption, PodTargetNode, PodTermination, PodVolumes, ReplicaSetView, ReplicationControllerView,
+    ResourceClaim, ResourceQuotaView, Service,
 };
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
@@ -95,7 +95,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check::<DeploymentView>(schema),
         check::<Namespace>(schema),
         check::<Node>(schema),
-        check::<Job>(schema),
+        check::<JobView>(schema),
         check::<ReplicationControllerView>(schema),
         other_kinds::check_all(schema),
         check_part::<PodVolumes>(schema),
@@ -108,6 +108,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check::<ResourceClaim>(schema),
         check::<DeviceClass>(schema),
         check_part::<ChargedPod>(schema),
+        check_part::<PodTermination>(schema),
     ];
     assert!(different.iter().all(|count| *count > 100), "samples must differ: {different:?}");
 

@@ -1,0 +1,87 @@
+//! Pod failure policies of jobs.
+
+use serde::Deserialize;
+
+use crate::InternedStr;
+use crate::protobuf::{Kind, ProtobufType};
+
+crate::message! {
+    /// What failed pods mean to a job.
+    pub struct PodFailurePolicy {
+        /// The rules; the first that matches a pod decides.
+        pub rules: Box<[PodFailurePolicyRule]> = "rules" @ 1;
+    }
+}
+
+crate::message! {
+    /// A rule of a pod failure policy.
+    pub struct PodFailurePolicyRule {
+        /// What happens where a pod matches.
+        pub action: PodFailurePolicyAction = "action" @ 1;
+        /// The exit codes that match.
+        pub on_exit_codes: Option<OnExitCodes> = "onExitCodes" @ 2;
+        /// The conditions of pods that match.
+        pub on_pod_conditions: Box<[PodConditionPattern]> = "onPodConditions" @ 3;
+    }
+}
+
+/// What a rule of a pod failure policy does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum PodFailurePolicyAction {
+    /// The job fails.
+    FailJob,
+    /// The index fails.
+    FailIndex,
+    /// The failure is not counted.
+    Ignore,
+    /// The failure is counted.
+    Count,
+    /// Not said, or a word that we do not know.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl ProtobufType for PodFailurePolicyAction {
+    const KIND: Kind = Kind::Text;
+}
+
+crate::message! {
+    /// The exit codes that a rule matches.
+    pub struct OnExitCodes {
+        /// The container; absent for any.
+        pub container_name: Option<InternedStr> = "containerName" @ 1;
+        /// Whether the code has to be one of the values, or none of them.
+        pub operator: ExitCodesOperator = "operator" @ 2;
+        /// The values.
+        pub values: Box<[i32]> = "values" @ 3;
+    }
+}
+
+/// How exit codes are compared with the values of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum ExitCodesOperator {
+    /// The code is one of the values.
+    In,
+    /// The code is none of the values.
+    NotIn,
+    /// Not said, or a word that we do not know: matches nothing.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl ProtobufType for ExitCodesOperator {
+    const KIND: Kind = Kind::Text;
+}
+
+crate::message! {
+    /// The condition of a pod that a rule matches, or that a pod has.
+    #[derive(Eq)]
+    pub struct PodConditionPattern {
+        /// `type`.
+        pub type_: InternedStr = "type" @ 1;
+        /// `status`.
+        pub status: InternedStr = "status" @ 2;
+    }
+}
