@@ -2,6 +2,7 @@
 
 mod charged_pod;
 mod conditions;
+mod controller_revision;
 mod daemon_set;
 mod deployment;
 mod device_class;
@@ -18,8 +19,10 @@ mod replication_controller;
 mod resource_claim;
 mod resource_quota;
 mod service;
+mod stateful_set;
 
 pub use charged_pod::{ChargedPod, QosClass, QuotaFields, ResourceRequirements};
+pub use controller_revision::{ControllerRevision, ControllerRevisionView};
 pub use daemon_set::{DaemonSet, DaemonSetStatus, DaemonSetUpdateStrategy, DaemonSetView};
 pub use deployment::{Deployment, DeploymentStatus, DeploymentStrategy, DeploymentView};
 pub use device_class::DeviceClass;
@@ -41,3 +44,6 @@ pub use replication_controller::{ReplicationController, ReplicationControllerVie
 pub use resource_claim::ResourceClaim;
 pub use resource_quota::{ResourceQuota, ResourceQuotaView, ScopeOperator, ScopeRequirement};
 pub use service::{Service, ServicePort, ServiceType};
+pub use stateful_set::{
+    ClaimRetention, PodManagementPolicy, StatefulSet, StatefulSetStatus, StatefulSetUpdateStrategy, StatefulSetView,
+};

@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::Declared;
 use crate::protobuf::Message;
 use crate::views::{
-    ChargedPod, DaemonSetView, DeploymentView, DeviceClass, JobView, Namespace, Node, PersistentVolumeClaim, Pod,
-    PodAddresses, PodDisruption, PodTargetNode, PodTermination, PodVolumes, ReplicaSetView, ReplicationControllerView,
-    ResourceClaim, ResourceQuotaView, Service,
+    ChargedPod, ControllerRevisionView, DaemonSetView, DeploymentView, DeviceClass, JobView, Namespace, Node,
+    PersistentVolumeClaim, Pod, PodAddresses, PodDisruption, PodTargetNode, PodTermination, PodVolumes, ReplicaSetView,
+    ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service, StatefulSetView,
 };
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
@@ -97,6 +97,8 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check::<Node>(schema),
         check::<JobView>(schema),
         check::<ReplicationControllerView>(schema),
+        check::<ControllerRevisionView>(schema),
+        check::<StatefulSetView>(schema),
         other_kinds::check_all(schema),
         check_part::<PodVolumes>(schema),
         check_part::<PodAddresses>(schema),

@@ -25,7 +25,7 @@ pub(super) struct Schema(HashMap<&'static str, HashMap<&'static str, Upstream>>)
 
 impl Schema {
     pub(super) fn read() -> Self {
-        let mut types = HashMap::new();
+        let (mut types, mut kinds) = (HashMap::new(), Vec::new());
         let mut fields: &mut HashMap<_, _> = types.entry("").or_default();
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
             let mut words = line.trim_start().split(' ');
@@ -34,9 +34,14 @@ impl Schema {
                 fields.insert(name, field(words.next().expect("a field has a type"), words));
             } else {
                 // A kind is found by its group, version and kind too.
-                let name = words.find_map(|mark| mark.strip_prefix("kind:")).unwrap_or(name);
+                if let Some(kind) = words.find_map(|mark| mark.strip_prefix("kind:")) {
+                    kinds.push((kind, name));
+                }
                 fields = types.entry(name).or_default();
             }
+        }
+        for (kind, name) in kinds {
+            types.insert(kind, types[name].clone());
         }
         Self(types)
     }

@@ -1,0 +1,158 @@
+//! Stateful sets.
+
+use serde::Deserialize;
+
+use crate::protobuf::{Kind, ProtobufType};
+use crate::{Documented, IntOrPercent, InternedStr, InvalidSelector, LabelSelector, Labels, Resource, Selector};
+
+/// A stateful set, whole: its status is put, and its templates become pods and claims as they stand.
+pub type StatefulSet = Documented<StatefulSetView>;
+
+crate::view! {
+    /// What decisions read of a stateful set.
+    pub struct StatefulSetView {
+        resource: Resource::namespaced("apps", "v1", "statefulsets", "StatefulSet");
+
+        "spec" @ 2 {
+            let replicas: Option<i32> = "replicas" @ 1;
+            /// `spec.replicas`, 1 where it is absent.
+            pub replicas: i32 = replicas.unwrap_or(1);
+            let selector: Option<LabelSelector> = "selector" @ 2;
+            /// `spec.selector`; one that is invalid does not keep the rest of the object from being read.
+            pub selector: Result<Selector, InvalidSelector> = Selector::try_from(selector.as_ref());
+            "template" @ 3 {
+                "metadata" @ 1 {
+                    /// `spec.template.metadata.labels`.
+                    pub template_labels: Labels = "labels" @ 11;
+                }
+            }
+            let claims: Vec<RawClaimTemplate> = "volumeClaimTemplates" @ 4;
+            /// The names of `spec.volumeClaimTemplates`, in order.
+            pub claim_templates: Box<[InternedStr]> = claims.into_iter().map(|claim| claim.name).collect();
+            /// `spec.podManagementPolicy`.
+            pub pod_management_policy: PodManagementPolicy = "podManagementPolicy" @ 6;
+            /// `spec.updateStrategy`.
+            pub update_strategy: StatefulSetUpdateStrategy = "updateStrategy" @ 7;
+            let revision_history_limit: Option<i32> = "revisionHistoryLimit" @ 8;
+            /// `spec.revisionHistoryLimit`, 10 where it is absent.
+            pub revision_history_limit: i32 = revision_history_limit.unwrap_or(10);
+            /// `spec.minReadySeconds`.
+            pub min_ready_seconds: i32 = "minReadySeconds" @ 9;
+            "persistentVolumeClaimRetentionPolicy" @ 10 {
+                /// `spec.persistentVolumeClaimRetentionPolicy.whenDeleted`.
+                pub claims_when_deleted: ClaimRetention = "whenDeleted" @ 1;
+                /// `spec.persistentVolumeClaimRetentionPolicy.whenScaled`.
+                pub claims_when_scaled: ClaimRetention = "whenScaled" @ 2;
+            }
+            "ordinals" @ 11 {
+                /// `spec.ordinals.start`: the first ordinal.
+                pub start_ordinal: i32 = "start" @ 1;
+            }
+        }
+        /// `status`.
+        pub status: StatefulSetStatus = "status" @ 3;
+    }
+}
+
+crate::message! {
+    struct RawClaimTemplate {
+        "metadata" @ 1 {
+            name: InternedStr = "name" @ 1;
+        }
+    }
+}
+
+/// The order in which pods are created and deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
+pub enum PodManagementPolicy {
+    /// All at once.
+    Parallel,
+    /// One after the other, each when those before it are available. Also any other string.
+    #[default]
+    #[serde(other)]
+    OrderedReady,
+}
+
+impl ProtobufType for PodManagementPolicy {
+    const KIND: Kind = Kind::Text;
+}
+
+/// What becomes of a claim when the stateful set, or the pod, is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
+pub enum ClaimRetention {
+    /// It is deleted.
+    Delete,
+    /// It stays. Also any other string.
+    #[default]
+    #[serde(other)]
+    Retain,
+}
+
+impl ProtobufType for ClaimRetention {
+    const KIND: Kind = Kind::Text;
+}
+
+/// How pods of one template replace those of another.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "RawStrategy")]
+pub enum StatefulSetUpdateStrategy {
+    /// From the highest ordinal down, each when those before it are available. Also any other string than `OnDelete`.
+    RollingUpdate {
+        /// Pods of lower ordinals keep the current template; absent where it is not set, which the API server does.
+        partition: Option<i32>,
+        /// How many pods may be unavailable meanwhile.
+        max_unavailable: Option<IntOrPercent>,
+    },
+    /// When a person deletes them.
+    OnDelete,
+}
+
+crate::message! {
+    struct RawStrategy {
+        type_: InternedStr = "type" @ 1;
+        "rollingUpdate" @ 2 {
+            partition: Option<i32> = "partition" @ 1;
+            max_unavailable: Option<IntOrPercent> = "maxUnavailable" @ 2;
+        }
+    }
+}
+
+impl From<RawStrategy> for StatefulSetUpdateStrategy {
+    fn from(RawStrategy { type_, partition, max_unavailable }: RawStrategy) -> Self {
+        if type_ == "OnDelete" { Self::OnDelete } else { Self::RollingUpdate { partition, max_unavailable } }
+    }
+}
+
+impl Default for StatefulSetUpdateStrategy {
+    fn default() -> Self {
+        Self::RollingUpdate { partition: None, max_unavailable: None }
+    }
+}
+
+impl ProtobufType for StatefulSetUpdateStrategy {
+    const KIND: Kind = RawStrategy::KIND;
+}
+
+crate::message! {
+    /// The status of a stateful set.
+    pub struct StatefulSetStatus {
+        /// The generation that this status was computed from.
+        pub observed_generation: i64 = "observedGeneration" @ 1;
+        /// How many pods there are.
+        pub replicas: i32 = "replicas" @ 2;
+        /// How many of them run and are ready.
+        pub ready_replicas: i32 = "readyReplicas" @ 3;
+        /// How many of them have the current revision.
+        pub current_replicas: i32 = "currentReplicas" @ 4;
+        /// How many of them have the update revision.
+        pub updated_replicas: i32 = "updatedReplicas" @ 5;
+        /// The name of the revision that pods below the partition have.
+        pub current_revision: InternedStr = "currentRevision" @ 6;
+        /// The name of the revision of `spec.template`.
+        pub update_revision: InternedStr = "updateRevision" @ 7;
+        /// How often the name of a revision was taken by another.
+        pub collision_count: Option<i32> = "collisionCount" @ 9;
+        /// How many of them have been ready for long enough.
+        pub available_replicas: i32 = "availableReplicas" @ 11;
+    }
+}
