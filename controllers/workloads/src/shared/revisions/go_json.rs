@@ -62,7 +62,7 @@ fn write_number(json: &mut String, number: &Number) {
             let digits = format!("{float:e}");
             let (mantissa, exponent) = digits.split_once('e').unwrap_or((&digits, "0"));
             let sign = if exponent.starts_with('-') { "" } else { "+" };
-            json.push_str(&format!("{mantissa}e{sign}{exponent}"));
+            json.extend([mantissa, "e", sign, exponent]);
         }
         Some(float) => json.push_str(&float.to_string()),
     }
@@ -81,7 +81,8 @@ fn write_string(json: &mut String, text: &str) {
             '\r' => json.push_str("\\r"),
             '\t' => json.push_str("\\t"),
             '\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                json.push_str(&format!("\\u{:04x}", u32::from(character)));
+                let escape = format!("\\u{:04x}", u32::from(character));
+                json.push_str(&escape);
             }
             _ => json.push(character),
         }
