@@ -72,6 +72,7 @@ mod queue_key;
 mod reconcile;
 mod scale_client;
 mod supervise;
+pub mod x509;
 
 pub use async_trait::async_trait;
 pub use futures::future::BoxFuture;

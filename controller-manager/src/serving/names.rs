@@ -1,6 +1,6 @@
-//! The subject of an X.509 certificate, and until when it is valid. Pure.
+//! The subject of an X.509 certificate. Pure.
 
-use jiff::Timestamp;
+use kcm_framework::x509::{SEQUENCE, item, value};
 
 /// The parts of a subject that name a user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,12 +21,7 @@ const ORGANIZATION: &[u8] = &[0x55, 4, 10];
 /// `X509UID` in `apimachinery/pkg/apis/asn1`.
 const UID: &[u8] = &[0x2b, 6, 1, 4, 1, 0x83, 0xc2, 0x53, 2];
 
-const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-const UTC_TIME: u8 = 23;
-const GENERALIZED_TIME: u8 = 24;
-/// `[0]`, the version of a certificate.
-const VERSION: u8 = 0xa0;
 const OBJECT_IDENTIFIER: u8 = 6;
 
 /// Reads a subject: the content of the outer sequence of a `Name` (RFC 5280, 4.1.2.4), as webpki returns it. `None` if
@@ -52,52 +47,6 @@ pub(super) fn subject(name: &[u8]) -> Option<Subject> {
         }
     }
     Some(subject)
-}
-
-/// The end of the validity of a certificate (RFC 5280, 4.1); `None` if the certificate is none.
-pub(super) fn not_after(certificate: &[u8]) -> Option<Timestamp> {
-    let (certificate, _) = value(certificate, SEQUENCE)?;
-    let (mut fields, _) = value(certificate, SEQUENCE)?;
-    if let Some((_, rest)) = value(fields, VERSION) {
-        fields = rest;
-    }
-    // The serial number, the algorithm and the issuer.
-    for _ in 0..3 {
-        (_, _, fields) = item(fields)?;
-    }
-    let (validity, _) = value(fields, SEQUENCE)?;
-    let (_, _, end) = item(validity)?;
-    let (tag, end, _) = item(end)?;
-    let digits = std::str::from_utf8(end).ok()?.strip_suffix('Z')?;
-    let time = match tag {
-        // Two digits of the year: 1950 to 2049.
-        UTC_TIME => format!("{}{digits}", if digits < "50" { "20" } else { "19" }),
-        GENERALIZED_TIME => digits.to_owned(),
-        _other => return None,
-    };
-    let parsed = jiff::civil::DateTime::strptime("%Y%m%d%H%M%S", time).ok()?;
-    parsed.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|end| end.timestamp())
-}
-
-/// The content of the first item, which must have this tag, and what follows it.
-fn value(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (found, content, rest) = item(der)?;
-    (found == tag).then_some((content, rest))
-}
-
-/// Tag and content of the first item, and what follows it.
-fn item(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, der) = der.split_first()?;
-    let (&first, der) = der.split_first()?;
-    let (length, der) = if first < 0x80 {
-        (usize::from(first), der)
-    } else {
-        // No certificate is longer than two bytes can say.
-        let (bytes, der) = der.split_at_checked(usize::from(first & 0x7f)).filter(|(bytes, _)| bytes.len() <= 2)?;
-        (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), der)
-    };
-    let (content, rest) = der.split_at_checked(length)?;
-    Some((tag, content, rest))
 }
 
 /// A string of one of the types that certificates use.
@@ -178,23 +127,6 @@ mod tests {
             (read.common_name.as_str(), &read.organizations[..], &read.uids[..]),
             ("last", &["one".to_owned(), "twö".to_owned()][..], &["7".to_owned()][..])
         );
-    }
-
-    #[test]
-    fn the_end_of_the_validity_is_read_from_either_type_of_time() {
-        for (year, expected) in
-            [(2027, "2027-01-01T00:00:00Z"), (1999, "1999-01-01T00:00:00Z"), (2050, "2050-01-01T00:00:00Z")]
-        {
-            let mut params = CertificateParams::new(Vec::new()).expect("there are no names");
-            params.not_before = rcgen::date_time_ymd(1990, 1, 1);
-            params.not_after = rcgen::date_time_ymd(year, 1, 1);
-            let key = KeyPair::generate().expect("there is randomness");
-            let certificate = params.self_signed(&key).expect("it can be signed").der().clone();
-            assert_eq!(not_after(&certificate).map(|end| end.to_string()).as_deref(), Some(expected));
-            for length in 0..120 {
-                assert_eq!(not_after(&certificate[..length]), None, "{length} bytes");
-            }
-        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use kcm_framework::clock::Clock;
+use kcm_framework::x509::validity;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use tokio::time::Instant;
 
@@ -17,7 +18,6 @@ use super::review_cache::{ReviewCache, key};
 use super::reviewer::{Reviewer, TokenReviewStatus};
 use super::trust::{Trust, Trusted};
 use super::user::User;
-use crate::serving::names::not_after;
 
 /// How many answers are kept.
 const MOST_ANSWERS: usize = 4096;
@@ -82,9 +82,10 @@ impl Authentication {
         let mut reasons = Vec::new();
         let trusted = self.trust.now();
         if trusted.clients.is_some()
-            && let Some(end) = certificates.first().and_then(|certificate| not_after(certificate))
+            && let Some(validity) = certificates.first().and_then(|certificate| validity(certificate))
         {
-            self.metrics.certificate_presented(end.duration_since(self.clock.now()).as_secs_f64());
+            let remaining = validity.not_after.duration_since(self.clock.now());
+            self.metrics.certificate_presented(remaining.as_secs_f64());
         }
         let certified = by_certificate(&trusted, headers, certificates, UnixTime::since_unix_epoch(now), &mut reasons);
         if let Some(user) = certified {
