@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_framework::client::{connect, load_config};
+use kcm_framework::client::{connect_with_metrics, load_config};
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
 
@@ -52,7 +52,9 @@ pub(crate) async fn run(
         })
     });
     let cluster = load_config(kubeconfig.as_deref(), master.transpose()?).await.map_err(|error| refused(&error))?;
-    let client = connect(&cluster).map_err(|error| refused(&error))?;
+    let metrics = Metrics::new();
+    let client = connect_with_metrics(&cluster, metrics.exec_plugins()).map_err(|error| refused(&error))?;
+    let manager = manager.metrics(Arc::clone(&metrics));
     let url = cluster.cluster_url.to_string();
     let (manager, tokens) = if service_accounts {
         let accounts = identities::clients(&manager, client, &cluster).map_err(|error| refused(&error))?;
@@ -126,8 +128,9 @@ fn controllers_check(manager: ManagerHandle) -> Check {
 /// The participant in leader election, where there is any.
 fn candidate(election: Option<Election>, metrics: &Metrics) -> Result<Option<Candidate>, Failure> {
     let candidate = |election| {
-        let metrics = metrics.register(LeaseMetrics::register);
-        leader_election::identity().map(|identity| Candidate::new(identity, election, metrics))
+        let lease = metrics.register(LeaseMetrics::register);
+        leader_election::identity()
+            .map(|identity| Candidate::new(identity, election, lease, metrics.exec_plugins().clone()))
     };
     election.map(candidate).transpose().map_err(|error| failure(Exit::Refused, &error))
 }

@@ -3,6 +3,7 @@
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use kcm_framework::client::ExecPluginMetrics;
 use kcm_framework::{Manager, ManagerError, ManagerHandle, Stage, Stop};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -25,7 +26,7 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     /// A candidate whose `identity` is unique among all processes, ever.
-    pub(crate) fn new(identity: String, election: Election, metrics: LeaseMetrics) -> Self {
+    pub(crate) fn new(identity: String, election: Election, metrics: LeaseMetrics, plugins: ExecPluginMetrics) -> Self {
         let Election { settings, policy, limits, releases, migration } = election;
         let main = Options {
             lease: settings.lease(),
@@ -34,6 +35,7 @@ impl Candidate {
             limits,
             releases,
             metrics,
+            plugins,
             leadership: watch::Sender::default(),
         };
         let migration = migration.map(|migration| MigrationLease::new(migration, &main));

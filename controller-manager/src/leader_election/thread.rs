@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::api::{Fnv1a, ObjectKey};
-use kcm_framework::client::{ClientBuilder, Limits, StackError, UserAgent, connect};
+use kcm_framework::client::{ClientBuilder, ExecPluginMetrics, Limits, StackError, UserAgent, connect_with_metrics};
 use kcm_framework::clock::SystemClock;
 use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
@@ -31,6 +31,8 @@ pub(crate) struct Options {
     pub(crate) releases: bool,
     /// The metrics of all leases.
     pub(crate) metrics: LeaseMetrics,
+    /// The metrics of the exec plugin that the thread may run for its connection.
+    pub(crate) plugins: ExecPluginMetrics,
     /// Where the leadership is published.
     pub(crate) leadership: watch::Sender<Leadership>,
 }
@@ -117,11 +119,11 @@ async fn keep(
     stop: &CancellationToken,
     started: oneshot::Sender<Result<(), LeaseThreadError>>,
 ) {
-    let client = match connect(config) {
+    let client = match connect_with_metrics(config, &options.plugins) {
         Ok(client) => client,
         Err(error) => return drop(started.send(Err(error.into()))),
     };
-    let Options { lease, identity, timing, limits, releases, metrics, leadership } = options;
+    let Options { lease, identity, timing, limits, releases, metrics, plugins: _, leadership } = options;
     // Random, as the identity is.
     let seed = Fnv1a::new().part(&identity).value();
     let clock = Arc::new(SystemClock);

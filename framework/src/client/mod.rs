@@ -32,5 +32,7 @@ pub use request::{
     Subresource, Written,
 };
 pub(crate) use request::{Attempts, Call, Outcome};
-pub use transport::{ClientAuthority, LoadError, StackError, connect, load_config};
+pub use transport::{
+    ClientAuthority, ExecPluginMetrics, LoadError, StackError, connect, connect_with_metrics, load_config,
+};
 pub use warnings::Warnings;

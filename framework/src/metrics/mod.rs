@@ -34,7 +34,7 @@ use informers::InformerMetrics;
 use queues::QueueMetrics;
 use requests::RequestMetrics;
 
-use crate::client::ClientMetrics;
+use crate::client::{ClientMetrics, ExecPluginMetrics};
 
 /// All metrics of one manager; no globals, so that two managers in one process do not mix theirs.
 pub struct Metrics {
@@ -42,6 +42,7 @@ pub struct Metrics {
     queues: QueueMetrics,
     informers: InformerMetrics,
     requests: RequestMetrics,
+    exec_plugins: ExecPluginMetrics,
     connection: ConnectionMetrics,
     reconciles: family::Family<ReconcileLabels, Counter>,
     loop_failures: family::Family<LoopLabels, Counter>,
@@ -83,6 +84,8 @@ impl Metrics {
         informers.register(&mut registry);
         let requests = RequestMetrics::default();
         requests.register(&mut registry);
+        let exec_plugins = ExecPluginMetrics::default();
+        exec_plugins.register(&mut registry);
         let connection = ConnectionMetrics::default();
         connection.register(&mut registry);
         let reconciles = family::Family::default();
@@ -111,6 +114,7 @@ impl Metrics {
             queues,
             informers,
             requests,
+            exec_plugins,
             connection,
             reconciles,
             loop_failures,
@@ -207,6 +211,7 @@ impl Metrics {
     pub fn encode(&self) -> String {
         self.queues.refresh();
         self.connection.refresh();
+        self.exec_plugins.refresh();
         let mut out = String::new();
         if text::encode(&mut out, &self.registry.lock()).is_err() {
             // Writing to a string fails only where a metric of a plugin does.
@@ -243,6 +248,12 @@ impl Metrics {
     #[must_use]
     pub fn requests_to(&self, host: &str) -> Arc<dyn ClientMetrics> {
         Arc::new(self.requests.to(host.to_owned()))
+    }
+
+    /// The metrics of exec plugins, for [`connect_with_metrics`](crate::client::connect_with_metrics).
+    #[must_use]
+    pub const fn exec_plugins(&self) -> &ExecPluginMetrics {
+        &self.exec_plugins
     }
 
     pub(crate) fn reconciled(&self, controller: &'static str, name: &'static str, result: &'static str) {

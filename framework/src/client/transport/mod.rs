@@ -12,8 +12,9 @@ mod read_ahead;
 mod stack;
 mod tls_files;
 
+pub use authorization::ExecPluginMetrics;
 pub use client_authority::ClientAuthority;
 pub use kubeconfig::{LoadError, load_config};
 pub(super) use pools::is_watch;
 pub(super) use proxy::ProxyError;
-pub use stack::{StackError, connect};
+pub use stack::{StackError, connect, connect_with_metrics};

@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::{BoxError, ServiceBuilder};
 
-use super::authorization::{ClientCertificate, Credentials};
+use super::authorization::{ClientCertificate, Credentials, ExecPluginMetrics};
 use super::connector::{CONNECT_TIMEOUT, connector};
 use super::open_stream::StreamBody;
 use super::pools::Pools;
@@ -74,7 +74,18 @@ pub enum StackError {
 /// # Errors
 /// Where the configuration names a proxy, certificates or credentials that cannot be used.
 pub fn connect(config: &kube::Config) -> Result<kube::Client, StackError> {
-    let credentials = Credentials::of(&config.auth_info, clock());
+    connect_with_metrics(config, &ExecPluginMetrics::default())
+}
+
+/// The same as [`connect`], with the metrics of the exec plugin that the configuration may name.
+///
+/// # Panics
+/// As [`connect`].
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_with_metrics(config: &kube::Config, plugins: &ExecPluginMetrics) -> Result<kube::Client, StackError> {
+    let credentials = Credentials::of(&config.auth_info, clock(), plugins);
     let credentials = credentials.map_err(|error| StackError::Credentials(error.into()))?;
     let stack = Arc::new(Stack::new(config, credentials)?);
     if !stack.files.is_empty() {

@@ -16,6 +16,7 @@ use serde_json::json;
 use tokio::process::Command;
 use tokio::time::{Instant, timeout};
 
+use super::exec_metrics::{ExecPluginMetrics, OfPlugin};
 use super::{ClientCertificate, Current, bearer};
 use crate::clock::Clock;
 
@@ -38,6 +39,7 @@ const VERSIONS: [&str; 2] = ["client.authentication.k8s.io/v1", "client.authenti
 pub(in super::super) struct ExecPlugin {
     call: Call,
     clock: Arc<dyn Clock>,
+    metrics: Arc<OfPlugin>,
     state: Mutex<State>,
 }
 
@@ -121,7 +123,11 @@ struct Status {
 }
 
 impl ExecPlugin {
-    pub(super) fn new(config: &ExecConfig, clock: Arc<dyn Clock>) -> Result<Self, ExecConfigError> {
+    pub(super) fn new(
+        config: &ExecConfig,
+        clock: Arc<dyn Clock>,
+        metrics: &ExecPluginMetrics,
+    ) -> Result<Self, ExecConfigError> {
         let command = config.command.clone().filter(|command| !command.is_empty()).ok_or(ExecConfigError::NoCommand)?;
         let version = config.api_version.clone().unwrap_or_default();
         if !VERSIONS.contains(&version.as_str()) {
@@ -141,7 +147,7 @@ impl ExecPlugin {
         let env = named.chain([("KUBERNETES_EXEC_INFO".to_owned(), info.to_string())]).collect();
         let args = config.args.clone().unwrap_or_default();
         let call = Call { command, args, env, version, install_hint: config.install_hint.clone() };
-        Ok(Self { call, clock, state: Mutex::default() })
+        Ok(Self { call, clock, metrics: Arc::new(metrics.of_plugin()), state: Mutex::default() })
     }
 
     /// The credentials, for which the plugin runs where there are none that hold.
@@ -151,7 +157,7 @@ impl ExecPlugin {
             if let Some(held) = state.held.as_ref().filter(|held| held.is_valid_at(Instant::now())) {
                 return Ok(held.current.clone());
             }
-            let start = || run(self.call.clone(), Arc::clone(&self.clock)).boxed().shared();
+            let start = || run(self.call.clone(), Arc::clone(&self.clock), Arc::clone(&self.metrics)).boxed().shared();
             state.running.get_or_insert_with(start).clone()
         };
         let result = run.clone().await;
@@ -177,19 +183,27 @@ impl Held {
     }
 }
 
-async fn run(call: Call, clock: Arc<dyn Clock>) -> Result<Held, Arc<ExecError>> {
+async fn run(call: Call, clock: Arc<dyn Clock>, metrics: Arc<OfPlugin>) -> Result<Held, Arc<ExecError>> {
     let mut command = Command::new(&call.command);
     command.args(&call.args).envs(call.env.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).kill_on_drop(true);
     let output = match timeout(LIMIT, command.output()).await {
-        Err(_) => return Err(Arc::new(ExecError::Limit { command: call.command })),
+        Err(_) => {
+            metrics.ended(None);
+            return Err(Arc::new(ExecError::Limit { command: call.command }));
+        }
         Ok(Err(source)) => {
+            metrics.not_started();
             let hint = call.install_hint.map_or_else(String::new, |hint| format!(" ({})", hint.trim()));
             return Err(Arc::new(ExecError::Start { command: call.command, hint, source }));
         }
         Ok(Ok(output)) => output,
     };
-    Ok(read(&call, &output, clock.now(), Instant::now())?)
+    metrics.ended(Some(output.status));
+    let wall = clock.now();
+    let held = read(&call, &output, wall, Instant::now())?;
+    metrics.returned(held.current.certificate.as_ref(), wall);
+    Ok(held)
 }
 
 /// The credentials that a plugin has printed.
@@ -257,7 +271,7 @@ mod tests {
     }
 
     fn plugin(config: &ExecConfig) -> ExecPlugin {
-        ExecPlugin::new(config, clock()).unwrap()
+        ExecPlugin::new(config, clock(), &ExecPluginMetrics::default()).unwrap()
     }
 
     async fn header(plugin: &ExecPlugin) -> String {
@@ -392,7 +406,7 @@ status: {token: %s}' "$WHO""#;
 
     #[test]
     fn a_plugin_that_cannot_be_called_is_refused_at_start() {
-        let refused = |config: ExecConfig| match ExecPlugin::new(&config, clock()) {
+        let refused = |config: ExecConfig| match ExecPlugin::new(&config, clock(), &ExecPluginMetrics::default()) {
             Ok(_) => panic!("it is taken"),
             Err(error) => error.to_string(),
         };

@@ -5,6 +5,7 @@
 //! token of a file comes before the token beside it.
 
 mod exec;
+mod exec_metrics;
 mod token_file;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use kube::config::AuthInfo;
 use secrecy::ExposeSecret;
 
 use self::exec::ExecPlugin;
+pub use self::exec_metrics::ExecPluginMetrics;
 use self::token_file::TokenFile;
 use crate::client::client_provider::CredentialsError;
 use crate::clock::Clock;
@@ -65,7 +67,11 @@ pub(super) enum CredentialsFault {
 
 impl Credentials {
     /// The credentials of a user. A token file is read; an exec plugin runs when a request needs it.
-    pub(super) fn of(user: &AuthInfo, clock: Arc<dyn Clock>) -> Result<Self, CredentialsFault> {
+    pub(super) fn of(
+        user: &AuthInfo,
+        clock: Arc<dyn Clock>,
+        plugins: &ExecPluginMetrics,
+    ) -> Result<Self, CredentialsFault> {
         if let Some(provider) = &user.auth_provider {
             return Err(CredentialsFault::AuthProvider(provider.name.clone()));
         }
@@ -82,7 +88,9 @@ impl Credentials {
             (None, Some(file), token) => Ok(Self::File(TokenFile::open(file.into(), token)?)),
             (None, None, Some(token)) => Ok(Self::Fixed(token)),
             (None, None, None) => match &user.exec {
-                Some(exec) if !has_certificate(user) => Ok(Self::Exec(Box::new(ExecPlugin::new(exec, clock)?))),
+                Some(exec) if !has_certificate(user) => {
+                    Ok(Self::Exec(Box::new(ExecPlugin::new(exec, clock, plugins)?)))
+                }
                 Some(_) | None => Ok(Self::None),
             },
         }
