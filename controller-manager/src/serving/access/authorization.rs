@@ -75,8 +75,22 @@ pub(super) enum Verdict {
     Allowed,
     /// With the reason, which may be empty.
     Denied(String),
+    /// No authorizer allows it or denies it; with the reason, which may be empty.
+    NoOpinion(String),
     /// The API server did not say.
     Unknown(String),
+}
+
+impl Verdict {
+    /// The label `result` in metrics.
+    pub(super) const fn result(&self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied(_) => "denied",
+            Self::NoOpinion(_) => "no-opinion",
+            Self::Unknown(_) => "error",
+        }
+    }
 }
 
 /// Whether users may send requests.
@@ -97,7 +111,7 @@ impl Authorization {
         if needs_no_review(user, path, &self.options.always_allow) {
             return Verdict::Allowed;
         }
-        let Some(reviewer) = &self.reviewer else { return Verdict::Denied(String::new()) };
+        let Some(reviewer) = &self.reviewer else { return Verdict::NoOpinion(String::new()) };
         let question = AccessQuestion::new(user, path, verb);
         let hash = match serde_json::to_vec(&question) {
             Ok(json) => key(&json),
@@ -122,7 +136,8 @@ fn verdict(answer: Result<AccessReviewStatus, String>) -> Verdict {
             Verdict::Unknown("webhook subject access review returned both allow and deny response".to_owned())
         }
         Ok(AccessReviewStatus { allowed: true, .. }) => Verdict::Allowed,
-        Ok(AccessReviewStatus { allowed: false, reason, .. }) => Verdict::Denied(reason),
+        Ok(AccessReviewStatus { allowed: false, denied: true, reason }) => Verdict::Denied(reason),
+        Ok(AccessReviewStatus { allowed: false, denied: false, reason }) => Verdict::NoOpinion(reason),
     }
 }
 
@@ -164,10 +179,18 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_has_upstreams_result() {
+        let reason = String::new;
+        let verdicts =
+            [Verdict::Allowed, Verdict::Denied(reason()), Verdict::NoOpinion(reason()), Verdict::Unknown(reason())];
+        assert_eq!(verdicts.map(|verdict| verdict.result()), ["allowed", "denied", "no-opinion", "error"]);
+    }
+
+    #[test]
     fn an_answer_is_a_verdict() {
         let status = |allowed, denied| AccessReviewStatus { allowed, denied, reason: "because".to_owned() };
         assert_eq!(verdict(Ok(status(true, false))), Verdict::Allowed);
-        assert_eq!(verdict(Ok(status(false, false))), Verdict::Denied("because".to_owned()));
+        assert_eq!(verdict(Ok(status(false, false))), Verdict::NoOpinion("because".to_owned()));
         assert_eq!(verdict(Ok(status(false, true))), Verdict::Denied("because".to_owned()));
         assert!(matches!(verdict(Ok(status(true, true))), Verdict::Unknown(_)));
         assert!(matches!(verdict(Err("gone".to_owned())), Verdict::Unknown(_)));

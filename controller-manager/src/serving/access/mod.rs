@@ -33,12 +33,14 @@ mod user;
 
 use http::request::Parts;
 use rustls::pki_types::CertificateDer;
+use tokio::time::Instant;
 
 pub(crate) use authentication::AuthenticationOptions;
 use authentication::{Authentication, Identified};
 pub(crate) use authorization::{AllowedPaths, AuthorizationOptions};
 use authorization::{Authorization, Verdict};
 pub(crate) use cluster_config::LookupError;
+use metrics::AccessMetrics;
 pub(crate) use request_header::HeaderNames;
 pub(super) use setup::Setup;
 pub(crate) use setup::SetupError;
@@ -49,6 +51,7 @@ pub(super) use user::User;
 pub(super) struct Access {
     authentication: Authentication,
     authorization: Authorization,
+    metrics: AccessMetrics,
 }
 
 /// What becomes of a request.
@@ -70,23 +73,31 @@ pub(super) enum Decision {
 }
 
 impl Access {
-    const fn new(authentication: Authentication, authorization: Authorization) -> Self {
-        Self { authentication, authorization }
+    const fn new(authentication: Authentication, authorization: Authorization, metrics: AccessMetrics) -> Self {
+        Self { authentication, authorization, metrics }
     }
 
     /// Decides about a request from a client with these certificates, whose decoded path is `path`.
     pub(super) async fn decide(&self, request: &Parts, path: &str, certificates: &[CertificateDer<'_>]) -> Decision {
+        let since = Instant::now();
         let user = match self.authentication.identify(&request.headers, certificates).await {
-            Identified::User(user) => user,
+            Identified::User(user) => {
+                self.metrics.authenticated(Some(&user.name), since);
+                user
+            }
             Identified::Invalid(reasons) => {
+                self.metrics.authenticated(None, since);
                 tracing::debug!(path, reasons = reasons.join("; "), "Unable to authenticate the request");
                 return Decision::Unauthorized;
             }
         };
         let verb = request.method.as_str().to_ascii_lowercase();
-        match self.authorization.authorize(&user, path, &verb).await {
+        let since = Instant::now();
+        let verdict = self.authorization.authorize(&user, path, &verb).await;
+        self.metrics.authorized(verdict.result(), since);
+        match verdict {
             Verdict::Allowed => Decision::Allowed(user),
-            Verdict::Denied(reason) => {
+            Verdict::Denied(reason) | Verdict::NoOpinion(reason) => {
                 tracing::debug!(path, user = user.name, reason, "Forbidden");
                 Decision::Forbidden { user, reason }
             }

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kcm_framework::Metrics;
-use kcm_framework::client::{ClientBuilder, Limits, LoadError, StackError, UserAgent, connect, load_config};
+use kcm_framework::client::{
+    ClientBuilder, Limits, LoadError, StackError, UserAgent, connect_with_metrics, load_config,
+};
 use kcm_framework::clock::Clock;
 use kcm_framework::informers::{Factory, FactoryOptions};
 use tokio_util::sync::CancellationToken;
@@ -119,8 +121,8 @@ impl Setup {
         let lookup = reviewers.tokens.clone().zip(authenticating).filter(|_| is_read);
         let lookup = lookup.map(|(reviewer, clients)| Lookup { reviewer, clients, is_required, seed });
         let identity =
-            Authentication::new(Arc::clone(&trust), clock, reviewers.tokens, authentication.token_ttl, counted);
-        let access = Access::new(identity, Authorization::new(authorization, reviewers.access));
+            Authentication::new(Arc::clone(&trust), clock, reviewers.tokens, authentication.token_ttl, counted.clone());
+        let access = Access::new(identity, Authorization::new(authorization, reviewers.access), counted);
         Ok(Self { access, trust, lookup })
     }
 
@@ -200,6 +202,7 @@ async fn client(
         Err(source) => return Err(SetupError::Kubeconfig { flag, source }),
     };
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
-    let client = connect(&config).map_err(|source| SetupError::Connect { flag, source })?;
+    let client = connect_with_metrics(&config, metrics.exec_plugins());
+    let client = client.map_err(|source| SetupError::Connect { flag, source })?;
     Ok(Some(ClientBuilder::with_metrics(client, UserAgent::default(), LIMITS, metrics.requests_to(&host))))
 }

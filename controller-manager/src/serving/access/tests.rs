@@ -16,7 +16,6 @@ use tokio::time::advance;
 
 use super::authorities::Authorities;
 use super::cluster_config::ClusterConfig;
-use super::metrics::AccessMetrics;
 use super::reviewer::Reviewer;
 use super::trust::BundleSource;
 use super::*;
@@ -96,11 +95,11 @@ impl World {
         let reviewer = Some(Arc::new(Reviewer::new(api.client_for("access"), counted.clone())));
         let clock = Arc::new(SimulatedClock::starting_at("2026-01-02T03:04:05Z".parse().expect("it is a time")));
         let second = Duration::from_secs(1);
-        let authentication = Authentication::new(trust, clock, reviewer.clone(), 10 * second, counted);
+        let authentication = Authentication::new(trust, clock, reviewer.clone(), 10 * second, counted.clone());
         let always_allow = AllowedPaths::read(&one("/healthz")).expect("it is a path");
         let options =
             AuthorizationOptions { kubeconfig: None, always_allow, allowed_ttl: 10 * second, denied_ttl: 10 * second };
-        let access = Access::new(authentication, Authorization::new(options, reviewer));
+        let access = Access::new(authentication, Authorization::new(options, reviewer), counted);
         let answers = Answers::new(access, router(&Arc::new(state(&settings(&[]))), None));
         Self { clients, proxies, strangers: Authority::new(), answers, reviews, metrics }
     }
@@ -244,17 +243,23 @@ async fn what_requests_cost_is_counted_in_upstreams_metrics() {
         "authentication_token_cache_active_fetch_count{status=\"in_flight\"} 0",
         "apiserver_delegated_authn_request_total{code=\"201\"} 2",
         "apiserver_client_certificate_expiration_seconds_count 1",
+        "authenticated_user_requests{username=\"other\"} 4",
+        "authentication_attempts{result=\"success\"} 4",
+        "authentication_attempts{result=\"error\"} 1",
+        "authentication_duration_seconds_count{result=\"success\"} 4",
+        "authorization_attempts_total{result=\"allowed\"} 4",
+        "authorization_duration_seconds_count{result=\"allowed\"} 4",
     ] {
         assert!(page.lines().any(|line| line == sample), "{sample} is not in\n{page}");
     }
     let (ours, theirs) = (scraped(&page), table());
-    let prefixes = ["authentication_", "apiserver_delegated_", "apiserver_client_"];
+    let prefixes = ["authenticat", "authorization_", "apiserver_delegated_", "apiserver_client_"];
     let mut compared = 0;
     for (name, theirs) in theirs.iter().filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix))) {
         assert_eq!(ours.get(*name), Some(theirs), "{name}");
         compared += 1;
     }
-    assert_eq!(compared, 7);
+    assert_eq!(compared, 12);
 }
 
 #[tokio::test(start_paused = true)]

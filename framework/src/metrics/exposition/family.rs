@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+/// The counters whose upstream name has no `_total`. `OpenMetrics` wants it: there they have it.
+const WITHOUT_TOTAL: &[&str] = &["authenticated_user_requests", "authentication_attempts"];
+
 /// The type of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -14,7 +17,7 @@ pub(crate) enum Kind {
 /// A family of metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Family {
-    /// The name under which Prometheus keeps the samples: that of a counter ends in `_total`.
+    /// The name under which Prometheus keeps the samples: that of a counter ends in `_total`, unless upstream's does not.
     pub(crate) name: String,
     pub(crate) help: String,
     pub(crate) kind: Kind,
@@ -114,6 +117,7 @@ impl Family {
 
     fn declared(name: &str, kind: &str, help: String) -> Self {
         let (name, kind) = match kind {
+            "counter" if WITHOUT_TOTAL.contains(&name) => (name.to_owned(), Kind::Counter),
             "counter" => (format!("{name}_total"), Kind::Counter),
             "gauge" => (name.to_owned(), Kind::Gauge),
             "info" => (format!("{name}_info"), Kind::Gauge),
@@ -280,6 +284,14 @@ seconds_bucket{le=\"+Inf\",verb=\"PUT\"} 0
         let buckets = vec![(0.1, 1), (f64::INFINITY, 2)];
         assert_eq!(seconds.samples[0].value, Value::Histogram { sum: 0.25, count: 2, buckets });
         assert_eq!(seconds.samples[1].labels, [("verb".to_owned(), "PUT".to_owned())]);
+    }
+
+    #[test]
+    fn a_counter_has_the_suffix_unless_upstreams_has_none() {
+        for (written, name) in [("adds", "adds_total"), ("authentication_attempts", "authentication_attempts")] {
+            let families = Family::read(&format!("# TYPE {written} counter\n{written}_total 1\n"));
+            assert_eq!((families[0].name.as_str(), &families[0].samples[0].value), (name, &Value::Number(1.0)));
+        }
     }
 
     #[test]

@@ -8,13 +8,14 @@ pub(super) fn write(families: &[Family]) -> String {
     let mut out = String::new();
     for Family { name, help, kind, samples } in families {
         let declared = if *kind == Kind::Counter { name.strip_suffix("_total").unwrap_or(name) } else { name };
+        let sampled = if *kind == Kind::Counter { format!("{declared}_total") } else { name.clone() };
         let kind = if *kind == Kind::Untyped { "unknown" } else { kind.as_str() };
         let help = help.replace('\\', "\\\\").replace('\n', "\\n").replace('"', "\\\"");
         for line in [&format!("# HELP {declared} {help}\n"), &format!("# TYPE {declared} {kind}\n")] {
             out.push_str(line);
         }
         for sample in samples {
-            write_sample(&mut out, name, sample, number);
+            write_sample(&mut out, &sampled, sample, number);
         }
     }
     out.push_str("# EOF\n");
@@ -37,6 +38,8 @@ mod tests {
         let sample = Sample { labels: Vec::new(), value: Value::Number(3.0) };
         let (name, help) = ("adds_total".to_owned(), "Adds".to_owned());
         let family = Family { name, help, kind: Kind::Counter, samples: vec![sample] };
-        assert_eq!(write(&[family]), "# HELP adds Adds\n# TYPE adds counter\nadds_total 3.0\n# EOF\n");
+        let page = "# HELP adds Adds\n# TYPE adds counter\nadds_total 3.0\n# EOF\n";
+        assert_eq!(write(&[family.clone()]), page);
+        assert_eq!(write(&[Family { name: "adds".to_owned(), ..family }]), page, "whatever upstream's name is");
     }
 }
