@@ -28,6 +28,9 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// Set for the process that runs the soak alone.
 const ALONE: &str = "RELOAD_SOAK_ALONE";
 
+/// Set for a process whose reloads leak.
+const LEAKS: &str = "RELOAD_SOAK_LEAKS";
+
 /// Reloads until tables and buffers have the sizes that they keep.
 const WARM_UP: usize = 100;
 const RELOADS: usize = 200;
@@ -191,12 +194,15 @@ struct Soak<'a> {
     handle: ManagerHandle,
     reloader: Reloader<'a>,
     reloads: ReloadState,
+    /// How much each round leaks.
+    leak: usize,
 }
 
 impl Soak<'_> {
     /// Reloads the configuration of a round amid what the round asks for.
     async fn round(&mut self, round: usize) {
         ask_for(&self.sandbox, wanted(round), 1 + round % 5);
+        std::mem::forget(vec![0_u8; self.leak]);
         let configuration = Configuration::of_round(round);
         if round % 10 == 9 {
             std::fs::write(&self.path, "generic: [").expect("there must be room for a file");
@@ -239,17 +245,30 @@ impl Soak<'_> {
 fn two_hundred_reloads_under_load_lose_no_key_and_no_memory() {
     // The allocator counts for the whole process, in which other tests run at the same time.
     if std::env::var_os(ALONE).is_none() {
-        let own = std::env::current_exe().expect("the path of this test is known");
-        let name = "reload::soak::two_hundred_reloads_under_load_lose_no_key_and_no_memory";
-        let ended = Command::new(own).args(["--exact", name, "--nocapture"]).env(ALONE, "1").output();
-        let ended = ended.expect("the test can be started");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(ended.status.success(), "{}\n{}", text(&ended.stdout), text(&ended.stderr));
-        assert!(text(&ended.stdout).contains("1 passed"), "{}", text(&ended.stdout));
+        let (succeeded, printed) = alone(&[(ALONE, "1")]);
+        assert!(succeeded && printed.contains("1 passed"), "{printed}");
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.expect("a runtime can be made").block_on(soak());
+}
+
+/// What the soak is for: the least leak that it promises to find.
+#[test]
+fn a_leak_of_each_reload_fails_the_soak() {
+    let (succeeded, printed) = alone(&[(ALONE, "1"), (LEAKS, "1")]);
+    assert!(!succeeded && printed.contains(&format!("bytes in {RELOADS} reloads")), "{printed}");
+}
+
+/// Whether the soak succeeds in a process of its own, and what it prints.
+fn alone(variables: &[(&str, &str)]) -> (bool, String) {
+    let own = std::env::current_exe().expect("the path of this test is known");
+    let name = "reload::soak::two_hundred_reloads_under_load_lose_no_key_and_no_memory";
+    let mut soak = Command::new(own);
+    soak.args(["--exact", name, "--nocapture"]).envs(variables.iter().copied());
+    let ended = soak.output().expect("the test can be started");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (ended.status.success(), format!("{}\n{}", text(&ended.stdout), text(&ended.stderr)))
 }
 
 async fn soak() {
@@ -280,7 +299,8 @@ async fn soak() {
     let reloads = ReloadState::new(manager.metrics());
     let source = SettingsSource { sources, registry, extensions: Extensions::default(), start: *start };
     let reloader = Reloader::new(source, &logs, clients, handle.clone(), reloads.clone(), clock);
-    let mut soak = Soak { path, sandbox, handle, reloader, reloads };
+    let leak = if std::env::var_os(LEAKS).is_some() { MOST_BYTES_OF_A_RELOAD } else { 0 };
+    let mut soak = Soak { path, sandbox, handle, reloader, reloads, leak };
     let (stop, mut running) = (Stop::default(), JoinSet::new());
     running.spawn(manager.run(stop.clone()));
 
