@@ -39,7 +39,7 @@ mod tests {
         let (name, help) = ("adds_total".to_owned(), "Adds".to_owned());
         let family = Family { name, help, kind: Kind::Counter, samples: vec![sample] };
         let page = "# HELP adds Adds\n# TYPE adds counter\nadds_total 3.0\n# EOF\n";
-        assert_eq!(write(&[family.clone()]), page);
+        assert_eq!(write(std::slice::from_ref(&family)), page);
         assert_eq!(write(&[Family { name: "adds".to_owned(), ..family }]), page, "whatever upstream's name is");
     }
 }

@@ -55,7 +55,7 @@ pub struct ExecPluginMetrics {
     certificates: Arc<Mutex<Vec<Weak<Slot>>>>,
 }
 
-type Slot = Mutex<Option<Certificate>>;
+type Slot = Mutex<Option<Returned>>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Call {
@@ -64,11 +64,11 @@ struct Call {
 }
 
 /// The client certificate that a plugin returned last.
-struct Certificate {
+struct Returned {
     certificate: Arc<ClientCertificate>,
     validity: Validity,
     /// When it was returned, by both clocks.
-    returned: (Instant, Timestamp),
+    at: (Instant, Timestamp),
 }
 
 impl Default for ExecPluginMetrics {
@@ -113,7 +113,7 @@ impl ExecPluginMetrics {
         let mut certificates = self.certificates.lock();
         certificates.retain(|slot| slot.strong_count() > 0);
         let slots = certificates.iter().filter_map(Weak::upgrade);
-        let left = slots.filter_map(|slot| slot.lock().as_ref().map(Certificate::seconds_left));
+        let left = slots.filter_map(|slot| slot.lock().as_ref().map(Returned::seconds_left));
         self.ttl.set(left.fold(f64::INFINITY, f64::min));
     }
 
@@ -125,9 +125,9 @@ impl ExecPluginMetrics {
     }
 }
 
-impl Certificate {
+impl Returned {
     fn seconds_left(&self) -> f64 {
-        let (at, wall) = self.returned;
+        let (at, wall) = self.at;
         self.validity.not_after.duration_since(wall).as_secs_f64() - at.elapsed().as_secs_f64()
     }
 }
@@ -165,7 +165,7 @@ impl OfPlugin {
         }
         *last = certificate.and_then(|certificate| {
             let validity = validity_of(certificate)?;
-            Some(Certificate { certificate: Arc::clone(certificate), validity, returned: (Instant::now(), wall) })
+            Some(Returned { certificate: Arc::clone(certificate), validity, at: (Instant::now(), wall) })
         });
     }
 }
