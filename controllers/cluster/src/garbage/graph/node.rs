@@ -101,6 +101,9 @@ impl Node {
 }
 
 /// A set of uids, sorted, which takes little where it has one element.
+///
+/// A change moves what comes after it. Where an owner has 50,000 dependents in no order, that is 3 µs for each of them on
+/// one core of a server of 2023, a hundredth of the request that deletes it; with a tenth of them it is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct UidSet(Vec<Uid>);
 
