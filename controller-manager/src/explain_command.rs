@@ -155,6 +155,19 @@ struct Keys {
     keys: Vec<KeyExplanation>,
 }
 
+/// The objects of a name, as a controller knows them whose keys are uids.
+#[derive(Deserialize)]
+struct Objects {
+    objects: Vec<Object>,
+}
+
+#[derive(Deserialize)]
+struct Object {
+    resource: String,
+    kind: String,
+    uid: String,
+}
+
 fn run(Invocation { settings, manager: _ }: Invocation) -> Result<Action, Vec<String>> {
     let operands: Vec<&str> = settings.operands().iter().map(String::as_str).collect();
     let namespace: String = settings.get("namespace").unwrap_or_default();
@@ -194,15 +207,17 @@ impl Target {
         is_named.then_some(Self { resource, namespace, name })
     }
 
-    /// Whether the keys of a queue name objects of the resource: by its kind, its plural with or without group, or its short
-    /// name.
+    /// Whether the keys of a queue name objects of the resource.
     fn is_of(&self, queue: &QueueStatus) -> bool {
-        let Some(resource) = &queue.resource else { return false };
-        let plural = resource.split_once('.').map_or(resource.as_str(), |(plural, _)| plural);
+        queue.resource.as_ref().is_some_and(|resource| self.names(resource, queue.kind.as_deref()))
+    }
+
+    /// Whether it names a resource: by its kind, its plural with or without group, or its short name.
+    fn names(&self, resource: &str, kind: Option<&str>) -> bool {
+        let plural = resource.split_once('.').map_or(resource, |(plural, _)| plural);
         let short = SHORT_NAMES.iter().find(|(short, _)| *short == self.resource).map(|(_, plural)| *plural);
-        let kind = queue.kind.as_ref().map(|kind| kind.to_ascii_lowercase());
-        [Some(resource.as_str()), Some(plural)].contains(&Some(short.unwrap_or(&self.resource)))
-            || kind.as_ref() == Some(&self.resource)
+        [resource, plural].contains(&short.unwrap_or(&self.resource))
+            || kind.is_some_and(|kind| kind.to_ascii_lowercase() == self.resource)
     }
 
     /// The paths of the key in a controller: with its namespace, and of a cluster-scoped object.
@@ -307,7 +322,8 @@ async fn explain(port: &Port, target: &Target) -> Result<Vec<KeyExplanation>, Ex
     let mut controllers: Vec<&str> =
         queues.iter().filter(|queue| target.is_of(queue)).map(|queue| queue.controller.as_str()).collect();
     controllers.dedup();
-    if controllers.is_empty() {
+    let by_uid = explain_by_uid(port, &client, target, &queues).await?;
+    if controllers.is_empty() && by_uid.is_empty() {
         let mut known: Vec<&str> = queues.iter().filter_map(|queue| queue.resource.as_deref()).collect();
         known.sort_unstable();
         known.dedup();
@@ -331,6 +347,36 @@ async fn explain(port: &Port, target: &Target) -> Result<Vec<KeyExplanation>, Ex
                 .iter()
                 .any(|queue| queue.controller == key.controller && queue.name == key.name && target.is_of(queue))
         }));
+    }
+    // Each object is known there, and most were never processed.
+    let has_none = explained.is_empty();
+    explained.extend(by_uid.into_iter().filter(|key| has_none || !key.reconciles.is_empty()));
+    Ok(explained)
+}
+
+/// The explanations of controllers whose keys are the uids of objects: they find the uid of a name at `/uids`.
+async fn explain_by_uid(
+    port: &Port,
+    client: &kube::Client,
+    target: &Target,
+    queues: &[QueueStatus],
+) -> Result<Vec<KeyExplanation>, ExplainError> {
+    let without_resource = queues.iter().filter(|queue| queue.resource.is_none());
+    let mut controllers: Vec<&str> = without_resource.map(|queue| queue.controller.as_str()).collect();
+    controllers.dedup();
+    let mut explained = Vec::new();
+    for controller in controllers {
+        let path = format!("/debug/controllers/{controller}");
+        let query = format!("{path}/uids?namespace={}&name={}", target.namespace, target.name);
+        let Objects { objects } = match port.get(client, &query).await {
+            Ok(objects) => objects,
+            Err(ExplainError::Refused { code: 404, .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        for object in objects.iter().filter(|object| target.names(&object.resource, Some(&object.kind))) {
+            let Keys { keys } = port.get(client, &format!("{path}/keys/{}", object.uid)).await?;
+            explained.extend(keys);
+        }
     }
     Ok(explained)
 }
@@ -368,5 +414,6 @@ mod tests {
         for resource in ["replicaset", "deployments.example.com", "rs", "apps"] {
             assert!(!target(resource).is_of(&queue()), "{resource}");
         }
+        assert!(!target("deployment").is_of(&QueueStatus::default()), "its keys are no objects");
     }
 }

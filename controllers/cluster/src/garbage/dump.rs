@@ -1,4 +1,4 @@
-//! The debug page: the graph in the language of Graphviz.
+//! The debug pages: the graph in the language of Graphviz, and the uids of objects.
 //!
 //! # Upstream
 //! `dump.go` of `pkg/controller/garbagecollector`, served at `/debug/controllers/garbage-collector-controller/graph`.
@@ -6,25 +6,42 @@
 use std::collections::BTreeMap;
 
 use kcm_api::Uid;
-use kcm_framework::http::{Request, Response, StatusCode};
+use kcm_framework::http::{HeaderValue, Request, Response, StatusCode};
+use serde_json::json;
 
 use super::graph::{Drawn, Graph};
 
-/// Answers a request beneath the path of the controller: `/graph`, or `/graph?uid=…` for what is joined to these objects.
+/// Answers a request beneath the path of the controller: `/graph`, or `/graph?uid=…` for what is joined to these objects;
+/// `/uids?namespace=…&name=…` for the uids of the objects of a name, which are the keys of the queues.
 pub(super) fn page(graph: &Graph, request: &Request<()>) -> Response<String> {
-    if request.uri().path() != "/graph" {
-        let mut response = Response::new("404 page not found\n".to_owned());
-        *response.status_mut() = StatusCode::NOT_FOUND;
-        return response;
-    }
-    let query = request.uri().query().unwrap_or_default().split('&');
-    let uids: Vec<Uid> =
-        query.filter_map(|pair| pair.strip_prefix("uid=")).filter(|uid| !uid.is_empty()).map(Uid::from).collect();
-    let drawn = if uids.is_empty() { graph.draw() } else { graph.draw_around(&uids) };
-    let mut response = Response::new(dot(&drawn));
+    let query = request.uri().query().unwrap_or_default();
+    let values = |name: &'static str| {
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.filter(move |(found, value)| *found == name && !value.is_empty()).map(|(_, value)| value)
+    };
+    let (content_type, body) = match request.uri().path() {
+        "/graph" => {
+            let uids: Vec<Uid> = values("uid").map(Uid::from).collect();
+            let drawn = if uids.is_empty() { graph.draw() } else { graph.draw_around(&uids) };
+            ("text/vnd.graphviz", dot(&drawn))
+        }
+        "/uids" => {
+            let value = |name| values(name).next().unwrap_or_default();
+            let objects = graph.find(value("namespace"), value("name")).into_iter().map(|(resource, uid)| {
+                json!({ "resource": resource.to_string(), "kind": resource.kind, "uid": uid.to_string() })
+            });
+            ("application/json", json!({ "objects": objects.collect::<Vec<_>>() }).to_string())
+        }
+        _other => {
+            let mut response = Response::new("404 page not found\n".to_owned());
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            return response;
+        }
+    };
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
-    headers.insert("content-type", kcm_framework::http::HeaderValue::from_static("text/vnd.graphviz"));
-    headers.insert("x-content-type-options", kcm_framework::http::HeaderValue::from_static("nosniff"));
+    headers.insert("content-type", HeaderValue::from_static(content_type));
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response
 }
 

@@ -1,12 +1,13 @@
 //! What the debug page shows of the graph.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use kcm_api::{Meta, Uid};
+use kcm_api::{Meta, Resource, Uid};
 
 use super::Graph;
 use super::identity::Identity;
-use super::node::Node;
+use super::node::{Node, State};
 
 /// A node as the debug page shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,17 @@ impl Graph {
             drawn.insert(uid, Drawn::of(node));
         }
         drawn
+    }
+
+    /// The objects of that name, in the namespace or cluster-scoped, that informers have.
+    pub(crate) fn find(&self, namespace: &str, name: &str) -> Vec<(Arc<Resource>, Uid)> {
+        let found = self.nodes.iter().filter_map(|(uid, node)| {
+            let State::Observed { resource, object } = &node.state else { return None };
+            let key = &object.metadata().key;
+            let is_meant = key.name() == name && key.namespace().is_none_or(|of| of == namespace);
+            is_meant.then(|| (Arc::clone(resource), uid.clone()))
+        });
+        found.collect()
     }
 }
 

@@ -34,3 +34,14 @@ fn the_page_shows_all_or_what_is_joined_to_an_object() {
     assert!(one.body().contains("\"x\" -> \"a\"") && !one.body().contains("\"y\" -> \"b\""));
     assert_eq!(get("/").status(), StatusCode::NOT_FOUND);
 }
+
+#[test]
+fn the_uids_of_a_name_are_found_but_not_of_what_is_only_named() {
+    let (graph, _) = graph(&["a", "x<a b"]);
+    let find = |query: &str| page(&graph, &Request::get(format!("/uids?{query}")).body(()).unwrap()).into_body();
+    let x = r#"{"objects":[{"kind":"ConfigMap","resource":"configmaps","uid":"x"}]}"#;
+    assert_eq!(find("namespace=default&name=x"), x);
+    for none in ["namespace=other&name=x", "namespace=default&name=b", "namespace=default", ""] {
+        assert_eq!(find(none), r#"{"objects":[]}"#, "{none}");
+    }
+}
