@@ -1,6 +1,7 @@
 //! A control plane, or a sandbox, on which the manager under test is the only one.
 
 use anyhow::{Result, ensure};
+use serde_json::{Value, json};
 
 use crate::control_plane::{ControlPlane, Options};
 use crate::kubectl::Kubectl;
@@ -68,6 +69,29 @@ impl Alone {
     /// kubectl in a namespace.
     pub(super) fn kubectl<'a>(&'a self, namespace: &'a str) -> Kubectl<'a> {
         Kubectl { kubeconfig: self.plane.kubeconfig(), namespace, folder: self.plane.logs() }
+    }
+
+    /// Applies an object in a namespace.
+    pub(super) async fn apply(&self, namespace: &str, object: &Value) -> Result<()> {
+        let kubectl = self.kubectl(namespace);
+        kubectl.run(&format!("apply -f {}", kubectl.manifest(object)?)).await.map(drop)
+    }
+
+    /// Defines the kind `Widget` of `example.com/v1`, whose objects are in namespaces and may have any fields.
+    pub(super) async fn define_widgets(&self) -> Result<()> {
+        let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": "widgets.example.com" },
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
+                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
+            },
+        });
+        self.apply("default", &definition).await?;
+        let wait = "wait --for=condition=Established crd/widgets.example.com --timeout=30s";
+        self.kubectl("default").run(wait).await.map(drop)
     }
 
     /// Fails if any request of the manager was forbidden.

@@ -14,6 +14,7 @@ mod metrics;
 mod namespaces;
 mod pod_garbage;
 mod quotas;
+mod recorded;
 mod replica_sets;
 mod replication_controllers;
 mod security;

@@ -99,32 +99,16 @@ async fn follows_the_deletion_of_owners(case: Case) -> Result<()> {
 async fn collects_kinds_that_come_and_go(case: Case) -> Result<()> {
     let alone = Alone::start(&case).await?;
     let kubectl = alone.kubectl("default");
-    let apply = async |name: &str, object: serde_json::Value| -> Result<String> {
-        let manifest = alone.plane.logs().join(format!("{name}.json"));
-        std::fs::write(&manifest, object.to_string())?;
-        kubectl.run(&format!("apply -f {}", manifest.display())).await
-    };
-    apply("definition", json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "widgets.example.com" },
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
-            "versions": [{ "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
-        },
-    }))
-    .await?;
-    kubectl.run("wait --for=condition=Established crd/widgets.example.com --timeout=30s").await?;
+    alone.define_widgets().await?;
     let widget = |name: &str| json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": name, "namespace": "default" } });
     for round in ["first", "second"] {
-        apply(round, widget(round)).await?;
+        alone.apply("default", &widget(round)).await?;
         let uid = kubectl.run(&format!("get widget {round} -o jsonpath={{.metadata.uid}}")).await?;
         let owned = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
             "name": format!("of-{round}"), "namespace": "default",
             "ownerReferences": [{ "apiVersion": "example.com/v1", "kind": "Widget", "name": round, "uid": uid.trim() }],
         } });
-        apply(&format!("of-{round}"), owned).await?;
+        alone.apply("default", &owned).await?;
     }
     let maps = Maps::of(&alone, "default");
     kubectl.run("delete widget first").await?;

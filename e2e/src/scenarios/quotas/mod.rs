@@ -1,5 +1,8 @@
 //! Resource quotas: a person limits a namespace, and works in it.
 
+mod recorded;
+mod takeover;
+
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -7,7 +10,7 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use k8s_openapi::api::core::v1 as corev1;
 use kube::api::Api;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::alone::Alone;
 use crate::kubectl::Kubectl;
@@ -15,12 +18,19 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::{eventually, eventually_within};
 
-pub(super) static SCENARIOS: [Scenario; 3] = [
+pub(super) static SCENARIOS: [Scenario; 6] = [
     scenario("resourcequota/limits_pods_and_services", |case| limits_pods_and_services(case).boxed_local()),
     scenario("resourcequota/counts_custom_objects", |case| counts_custom_objects(case).boxed_local()),
     Scenario {
         subjects: &[Subject::Ours],
         ..scenario("resourcequota/needs_no_more_than_its_role", |case| needs_no_more_than_its_role(case).boxed_local())
+    },
+    of_ours("resourcequota/takes_over", |case| takeover::takes_over(case).boxed_local()),
+    of_ours("resourcequota/gives_back", |case| takeover::gives_back(case).boxed_local()),
+    Scenario {
+        // A change has had its effect when nothing has changed for a while: a busy machine would end it too early.
+        runs: Runs::Exclusively,
+        ..of_ours("resourcequota/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local())
     },
 ];
 
@@ -34,6 +44,11 @@ const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, R
         source: file!(),
         run,
     }
+}
+
+/// A scenario about both managers.
+const fn of_ours(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario { subjects: &[Subject::Ours], ..scenario(name, run) }
 }
 
 /// Longer than discovery takes to find a definition.
@@ -57,17 +72,23 @@ impl Shop {
         self.0.kubectl("shop")
     }
 
-    async fn apply(&self, name: &str, object: &Value) -> Result<String> {
-        let manifest = self.0.plane.logs().join(format!("{name}.json"));
-        std::fs::write(&manifest, object.to_string())?;
-        self.kubectl().run(&format!("apply -f {}", manifest.display())).await
-    }
-
     /// The command that creates a pod which requests a quarter of a processor.
     fn pod(name: &str) -> String {
         let container = json!({ "name": name, "image": "main:1", "resources": { "requests": { "cpu": "250m" } } });
         let overrides = json!({ "spec": { "containers": [container] } });
         format!("run {name} --image=main:1 --overrides={overrides}")
+    }
+
+    /// Waits until a quota has a status for each limit.
+    async fn has_status(&self, quota: &str) -> Result<()> {
+        eventually_within(&format!("the status of {quota}"), SOON, async || {
+            let quotas: Api<corev1::ResourceQuota> = Api::namespaced(self.0.plane.client(), "shop");
+            let found = quotas.get(quota).await?;
+            let (asked, status) = (found.spec.unwrap_or_default().hard, found.status.unwrap_or_default());
+            ensure!(asked == status.hard && status.used.is_some(), "{status:?}");
+            Ok(())
+        })
+        .await
     }
 
     /// `status.used` of the quota, as `NAME=QUANTITY`.
@@ -121,20 +142,9 @@ async fn limits_pods_and_services(case: Case) -> Result<()> {
 async fn counts_custom_objects(case: Case) -> Result<()> {
     let shop = Shop::create(Alone::start(&case).await?).await?;
     let kubectl = shop.kubectl();
-    shop.apply("definition", &json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "widgets.example.com" },
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
-            "versions": [{ "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
-        },
-    }))
-    .await?;
-    kubectl.run("wait --for=condition=Established crd/widgets.example.com --timeout=30s").await?;
+    shop.0.define_widgets().await?;
     let widget = |name: &str| json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": name, "namespace": "shop" } });
-    shop.apply("first", &widget("first")).await?;
+    shop.0.apply("shop", &widget("first")).await?;
     kubectl.run("create quota limits --hard=count/widgets.example.com=2,count/configmaps=3").await?;
     if case.subject() == Subject::Peer {
         // A definition enqueues no quota there: another limit does, when discovery has found the kind.
@@ -148,10 +158,8 @@ async fn counts_custom_objects(case: Case) -> Result<()> {
         .await?;
     }
     shop.uses(DISCOVERED, &["count/configmaps=0", "count/widgets.example.com=1"]).await?;
-    eventually("the second widget to be admitted", async || shop.apply("second", &widget("second")).await).await?;
-    let manifest = shop.0.plane.logs().join("third.json");
-    std::fs::write(&manifest, widget("third").to_string())?;
-    let refused = kubectl.refused(&format!("apply -f {}", manifest.display())).await?;
+    eventually("the second widget to be admitted", async || shop.0.apply("shop", &widget("second")).await).await?;
+    let refused = kubectl.refused(&format!("apply -f {}", kubectl.manifest(&widget("third"))?)).await?;
     ensure!(refused.contains("exceeded quota: limits, requested: count/widgets.example.com=1"), "{refused}");
     kubectl.run("delete widget first").await?;
     shop.uses(SOON, &["count/configmaps=0", "count/widgets.example.com=1"]).await?;

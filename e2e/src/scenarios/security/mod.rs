@@ -1,5 +1,8 @@
 //! Service accounts, their tokens, the root CA and aggregated cluster roles.
 
+mod recorded;
+mod takeover;
+
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,13 +23,20 @@ use crate::scenario::{Case, LIMITS, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::{PATIENCE, eventually};
 
-pub(super) static SCENARIOS: [Scenario; 6] = [
+pub(super) static SCENARIOS: [Scenario; 8] = [
     scenario("serviceaccount/is_in_every_namespace", |case| account_is_in_every_namespace(case).boxed_local()),
     scenario("root-ca-cert-publisher/is_in_every_namespace", |case| root_ca_is_in_every_namespace(case).boxed_local()),
     scenario("serviceaccount-token/tokens_live_with_their_accounts", |case| tokens_live(case).boxed_local()),
     scenario("clusterrole-aggregation/follows_the_roles", |case| aggregates_cluster_roles(case).boxed_local()),
     scenario("legacy-service-account-token-cleaner/cleans_up", |case| unused_tokens_are_cleaned_up(case).boxed_local()),
     scenario("serviceaccount/is_taken_over_at_rest", |case| is_taken_over_at_rest(case).boxed_local()),
+    scenario("serviceaccount/is_taken_over_amid_work", |case| takeover::goes_on_amid_work(case).boxed_local()),
+    Scenario {
+        subjects: &[Subject::Ours],
+        // A change has had its effect when nothing has changed for a while: a busy machine would end it too early.
+        runs: Runs::Exclusively,
+        ..scenario("serviceaccount/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local())
+    },
 ];
 
 const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
@@ -115,6 +125,19 @@ impl Cluster {
             let text = |key: &str| data.get(key).map(|value| String::from_utf8_lossy(&value.0).into_owned());
             ensure!(text("namespace").is_some_and(|text| text == namespace) && data.contains_key("ca.crt"));
             text("token").filter(|token| !token.is_empty()).context("it has no token")
+        })
+        .await
+    }
+
+    /// Waits until the roles of Kubernetes are aggregated.
+    async fn has_aggregated_roles(&self) -> Result<()> {
+        let roles: Api<rbacv1::ClusterRole> = Api::all(self.plane.client());
+        eventually("the aggregated roles", async || {
+            for name in ["admin", "edit", "view"] {
+                let count = roles.get(name).await?.rules.unwrap_or_default().len();
+                ensure!(count > 3, "{name} has {count} rules");
+            }
+            Ok(())
         })
         .await
     }
@@ -242,13 +265,7 @@ async fn aggregates_cluster_roles(case: Case) -> Result<()> {
     let rules_of = async |name: &str| -> Result<Vec<Value>> {
         Ok(roles.get(name).await?.rules.unwrap_or_default().iter().map(|rule| json!(rule)).collect())
     };
-    eventually("the roles of Kubernetes", async || {
-        for name in ["admin", "edit", "view"] {
-            ensure!(rules_of(name).await?.len() > 3, "{name} has no rules");
-        }
-        Ok(())
-    })
-    .await?;
+    cluster.has_aggregated_roles().await?;
     let websites = json!({ "apiGroups": ["example.com"], "resources": ["websites"], "verbs": ["get"] });
     let labels = json!({ "rbac.authorization.k8s.io/aggregate-to-view": "true" });
     let role = json!({
@@ -339,13 +356,7 @@ async fn is_taken_over_at_rest(case: Case) -> Result<()> {
     kubectl.run("create serviceaccount robot").await?;
     cluster.create_secret("shop", "token", "robot").await?;
     cluster.token("shop", "token").await?;
-    let roles: Api<rbacv1::ClusterRole> = Api::all(cluster.plane.client());
-    eventually("the aggregated roles", async || {
-        let admin = roles.get("admin").await?.rules.unwrap_or_default().len();
-        ensure!(admin > 3, "admin has {admin} rules");
-        Ok(())
-    })
-    .await?;
+    cluster.has_aggregated_roles().await?;
     for namespace in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         cluster.is_furnished(namespace).await?;
     }

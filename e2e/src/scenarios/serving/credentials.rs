@@ -156,6 +156,12 @@ pub(in crate::scenarios) struct Port(pub(in crate::scenarios) u16);
 impl Port {
     /// Code and body of the answer to a GET, on a connection of its own.
     pub(in crate::scenarios) async fn get(&self, path: &str, credential: &Credential) -> Result<(u16, String)> {
+        let (code, body) = self.get_bytes(path, credential).await?;
+        Ok((code, String::from_utf8_lossy(&body).into_owned()))
+    }
+
+    /// As [`get`](Self::get), of a body that is no text.
+    pub(super) async fn get_bytes(&self, path: &str, credential: &Credential) -> Result<(u16, Vec<u8>)> {
         let address = format!("https://127.0.0.1:{}", self.0).parse().context("the address is none")?;
         let mut config = kube::Config::new(address);
         // The manager signs its certificate itself.
@@ -172,6 +178,6 @@ impl Port {
         let response = client.send(request).await.with_context(|| format!("GET {path}"))?;
         let code = response.status().as_u16();
         let body = response.into_body().collect_bytes().await.with_context(|| format!("GET {path}"))?;
-        Ok((code, String::from_utf8_lossy(&body).into_owned()))
+        Ok((code, body.to_vec()))
     }
 }

@@ -15,15 +15,16 @@ use crate::wait::eventually;
 
 /// The sub-command as a person runs it.
 struct Explain {
+    object: &'static str,
     /// The address of the port.
     server: String,
     namespace: String,
 }
 
 impl Explain {
-    /// What it prints: the explanation of `web`, or else the error.
+    /// What it prints: the explanation of the object, or else the error.
     fn run(&self, flags: &[String]) -> Result<std::result::Result<String, String>> {
-        let words = ["explain", "deployment/web", "--namespace", &self.namespace, "--server", &self.server];
+        let words = ["explain", self.object, "--namespace", &self.namespace, "--server", &self.server];
         let output = Command::new(Subject::Ours.program()?).args(words).args(flags).output();
         let output = output.context("cannot start explain")?;
         let text = |bytes| String::from_utf8(bytes).context("explain prints UTF-8");
@@ -79,7 +80,8 @@ pub(super) async fn explains(case: Case) -> Result<()> {
     });
     deployments.create(&PostParams::default(), &serde_json::from_value(web)?).await.context("cannot create web")?;
 
-    let explain = Explain { server: format!("https://127.0.0.1:{port}"), namespace: namespace.to_owned() };
+    let server = format!("https://127.0.0.1:{port}");
+    let explain = Explain { object: "deployment/web", server, namespace: namespace.to_owned() };
     let authority = format!("--certificate-authority={}", folder.join("kube-controller-manager.crt").display());
     let trusting = [debugger.clone(), authority.clone()];
     let text = eventually("the rollout to be explained", async || {
@@ -94,9 +96,30 @@ pub(super) async fn explains(case: Case) -> Result<()> {
     let unverified = explain.explained(&[debugger.clone(), insecure.clone()])?;
     ensure!(unverified.starts_with(&title), "{unverified}");
 
+    // Its owner never existed, and it is held: the garbage collector deletes it, and it is there.
+    let owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": "11111111-2222-3333-4444-555555555555" });
+    let held = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "held", "finalizers": ["example.com/hold"], "ownerReferences": [owner] },
+    });
+    kubectl.run(&format!("create -f {}", kubectl.manifest(&held)?)).await?;
+    let of_held = Explain { object: "configmap/held", server: explain.server.clone(), namespace: namespace.to_owned() };
+    let deleted = eventually("the deletion to be explained", async || {
+        let text = of_held.explained(&trusting)?;
+        ensure!(text.contains("    wrote    delete configmaps "), "{text}");
+        Ok(text)
+    })
+    .await;
+    kubectl.run(r#"patch configmap held -p {"metadata":{"finalizers":null}}"#).await?;
+    let deleted = deleted?;
+    ensure!(
+        deleted.contains(", garbage-collector-controller, loop garbage_collector_attempt_to_delete\n"),
+        "{deleted}"
+    );
+
     explain.refused(std::slice::from_ref(&debugger), "is not trusted: give --certificate-authority=FILE, or")?;
     explain.refused(&[other, authority.clone()], "forbids get of /debug/queues (403: ")?;
     explain.refused(&["--token=wrong".to_owned(), authority], "does not know the credentials (401): give another")?;
-    let nowhere = Explain { server: format!("https://127.0.0.1:{unused}"), namespace: namespace.to_owned() };
+    let nowhere = Explain { server: format!("https://127.0.0.1:{unused}"), ..explain };
     nowhere.refused(&[debugger, insecure], "cannot reach https://127.0.0.1:")
 }

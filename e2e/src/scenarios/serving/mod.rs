@@ -1,9 +1,11 @@
 //! The HTTPS port: what each credential gets from upstream's manager and from ours.
 
 mod credentials;
+mod debug;
 mod explain;
 mod flood;
 mod lookup;
+mod tls_client;
 
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
@@ -15,7 +17,7 @@ use crate::wait::eventually;
 use credentials::Credentials;
 pub(super) use credentials::{Credential, Port};
 
-pub(super) static SCENARIOS: [Scenario; 5] = [
+pub(super) static SCENARIOS: [Scenario; 6] = [
     Scenario {
         name: "serving/every_credential_gets_what_the_table_says",
         controllers: "replicaset",
@@ -45,12 +47,21 @@ pub(super) static SCENARIOS: [Scenario; 5] = [
     },
     Scenario {
         name: "serving/explains_an_object_to_those_who_may_see_it",
-        controllers: "deployment,replicaset",
+        controllers: "deployment,replicaset,garbagecollector",
         subjects: &[Subject::Ours],
         runs: Runs::WithOwnManagers,
         expected_errors: &[],
         source: file!(),
         run: |case| explain::explains(case).boxed_local(),
+    },
+    Scenario {
+        name: "serving/the_status_page_and_profiles_are_served_to_those_who_may_see_them",
+        controllers: "deployment,replicaset",
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| debug::serves_the_page_and_profiles(case).boxed_local(),
     },
     Scenario {
         name: "serving/a_flood_delays_no_renewal_and_no_rollout",
