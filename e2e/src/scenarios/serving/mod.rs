@@ -55,7 +55,7 @@ pub(super) static SCENARIOS: [Scenario; 6] = [
         run: |case| explain::explains(case).boxed_local(),
     },
     Scenario {
-        name: "serving/the_status_page_and_profiles_are_served_to_those_who_may_see_them",
+        name: "serving/shows_the_status_page_and_profiles",
         controllers: "deployment,replicaset",
         subjects: &[Subject::Ours],
         runs: Runs::WithOwnManagers,
