@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::protobuf::{Kind, ProtobufType};
 use crate::quantity::{InvalidQuantity, Quantity};
@@ -57,6 +58,40 @@ impl ResourceQuantity {
     #[must_use]
     pub fn whole(number: i64) -> Self {
         Self { nano: i128::from(number) * ONE, notation: Notation::DecimalSi }
+    }
+
+    /// So many thousandths, in decimal notation: `1500m`.
+    #[must_use]
+    pub fn of_milli(thousandths: i64) -> Self {
+        Self { nano: i128::from(thousandths) * (ONE / 1000), notation: Notation::DecimalSi }
+    }
+
+    /// So many thousandths, in binary notation where it can be: `512Mi`.
+    #[must_use]
+    pub fn of_milli_in_binary(thousandths: i64) -> Self {
+        Self { notation: Notation::BinarySi, ..Self::of_milli(thousandths) }
+    }
+
+    /// The amount in thousandths, rounded up; the nearest that 64 bits hold where it is beyond them.
+    ///
+    /// # Upstream
+    /// `Quantity.MilliValue`, which is 0 or wraps around beyond them.
+    #[must_use]
+    pub fn to_milli(self) -> i64 {
+        let step = ONE / 1000;
+        // Upstream rounds away from zero.
+        let milli = if self.nano < 0 { -((-self.nano + step - 1) / step) } else { (self.nano + step - 1) / step };
+        i64::try_from(milli).unwrap_or(if milli < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// The nearest floating-point number.
+    ///
+    /// # Upstream
+    /// `Quantity.AsApproximateFloat64`
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "the nearest number is what is asked for")]
+    pub fn to_f64(self) -> f64 {
+        self.nano as f64 / ONE as f64
     }
 
     /// Whether it is zero.
@@ -164,6 +199,37 @@ impl Ord for ResourceQuantity {
 impl Serialize for ResourceQuantity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ResourceQuantity {
+    /// From a string or, as Go does, a number.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = ResourceQuantity;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a quantity")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ResourceQuantity, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<ResourceQuantity, E> {
+                Ok(ResourceQuantity::whole(number))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<ResourceQuantity, E> {
+                self.visit_str(&number.to_string())
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<ResourceQuantity, E> {
+                self.visit_str(&number.to_string())
+            }
+        }
+        deserializer.deserialize_any(Text)
     }
 }
 

@@ -115,16 +115,16 @@ impl ProtobufType for QosClass {
 }
 
 crate::message! {
-    struct Container {
-        name: Box<str> = "name" @ 1;
-        resources: ResourceRequirements = "resources" @ 8;
+    pub(super) struct Container {
+        pub(super) name: Box<str> = "name" @ 1;
+        pub(super) resources: ResourceRequirements = "resources" @ 8;
         let restart_policy: Box<str> = "restartPolicy" @ 24;
-        is_always_restarted: bool = &*restart_policy == "Always";
+        pub(super) is_always_restarted: bool = &*restart_policy == "Always";
     }
 }
 
 crate::message! {
-    struct ContainerStatus {
+    pub(super) struct ContainerStatus {
         name: Box<str> = "name" @ 1;
         allocated: ResourceList = "allocatedResources" @ 10;
         resources: Option<ResourceRequirements> = "resources" @ 11;
@@ -193,11 +193,11 @@ fn is_resize_infeasible(conditions: &[Condition]) -> bool {
 }
 
 /// What the resources of a pod are computed from.
-struct PodContainers {
-    regular: Vec<Container>,
-    init: Vec<Container>,
-    statuses: Vec<ContainerStatus>,
-    is_resize_infeasible: bool,
+pub(super) struct PodContainers {
+    pub(super) regular: Vec<Container>,
+    pub(super) init: Vec<Container>,
+    pub(super) statuses: Vec<ContainerStatus>,
+    pub(super) is_resize_infeasible: bool,
 }
 
 impl PodContainers {
@@ -206,7 +206,7 @@ impl PodContainers {
     /// # Upstream
     /// `resourcehelper.AggregateContainerRequests` and `AggregateContainerLimits`: an init container runs beside the
     /// sidecars before it, and all containers run beside all sidecars; the greater of both counts, for each resource.
-    fn resources(&self, with_status: bool) -> ResourceRequirements {
+    pub(super) fn resources(&self, with_status: bool) -> ResourceRequirements {
         let aggregate = |of: fn(&ResourceRequirements) -> &ResourceList, effective: Effective| {
             let of_container = |container: &Container| {
                 let spec = of(&container.resources);

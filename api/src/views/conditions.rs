@@ -37,6 +37,10 @@ impl RawCondition<'_> {
         self.status.as_deref() == Some("True")
     }
 
+    pub(super) fn is_false(&self) -> bool {
+        self.status.as_deref() == Some("False")
+    }
+
     /// When the status last changed. An invalid time must not hide the object: it counts as unset.
     pub(super) fn since(&self) -> Option<Timestamp> {
         self.last_transition_time.as_deref().and_then(|time| time.parse().ok())

@@ -1,11 +1,13 @@
 //! Slim views: of each kind the fields that some controller reads, one view for all of them.
 
+mod autoscaled_pod;
 mod charged_pod;
 mod conditions;
 mod controller_revision;
 mod daemon_set;
 mod deployment;
 mod device_class;
+mod horizontal_pod_autoscaler;
 mod job;
 mod namespace;
 mod node;
@@ -21,11 +23,13 @@ mod resource_quota;
 mod service;
 mod stateful_set;
 
+pub use autoscaled_pod::{AutoscaledPod, PodRequests, ReadyCondition};
 pub use charged_pod::{ChargedPod, QosClass, QuotaFields, ResourceRequirements};
 pub use controller_revision::{ControllerRevision, ControllerRevisionView};
 pub use daemon_set::{DaemonSet, DaemonSetStatus, DaemonSetUpdateStrategy, DaemonSetView};
 pub use deployment::{Deployment, DeploymentStatus, DeploymentStrategy, DeploymentView};
 pub use device_class::DeviceClass;
+pub use horizontal_pod_autoscaler::{HorizontalPodAutoscaler, HorizontalPodAutoscalerView};
 pub use job::{
     CompletionMode, Job, JobCompletion, JobStatus, JobView, PodReplacementPolicy, SuccessPolicyRule,
     UncountedTerminatedPods,

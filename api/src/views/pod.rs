@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer};
 
+use super::autoscaled_pod::AutoscaledPod;
 use super::charged_pod::ChargedPod;
 use super::conditions::RawCondition;
 use super::pod_parts::{PodAddresses, PodDisruption, PodTargetNode, PodVolumes};
@@ -22,7 +23,7 @@ crate::view! {
         resource: Resource::namespaced("", "v1", "pods", "Pod");
         // ranks the pods that a replica set deletes
         annotations: ["controller.kubernetes.io/pod-deletion-cost"];
-        parts: PodPart [PodVolumes, PodAddresses, PodDisruption, PodTargetNode, ChargedPod, PodTermination];
+        parts: PodPart [PodVolumes, PodAddresses, PodDisruption, PodTargetNode, ChargedPod, PodTermination, AutoscaledPod];
 
         "spec" @ 2 {
             let node_name: Option<InternedStr> = "nodeName" @ 10;

@@ -44,6 +44,14 @@ pub const COORDINATED_LEADER_ELECTION: Gate =
 pub const DRA_EXTENDED_RESOURCE: Gate =
     Gate { name: "DRAExtendedResource", default: true, stage: GateStage::Beta, locked: false };
 
+/// Whether autoscalers may set tolerances of their own.
+pub const HPA_CONFIGURABLE_TOLERANCE: Gate =
+    Gate { name: "HPAConfigurableTolerance", default: true, stage: GateStage::Beta, locked: false };
+
+/// Whether autoscalers may scale to zero.
+pub const HPA_SCALE_TO_ZERO: Gate =
+    Gate { name: "HPAScaleToZero", default: false, stage: GateStage::Alpha, locked: false };
+
 /// Whether what the status of a pod tells of a resize counts.
 pub const IN_PLACE_POD_VERTICAL_SCALING: Gate =
     Gate { name: "InPlacePodVerticalScaling", default: true, stage: GateStage::Ga, locked: true };
@@ -70,6 +78,8 @@ pub const KNOWN: &[Gate] = &[
     COORDINATED_LEADER_ELECTION,
     DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS,
     DRA_EXTENDED_RESOURCE,
+    HPA_CONFIGURABLE_TOLERANCE,
+    HPA_SCALE_TO_ZERO,
     IN_PLACE_POD_VERTICAL_SCALING,
     LOGGING_ALPHA_OPTIONS,
     LOGGING_BETA_OPTIONS,

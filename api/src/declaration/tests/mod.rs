@@ -13,9 +13,10 @@ use serde_json::Value;
 use super::Declared;
 use crate::protobuf::Message;
 use crate::views::{
-    ChargedPod, ControllerRevisionView, DaemonSetView, DeploymentView, DeviceClass, JobView, Namespace, Node,
-    PersistentVolumeClaim, Pod, PodAddresses, PodDisruption, PodTargetNode, PodTermination, PodVolumes, ReplicaSetView,
-    ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service, StatefulSetView,
+    AutoscaledPod, ChargedPod, ControllerRevisionView, DaemonSetView, DeploymentView, DeviceClass,
+    HorizontalPodAutoscalerView, JobView, Namespace, Node, PersistentVolumeClaim, Pod, PodAddresses, PodDisruption,
+    PodTargetNode, PodTermination, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim,
+    ResourceQuotaView, Service, StatefulSetView,
 };
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
@@ -111,6 +112,8 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check::<DeviceClass>(schema),
         check_part::<ChargedPod>(schema),
         check_part::<PodTermination>(schema),
+        check_part::<AutoscaledPod>(schema),
+        check::<HorizontalPodAutoscalerView>(schema),
     ];
     assert!(different.iter().all(|count| *count > 100), "samples must differ: {different:?}");
 

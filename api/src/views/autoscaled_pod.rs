@@ -1,0 +1,98 @@
+//! The part of pods that horizontal pod autoscalers read.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
+
+use super::charged_pod::{Container, PodContainers, ResourceRequirements};
+use super::conditions::RawCondition;
+use crate::decode::fold;
+use crate::protobuf::{Kind, ProtobufType};
+use crate::{InternedStr, ResourceList};
+
+crate::message! {
+    /// Since when a pod runs and is ready, and what it requests.
+    pub struct AutoscaledPod {
+        "spec" @ 2 {
+            let containers: Vec<Container> = "containers" @ 2;
+            let init_containers: Vec<Container> = "initContainers" @ 20;
+            let overhead: ResourceList = "overhead" @ 32;
+            let pod_level: Option<ResourceRequirements> = "resources" @ 40;
+        }
+        "status" @ 3 {
+            /// The condition `Ready`.
+            pub ready_condition: ReadyCondition = "conditions" @ 2;
+            /// `status.startTime`.
+            pub start_time: Option<Timestamp> = "startTime" @ 7;
+        }
+        /// The requests.
+        pub requests: Box<PodRequests> = Box::new(PodRequests::of(containers, init_containers, &overhead, pod_level));
+    }
+}
+
+/// The condition `Ready` of a pod, of which the first counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReadyCondition {
+    /// There is none.
+    #[default]
+    Absent,
+    /// There is one.
+    Present {
+        /// Whether it is `False`.
+        is_false: bool,
+        /// When its status last changed; absent where it has no valid time.
+        since: Option<Timestamp>,
+    },
+}
+
+impl ProtobufType for ReadyCondition {
+    const KIND: Kind = RawCondition::LIST;
+}
+
+impl<'de> Deserialize<'de> for ReadyCondition {
+    fn deserialize<D: Deserializer<'de>>(conditions: D) -> Result<Self, D::Error> {
+        fold(conditions, Self::Absent, |found, condition: RawCondition<'de>| {
+            if *found == Self::Absent && condition.is_of_type("Ready") {
+                *found = Self::Present { is_false: condition.is_false(), since: condition.since() };
+            }
+        })
+    }
+}
+
+/// What a pod requests.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodRequests {
+    /// Name and requests of each container, then of each init container that is always restarted.
+    pub containers: Box<[(InternedStr, ResourceList)]>,
+    /// What the pod requests as a whole, with its overhead, where `spec.resources` requests CPU, memory or huge pages.
+    ///
+    /// A resource that `spec.resources` does not request is the sum over the containers.
+    pub pod_level: Option<ResourceList>,
+}
+
+impl PodRequests {
+    fn of(
+        regular: Vec<Container>,
+        init: Vec<Container>,
+        overhead: &ResourceList,
+        pod_level: Option<ResourceRequirements>,
+    ) -> Self {
+        let pod_level = pod_level.map(|resources| resources.requests);
+        let supported =
+            |name: &InternedStr| matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-");
+        let pod_level = pod_level.filter(|requests| requests.names().any(supported));
+        let sidecars = init.iter().filter(|container| container.is_always_restarted);
+        let of_container =
+            |container: &Container| (InternedStr::from(&*container.name), container.resources.requests.clone());
+        let containers = regular.iter().chain(sidecars).map(of_container).collect();
+        let pod_level = pod_level.map(|requests| {
+            let all = PodContainers { regular, init, statuses: Vec::new(), is_resize_infeasible: false };
+            let mut sum = all.resources(false).requests;
+            for (name, quantity) in requests.iter().filter(|(name, _)| supported(name)) {
+                sum.insert(name.clone(), quantity);
+            }
+            sum.add(overhead);
+            sum.shrunk()
+        });
+        Self { containers, pod_level }
+    }
+}
