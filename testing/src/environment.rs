@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use kcm_framework::config::{Effective, Initial, Outcome, Row, Sources, Table};
+use kcm_framework::config::{Effective, Initial, Outcome, Row, Sources, Table, gates};
 use kcm_framework::{ControllerDescriptor, Extensions, Registry, Selection};
 use kcm_sandbox_apiserver::{Resource, Sandbox, SandboxOptions};
 use serde_json::Value;
@@ -28,6 +28,9 @@ type Preparation = Box<dyn FnOnce(&Sandbox)>;
 
 /// The flag for the configuration file.
 const CONFIG: Row = Row::new("config", "Misc", Initial::String("")).help("The configuration file.");
+
+/// The flag for feature gates.
+const FEATURE_GATES: Row = Row::new("feature-gates", "Misc", Initial::FeatureGates).help("Gates to turn on or off.");
 
 /// Name of the configuration file of a test; it does not exist on disk.
 const FILE: &str = "config.yaml";
@@ -131,7 +134,9 @@ impl TestEnvironment {
     }
 
     pub(crate) fn settings(&self, registry: &Registry) -> Effective {
-        let table = Table::new(registry.rows().chain([CONFIG])).unwrap_or_else(|errors| panic!("rows: {errors}"));
+        let gates = gates::KNOWN.iter().copied().chain(registry.feature_gates());
+        let table = Table::with_gates(registry.rows().chain([CONFIG, FEATURE_GATES]), gates)
+            .unwrap_or_else(|errors| panic!("rows: {errors}"));
         let mut sources = Sources::default().arguments(&self.arguments).variables(self.variables.iter().cloned());
         if let Some(text) = &self.file {
             sources = sources.arguments([format!("--config={FILE}")]).file(PathBuf::from(FILE), text.as_bytes());

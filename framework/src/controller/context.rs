@@ -190,6 +190,14 @@ impl ControllerContext {
         self.shared.clients.named_client_for(self.identity, self.controller, limits)
     }
 
+    /// A client with the identity of this controller and a rate limiter that only clients of that name share, for what
+    /// upstream sends through a client of its own with the limits of the settings.
+    #[must_use]
+    pub fn named_client(&self, name: &str) -> ApiClient {
+        let name = format!("{}/{name}", self.controller);
+        self.shared.clients.named_client_for(self.identity, &name, ClientLimits::OfSettings)
+    }
+
     /// The builder of clients of other identities, for controllers that use several.
     #[must_use]
     pub fn clients(&self) -> &ClientBuilder {
