@@ -110,6 +110,7 @@ pub use sandbox::fault_controls::{FaultControls, InjectedFault};
 pub use sandbox::manifests::load::LoadErrors;
 pub use sandbox::manifests::save::SaveError;
 pub use server::admission::Attempt;
+pub use server::usage::{USAGE_CPU, USAGE_MEMORY};
 pub use service::log::Request;
 pub use service::{ConnectionLost, ResponseBody, SandboxService, status_response};
 pub use status::{Cause, Details, FieldError, Status};

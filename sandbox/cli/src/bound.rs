@@ -51,6 +51,7 @@ impl Bound {
         let seed = options.seed.unwrap_or(now.as_microsecond().cast_unsigned());
         // The request log is for tests.
         let sandbox = Sandbox::new(SandboxOptions { start: now, seed, request_log: 0, ..SandboxOptions::default() });
+        sandbox.serve_usage();
         if options.run_controllers {
             // With --run-controllers=false, another process may run them.
             sandbox.mark_unreconciled(unreconciled_kinds::without(&plan.controllers));

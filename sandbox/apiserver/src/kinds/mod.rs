@@ -35,6 +35,9 @@ pub const CONFIG_MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "
 /// Resource quotas; they are stored, not enforced: see `Sandbox::admit`.
 pub const RESOURCE_QUOTAS: Resource = Resource::namespaced("", "v1", "resourcequotas", "ResourceQuota");
 
+/// The group of what pods and nodes use.
+pub(crate) const USAGE_GROUP: &str = "metrics.k8s.io";
+
 /// Definitions of custom resources.
 pub(crate) const CUSTOM_RESOURCE_DEFINITIONS: Resource =
     Resource::cluster_scoped("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition");
@@ -276,6 +279,16 @@ impl Kinds {
         }
         self.by_resource.insert(kind.resource.clone(), self.all.len());
         self.all.push(Arc::new(kind));
+    }
+
+    /// Serves the API `metrics.k8s.io`.
+    pub(crate) fn register_usage(&mut self) {
+        let group = USAGE_GROUP;
+        let of_nodes = Resource::cluster_scoped(group, "v1beta1", "nodes", "NodeMetrics");
+        for resource in [of_nodes, Resource::namespaced(group, "v1beta1", "pods", "PodMetrics")] {
+            let registered = Kind::registered(resource, Behaviour::Custom, false, false);
+            self.add(Kind { verbs: vec!["get", "list"], singular: "".into(), ..registered });
+        }
     }
 
     pub(crate) fn register(&mut self, resource: Resource, scale: Option<ScalePaths>) {

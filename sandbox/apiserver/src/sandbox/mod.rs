@@ -19,9 +19,9 @@ use crate::request::FieldManager;
 use crate::request::Write;
 use crate::request::{Target, Verb};
 use crate::sandbox::fault_controls::FaultControls;
-use crate::server::Server;
 use crate::server::admission::Attempt;
 use crate::server::delete::{DeleteOptions, Deleted};
+use crate::server::{PathHandler, Server};
 use crate::service::SandboxService;
 use crate::service::log::Request;
 use crate::service::shared::Shared;
@@ -93,6 +93,24 @@ impl Sandbox {
     /// Adds a resource that behaves like a built-in one: strategic merge patch, and updates without a `resourceVersion`.
     pub fn register_built_in(&self, resource: Resource, has_status: bool, counts_generation: bool) {
         self.shared.change_rules(|state| state.server.kinds.register_built_in(resource, has_status, counts_generation));
+    }
+
+    /// Serves the API `metrics.k8s.io`, as metrics-server does: what pods use follows the annotations
+    /// [`USAGE_CPU`](crate::USAGE_CPU) and [`USAGE_MEMORY`](crate::USAGE_MEMORY) of each pod.
+    pub fn serve_usage(&self) {
+        self.shared.change_rules(|state| state.server.kinds.register_usage());
+    }
+
+    /// Serves every path that begins with `prefix` and belongs to no kind, as an aggregated API does. `handler` takes the path
+    /// as it was requested and returns a parameter of the query by its name; without a response the request hangs.
+    pub fn serve_path(
+        &self,
+        prefix: &str,
+        handler: impl Fn(&str, &dyn Fn(&str) -> Option<String>) -> Option<Result<Value, Status>> + Send + Sync + 'static,
+    ) {
+        let handler: PathHandler =
+            Arc::new(move |path, query| handler(path, &|name| query.get(name).map(str::to_owned)));
+        self.shared.change_rules(|state| state.server.aggregated.push((prefix.to_owned(), handler)));
     }
 
     /// Removes a resource: its objects are deleted and its watches end.

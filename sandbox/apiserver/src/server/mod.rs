@@ -12,6 +12,7 @@ pub(crate) mod preconditions;
 pub(crate) mod reads;
 pub(crate) mod reviews;
 pub(crate) mod subresource;
+pub(crate) mod usage;
 pub(crate) mod watch;
 pub(crate) mod writes;
 
@@ -39,6 +40,9 @@ use crate::server::expiry::Expiry;
 use crate::status::Status;
 use crate::store::storage::Store;
 
+/// Responds to a path and its decoded query; absent where no response ever comes.
+pub(crate) type PathHandler = Arc<dyn Fn(&str, &Query) -> Option<Result<Value, Status>> + Send + Sync>;
+
 /// The body and parameters of a write request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent<'a> {
@@ -54,6 +58,8 @@ pub(crate) struct Server {
     pub(crate) random: Random,
     pub(crate) allocations: Allocations,
     pub(crate) hooks: Vec<Hook>,
+    /// What is served beneath a path, beside the kinds.
+    pub(crate) aggregated: Vec<(String, PathHandler)>,
     /// Resources whose controllers do not run; creating such an object returns a warning.
     pub(crate) unreconciled: BTreeSet<Resource>,
     pub(crate) expiry: Expiry,
@@ -69,6 +75,7 @@ impl Server {
             random: Random::new(options.seed),
             allocations: Allocations::default(),
             hooks: Vec::new(),
+            aggregated: Vec::new(),
             unreconciled: BTreeSet::new(),
             expiry: Expiry::default(),
             managed_fields: options.managed_fields,

@@ -21,10 +21,11 @@ use serde_json::Value;
 use crate::decode;
 use crate::describe::discovery;
 use crate::faults::{Effect, Verdict};
-use crate::kinds::Kind;
+use crate::kinds::{Kind, USAGE_GROUP};
 use crate::request::{Form, ListOptions, Query, Route, Target, Verb, accepted_form, route};
 use crate::server::Sent;
 use crate::server::pod_log;
+use crate::server::usage;
 use crate::server::watch::Watch;
 use crate::service::log::Request;
 use crate::service::shared::Shared;
@@ -177,7 +178,10 @@ async fn perform(
     }
     let answered = match route {
         Err(status) => Err(status),
-        Ok(Route::Other(path)) => other(shared, parts, &path),
+        Ok(Route::Other(path)) => match aggregated(shared, parts).await {
+            Some(answered) => answered,
+            None => other(shared, parts, &path),
+        },
         Ok(Route::Resource(target, query)) => {
             if target.verb.is_write() {
                 write(shared, &parts.headers, body, &target, &query)
@@ -229,6 +233,11 @@ async fn read(
         let log = pod_log::of(&pod.value(), query.get("container"), query.flag("previous").unwrap_or(false))?;
         return Ok(answer(200, TEXT, full(log.into_bytes())));
     }
+    if target.resource.group == USAGE_GROUP {
+        let now = shared.now().time;
+        let object = usage::read(&shared.lock().server, target, query, now)?;
+        return Ok(json_answer(200, object.to_string().into_bytes()));
+    }
     let form = accepted_form(headers, query, target)?;
     shared.expire();
     if target.verb == Verb::Get {
@@ -271,6 +280,21 @@ async fn wait_for_version(shared: &Shared, version: u64) {
     let arrival = async { while shared.lock().server.store.version() < version && notifier.changed().await.is_ok() {} };
     // The version check of the caller handles a timeout.
     drop(tokio::time::timeout(VERSION_PATIENCE, arrival).await);
+}
+
+/// The response of the handler of a path, if it has one.
+async fn aggregated(shared: &Shared, parts: &http::request::Parts) -> Option<Result<Response<ResponseBody>, Status>> {
+    let path = parts.uri.path();
+    let handler = {
+        let state = shared.lock();
+        let (_, handler) = state.server.aggregated.iter().rfind(|(prefix, _)| path.starts_with(prefix))?;
+        Arc::clone(handler)
+    };
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    match handler(path, &query) {
+        Some(answered) => Some(answered.map(|object| json_answer(200, object.to_string().into_bytes()))),
+        None => std::future::pending().await,
+    }
 }
 
 fn other(shared: &Shared, parts: &http::request::Parts, path: &[String]) -> Result<Response<ResponseBody>, Status> {
