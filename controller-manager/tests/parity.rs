@@ -61,6 +61,7 @@ fn every_controller_of_upstream_is_known_with_its_aliases() {
 fn the_controllers_of_every_area_are_linked() {
     let linked = Registry::linked().expect("the built-in controllers are linked");
     for (area, name) in [
+        ("autoscaling", "horizontal-pod-autoscaler-controller"),
         ("cluster", "garbage-collector-controller"),
         ("cluster", "namespace-controller"),
         ("cluster", "resourcequota-controller"),

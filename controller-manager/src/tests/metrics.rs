@@ -19,7 +19,6 @@ const ABSENT: &[(&str, &[&str])] = &[
             "endpoint_slice_controller_",
             "endpoint_slice_mirroring_controller_",
             "ephemeral_volume_controller_",
-            "horizontal_pod_autoscaler_controller_",
             "job_controller_",
             "node_collector_",
             "node_ipam_controller_",
@@ -55,6 +54,14 @@ const ABSENT: &[(&str, &[&str])] = &[
     ("informers handle events as they read them, and have no queue", &["informer_"]),
     ("there is no lease in this test", &["leader_election_"]),
     ("they are in /metrics/slis", &["kubernetes_healthcheck"]),
+    (
+        "there is no autoscaler in this test",
+        &[
+            "horizontal_pod_autoscaler_controller_desired_",
+            "horizontal_pod_autoscaler_controller_metric_",
+            "horizontal_pod_autoscaler_controller_reconciliation",
+        ],
+    ),
     ("only what has been repeated is counted", &["rest_client_request_retries_total"]),
     ("upstream declares it, and never registers it", &["rest_client_exec_plugin_policy_call_total"]),
     (

@@ -1,0 +1,419 @@
+//! The order of a sync: scale, metrics, plan, scale, status.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kcm_api::views::{AutoscaledPod, HorizontalPodAutoscaler, Pod};
+use kcm_api::{ObjectKey, PartReader, Selector};
+use kcm_framework::client::{ApiClient, ApiError};
+use kcm_framework::discovery::Discovery;
+use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_informers::Informer;
+use parking_lot::Mutex;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::apply::{NotWritten, write_status};
+use super::calculator::ObservedPod;
+use super::conditions::{ABLE_TO_SCALE, Conditions, SCALED_TO_ZERO, SCALING_ACTIVE};
+use super::evaluate::{Measurement, Responses, Scaled, evaluate};
+use super::events::EventReason;
+use super::gather::{Gathering, Job, Taken};
+use super::history::History;
+use super::metrics::{Action, ErrorLabel, Metrics};
+use super::normalize::Bounds;
+use super::plan::{Approach, Decision, Plan, Planned, Zero, after_rescale, plan_by_metrics, plan_without_metrics};
+use super::requests::{NoRequest, Request, request_of};
+use super::scale::{FoundScale, ScaleError, read_scale, resources_of_target, write_scale};
+use super::selectors::Selectors;
+use super::settings::Settings;
+use super::spec::Spec;
+use super::status::Status;
+
+/// Syncs autoscalers.
+pub(super) struct Reconciler {
+    pub(super) autoscalers: Informer<HorizontalPodAutoscaler>,
+    pub(super) pods: Informer<Pod>,
+    pub(super) part: PartReader<AutoscaledPod>,
+    pub(super) discovery: Discovery,
+    /// The client that reads scales.
+    pub(super) scales: ApiClient,
+    pub(super) gathering: Arc<Gathering>,
+    pub(super) selectors: Selectors,
+    pub(super) histories: Mutex<BTreeMap<ObjectKey, History>>,
+    pub(super) settings: Settings,
+    pub(super) metrics: Metrics,
+}
+
+/// How a sync ended.
+struct Synced {
+    action: Action,
+    error: Option<(ErrorLabel, String)>,
+    started: Instant,
+}
+
+/// The autoscaler of a sync, as its document has it.
+struct Read<'a> {
+    autoscaler: &'a HorizontalPodAutoscaler,
+    spec: Spec,
+    /// The metrics of the spec as they stand.
+    metrics: Vec<Value>,
+    status: Status,
+    conditions: Conditions,
+}
+
+impl<'a> Read<'a> {
+    fn of(autoscaler: &'a HorizontalPodAutoscaler) -> Result<Self, serde_json::Error> {
+        let spec = Spec::of(autoscaler)?;
+        let metrics = autoscaler.raw(&["spec", "metrics"]).map(RawValue::get);
+        let metrics: Option<Vec<Value>> = metrics.map(serde_json::from_str).transpose()?.flatten();
+        let status = Status::of(autoscaler)?;
+        let conditions = status.conditions.clone();
+        Ok(Self { autoscaler, spec, metrics: metrics.unwrap_or_default(), status, conditions })
+    }
+}
+
+/// The selector and the pods of a target.
+struct Target {
+    selector: Selector,
+    pods: Vec<Arc<Pod>>,
+}
+
+#[async_trait]
+impl Reconcile for Reconciler {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let Some(autoscaler) = self.autoscalers.get(key) else {
+            self.forget(key);
+            return Ok(Outcome::done());
+        };
+        let again = Outcome::requeue_after(self.settings.section.sync_period.unsigned());
+        let read = match Read::of(&autoscaler) {
+            Ok(read) => read,
+            Err(error) => {
+                tracing::warn!(%error, "The autoscaler cannot be read; it is not synced");
+                return Ok(again);
+            }
+        };
+        if let Some(Synced { action, error, started }) = self.sync(read, key, session).await? {
+            let label = error.as_ref().map_or(ErrorLabel::None, |(label, _)| *label);
+            self.metrics.synced(action, label, started.elapsed());
+            if let Some((_, error)) = error {
+                tracing::warn!(error, "Cannot sync the autoscaler; it is synced again in the next period");
+            }
+        }
+        Ok(again)
+    }
+}
+
+impl Reconciler {
+    fn forget(&self, key: &ObjectKey) {
+        self.histories.lock().remove(key);
+        self.selectors.forget(key);
+        self.gathering.forget(key);
+        self.metrics.forget(key);
+    }
+
+    /// Syncs an autoscaler; absent where it waits for its metrics.
+    async fn sync(
+        &self,
+        mut read: Read<'_>,
+        key: &ObjectKey,
+        session: &Session,
+    ) -> Result<Option<Synced>, ReconcileError> {
+        let autoscaler = read.autoscaler;
+        let (found, responses, started) = match self.gathering.take(key) {
+            Taken::Waiting => {
+                session.explain(|| "waits for a metrics API");
+                return Ok(None);
+            }
+            Taken::Done(gathered) if gathered.uid == autoscaler.metadata.uid => {
+                (Ok(gathered.scale), gathered.responses, gathered.started)
+            }
+            Taken::Done(_) | Taken::Nothing => {
+                (self.find_scale(read.autoscaler).await, Responses::new(), Instant::now())
+            }
+        };
+        let synced = |error| Ok(Some(Synced { action: Action::None, error, started }));
+        let found = match found {
+            Ok(found) => found,
+            Err(ScaleError::Request(error)) if is_undecided(&error) => return Err(error.into()),
+            Err(error) => return synced(Some(self.without_scale(read, &error, session).await?)),
+        };
+        let now = session.now();
+        let message = "the HPA controller was able to get the target's current scale";
+        read.conditions.set(ABLE_TO_SCALE, true, "SucceededGetScale", message, now);
+        let bounds =
+            Bounds { current: found.scale.replicas, min: autoscaler.min_replicas, max: autoscaler.max_replicas };
+        let zero = Zero {
+            gate: self.settings.gates.scale_to_zero,
+            measurable: read.spec.scales_from_zero(),
+            scaled: self.settings.gates.scale_to_zero && read.conditions.is_true(SCALED_TO_ZERO),
+        };
+        let approach = Approach::of(bounds, zero);
+        self.histories.lock().entry(key.clone()).or_default().begin(bounds.current, now);
+        let behavior = read.spec.behavior.clone();
+        let window = self.settings.stabilization_window();
+        let planned = Planned { bounds, zero, behavior: behavior.as_ref(), window, now };
+        let plan = if approach == Approach::Metrics {
+            match self.target(&mut read, &found, key, session) {
+                Err(message) => {
+                    session.record(autoscaler, &EventReason::FailedComputeMetricsReplicas(message.clone()));
+                    let (conditions, error) = (read.conditions.clone(), Some(message));
+                    let (events, metrics, computed) = Default::default();
+                    Plan { decision: Decision::Unknown, conditions, metrics, events, error, computed }
+                }
+                Ok(target) => {
+                    let requests = self.requests(&read, &target);
+                    let needed: BTreeSet<&Request> =
+                        requests.iter().filter_map(|request| request.as_ref().ok()).collect();
+                    if needed.iter().any(|request| !responses.contains_key(request)) {
+                        let requests = needed.into_iter().cloned().collect();
+                        let (key, uid) = (key.clone(), autoscaler.metadata.uid.clone());
+                        session.explain(|| "reads its metrics");
+                        self.gathering.start(Job { key, uid, scale: found, requests, started });
+                        return Ok(None);
+                    }
+                    self.plan(&read, &target, &requests, &responses, &found, planned)
+                }
+            }
+        } else {
+            plan_without_metrics(planned, approach, read.conditions.clone())
+        };
+        session.explain(|| plan.in_words(bounds));
+        self.apply(&read, plan, &found, planned, started, session).await.map(Some)
+    }
+
+    async fn find_scale(&self, autoscaler: &HorizontalPodAutoscaler) -> Result<FoundScale, ScaleError> {
+        let resources = resources_of_target(autoscaler, &self.discovery.resources())?;
+        read_scale(&self.scales, resources, &target_of(autoscaler)).await
+    }
+
+    /// Reports that the scale of the target is not known.
+    async fn without_scale(
+        &self,
+        mut read: Read<'_>,
+        error: &ScaleError,
+        session: &Session,
+    ) -> Result<(ErrorLabel, String), ReconcileError> {
+        let autoscaler = read.autoscaler;
+        let (cause, label, message) = match error {
+            ScaleError::InvalidVersion(cause) => {
+                let message = format!("invalid API version in scale target reference: {cause}");
+                (cause.clone(), ErrorLabel::Spec, message)
+            }
+            ScaleError::Unmapped(cause) => {
+                let message = format!("unable to determine resource for scale target reference: {cause}");
+                (cause.clone(), ErrorLabel::Internal, message)
+            }
+            ScaleError::Request(error) => {
+                let cause = error.message();
+                let message = format!("failed to query scale subresource for {}: {cause}", reference(autoscaler));
+                (cause, ErrorLabel::Internal, message)
+            }
+        };
+        session.record(autoscaler, &EventReason::FailedGetScale(cause.clone()));
+        session.explain(|| message.clone());
+        let shown = format!("the HPA controller was unable to get the target's current scale: {cause}");
+        read.conditions.set(ABLE_TO_SCALE, false, "FailedGetScale", shown, session.now());
+        let status = Status { conditions: read.conditions, ..read.status.clone() };
+        self.put(autoscaler, &read.status, &status, session).await?;
+        Ok((label, message))
+    }
+
+    /// The selector and the pods of the target; an error is reported in condition and event.
+    fn target(
+        &self,
+        read: &mut Read<'_>,
+        found: &FoundScale,
+        key: &ObjectKey,
+        session: &Session,
+    ) -> Result<Target, String> {
+        let (autoscaler, now) = (read.autoscaler, session.now());
+        let text = &found.scale.selector;
+        if text.is_empty() {
+            session.record(autoscaler, &EventReason::SelectorRequired);
+            let message = "the HPA target's scale is missing a selector";
+            read.conditions.set(SCALING_ACTIVE, false, "InvalidSelector", message, now);
+            return Err("selector is required".to_owned());
+        }
+        let selector: Selector = text.parse().map_err(|error| {
+            let message = format!("couldn't convert selector into a corresponding internal selector object: {error}");
+            session.record(autoscaler, &EventReason::InvalidSelector(message.clone()));
+            read.conditions.set(SCALING_ACTIVE, false, "InvalidSelector", message.clone(), now);
+            message
+        })?;
+        let mut pods = self.pods.in_namespace(key.namespace().unwrap_or_default());
+        pods.retain(|pod| selector.matches(&pod.metadata.labels));
+        if let Some(several) = self.selectors.ambiguous(key, &selector, &pods) {
+            let message = format!("pods by selector {text} are controlled by multiple HPAs: {several}");
+            session.record(autoscaler, &EventReason::AmbiguousSelector(message.clone()));
+            read.conditions.set(SCALING_ACTIVE, false, "AmbiguousSelector", message.clone(), now);
+            return Err(message);
+        }
+        Ok(Target { selector, pods })
+    }
+
+    fn requests(&self, read: &Read<'_>, target: &Target) -> Vec<Result<Request, NoRequest>> {
+        let namespace = read.autoscaler.metadata.key.namespace().unwrap_or_default();
+        let resources = self.discovery.resources();
+        let resource_of = |group: &str, kind: &str| {
+            let found = resources.resource_of_kind(group, kind)?;
+            Some(if group.is_empty() { found.plural.to_string() } else { format!("{}.{group}", found.plural) })
+        };
+        let request = |metric| request_of(metric, namespace, &target.selector, resource_of);
+        read.spec.metrics.iter().map(request).collect()
+    }
+
+    fn plan(
+        &self,
+        read: &Read<'_>,
+        target: &Target,
+        requests: &[Result<Request, NoRequest>],
+        responses: &Responses,
+        found: &FoundScale,
+        planned: Planned<'_>,
+    ) -> Plan {
+        let key = &read.autoscaler.metadata.key;
+        let pods: Vec<ObservedPod<'_>> = target
+            .pods
+            .iter()
+            .map(|pod| ObservedPod {
+                name: pod.metadata.key.name(),
+                phase: pod.phase,
+                is_terminating: pod.metadata.is_terminating(),
+                is_ready: pod.is_ready(),
+                part: self.part.of(pod),
+            })
+            .collect();
+        let scaled = Scaled {
+            namespace: key.namespace().unwrap_or_default(),
+            spec_replicas: found.scale.replicas,
+            status_replicas: found.scale.current_replicas,
+            pods: &pods,
+            rules: self.settings.rules(planned.behavior, planned.now),
+            pod_level: self.settings.gates.pod_level_resources,
+        };
+        let measurements: Vec<Measurement<'_>> = read
+            .spec
+            .metrics
+            .iter()
+            .zip(&read.metrics)
+            .zip(requests)
+            .map(|((metric, spec), request)| Measurement { metric, spec, request })
+            .collect();
+        let evaluation = evaluate(&measurements, responses, &scaled);
+        let mut histories = self.histories.lock();
+        plan_by_metrics(planned, evaluation, read.conditions.clone(), histories.entry(key.clone()).or_default())
+    }
+
+    /// Carries out a plan.
+    async fn apply(
+        &self,
+        read: &Read<'_>,
+        plan: Plan,
+        found: &FoundScale,
+        planned: Planned<'_>,
+        started: Instant,
+        session: &Session,
+    ) -> Result<Synced, ReconcileError> {
+        let autoscaler = read.autoscaler;
+        let (key, bounds) = (&autoscaler.metadata.key, planned.bounds);
+        for event in &plan.events {
+            session.record(autoscaler, event);
+        }
+        for computed in &plan.computed {
+            self.metrics.computed(computed, read.status.current_replicas);
+        }
+        let mut error = plan.error.map(|message| (ErrorLabel::Internal, message));
+        let mut action = Action::None;
+        let mut status = Status {
+            current_replicas: bounds.current,
+            desired_replicas: read.status.desired_replicas,
+            current_metrics: plan.metrics,
+            conditions: plan.conditions,
+            ..read.status.clone()
+        };
+        match plan.decision {
+            Decision::Unknown => {
+                error = error.map(|(label, message)| {
+                    let reference = reference(autoscaler);
+                    let failed = "failed to compute desired number of replicas based on listed metrics for";
+                    (label, format!("{failed} {reference}: {message}"))
+                });
+            }
+            Decision::Keep => {
+                status.desired_replicas = bounds.current;
+                self.metrics.desires(key, bounds.current);
+            }
+            Decision::Rescale { to, reason } => {
+                match write_scale(session, &self.scales, found, &target_of(autoscaler), to).await {
+                    Ok(()) => {
+                        tracing::info!(from = bounds.current, to, reason, "Scaled the target of an autoscaler");
+                        after_rescale(&mut status.conditions, bounds, to, planned.zero, planned.now);
+                        session.record(autoscaler, &EventReason::SuccessfulRescale { size: to, reason });
+                        let mut histories = self.histories.lock();
+                        let history = histories.entry(key.clone()).or_default();
+                        history.scaled(planned.behavior, bounds.current, to, planned.now);
+                        drop(histories);
+                        action = Action::of(bounds.current, to);
+                        status.desired_replicas = to;
+                        status.last_scale_time = Some(planned.now);
+                        self.metrics.desires(key, to);
+                    }
+                    Err(failed) if is_undecided(&failed) => return Err(failed.into()),
+                    Err(failed) => {
+                        let message = failed.message();
+                        let event = EventReason::FailedRescale { size: to, reason, error: message.clone() };
+                        session.record(autoscaler, &event);
+                        let shown = format!("the HPA controller was unable to update the target scale: {message}");
+                        status.conditions.set(ABLE_TO_SCALE, false, "FailedUpdateScale", shown, planned.now);
+                        let message = format!("failed to rescale {}: {message}", reference(autoscaler));
+                        error = Some((ErrorLabel::Internal, message));
+                    }
+                }
+            }
+        }
+        if let Some(message) = self.put(autoscaler, &read.status, &status, session).await? {
+            error = Some((ErrorLabel::Internal, message));
+        }
+        Ok(Synced { action, error, started })
+    }
+
+    /// Writes the status where it has changed; returns what is wrong where it is refused.
+    async fn put(
+        &self,
+        autoscaler: &HorizontalPodAutoscaler,
+        old: &Status,
+        new: &Status,
+        session: &Session,
+    ) -> Result<Option<String>, ReconcileError> {
+        if new.is_same_as(old) {
+            return Ok(None);
+        }
+        let message = match write_status(session, autoscaler, new).await {
+            Ok(()) => return Ok(None),
+            Err(NotWritten::Edit(error)) => error.to_string(),
+            Err(NotWritten::Request(error)) if is_undecided(&error) => return Err(error.into()),
+            Err(NotWritten::Request(error)) => error.message(),
+        };
+        session.record(autoscaler, &EventReason::FailedUpdateStatus(message.clone()));
+        Ok(Some(format!("failed to update status for {}: {message}", autoscaler.metadata.key.name())))
+    }
+}
+
+/// Whether a request failed without an answer of the API server: the sync is repeated as any other, which waits for the end
+/// of an outage.
+fn is_undecided(error: &ApiError) -> bool {
+    error.status().is_none()
+}
+
+fn target_of(autoscaler: &HorizontalPodAutoscaler) -> ObjectKey {
+    ObjectKey::namespaced(autoscaler.metadata.key.namespace().unwrap_or_default(), &*autoscaler.target_name)
+}
+
+/// The target, as messages name it.
+fn reference(autoscaler: &HorizontalPodAutoscaler) -> String {
+    let namespace = autoscaler.metadata.key.namespace().unwrap_or_default();
+    format!("{}/{namespace}/{}", autoscaler.target_kind, autoscaler.target_name)
+}

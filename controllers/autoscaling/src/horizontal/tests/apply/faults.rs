@@ -1,0 +1,129 @@
+//! Kills, refusals, lost responses, and metrics APIs that hang.
+
+use kcm_testing::kill_after_each_write;
+use kcm_testing::sandbox::{Fault, Status, Verb};
+
+use super::*;
+
+/// A metric of the external API.
+fn external(name: &str, target: &str) -> Value {
+    let target = json!({ "type": "AverageValue", "averageValue": target });
+    json!({ "type": "External", "external": { "metric": { "name": name }, "target": target } })
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_the_same_whatever_write_it_is_killed_after() {
+    let writes = kill_after_each_write(
+        || {
+            environment().prepare(|sandbox| {
+                deployment(sandbox, "web", 2, "200m");
+                autoscaler(sandbox, "web", (1, 10), &[cpu(100)]);
+            })
+        },
+        async |cluster| {
+            let done = |it: &Sandbox| replicas(it, "web") == 4 && status(it, "web")["desiredReplicas"] == 4;
+            cluster.eventually("it is scaled and says so", done).await;
+            cluster.settle().await;
+            assert_eq!(replicas(cluster.sandbox(), "web"), 4);
+        },
+    )
+    .await;
+    assert!(writes >= 2, "scale and status: {writes}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_of_the_scale_is_resolved_in_the_same_sync() {
+    let cluster = start(environment()).await;
+    deployment(cluster.sandbox(), "web", 2, "200m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    let conflict = Status::conflict(&DEPLOYMENTS, "web", "changed");
+    cluster.sandbox().faults().inject(Fault::on(Verb::Update).subresource("scale").times(2).fail(conflict));
+    cluster.advance(PERIOD).await;
+    cluster.settle().await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_that_is_refused_is_reported_and_tried_again_in_the_next_period() {
+    let cluster = start(environment()).await;
+    deployment(cluster.sandbox(), "web", 2, "200m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    let refused = Status::new(422, "Invalid", "not today");
+    cluster.sandbox().faults().inject(Fault::on(Verb::Update).subresource("scale").times(1).fail(refused));
+    cluster.advance(PERIOD).await;
+    cluster.settle().await;
+    let sandbox = cluster.sandbox();
+    assert_eq!(
+        condition(sandbox, "web", "AbleToScale"),
+        "False FailedUpdateScale: the HPA controller was unable to update the target scale: not today"
+    );
+    assert_eq!(replicas(sandbox, "web"), 2);
+    let reason = "cpu resource utilization (percentage of request) above target";
+    assert_eq!(events(sandbox), [format!("FailedRescale New size: 4; reason: {reason}; error: not today")]);
+    cluster.advance(PERIOD).await;
+    cluster.settle().await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_response_of_the_scale_scales_once() {
+    let cluster = start(environment()).await;
+    deployment(cluster.sandbox(), "web", 2, "200m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    cluster.sandbox().faults().inject(Fault::on(Verb::Update).subresource("scale").times(1).lose_answer());
+    cluster.advance(PERIOD).await;
+    cluster.consistently("it is scaled once", Duration::from_mins(1), |it| [2, 4].contains(&replicas(it, "web"))).await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_metrics_api_that_is_not_there_is_reported_in_client_gos_words() {
+    let cluster = start(TestEnvironment::new([DESCRIPTOR]).namespace("shop")).await;
+    deployment(cluster.sandbox(), "web", 2, "200m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    cluster.advance(PERIOD).await;
+    cluster.settle().await;
+    let sandbox = cluster.sandbox();
+    let message = "failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from \
+                   resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)";
+    let unable = "the HPA was unable to compute the replica count";
+    assert_eq!(
+        condition(sandbox, "web", "ScalingActive"),
+        format!("False FailedGetResourceMetric: {unable}: {message}")
+    );
+    let all = format!(
+        "invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: {message}"
+    );
+    assert_eq!(
+        events(sandbox),
+        [format!("FailedComputeMetricsReplicas {all}"), format!("FailedGetResourceMetric {message}")]
+    );
+    assert_eq!(status(sandbox, "web")["currentMetrics"], json!([{ "type": "" }]));
+}
+
+/// k/k#96242, k/k#109496
+#[tokio::test(start_paused = true)]
+async fn an_api_that_hangs_delays_only_the_autoscalers_that_need_it() {
+    let environment = environment().prepare(|sandbox| {
+        // It never responds.
+        sandbox.serve_path("/apis/external.metrics.k8s.io/", |_, _| None);
+        for at in 0..20 {
+            let name = format!("slow-{at:02}");
+            deployment(sandbox, &name, 1, "200m");
+            autoscaler(sandbox, &name, (1, 10), &[external("queue", "1")]);
+        }
+        deployment(sandbox, "web", 2, "200m");
+        autoscaler(sandbox, "web", (1, 10), &[cpu(100)]);
+    });
+    let cluster = start(environment).await;
+    cluster.advance(PERIOD).await;
+    cluster.settle().await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 4, "it waits for no other API");
+    let waiting = || requests(&cluster).iter().filter(|request| request.contains("/external.")).count();
+    assert_eq!(waiting(), 5, "an API serves as many requests at once as the setting says");
+    cluster.advance(Duration::from_secs(40)).await;
+    assert_eq!(waiting(), 10, "a request is given up");
+    cluster
+        .eventually("it is reported", |it| condition(it, "slow-00", "ScalingActive").contains("no response within 34s"))
+        .await;
+}

@@ -1,0 +1,29 @@
+//! Event mapping: when a change of an autoscaler has it synced.
+
+use std::time::Duration;
+
+use kcm_api::ObjectKey;
+use kcm_api::views::HorizontalPodAutoscaler;
+use kcm_framework::Enqueue;
+use kcm_informers::Change;
+use serde_json::value::RawValue;
+
+/// Enqueues an autoscaler after the sync period, as every sync does: so each is synced once in a period, whatever changes.
+/// One that is deleted is forgotten at once, and one that is new or whose spec has changed is synced at once where
+/// `on_spec_change` says so.
+pub(super) fn keys_for_autoscaler(
+    change: &Change<HorizontalPodAutoscaler>,
+    period: Duration,
+    on_spec_change: bool,
+) -> Enqueue<ObjectKey> {
+    let is_urgent = match change {
+        Change::Added(_) => on_spec_change,
+        Change::Updated { old, new } => on_spec_change && spec(old) != spec(new),
+        Change::Deleted { .. } => true,
+    };
+    Enqueue { key: change.key().clone(), after: if is_urgent { Duration::ZERO } else { period } }
+}
+
+fn spec(autoscaler: &HorizontalPodAutoscaler) -> Option<&str> {
+    autoscaler.raw(&["spec"]).map(RawValue::get)
+}
