@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::Declared;
 use crate::protobuf::Message;
 use crate::views::{
-    AutoscaledPod, ChargedPod, ControllerRevisionView, DaemonSetView, DeploymentView, DeviceClass,
+    AutoscaledPod, ChargedPod, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView, DeviceClass,
     HorizontalPodAutoscalerView, JobView, Namespace, Node, PersistentVolumeClaim, Pod, PodAddresses, PodDisruption,
     PodTargetNode, PodTermination, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim,
     ResourceQuotaView, Service, StatefulSetView,
@@ -97,6 +97,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check::<Namespace>(schema),
         check::<Node>(schema),
         check::<JobView>(schema),
+        check::<CronJobView>(schema),
         check::<ReplicationControllerView>(schema),
         check::<ControllerRevisionView>(schema),
         check::<StatefulSetView>(schema),

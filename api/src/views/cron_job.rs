@@ -1,0 +1,77 @@
+//! Cron jobs.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::protobuf::{Kind, ProtobufType};
+use crate::{Documented, InternedStr, Resource, Uid};
+
+/// A cron job, whole: its status is put, and its template becomes jobs as it stands.
+pub type CronJob = Documented<CronJobView>;
+
+crate::view! {
+    /// What decisions read of a cron job.
+    pub struct CronJobView {
+        resource: Resource::namespaced("batch", "v1", "cronjobs", "CronJob");
+
+        "spec" @ 2 {
+            /// `spec.schedule`.
+            pub schedule: InternedStr = "schedule" @ 1;
+            /// `spec.timeZone`.
+            pub time_zone: Option<InternedStr> = "timeZone" @ 8;
+            /// `spec.startingDeadlineSeconds`.
+            pub starting_deadline_seconds: Option<i64> = "startingDeadlineSeconds" @ 2;
+            /// `spec.concurrencyPolicy`.
+            pub concurrency_policy: ConcurrencyPolicy = "concurrencyPolicy" @ 3;
+            /// `spec.suspend`.
+            pub suspend: bool = "suspend" @ 4;
+            /// `spec.successfulJobsHistoryLimit`.
+            pub successful_jobs_history_limit: Option<i32> = "successfulJobsHistoryLimit" @ 6;
+            /// `spec.failedJobsHistoryLimit`.
+            pub failed_jobs_history_limit: Option<i32> = "failedJobsHistoryLimit" @ 7;
+        }
+        /// `status`.
+        pub status: CronJobStatus = "status" @ 3;
+    }
+}
+
+crate::message! {
+    /// The status of a cron job.
+    pub struct CronJobStatus {
+        /// The jobs that run.
+        pub active: Box<[ActiveJob]> = "active" @ 1;
+        /// When a job was last due that was started.
+        pub last_schedule_time: Option<Timestamp> = "lastScheduleTime" @ 4;
+        /// When a job last completed.
+        pub last_successful_time: Option<Timestamp> = "lastSuccessfulTime" @ 5;
+    }
+}
+
+crate::message! {
+    /// The reference of a cron job to a job that runs.
+    pub struct ActiveJob {
+        /// Its namespace.
+        pub namespace: InternedStr = "namespace" @ 2;
+        /// Its name.
+        pub name: Box<str> = "name" @ 3;
+        /// Its uid.
+        pub uid: Uid = "uid" @ 4;
+    }
+}
+
+/// What happens to jobs that still run when the next one is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum ConcurrencyPolicy {
+    /// The next one is not started.
+    Forbid,
+    /// They are deleted.
+    Replace,
+    /// They run beside each other; so do those of a policy that this version does not know.
+    #[default]
+    #[serde(other)]
+    Allow,
+}
+
+impl ProtobufType for ConcurrencyPolicy {
+    const KIND: Kind = Kind::Text;
+}
