@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use kcm_framework::client::Limits;
-use kcm_framework::clock::SimulatedClock;
 use kcm_framework::{Format, Manager, ManagerBuilder, ManagerError, ManagerHandle, Metrics, Stop};
 use kcm_sandbox_apiserver::{Request, Resource, Sandbox};
 use parking_lot::Mutex;
@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::TestEnvironment;
+use crate::clock::SettableClock;
 use crate::error_log::ErrorLog;
 use crate::manager_client::{self, Writes};
 
@@ -21,6 +22,7 @@ pub struct TestCluster {
     sandbox: Sandbox,
     writes: Arc<Writes>,
     running: Arc<Running>,
+    clock: SettableClock,
     stop: Stop,
     manager: JoinSet<Result<(), ManagerError>>,
     errors: ErrorLog,
@@ -82,10 +84,11 @@ impl TestCluster {
         let registry = environment.registry();
         let selection = environment.selection(&registry);
         let settings = environment.settings(&registry);
+        let clock = SettableClock::starting_at(sandbox.now());
         let builder = Manager::builder(registry, settings)
             .selection(selection)
             .limits(Limits::UNLIMITED)
-            .clock(SimulatedClock::starting_at(sandbox.now()))
+            .clock(clock.clone())
             .extensions(environment.extensions)
             .explain_memory(environment.explain_memory.unwrap_or(kcm_framework::explain::DEFAULT_MEMORY));
         let (writes, stop) = (Arc::<Writes>::default(), Stop::default());
@@ -95,7 +98,7 @@ impl TestCluster {
         let running = Arc::new(Running { kill: Notify::new(), current: Mutex::new(current) });
         let mut manager = JoinSet::new();
         manager.spawn(run(starter, first, Arc::clone(&running), stop.clone()));
-        Self { sandbox, writes, running, stop, manager, errors }
+        Self { sandbox, writes, running, clock, stop, manager, errors }
     }
 
     /// Returns the API server: objects, requests and faults.
@@ -174,6 +177,12 @@ impl TestCluster {
     /// Advances the time. With paused time this takes no real time, and all timers fire in order.
     pub async fn advance(&self, duration: Duration) {
         sleep(duration).await;
+    }
+
+    /// Sets the wall clock of the managers forward or, by a negative duration, back. Delays and the API server keep their
+    /// time.
+    pub fn set_clock(&self, by: SignedDuration) {
+        self.clock.shift(by);
     }
 
     /// Advances the time by half a second, so that pending work without a long delay completes.

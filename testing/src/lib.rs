@@ -90,6 +90,7 @@
 //! Only the chosen controllers run: no scheduler, no kubelet, no garbage collector. A test writes what these
 //! would write, or starts the cluster of `kcm-sandbox-cluster` on the same API server.
 
+mod clock;
 mod cluster;
 mod environment;
 mod error_log;
