@@ -24,10 +24,4 @@ pub(super) const CONTROLLERS: &[AbsentSettings] = &[
             Row::new("concurrent-job-syncs", "Job-controller", Initial::Int32(5)).path("JobController.ConcurrentJobSyncs").help("How many jobs are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
         ],
     },
-    AbsentSettings {
-        controller: "cronjob-controller",
-        rows: &[
-            Row::new("concurrent-cron-job-syncs", "Cronjob-controller", Initial::Int32(5)).path("CronJobController.ConcurrentCronJobSyncs").help("How many cron jobs are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
-        ],
-    },
 ];

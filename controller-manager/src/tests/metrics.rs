@@ -13,7 +13,6 @@ const ABSENT: &[(&str, &[&str])] = &[
             "attach_detach_controller_",
             "attachdetach_controller_",
             "clustertrustbundle_publisher_",
-            "cronjob_controller_",
             "daemonset_controller_",
             "device_taint_eviction_controller_",
             "endpoint_slice_controller_",

@@ -4,6 +4,7 @@
 
 #[cfg(test)]
 mod cluster;
+pub mod cronjob;
 pub mod deployment;
 #[cfg(test)]
 mod fixtures;

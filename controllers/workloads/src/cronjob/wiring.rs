@@ -1,0 +1,32 @@
+//! Event mapping: the cron jobs that a change of a cron job enqueues.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kcm_api::ObjectKey;
+use kcm_api::views::CronJob;
+use kcm_framework::Enqueue;
+use kcm_informers::Change;
+
+use super::due::schedule_of;
+use super::missed::next_start;
+use super::plan::reconciled_at;
+use super::schedule::TimeZones;
+
+/// A cron job is enqueued at once, and after a change of its schedule at the next start: a start that only the new
+/// schedule has missed is no reason to start a job.
+pub(super) fn key_for_cron_job(
+    change: &Change<CronJob>,
+    zones: &TimeZones,
+    now: Timestamp,
+) -> Option<Enqueue<ObjectKey>> {
+    let (cron_job, is_rescheduled) = match change {
+        Change::Added(cron_job) => (cron_job, false),
+        Change::Updated { old, new } => (new, (&old.schedule, &old.time_zone) != (&new.schedule, &new.time_zone)),
+        Change::Deleted { .. } => return None,
+    };
+    let schedule = is_rescheduled.then(|| schedule_of(cron_job, zones).ok()).flatten();
+    let next = schedule.and_then(|schedule| next_start(cron_job, &schedule, now));
+    let delay = next.and_then(|next| Duration::try_from(reconciled_at(next).duration_since(now)).ok());
+    Some(Enqueue::after(cron_job.metadata.key.clone(), delay.unwrap_or_default()))
+}
