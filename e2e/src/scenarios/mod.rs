@@ -2,6 +2,7 @@
 
 mod alone;
 mod api;
+mod cron_jobs;
 mod deploy;
 mod deployments;
 mod envtest;
@@ -29,6 +30,7 @@ use crate::scenario::Scenario;
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
     api::SCENARIOS
         .iter()
+        .chain(&cron_jobs::SCENARIOS)
         .chain(&deploy::SCENARIOS)
         .chain(&envtest::SCENARIOS)
         .chain(&host::SCENARIOS)
