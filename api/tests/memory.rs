@@ -3,7 +3,10 @@
 use std::alloc::System;
 use std::sync::Arc;
 
-use kcm_api::views::{Deployment, Pod, PodAddresses, PodVolumes, ReplicaSet};
+use kcm_api::views::{
+    ChargedPod, Deployment, Namespace, PersistentVolumeClaim, Pod, PodAddresses, PodVolumes, ReplicaSet, ResourceQuota,
+    Service,
+};
 use kcm_api::{DecodeContext, Need, Needs, View};
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -14,6 +17,50 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const POD: &str = include_str!("../fixtures/pod.json");
 const REPLICA_SET: &str = include_str!("../fixtures/replica_set.json");
 const DEPLOYMENT: &str = include_str!("../fixtures/deployment.json");
+
+/// An object as API servers return it, apart from what the kind has of its own.
+fn object(kind: &str, rest: Value) -> String {
+    let mut object = rest;
+    object["apiVersion"] = json!("v1");
+    object["kind"] = json!(kind);
+    object["metadata"] = json!({
+        "name": "web-7c5b9d7b4-x2k8p",
+        "namespace": "shop",
+        "uid": "0f0e7c58-4d0e-4c5a-9c60-1b9a9b5f4d11",
+        "resourceVersion": "4711",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": { "app": "web" },
+        "managedFields": [{ "manager": "kubectl", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1" }],
+    });
+    object.to_string()
+}
+
+/// What quotas read beside pods.
+fn charged() -> [String; 4] {
+    let namespace = json!({ "spec": { "finalizers": ["kubernetes"] }, "status": { "phase": "Active" } });
+    let service = json!({ "spec": {
+        "type": "NodePort", "clusterIP": "10.0.0.1", "selector": { "app": "web" },
+        "ports": [{ "port": 80, "protocol": "TCP", "targetPort": 8080, "nodePort": 30080 }],
+    } });
+    let claim = json!({
+        "spec": {
+            "storageClassName": "gold", "accessModes": ["ReadWriteOnce"], "volumeName": "pv-1",
+            "resources": { "requests": { "storage": "10Gi" } },
+        },
+        "status": { "phase": "Bound", "capacity": { "storage": "10Gi" } },
+    });
+    let hard = json!({ "pods": "10", "requests.cpu": "4", "requests.memory": "8Gi" });
+    let quota = json!({
+        "spec": { "hard": hard },
+        "status": { "hard": hard, "used": { "pods": "2", "requests.cpu": "1500m", "requests.memory": "3Gi" } },
+    });
+    [
+        object("Namespace", namespace),
+        object("Service", service),
+        object("PersistentVolumeClaim", claim),
+        object("ResourceQuota", quota),
+    ]
+}
 
 /// The fixture with another name and uid, both as long as before.
 fn copy_named(mut object: Value, number: usize) -> String {
@@ -43,12 +90,19 @@ fn cost_of<V: View>(json: &str, needs: &Needs) -> (usize, usize) {
 #[test]
 fn cached_objects_are_small() {
     let (none, all) = (Needs::default(), [Need::part::<PodVolumes>(), Need::part::<PodAddresses>()]);
+    let [namespace, service, claim, quota] = charged();
+    let of_quotas = [Need::part::<ChargedPod>()].into_iter().collect();
     // Within a tenth of what is counted, so that a larger object is a deliberate change.
     for (kind, (bytes, allocations), (most_bytes, most_allocations)) in [
         ("pod", cost_of::<Pod>(POD, &none), (560, 4)),
         ("pod with its parts", cost_of::<Pod>(POD, &all.into_iter().collect()), (700, 8)),
         ("replica set", cost_of::<ReplicaSet>(REPLICA_SET, &none), (3900, 8)),
         ("deployment", cost_of::<Deployment>(DEPLOYMENT, &none), (4300, 10)),
+        ("pod that quotas are charged for", cost_of::<Pod>(POD, &of_quotas), (950, 8)),
+        ("namespace", cost_of::<Namespace>(&namespace, &none), (310, 3)),
+        ("service", cost_of::<Service>(&service, &none), (330, 4)),
+        ("claim", cost_of::<PersistentVolumeClaim>(&claim, &none), (480, 4)),
+        ("quota", cost_of::<ResourceQuota>(&quota, &none), (1400, 7)),
     ] {
         let cost = format!("{bytes} bytes in {allocations} allocations per {kind}");
         assert!(bytes <= most_bytes && allocations <= most_allocations, "{cost}");
