@@ -21,7 +21,8 @@ use table::{Outcome, Table};
 const TABLE: &str = include_str!("../../data/upstream-tests.tsv");
 
 /// The packages that `cargo xtask ci` runs: those of a few minutes.
-const QUICK: [&str; 4] = ["replicaset", "replicationcontroller", "namespace", "garbagecollector"];
+const QUICK: [&str; 6] =
+    ["replicaset", "replicationcontroller", "namespace", "garbagecollector", "quota", "serviceaccount"];
 
 const USAGE: &str = "usage: cargo xtask upstream-tests [--peer] PACKAGE... [-- -test.run=REGEX ...]";
 
