@@ -246,6 +246,7 @@ impl fmt::Display for Problem {
             Self::UnknownFlag { nearest } => write!(f, "unknown flag{}", DidYouMean(nearest.as_ref())),
             Self::RemovedFlag { advice } => write!(f, "Kubernetes has removed this flag: {advice}"),
             Self::UnknownShorthand { letter, nearest } => {
+                let letter = letter.escape_debug();
                 write!(f, "unknown one-letter flag -{letter}{}", DidYouMean(nearest.as_ref()))
             }
             Self::MissingValue { expected } => write!(f, "has no value, expected {expected}"),
@@ -276,7 +277,7 @@ impl fmt::Display for Problem {
             Self::MoreErrors { count } => write!(f, "{count} more errors, not reported one by one"),
             Self::Unsupported { feature } => write!(f, "{feature} are not supported here"),
             Self::UnknownGate { gate, nearest } => {
-                write!(f, "unknown feature gate {gate}{}", DidYouMean(nearest.as_ref()))
+                write!(f, "unknown feature gate {}{}", cut(gate), DidYouMean(nearest.as_ref()))
             }
             Self::GateTooNew { gate, version } => {
                 write!(f, "feature gate {gate} is not there yet in the emulated version {version}")
@@ -288,7 +289,7 @@ impl fmt::Display for Problem {
                 f.write_str("feature gates are given with the prefix kube: and without it; give all of them in one way")
             }
             Self::UnknownGateComponent { component } => {
-                write!(f, "{component} is no component of this program; feature gates are those of kube")
+                write!(f, "{} is no component of this program; feature gates are those of kube", cut(component))
             }
             Self::LockedGate { gate, locked_to } => {
                 write!(f, "feature gate {gate} is locked to {locked_to} and cannot be changed")
