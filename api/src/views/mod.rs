@@ -16,6 +16,7 @@ mod persistent_volume_claim;
 mod pod;
 mod pod_failure_policy;
 mod pod_parts;
+mod pod_phase;
 mod pod_termination;
 mod replica_set;
 mod replication_controller;
@@ -39,11 +40,12 @@ pub use job::{
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, Taint};
 pub use persistent_volume_claim::PersistentVolumeClaim;
-pub use pod::{Pod, PodPhase, Readiness};
+pub use pod::{Pod, Readiness};
 pub use pod_failure_policy::{
     ExitCodesOperator, OnExitCodes, PodConditionPattern, PodFailurePolicy, PodFailurePolicyAction, PodFailurePolicyRule,
 };
 pub use pod_parts::{ContainerPort, PodAddresses, PodDisruption, PodTargetNode, PodVolume, PodVolumes};
+pub use pod_phase::PodPhase;
 pub use pod_termination::{FailedContainer, PodTermination};
 pub use replica_set::{ReplicaSet, ReplicaSetStatus, ReplicaSetView};
 pub use replication_controller::{ReplicationController, ReplicationControllerView};

@@ -9,6 +9,7 @@ use super::autoscaled_pod::AutoscaledPod;
 use super::charged_pod::ChargedPod;
 use super::conditions::RawCondition;
 use super::pod_parts::{PodAddresses, PodDisruption, PodTargetNode, PodVolumes};
+use super::pod_phase::PodPhase;
 use super::pod_termination::PodTermination;
 use crate::decode::{fold, null_as_default, text};
 use crate::protobuf::{Field, Kind, ProtobufType};
@@ -44,26 +45,6 @@ crate::view! {
             pub sidecar_restarts: i32 = init_restarts.most_of(&sidecars);
         }
     }
-}
-
-/// Where in its life a pod is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
-#[non_exhaustive]
-pub enum PodPhase {
-    /// Not all of its containers have started.
-    Pending,
-    /// Bound to a node, with a container that runs.
-    Running,
-    /// All containers ended well and will not be restarted.
-    Succeeded,
-    /// All containers ended, one of them badly.
-    Failed,
-    /// The node cannot be asked.
-    Unknown,
-    /// Not said, or a word that we do not know.
-    #[default]
-    #[serde(other)]
-    Other,
 }
 
 /// The condition `Ready` of a pod.
@@ -134,18 +115,6 @@ impl Pod {
         let long_enough = |since| now.duration_since(since) >= SignedDuration::from_secs(min_ready_seconds.into());
         self.is_ready() && (min_ready_seconds == 0 || self.ready_since().is_some_and(long_enough))
     }
-}
-
-impl PodPhase {
-    /// Whether all containers have ended for good.
-    #[must_use]
-    pub const fn is_final(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed)
-    }
-}
-
-impl ProtobufType for PodPhase {
-    const KIND: Kind = Kind::Text;
 }
 
 /// A [`Readiness`] in a word instead of three: the seconds of its time, or one of the values that no time has.

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer};
 
-use super::pod::PodPhase;
 use super::pod_failure_policy::PodConditionPattern;
+use super::pod_phase::PodPhase;
 use crate::InternedStr;
 use crate::decode::text;
 use crate::protobuf::{Kind, ProtobufType};
