@@ -19,15 +19,15 @@ use kcm_framework::Session;
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload};
 
 use events::EventReason;
-use slow_start::SlowStart;
 
 pub(crate) use pod_template::PodTemplate;
+pub(crate) use slow_start::SlowStart;
 
 /// How many names are generated for a pod whose name is taken, as the API server does for `generateName`.
 const NAMES_TRIED: usize = 8;
 
 /// The outcome of the creation of a pod that did not fail.
-enum CreateOutcome {
+pub(crate) enum CreateOutcome {
     /// The pod is created.
     Created,
     /// The namespace is terminating and takes everything in it along: no event, no retry.
@@ -49,13 +49,14 @@ impl<V: KnownView> PodControl<'_, V> {
     where
         B: Fn(&str) -> Payload + Send + Sync,
     {
+        let generate_name = generate_name(&self.owner.meta().key);
         let mut batches = SlowStart::of(pods.len());
         let mut pods = &pods[..];
         let mut first_error = None;
         while let Some(size) = batches.next_batch() {
             let (batch, rest) = pods.split_at(size);
             pods = rest;
-            let mut calls: FuturesUnordered<_> = batch.iter().map(|pod| self.create_pod(pod)).collect();
+            let mut calls: FuturesUnordered<_> = batch.iter().map(|pod| self.create_pod(&generate_name, pod)).collect();
             while let Some(outcome) = calls.next().await {
                 match outcome {
                     Ok(CreateOutcome::Created) => {}
@@ -70,16 +71,16 @@ impl<V: KnownView> PodControl<'_, V> {
         first_error.map_or(Ok(()), Err)
     }
 
-    async fn create_pod<B>(&self, pod: &B) -> Result<CreateOutcome, ApiError>
+    /// Creates one pod, under a name with that prefix.
+    pub(crate) async fn create_pod<B>(&self, generate_name: &str, pod: &B) -> Result<CreateOutcome, ApiError>
     where
         B: Fn(&str) -> Payload + Send + Sync,
     {
         let owner = &self.owner.meta().key;
-        let generate_name = generate_name(owner);
         let mut names_left = NAMES_TRIED;
         let name = loop {
             names_left -= 1;
-            let name = self.session.generate_name(&generate_name);
+            let name = self.session.generate_name(generate_name);
             let key = ObjectKey::namespaced(owner.namespace().unwrap_or_default(), name.as_str());
             let response = self.session.create(const { &Pod::RESOURCE }, &key, pod(&name)).await;
             let error = match response {
@@ -116,7 +117,8 @@ impl<V: KnownView> PodControl<'_, V> {
         first_error.map_or(Ok(()), Err)
     }
 
-    async fn delete_pod(&self, pod: &Pod) -> Result<(), ApiError> {
+    /// Deletes one pod. A pod that is gone already is no error.
+    pub(crate) async fn delete_pod(&self, pod: &Pod) -> Result<(), ApiError> {
         let (key, uid) = (&pod.metadata.key, &pod.metadata.uid);
         let options = DeleteOptions::of_uid(uid.clone());
         match self.session.delete(const { &Pod::RESOURCE }, key, uid, &options).await {

@@ -5,19 +5,19 @@
 /// An invalid template or an exhausted quota rejects every pod. So the first batches are small, and no batch starts after
 /// one in which a request failed: of 100 pods with a quota of 10, at most 15 are tried.
 #[derive(Debug)]
-pub(super) struct SlowStart {
+pub(crate) struct SlowStart {
     left: usize,
     size: usize,
 }
 
 impl SlowStart {
     /// The batches for `count` pods.
-    pub(super) const fn of(count: usize) -> Self {
+    pub(crate) const fn of(count: usize) -> Self {
         Self { left: count, size: 1 }
     }
 
     /// The size of the next batch; absent after the last.
-    pub(super) fn next_batch(&mut self) -> Option<usize> {
+    pub(crate) fn next_batch(&mut self) -> Option<usize> {
         let size = self.size.min(self.left);
         self.left -= size;
         self.size = size * 2;
@@ -25,7 +25,7 @@ impl SlowStart {
     }
 
     /// Ends with the current batch, after a failure.
-    pub(super) const fn stop(&mut self) {
+    pub(crate) const fn stop(&mut self) {
         self.left = 0;
     }
 }
