@@ -20,6 +20,7 @@ const JITTER_TENTHS: i64 = 12;
 pub(crate) fn violations(settings: &Effective, is_enabled: impl Fn(&str) -> bool) -> Vec<String> {
     let mut check = Check { settings, reasons: Vec::new() };
     check.leader_election();
+    check.gates();
     check.signing_files();
     if check.is_on("allocate-node-cidrs") && is_enabled("node-ipam-controller") {
         check.node_ranges();
@@ -72,6 +73,16 @@ impl Check<'_> {
         }
         if renew_deadline.as_nanos() <= (retry_period.as_nanos() / 10).saturating_mul(JITTER_TENTHS) {
             self.refuse(renew, &format!("must be greater than 1.2 times --{retry}, which is {retry_period}"));
+        }
+    }
+
+    fn gates(&mut self) {
+        if self.settings.enabled(&gates::WORKLOAD_WITH_JOB) {
+            let origin = self.settings.origin("feature-gates").unwrap_or(&Origin::Default);
+            self.reasons.push(format!(
+                "{origin}: this program makes no workloads and pod groups for jobs: leave the feature gate \
+                 WorkloadWithJob off"
+            ));
         }
     }
 

@@ -146,7 +146,7 @@ fn every_mistake_is_told_at_once_with_the_nearest_flag() {
 #[test]
 fn values_that_do_not_go_together_are_told_at_once() {
     let ended = manager(&[
-        "--controllers=*,replicasets,job,-deployment,zzz",
+        "--controllers=*,replicasets,attachdetach,-deployment,zzz",
         "--leader-elect-renew-deadline=15s",
         "--kube-api-burst=-1",
     ]);
@@ -154,7 +154,7 @@ fn values_that_do_not_go_together_are_told_at_once() {
         ended.refusals(),
         [
             "--controllers: \"replicasets\" is not in the list of known controllers; did you mean \"replicaset\"?",
-            "--controllers: the controller \"job-controller\" is not part of this binary yet: \
+            "--controllers: the controller \"persistentvolume-attach-detach-controller\" is not part of this binary yet: \
              let another controller manager run it, and leave it out here",
             "--controllers: \"zzz\" is not in the list of known controllers",
             "--kube-api-burst: a burst of -1 lets no request pass: give at least 1, or --kube-api-qps=-1 for no limit",
@@ -229,7 +229,7 @@ fn controllers_that_are_missing_may_be_named_where_they_are_allowed_to_be() {
 #[test]
 fn settings_without_effect_are_warned_of_once_for_each_reason() {
     let ended = without_kubeconfig(&[
-        "--concurrent-job-syncs=9",
+        "--concurrent-ephemeralvolume-syncs=9",
         "--cluster-signing-key-file=/etc/kubernetes/pki/ca.key",
         "--concurrent-replicaset-syncs=9",
     ]);
@@ -237,7 +237,9 @@ fn settings_without_effect_are_warned_of_once_for_each_reason() {
     let lines = warnings.filter_map(|line| line.split_once("Settings without effect, as "));
     assert_eq!(
         lines.map(|(_, line)| line.trim_end_matches('"')).collect::<Vec<_>>(),
-        ["their controllers are not part of this program: --concurrent-job-syncs, --cluster-signing-key-file",]
+        [
+            "their controllers are not part of this program: --concurrent-ephemeralvolume-syncs, --cluster-signing-key-file",
+        ]
     );
 }
 
@@ -261,7 +263,7 @@ fn an_address_without_credentials_is_refused() {
 fn what_upstream_takes_is_taken() {
     for arguments in [
         // Left out is what is not there in any case.
-        &["--controllers=-job-controller,-nodeipam,*"][..],
+        &["--controllers=-ephemeral-volume-controller,-nodeipam,*"][..],
         &["--controllers", "-replicaset"],
         // Client-go's default.
         &["--kube-api-burst=0"],

@@ -89,10 +89,10 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        &["--controllers=*,-nodeipam,replicasets,job,-job,zzz"],
+        &["--controllers=*,-nodeipam,replicasets,attachdetach,-attachdetach,zzz"],
         &[
             "--controllers: \"replicasets\" is not in the list of known controllers; did you mean \"replicaset\"?",
-            "--controllers: the controller \"job-controller\" is not part of this binary yet: let another controller manager run it, and leave it out here",
+            "--controllers: the controller \"persistentvolume-attach-detach-controller\" is not part of this binary yet: let another controller manager run it, and leave it out here",
             "--controllers: \"zzz\" is not in the list of known controllers",
         ],
     ),
@@ -124,6 +124,12 @@ const CASES: &[Case] = &[
         &[
             "--cluster-signing-kubelet-client-cert-file: \"/c\" needs its key: give --cluster-signing-kubelet-client-key-file",
             "--cluster-signing-legacy-unknown-key-file: \"/k\" needs its certificate: give --cluster-signing-legacy-unknown-cert-file",
+        ],
+    ),
+    (
+        &["--feature-gates=WorkloadWithJob=true,GenericWorkload=true"],
+        &[
+            "--feature-gates: this program makes no workloads and pod groups for jobs: leave the feature gate WorkloadWithJob off",
         ],
     ),
     (&["--allocate-node-cidrs=true"], &["--cluster-cidr: \"\" must be ranges of addresses, such as 10.244.0.0/16"]),

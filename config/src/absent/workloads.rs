@@ -18,10 +18,4 @@ pub(super) const CONTROLLERS: &[AbsentSettings] = &[
             Row::new("concurrent-daemonset-syncs", "Daemonset-controller", Initial::Int32(2)).path("DaemonSetController.ConcurrentDaemonSetSyncs").help("How many daemon sets are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
         ],
     },
-    AbsentSettings {
-        controller: "job-controller",
-        rows: &[
-            Row::new("concurrent-job-syncs", "Job-controller", Initial::Int32(5)).path("JobController.ConcurrentJobSyncs").help("How many jobs are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
-        ],
-    },
 ];

@@ -56,6 +56,18 @@ pub const HPA_SCALE_TO_ZERO: Gate =
 pub const IN_PLACE_POD_VERTICAL_SCALING: Gate =
     Gate { name: "InPlacePodVerticalScaling", default: true, stage: GateStage::Ga, locked: true };
 
+/// Whether the start time of a job is unset when it is suspended, so that its scheduling directives may be changed.
+pub const MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS: Gate =
+    Gate { name: "MutableSchedulingDirectivesForSuspendedJobs", default: true, stage: GateStage::Beta, locked: false };
+
+/// Whether syncs of jobs that caches are too old for are skipped. Keys wait for their own writes in any case.
+pub const STALE_CONTROLLER_CONSISTENCY_JOB: Gate =
+    Gate { name: "StaleControllerConsistencyJob", default: true, stage: GateStage::Beta, locked: false };
+
+/// Whether workloads and pod groups are made for jobs, which is refused.
+pub const WORKLOAD_WITH_JOB: Gate =
+    Gate { name: "WorkloadWithJob", default: false, stage: GateStage::Alpha, locked: false };
+
 /// Whether the requests and limits of a pod as a whole count.
 pub const POD_LEVEL_RESOURCES: Gate =
     Gate { name: "PodLevelResources", default: true, stage: GateStage::Beta, locked: false };
@@ -83,11 +95,14 @@ pub const KNOWN: &[Gate] = &[
     IN_PLACE_POD_VERTICAL_SCALING,
     LOGGING_ALPHA_OPTIONS,
     LOGGING_BETA_OPTIONS,
+    MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS,
     POD_DELETION_COST,
     POD_LEVEL_RESOURCES,
     RECOVER_VOLUME_EXPANSION_FAILURE,
+    STALE_CONTROLLER_CONSISTENCY_JOB,
     TAINT_TOLERATION_COMPARISON_OPERATORS,
     VOLUME_ATTRIBUTES_CLASS,
+    WORKLOAD_WITH_JOB,
 ];
 
 const ALL_ALPHA: &str = "AllAlpha";

@@ -18,7 +18,6 @@ const ABSENT: &[(&str, &[&str])] = &[
             "endpoint_slice_controller_",
             "endpoint_slice_mirroring_controller_",
             "ephemeral_volume_controller_",
-            "job_controller_",
             "node_collector_",
             "node_ipam_controller_",
             "pod_gc_collector_",
@@ -49,6 +48,10 @@ const ABSENT: &[(&str, &[&str])] = &[
     (
         "there is no port in this test: those of its requests are compared in serving/access/tests.rs",
         &["apiserver_client_certificate_", "apiserver_delegated_authn_", "authenticat", "authorization_"],
+    ),
+    (
+        "there are no jobs in this test",
+        &["job_controller_job", "job_controller_pod_failures_", "job_controller_terminated_pods_"],
     ),
     ("informers handle events as they read them, and have no queue", &["informer_"]),
     ("there is no lease in this test", &["leader_election_"]),

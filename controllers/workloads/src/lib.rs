@@ -8,6 +8,7 @@ pub mod cronjob;
 pub mod deployment;
 #[cfg(test)]
 mod fixtures;
+pub mod job;
 pub mod pod_garbage_collector;
 pub mod replicaset;
 pub mod replicationcontroller;

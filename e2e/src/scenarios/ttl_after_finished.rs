@@ -22,13 +22,14 @@ pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
     run: |case| deletes_finished_jobs(case).boxed_local(),
 }];
 
-/// A suspended job: no controller of jobs runs, so that its status is the scenario's.
+/// A job that another controller manages, so that its status is the scenario's.
 fn job(name: &str, time_to_live: Option<i32>) -> Value {
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": { "name": name },
         "spec": {
+            "managedBy": "example.com/scenario",
             "ttlSecondsAfterFinished": time_to_live,
             "template": {
                 "spec": { "restartPolicy": "Never", "containers": [{ "name": "main", "image": "example/main:1" }] },

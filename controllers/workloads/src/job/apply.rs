@@ -1,0 +1,180 @@
+//! The requests of a reconcile: pods that are created and deleted, finalizers that are removed, and the status.
+
+use std::sync::Arc;
+
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use kcm_api::views::{Job, JobStatus, Pod};
+use kcm_api::{Document, KnownView as _, ObjectKey};
+use kcm_framework::client::{ApiError, Patch, Payload, Subresource};
+use kcm_framework::{Class, ReconcileError, Session};
+use serde_json::json;
+
+use super::assess::Assessment;
+use super::job_pod::{JobPod, TRACKING_FINALIZER, is_tracked};
+use super::metrics::Metrics;
+use super::plan::{NewPods, Step};
+use super::pod_template::PodTemplate;
+use super::status::with_status;
+use super::track::Applied;
+use crate::shared::pod_control::{CreateOutcome, PodControl, SlowStart};
+
+/// Writes the step of one reconcile of one job.
+pub(super) struct Writer<'a> {
+    pub(super) session: &'a Session,
+    pub(super) metrics: &'a Metrics,
+    pub(super) job: &'a Job,
+}
+
+impl Writer<'_> {
+    /// Sends the requests of a step, and returns what became of it, with the first error.
+    pub(super) async fn apply(&self, step: &Step<'_>, assessment: &Assessment<'_>) -> (Applied, Option<ApiError>) {
+        match step {
+            Step::DeleteActive(pods) => self.delete_pods(pods, false).await,
+            Step::Suspend(pods) | Step::DeleteSurplus { pods, wanted: _ } => self.delete_pods(pods, true).await,
+            Step::Create { pods, wanted: _ } => self.create_pods(pods, assessment).await,
+            Step::BackOff { .. } | Step::Keep | Step::LeaveToDeletion => (Applied::default(), None),
+        }
+    }
+
+    async fn create_pods(&self, pods: &NewPods, assessment: &Assessment<'_>) -> (Applied, Option<ApiError>) {
+        let template = PodTemplate::of(self.job);
+        let mut left = 0..pods.len();
+        let mut batches = SlowStart::of(pods.len());
+        let (mut created, mut failures, mut first_error) = (0, 0, None);
+        while let Some(size) = batches.next_batch() {
+            let index_of = |at: usize| match pods {
+                NewPods::Plain(_) => None,
+                NewPods::Indexed(indexes) => indexes.get(at).copied(),
+            };
+            let batch = left.by_ref().take(size).map(index_of);
+            let mut calls: FuturesUnordered<_> =
+                batch.map(|index| self.create_pod(&template, index, assessment)).collect();
+            while let Some(outcome) = calls.next().await {
+                match outcome {
+                    Ok(CreateOutcome::Created) => created += 1,
+                    Ok(CreateOutcome::NamespaceTerminating) => batches.stop(),
+                    Err(error) => {
+                        batches.stop();
+                        failures += 1;
+                        first_error.get_or_insert(error);
+                    }
+                }
+            }
+        }
+        let applied = Applied { created, ..Applied::default() };
+        self.metrics.created(assessment, applied, failures);
+        (applied, first_error)
+    }
+
+    async fn create_pod(
+        &self,
+        template: &PodTemplate<'_>,
+        index: Option<i32>,
+        assessment: &Assessment<'_>,
+    ) -> Result<CreateOutcome, ApiError> {
+        let base = template.generate_name(index);
+        let pod = |name: &str| Payload::json(&template.pod(name, &base, index, assessment));
+        self.pods().create_pod(&base, &pod).await
+    }
+
+    fn pods(&self) -> PodControl<'_, Job> {
+        PodControl { session: self.session, owner: self.job }
+    }
+
+    async fn delete_pods(&self, pods: &[&JobPod], untracks: bool) -> (Applied, Option<ApiError>) {
+        let delete = |pod: &&JobPod| {
+            let pod = Arc::clone(&pod.pod);
+            async move { (pod.is_ready(), self.delete_pod(&pod, untracks).await) }
+        };
+        let calls = pods.iter().map(delete);
+        let mut calls: FuturesUnordered<_> = calls.collect();
+        let (mut applied, mut first_error) = (Applied::default(), None);
+        while let Some((is_ready, outcome)) = calls.next().await {
+            match outcome {
+                Ok(()) => {
+                    applied.deleted += 1;
+                    applied.deleted_ready += i32::from(is_ready);
+                }
+                Err(error) => drop(first_error.get_or_insert(error)),
+            }
+        }
+        (applied, first_error)
+    }
+
+    /// Deletes a pod; one that is not counted loses its finalizer first.
+    async fn delete_pod(&self, pod: &Pod, untracks: bool) -> Result<(), ApiError> {
+        if untracks && is_tracked(pod) {
+            remove_finalizer(self.session, pod).await?;
+        }
+        self.pods().delete_pod(pod).await
+    }
+
+    /// Removes the finalizer of pods, and returns those that have lost it, with the first error.
+    pub(super) async fn release<'p>(&self, pods: &[&'p JobPod]) -> (Vec<&'p JobPod>, Option<ApiError>) {
+        let remove = |pod: &&'p JobPod| {
+            let pod = *pod;
+            async move { (pod, remove_finalizer(self.session, &pod.pod).await) }
+        };
+        let calls = pods.iter().map(remove);
+        let mut calls: FuturesUnordered<_> = calls.collect();
+        let (mut released, mut first_error) = (Vec::with_capacity(pods.len()), None);
+        while let Some((pod, outcome)) = calls.next().await {
+            match outcome {
+                Ok(()) => released.push(pod),
+                Err(error) => drop(first_error.get_or_insert(error)),
+            }
+        }
+        (released, first_error)
+    }
+}
+
+/// Removes the finalizer of jobs from a pod; one that is gone, or was recreated, is no error.
+pub(super) async fn remove_finalizer(session: &Session, pod: &Pod) -> Result<(), ApiError> {
+    let patch = json!({
+        "metadata": {
+            "uid": pod.metadata.uid,
+            "$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER],
+        },
+    });
+    let patch = Patch::Strategic(Payload::json(&patch));
+    match session.patch(&Pod::RESOURCE, &pod.metadata.key, Subresource::None, patch).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() || is_of_another_uid(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the pod was recreated under the same name: a patch with another uid changes an immutable field. A conflict is an
+/// error, as the pod may still have the finalizer.
+fn is_of_another_uid(error: &ApiError) -> bool {
+    error.is_invalid() && error.message().contains("metadata.uid: ")
+}
+
+/// The status of a job as it was last read or written, and the document that the next write is based on.
+pub(super) struct StatusWriter<'a> {
+    session: &'a Session,
+    key: &'a ObjectKey,
+    document: Document,
+    /// The status that the API server has.
+    pub(super) current: JobStatus,
+}
+
+impl<'a> StatusWriter<'a> {
+    /// The status of the job in the cache.
+    pub(super) fn of(job: &'a Job, session: &'a Session) -> Self {
+        Self { session, key: &job.metadata.key, document: job.document.clone(), current: job.status.clone() }
+    }
+
+    /// Updates the status where it differs. Returns whether it does.
+    pub(super) async fn put(&mut self, status: &JobStatus) -> Result<bool, ReconcileError> {
+        if *status == self.current {
+            return Ok(false);
+        }
+        let broken = |error| ReconcileError::new(Class::Terminal, error);
+        let mut document = with_status(&self.document, &self.current, status).map_err(broken)?;
+        let written = self.session.put_document(&Job::RESOURCE, self.key, Subresource::Status, &document).await?;
+        document.set(&["metadata", "resourceVersion"], &written.resource_version).map_err(broken)?;
+        (self.document, self.current) = (document, status.clone());
+        Ok(true)
+    }
+}

@@ -1,0 +1,77 @@
+//! The back-off of failed pods.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use kcm_api::ObjectKey;
+
+use super::fixtures::{before, pod, pods};
+use crate::cluster::now;
+use crate::job::backoff::{BackoffRecord, BackoffStore, index_backoff_until};
+use crate::job::job_pod::JobPod;
+use crate::job::wiring::delay_until;
+
+fn after(record: BackoffRecord, succeeded: &[i64], failed: &[i64]) -> BackoffRecord {
+    let succeeded = pods(&succeeded.iter().map(|at| pod("a").succeeded(*at)).collect::<Vec<_>>());
+    let failed = pods(&failed.iter().map(|at| pod("b").failed(*at)).collect::<Vec<_>>());
+    record.after(&succeeded.iter().collect::<Vec<_>>(), &failed.iter().collect::<Vec<_>>())
+}
+
+/// How many seconds are left.
+fn left(record: BackoffRecord) -> i64 {
+    record.until(now()).map_or(0, |until| until.duration_since(now()).as_secs())
+}
+
+#[test]
+fn failures_in_a_row_double_the_wait_and_a_success_ends_it() {
+    let none = BackoffRecord::default();
+    let two = after(none, &[], &[5, 1]);
+    for (name, record, expected) in [
+        ("nothing has failed", none, 0),
+        ("one failure", after(none, &[], &[0]), 10),
+        ("a while ago", after(none, &[], &[4]), 6),
+        ("just over", after(none, &[], &[10]), 0),
+        ("two failures, from the last on", two, 19),
+        ("a third in another reconcile", after(two, &[], &[0]), 40),
+        ("nothing new", after(two, &[], &[]), 19),
+        ("a success", after(two, &[3], &[]), 0),
+        ("a failure after a success", after(two, &[3], &[9, 1]), 9),
+        ("a failure at the time of a success", after(two, &[3], &[3]), 0),
+        ("ten minutes at most", after(none, &[], &[0; 40]), 600),
+    ] {
+        assert_eq!(left(record), expected, "{name}");
+    }
+}
+
+#[test]
+fn an_index_waits_by_the_failures_that_its_last_pod_carries() {
+    let left = |pod: JobPod| index_backoff_until(&pod, now()).map_or(0, |until| until.duration_since(now()).as_secs());
+    assert_eq!(left(pod("a").failed(0).build()), 10);
+    assert_eq!(left(pod("a").failed(0).failures_before(1, 1).build()), 40);
+    assert_eq!(left(pod("a").failed(45).failures_before(2, 0).build()), 0);
+    assert_eq!(left(pod("a").failed(0).failures_before(i32::MAX, i32::MAX).build()), 600);
+}
+
+#[test]
+fn a_pod_without_a_time_of_its_end_failed_when_it_was_deleted_or_created() {
+    let at = |pod: JobPod| pod.finished_at();
+    assert_eq!(at(pod("a").phase("Failed").build()), before(600));
+    assert_eq!(at(pod("a").phase("Failed").terminating().build()), before(1));
+    assert_eq!(at(pod("a").failed(30).terminating().build()), before(30));
+}
+
+#[test]
+fn a_record_is_that_of_one_job_and_a_delay_is_a_second_at_least() {
+    let (store, key) = (BackoffStore::default(), ObjectKey::namespaced("shop", "sum"));
+    let record = after(BackoffRecord::default(), &[], &[0]);
+    store.put(&key, &"first".into(), record);
+    assert_eq!(
+        (store.get(&key, &"first".into()), store.get(&key, &"second".into())),
+        (record, BackoffRecord::default())
+    );
+    store.remove(&key);
+    assert_eq!(store.get(&key, &"first".into()), BackoffRecord::default());
+
+    let in_ms = |ms| delay_until(now() + SignedDuration::from_millis(ms), now());
+    assert_eq!([in_ms(-5), in_ms(20), in_ms(2500)], [1000, 1000, 2500].map(Duration::from_millis));
+}

@@ -1,0 +1,13 @@
+mod apply;
+mod assess;
+mod backoff;
+mod faults;
+mod fixtures;
+mod indexes;
+mod kubelet;
+mod plan;
+mod pod_template;
+mod policies;
+mod status;
+mod track;
+mod wiring;

@@ -1,0 +1,113 @@
+//! Event mapping: the jobs, and the orphans among pods, that a change enqueues.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kcm_api::views::{Job, Pod};
+use kcm_api::{KnownView as _, ObjectKey, Uid};
+use kcm_framework::ownership::{OwnerLister, Owners};
+use kcm_framework::{Enqueue, QueueKey};
+use kcm_informers::Change;
+
+use super::assess::external_manager;
+use super::job_pod::is_tracked;
+
+/// How long changes of pods and statuses are collected before their job is reconciled.
+pub(super) const BATCH_PERIOD: Duration = Duration::from_secs(1);
+
+/// The delay until a time, of [`BATCH_PERIOD`] at least.
+pub(super) fn delay_until(until: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(until.duration_since(now)).unwrap_or(Duration::ZERO).max(BATCH_PERIOD)
+}
+
+/// Jobs as owners of pods.
+pub(super) fn owners<L: OwnerLister<Job>>(jobs: L) -> Owners<Job, L> {
+    Owners::known(jobs, |job| job.selector.as_ref().ok())
+}
+
+/// A job is enqueued when it is added or deleted, or when its spec changes; when only its status changes, after
+/// [`BATCH_PERIOD`]. An update of a finished job enqueues nothing.
+pub(super) fn key_for_job(change: &Change<Job>) -> Option<Enqueue<ObjectKey>> {
+    let key = change.key().clone();
+    match change {
+        Change::Updated { old: _, new } if new.is_finished() => None,
+        Change::Updated { old, new } if old.metadata.generation == new.metadata.generation => {
+            Some(Enqueue::after(key, BATCH_PERIOD))
+        }
+        Change::Added(_) | Change::Updated { .. } | Change::Deleted { .. } => Some(key.into()),
+    }
+}
+
+/// A change of a pod enqueues, after [`BATCH_PERIOD`], the job that controls it, before and after the change. That of an
+/// orphan enqueues all jobs that select it.
+pub(super) fn keys_for_pod<L: OwnerLister<Job>>(
+    change: &Change<Pod>,
+    owners: &Owners<Job, L>,
+) -> Vec<Enqueue<ObjectKey>> {
+    owners.keys(change).into_iter().map(|key| Enqueue::after(key, BATCH_PERIOD)).collect()
+}
+
+/// The key of the queue of orphans: pods that have the finalizer of jobs, and no job that will remove it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum OrphanKey {
+    /// One pod.
+    Pod(ObjectKey),
+    /// All pods of a job that is finished or gone.
+    PodsOf {
+        /// The job.
+        job: ObjectKey,
+        /// Its uid.
+        uid: Uid,
+    },
+}
+
+impl fmt::Display for OrphanKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pod(pod) => pod.fmt(f),
+            Self::PodsOf { job, uid: _ } => write!(f, "pods of job {job}"),
+        }
+    }
+}
+
+impl QueueKey for OrphanKey {
+    fn object(&self) -> Option<&ObjectKey> {
+        match self {
+            Self::Pod(pod) => Some(pod),
+            Self::PodsOf { .. } => None,
+        }
+    }
+}
+
+/// A job that has finished or is deleted enqueues its pods.
+pub(super) fn orphans_of_job(change: &Change<Job>) -> Option<OrphanKey> {
+    let job = match change {
+        Change::Deleted { last, final_state_known: _ } => last,
+        Change::Updated { old: _, new } if new.is_finished() => new,
+        Change::Added(_) | Change::Updated { .. } => return None,
+    };
+    Some(OrphanKey::PodsOf { job: job.metadata.key.clone(), uid: job.metadata.uid.clone() })
+}
+
+/// A pod is enqueued that may be an orphan: one without a controller, and a terminating one.
+pub(super) fn orphan_of_pod<L: OwnerLister<Job>>(change: &Change<Pod>, owners: &Owners<Job, L>) -> Option<OrphanKey> {
+    let pod = match change {
+        Change::Added(pod) | Change::Updated { old: _, new: pod } => pod,
+        Change::Deleted { .. } => return None,
+    };
+    let may_be_orphan = pod.metadata.is_terminating() || pod.metadata.controller().is_none();
+    (may_be_orphan && is_orphan(pod, owners)).then(|| OrphanKey::Pod(pod.metadata.key.clone()))
+}
+
+/// Whether the pod has the finalizer of jobs, and no job that will remove it: it has no controller, or its job is gone, or
+/// finished. Pods of jobs that another controller manages are left to that.
+pub(super) fn is_orphan<L: OwnerLister<Job>>(pod: &Pod, owners: &Owners<Job, L>) -> bool {
+    if !is_tracked(pod) {
+        return false;
+    }
+    let Some(controller) = pod.metadata.controller() else { return true };
+    let is_job = *controller.kind == *Job::RESOURCE.kind && *controller.api_version == Job::RESOURCE.api_version();
+    is_job
+        && owners.controller_of(&pod.metadata).is_none_or(|job| external_manager(&job).is_none() && job.is_finished())
+}
