@@ -9,6 +9,7 @@ mod envtest;
 mod garbage;
 mod host;
 mod identities;
+mod jobs;
 mod kubectl;
 mod lease;
 mod metrics;
@@ -46,6 +47,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&tour::SCENARIOS)
         .chain(&website::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)
+        .chain(&jobs::SCENARIOS)
         .chain(&replication_controllers::SCENARIOS)
         .chain(&pod_garbage::SCENARIOS)
         .chain(&ttl_after_finished::SCENARIOS)
