@@ -42,7 +42,11 @@ fn cron_job(name: &str, schedule: &str) -> Value {
         "metadata": { "name": name },
         "spec": {
             "schedule": schedule,
-            "jobTemplate": { "metadata": { "labels": { "app": name } }, "spec": { "template": { "spec": pod } } },
+            // The status of the jobs is the scenario's.
+            "jobTemplate": {
+                "metadata": { "labels": { "app": name } },
+                "spec": { "managedBy": "example.com/scenario", "template": { "spec": pod } },
+            },
         },
     })
 }
