@@ -106,6 +106,15 @@ impl ResourceQuantity {
         self.nano > 0
     }
 
+    /// The quantity in thousandths, rounded up (upstream: `MilliValue`).
+    #[must_use]
+    pub fn millis(self) -> i64 {
+        const MILLI: i128 = ONE / 1000;
+        let floor = self.nano.div_euclid(MILLI);
+        let millis = if self.nano.rem_euclid(MILLI) == 0 { floor } else { floor + 1 };
+        i64::try_from(millis).unwrap_or(if millis < 0 { i64::MIN } else { i64::MAX })
+    }
+
     /// The quantity, rounded up to a whole number.
     #[must_use]
     pub const fn round_up(self) -> Self {

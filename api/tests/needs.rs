@@ -10,7 +10,8 @@ fn pod() -> Value {
     json!({
         "metadata": {"name": "web", "annotations": {"a": "1", "b": "2", "controller.kubernetes.io/pod-deletion-cost": "3"}},
         "spec": {
-            "hostNetwork": true,
+            "hostname": "web-0",
+            "subdomain": "shop",
             "volumes": [
                 {"name": "data", "persistentVolumeClaim": {"claimName": "data-web"}},
                 {"name": "token", "projected": {}},
@@ -19,10 +20,18 @@ fn pod() -> Value {
             "containers": [
                 {"name": "a", "ports": [{"name": "http", "containerPort": 80, "protocol": "TCP"}]},
                 {"name": "b"},
-                {"name": "c", "ports": [{"containerPort": 81}]},
+                {"name": "c", "ports": [{"containerPort": 81}, {"name": "http", "containerPort": 82, "protocol": "TCP"}]},
+            ],
+            "initContainers": [
+                {"name": "setup", "ports": [{"name": "setup", "containerPort": 83, "protocol": "TCP"}]},
+                {"name": "proxy", "restartPolicy": "Always",
+                    "ports": [{"name": "http", "containerPort": 84, "protocol": "UDP"}]},
             ],
         },
-        "status": {"hostIP": "10.0.0.1", "podIPs": [{"ip": "10.1.0.1"}, {"ip": "fd00::1"}]},
+        "status": {
+            "podIPs": [{"ip": "010.1.0.1"}, {"ip": "no address"}, {"ip": "fd00:0::1"}],
+            "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-02T12:00:00Z"}],
+        },
     })
 }
 
@@ -45,11 +54,14 @@ fn a_part_that_a_controller_needs_is_decoded() {
     assert_eq!(claims, [("data", Some("data-web"), false), ("scratch", None, true)]);
 
     let addresses = needs.reader::<PodAddresses>().unwrap().of(&pod);
-    let ports: Vec<_> =
-        addresses.ports.iter().map(|port| (&*port.name, port.container_port, &*port.protocol)).collect();
-    assert_eq!(ports, [("http", 80, "TCP"), ("", 81, "")]);
-    assert_eq!((addresses.host_network, &*addresses.host_ip), (true, "10.0.0.1"));
-    assert_eq!(addresses.pod_ips.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), ["10.1.0.1", "fd00::1"]);
+    let ports = [("http", "TCP"), ("http", "UDP"), ("http", ""), ("htt", "TCP"), ("setup", "TCP"), ("", "")];
+    assert_eq!(
+        ports.map(|(name, protocol)| addresses.named_port(name, protocol)),
+        [Some(80), Some(84), None, None, None, None]
+    );
+    assert_eq!([addresses.hostname_in("shop"), addresses.hostname_in("other")], [Some("web-0"), None]);
+    assert_eq!(addresses.ips.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.1.0.1", "fd00::1"]);
+    assert_eq!(addresses.readiness_changed, Some("2026-01-02T12:00:00Z".parse().unwrap()));
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod cron_job;
 mod daemon_set;
 mod deployment;
 mod device_class;
+mod endpoint_slice;
+mod endpoints;
 mod horizontal_pod_autoscaler;
 mod job;
 mod namespace;
@@ -32,6 +34,8 @@ pub use cron_job::{ActiveJob, ConcurrencyPolicy, CronJob, CronJobStatus, CronJob
 pub use daemon_set::{DaemonSet, DaemonSetStatus, DaemonSetUpdateStrategy, DaemonSetView};
 pub use deployment::{Deployment, DeploymentStatus, DeploymentStrategy, DeploymentView};
 pub use device_class::DeviceClass;
+pub use endpoint_slice::{AddressType, EndpointSlice, EndpointSliceView};
+pub use endpoints::{Endpoints, EndpointsView};
 pub use horizontal_pod_autoscaler::{HorizontalPodAutoscaler, HorizontalPodAutoscalerView};
 pub use job::{
     CompletionMode, Job, JobCompletion, JobStatus, JobView, PodReplacementPolicy, SuccessPolicyRule,
@@ -44,14 +48,14 @@ pub use pod::{Pod, Readiness};
 pub use pod_failure_policy::{
     ExitCodesOperator, OnExitCodes, PodConditionPattern, PodFailurePolicy, PodFailurePolicyAction, PodFailurePolicyRule,
 };
-pub use pod_parts::{ContainerPort, PodAddresses, PodDisruption, PodTargetNode, PodVolume, PodVolumes};
+pub use pod_parts::{PodAddresses, PodDisruption, PodDomain, PodTargetNode, PodVolume, PodVolumes};
 pub use pod_phase::PodPhase;
 pub use pod_termination::{FailedContainer, PodTermination};
 pub use replica_set::{ReplicaSet, ReplicaSetStatus, ReplicaSetView};
 pub use replication_controller::{ReplicationController, ReplicationControllerView};
 pub use resource_claim::ResourceClaim;
 pub use resource_quota::{ResourceQuota, ResourceQuotaView, ScopeOperator, ScopeRequirement};
-pub use service::{Service, ServicePort, ServiceType};
+pub use service::{Service, ServicePort, ServiceType, TargetPort};
 pub use stateful_set::{
     ClaimRetention, PodManagementPolicy, StatefulSet, StatefulSetStatus, StatefulSetUpdateStrategy, StatefulSetView,
 };

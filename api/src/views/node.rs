@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use super::conditions::RawCondition;
 use crate::decode::fold;
 use crate::protobuf::{Kind, ProtobufType};
-use crate::{InternedStr, Resource};
+use crate::{InternedStr, Resource, ResourceList, ResourceQuantity};
 
 crate::view! {
     /// A node.
@@ -17,6 +17,9 @@ crate::view! {
             pub taints: Box<[Taint]> = "taints" @ 5;
         }
         "status" @ 3 {
+            let allocatable: ResourceList = "allocatable" @ 2;
+            /// `status.allocatable.cpu` in thousandths, 0 where it is not known.
+            pub allocatable_cpu_millis: i64 = allocatable.get("cpu").map_or(0, ResourceQuantity::millis);
             let ready: Ready = "conditions" @ 4;
             /// Whether the condition `Ready` is true.
             pub is_ready: bool = ready.0;

@@ -1,13 +1,15 @@
 //! Parts of pods, which are decoded where a controller needs them.
 
+use std::net::IpAddr;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 
 use super::conditions::RawCondition;
-use crate::InternedStr;
 use crate::decode::fold;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::scheduling::NodeSelector;
+use crate::{InternedStr, parse_ip};
 
 crate::message! {
     /// The volumes of a pod that have a claim.
@@ -51,37 +53,104 @@ crate::message! {
     /// Where a pod can be reached.
     pub struct PodAddresses {
         "spec" @ 2 {
-            let containers: Vec<ContainerPorts> = "containers" @ 2;
-            /// The ports of all containers, in order.
-            pub ports: Box<[ContainerPort]> = containers.into_iter().flat_map(|container| container.ports).collect();
-            /// `spec.hostNetwork`.
-            pub host_network: bool = "hostNetwork" @ 11;
+            let containers: Vec<Container> = "containers" @ 2;
+            let init_containers: Vec<Container> = "initContainers" @ 20;
+            // A line for each port. Pods of one template share it; beside it no port takes memory.
+            named_ports: InternedStr = named_ports(&containers, &init_containers).into();
+            let hostname: Box<str> = "hostname" @ 16;
+            let subdomain: InternedStr = "subdomain" @ 17;
+            /// The hostname of the pod, where it has one.
+            pub domain: Option<Box<PodDomain>> = PodDomain::of(hostname, subdomain);
         }
         "status" @ 3 {
-            /// `status.hostIP`, empty where it is not known.
-            pub host_ip: InternedStr = "hostIP" @ 5;
             let ips: Vec<PodIp> = "podIPs" @ 12;
-            /// `status.podIPs`.
-            pub pod_ips: Box<[Box<str>]> = ips.into_iter().map(|ip| ip.ip).collect();
+            /// `status.podIPs`, without those that are no addresses.
+            pub ips: Box<[IpAddr]> = ips.iter().filter_map(|ip| parse_ip(&ip.ip)).collect();
+            let readiness: ReadinessChange = "conditions" @ 2;
+            /// When the condition `Ready` last changed, whatever its status.
+            pub readiness_changed: Option<Timestamp> = readiness.0;
         }
     }
 }
 
-crate::message! {
-    struct ContainerPorts {
-        ports: Vec<ContainerPort> = "ports" @ 6;
+impl PodAddresses {
+    /// The number of the first port with this name and protocol, of containers and of sidecars after them.
+    #[must_use]
+    pub fn named_port(&self, name: &str, protocol: &str) -> Option<i32> {
+        self.named_ports.lines().find_map(|line| {
+            let number = line.strip_prefix(name)?.strip_prefix('/')?.strip_prefix(protocol)?.strip_prefix('/')?;
+            number.parse().ok()
+        })
+    }
+
+    /// The hostname of the pod as an endpoint of that service: the subdomain of the pod names the service.
+    #[must_use]
+    pub fn hostname_in(&self, service: &str) -> Option<&str> {
+        let domain = self.domain.as_deref()?;
+        (*domain.subdomain == *service).then_some(&*domain.hostname)
+    }
+}
+
+/// The hostname of a pod and the subdomain that it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PodDomain {
+    /// `spec.hostname`, which is not empty.
+    pub hostname: Box<str>,
+    /// `spec.subdomain`, which may be empty.
+    pub subdomain: InternedStr,
+}
+
+impl PodDomain {
+    fn of(hostname: Box<str>, subdomain: InternedStr) -> Option<Box<Self>> {
+        (!hostname.is_empty()).then(|| Box::new(Self { hostname, subdomain }))
     }
 }
 
 crate::message! {
-    /// A port of a container.
-    pub struct ContainerPort {
-        /// `name`.
-        pub name: InternedStr = "name" @ 1;
-        /// `containerPort`.
-        pub container_port: i32 = "containerPort" @ 3;
-        /// `protocol`.
-        pub protocol: InternedStr = "protocol" @ 4;
+    struct Container {
+        ports: Vec<ContainerPort> = "ports" @ 6;
+        let restart_policy: Box<str> = "restartPolicy" @ 24;
+        is_always_restarted: bool = &*restart_policy == "Always";
+    }
+}
+
+crate::message! {
+    struct ContainerPort {
+        name: Box<str> = "name" @ 1;
+        container_port: i32 = "containerPort" @ 3;
+        protocol: Box<str> = "protocol" @ 4;
+    }
+}
+
+/// The ports that have a name, a line `NAME/PROTOCOL/NUMBER` for each.
+fn named_ports(containers: &[Container], init_containers: &[Container]) -> String {
+    let sidecars = init_containers.iter().filter(|container| container.is_always_restarted);
+    let ports = containers.iter().chain(sidecars).flat_map(|container| &container.ports);
+    let mut lines = String::new();
+    for port in ports.filter(|port| !port.name.is_empty()) {
+        let number = port.container_port.to_string();
+        lines.extend([&*port.name, "/", &*port.protocol, "/", number.as_str(), "\n"]);
+    }
+    lines
+}
+
+/// When the condition `Ready` last changed. Of several the first counts, as upstream.
+#[derive(Default)]
+struct ReadinessChange(Option<Timestamp>);
+
+impl ProtobufType for ReadinessChange {
+    const KIND: Kind = RawCondition::LIST;
+}
+
+impl<'de> Deserialize<'de> for ReadinessChange {
+    fn deserialize<D: Deserializer<'de>>(conditions: D) -> Result<Self, D::Error> {
+        let first = fold(conditions, None, |first: &mut Option<RawCondition<'de>>, condition: RawCondition<'de>| {
+            if first.is_none() && condition.is_of_type("Ready") {
+                *first = Some(condition);
+            }
+        })?;
+        Ok(Self(first.and_then(|condition| condition.since())))
     }
 }
 

@@ -1,3 +1,6 @@
 //! The controllers of endpoints, endpoint slices and service CIDRs, a folder for each.
 //!
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
+
+#[expect(dead_code, reason = "the controllers that use it follow")]
+mod shared;

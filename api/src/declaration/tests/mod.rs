@@ -14,9 +14,9 @@ use super::Declared;
 use crate::protobuf::Message;
 use crate::views::{
     AutoscaledPod, ChargedPod, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView, DeviceClass,
-    HorizontalPodAutoscalerView, JobView, Namespace, Node, PersistentVolumeClaim, Pod, PodAddresses, PodDisruption,
-    PodTargetNode, PodTermination, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim,
-    ResourceQuotaView, Service, StatefulSetView,
+    EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Namespace, Node, PersistentVolumeClaim,
+    Pod, PodAddresses, PodDisruption, PodTargetNode, PodTermination, PodVolumes, ReplicaSetView,
+    ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service, StatefulSetView,
 };
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
@@ -108,6 +108,8 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check_part::<PodTargetNode>(schema),
         check::<ResourceQuotaView>(schema),
         check::<Service>(schema),
+        check::<EndpointSliceView>(schema),
+        check::<EndpointsView>(schema),
         check::<PersistentVolumeClaim>(schema),
         check::<ResourceClaim>(schema),
         check::<DeviceClass>(schema),

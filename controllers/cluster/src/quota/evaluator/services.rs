@@ -38,7 +38,7 @@ pub(in crate::quota) fn usage(service: &Service, constraint: ServiceConstraint) 
         {
             service.ports.iter().filter(|port| port.node_port != 0).count()
         }
-        ServiceConstraint::NodePorts if service.type_ == ServiceType::Other => 0,
+        ServiceConstraint::NodePorts if matches!(service.type_, ServiceType::Other | ServiceType::ExternalName) => 0,
         ServiceConstraint::NodePorts => service.ports.len(),
     };
     ResourceQuantity::whole(i64::try_from(count).unwrap_or(i64::MAX))

@@ -1,0 +1,48 @@
+//! Endpoint slices.
+
+use serde::Deserialize;
+
+use crate::protobuf::{Kind, ProtobufType};
+use crate::{Documented, Resource};
+
+/// An endpoint slice, whole: it is put, and its endpoints and ports are read from its JSON when they are compared.
+pub type EndpointSlice = Documented<EndpointSliceView>;
+
+crate::view! {
+    /// What event mapping reads of an endpoint slice.
+    pub struct EndpointSliceView {
+        resource: Resource::namespaced("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice");
+
+        /// `addressType`.
+        pub address_type: AddressType = "addressType" @ 4;
+    }
+}
+
+/// The type of the addresses of an endpoint slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
+pub enum AddressType {
+    /// IPv4 addresses.
+    IPv4,
+    /// IPv6 addresses.
+    IPv6,
+    /// Domain names, or a type that this version does not know.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl AddressType {
+    /// The value of `addressType`; empty for other types.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::IPv4 => "IPv4",
+            Self::IPv6 => "IPv6",
+            Self::Other => "",
+        }
+    }
+}
+
+impl ProtobufType for AddressType {
+    const KIND: Kind = Kind::Text;
+}

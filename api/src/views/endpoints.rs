@@ -1,0 +1,13 @@
+//! Endpoints.
+
+use crate::{Documented, Resource};
+
+/// Endpoints, whole: they are put, and their subsets are read from their JSON when they are compared.
+pub type Endpoints = Documented<EndpointsView>;
+
+crate::view! {
+    /// What event mapping reads of endpoints: their metadata.
+    pub struct EndpointsView {
+        resource: Resource::namespaced("", "v1", "endpoints", "Endpoints");
+    }
+}

@@ -1,0 +1,23 @@
+//! What the controllers of endpoints and of endpoint slices share: which pods a service selects, which services a change
+//! of a pod concerns, the ports and the addresses that a pod has for a service, and the time of the change that led to a
+//! write.
+
+pub(crate) mod pods;
+pub(crate) mod ports;
+pub(crate) mod services;
+pub(crate) mod trigger_time;
+
+#[cfg(test)]
+mod tests;
+
+use kcm_api::{Fnv1a, Labels};
+
+/// The key of the indexes by label. Two labels may have one key: what an index returns is compared again.
+fn label_key(namespace: &str, (name, value): (&str, &str)) -> u64 {
+    Fnv1a::new().part(namespace).part(name).part(value).value()
+}
+
+/// Whether a selector of a service selects an object with these labels. An empty one selects nothing.
+fn selects(selector: &Labels, labels: &Labels) -> bool {
+    !selector.is_empty() && selector.iter().all(|(name, value)| labels.get(name) == Some(value))
+}

@@ -1,0 +1,79 @@
+//! The pods of a service.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kcm_api::PartReader;
+use kcm_api::views::{Pod, PodAddresses, Service};
+use kcm_informers::{Index, Informer};
+
+use super::{label_key, selects};
+
+/// Labels that every replica set or daemon set adds, with a value for each template. An index of them would take memory
+/// for each template, and no service selects by one of them alone.
+const NOT_INDEXED: [&str; 2] = ["pod-template-hash", "controller-revision-hash"];
+
+/// The pods of the cluster, found by the selector of a service without a walk through the namespace.
+///
+/// Of each pod the index keeps 8 bytes per label.
+#[derive(Clone)]
+pub(crate) struct SelectedPods {
+    pods: Informer<Pod>,
+    by_label: Index<Pod, u64>,
+}
+
+impl SelectedPods {
+    /// Reads the pods of an informer. All controllers share the index.
+    pub(crate) fn new(pods: &Informer<Pod>) -> Self {
+        Self { pods: pods.clone(), by_label: pods.index("label", label_keys) }
+    }
+
+    /// The pods that the service selects, sorted by name.
+    pub(crate) fn of(&self, service: &Service) -> Vec<Arc<Pod>> {
+        let namespace = service.metadata.key.namespace().unwrap_or_default();
+        let indexed = service.selector.iter().filter(|(name, _)| is_indexed(name));
+        let keys = indexed.map(|label| label_key(namespace, label));
+        let candidates = match keys.min_by_key(|key| self.by_label.count(key)) {
+            Some(fewest) => self.by_label.get(&fewest),
+            None if service.selector.is_empty() => Vec::new(),
+            None => self.pods.in_namespace(namespace),
+        };
+        let is_selected = |pod: &Arc<Pod>| {
+            pod.metadata.key.namespace() == Some(namespace) && selects(&service.selector, &pod.metadata.labels)
+        };
+        candidates.into_iter().filter(is_selected).collect()
+    }
+}
+
+fn is_indexed(label: &str) -> bool {
+    !NOT_INDEXED.contains(&label)
+}
+
+fn label_keys(pod: &Pod) -> Vec<u64> {
+    let namespace = pod.metadata.key.namespace().unwrap_or_default();
+    let labels = pod.metadata.labels.iter().filter(|(name, _)| is_indexed(name));
+    labels.map(|label| label_key(namespace, label)).collect()
+}
+
+/// Whether a pod can be an endpoint: it has an address and has not ended.
+///
+/// # Upstream
+/// `ShouldPodBeInEndpoints` with terminating pods. Endpoints leave those out, unless the service publishes addresses that
+/// are not ready.
+pub(crate) fn can_be_endpoint(pod: &Pod, addresses: &PodAddresses) -> bool {
+    !pod.is_finished() && !addresses.ips.is_empty()
+}
+
+/// Whether an update of a pod may change its endpoint, the labels aside.
+pub(crate) fn endpoint_changed(old: &Pod, new: &Pod, addresses: PartReader<PodAddresses>) -> bool {
+    old.metadata.is_terminating() != new.metadata.is_terminating()
+        || old.is_finished() != new.is_finished()
+        || old.is_ready() != new.is_ready()
+        || old.node_name != new.node_name
+        || addresses.of(old).ips != addresses.of(new).ips
+}
+
+/// The addresses of a pod of one family, in its order.
+pub(crate) fn ips_of_family(addresses: &PodAddresses, is_ipv6: bool) -> impl Iterator<Item = IpAddr> + '_ {
+    addresses.ips.iter().copied().filter(move |ip| ip.is_ipv6() == is_ipv6)
+}

@@ -1,0 +1,14 @@
+//! The ports of a service in its pods.
+
+use kcm_api::views::{PodAddresses, ServicePort, TargetPort};
+
+/// The number of the port of a service in a pod; absent where the pod has no container port of that name and protocol.
+///
+/// # Upstream
+/// `FindPort`: containers come before sidecars.
+pub(crate) fn port_in_pod(port: &ServicePort, pod: &PodAddresses) -> Option<i32> {
+    match &port.target_port {
+        TargetPort::Number(number) => Some(*number),
+        TargetPort::Name(name) => pod.named_port(name, &port.protocol),
+    }
+}

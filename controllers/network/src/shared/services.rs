@@ -1,0 +1,63 @@
+//! The services that a change of a pod concerns.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kcm_api::views::{Pod, PodAddresses, Service};
+use kcm_api::{Labels, ObjectKey, PartReader};
+use kcm_informers::{Change, Index, Informer};
+
+use super::pods::{can_be_endpoint, endpoint_changed};
+use super::{label_key, selects};
+
+/// The services of the cluster, found by the labels of a pod without a walk through the namespace.
+#[derive(Clone)]
+pub(crate) struct SelectingServices {
+    pub(super) by_selector: Index<Service, u64>,
+}
+
+impl SelectingServices {
+    /// Reads the services of an informer. All controllers share the index.
+    pub(crate) fn new(services: &Informer<Service>) -> Self {
+        Self { by_selector: services.index("selector", first_label_key) }
+    }
+
+    /// The keys of the services that select a pod with these labels.
+    pub(crate) fn of(&self, namespace: &str, labels: &Labels) -> BTreeSet<ObjectKey> {
+        let candidates = labels.iter().flat_map(|label| self.by_selector.get(&label_key(namespace, label)));
+        let selecting = candidates.filter(|service: &Arc<Service>| {
+            service.metadata.key.namespace() == Some(namespace) && selects(&service.selector, labels)
+        });
+        selecting.map(|service| service.metadata.key.clone()).collect()
+    }
+
+    /// The keys of the services whose endpoints a change of a pod may change.
+    ///
+    /// A pod that has no address, or has ended, is no endpoint: only its labels and addresses are compared.
+    ///
+    /// # Upstream
+    /// `GetPodUpdateProjectionKey` and `GetServicesToUpdate`, which also enqueue for pods that have no address yet, and do
+    /// not for a pod that ends without having been ready.
+    pub(crate) fn concerned(&self, change: &Change<Pod>, addresses: PartReader<PodAddresses>) -> BTreeSet<ObjectKey> {
+        let can_be = |pod: &Pod| can_be_endpoint(pod, addresses.of(pod));
+        let of = |pod: &Pod| self.of(pod.metadata.key.namespace().unwrap_or_default(), &pod.metadata.labels);
+        match change {
+            Change::Added(pod) | Change::Deleted { last: pod, .. } if can_be(pod) => of(pod),
+            Change::Updated { old, new } if !Arc::ptr_eq(old, new) && (can_be(old) || can_be(new)) => {
+                let endpoint_changed = endpoint_changed(old, new, addresses);
+                if old.metadata.labels == new.metadata.labels {
+                    return if endpoint_changed { of(new) } else { BTreeSet::new() };
+                }
+                let (before, after) = (of(old), of(new));
+                if endpoint_changed { &before | &after } else { &before ^ &after }
+            }
+            Change::Added(_) | Change::Updated { .. } | Change::Deleted { .. } => BTreeSet::new(),
+        }
+    }
+}
+
+/// One label is enough to find a service; which one does not matter.
+pub(super) fn first_label_key(service: &Service) -> Option<u64> {
+    let namespace = service.metadata.key.namespace().unwrap_or_default();
+    service.selector.iter().next().map(|label| label_key(namespace, label))
+}
