@@ -118,7 +118,7 @@ crate::message! {
 crate::message! {
     struct ContainerPort {
         name: Box<str> = "name" @ 1;
-        container_port: i32 = "containerPort" @ 3;
+        number: i32 = "containerPort" @ 3;
         protocol: Box<str> = "protocol" @ 4;
     }
 }
@@ -129,7 +129,7 @@ fn named_ports(containers: &[Container], init_containers: &[Container]) -> Strin
     let ports = containers.iter().chain(sidecars).flat_map(|container| &container.ports);
     let mut lines = String::new();
     for port in ports.filter(|port| !port.name.is_empty()) {
-        let number = port.container_port.to_string();
+        let number = port.number.to_string();
         lines.extend([&*port.name, "/", &*port.protocol, "/", number.as_str(), "\n"]);
     }
     lines

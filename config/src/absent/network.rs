@@ -22,14 +22,6 @@ pub(super) const CONTROLLERS: &[AbsentSettings] = &[
         ],
     },
     AbsentSettings {
-        controller: "endpointslice-controller",
-        rows: &[
-            Row::new("concurrent-service-endpoint-syncs", "Endpointslice-controller", Initial::Int32(5)).path("EndpointSliceController.ConcurrentServiceEndpointSyncs").help("How many services are worked on at once. More is faster, and loads the API server and the network more.").check(slice_syncs),
-            Row::new("endpointslice-updates-batch-period", "Endpointslice-controller", Initial::Duration(GoDuration::ZERO)).path("EndpointSliceController.EndpointUpdatesBatchPeriod").help("How long a change of a pod waits for others, so that EndpointSlices are written less often. More saves writes, and delays traffic to new pods."),
-            Row::new("max-endpoints-per-slice", "Endpointslice-controller", Initial::Int32(100)).path("EndpointSliceController.MaxEndpointsPerSlice").help("How many endpoints an EndpointSlice may hold. More makes slices fewer and larger.").check(slice_size),
-        ],
-    },
-    AbsentSettings {
         controller: "endpointslice-mirroring-controller",
         rows: &[
             Row::new("mirroring-concurrent-service-endpoint-syncs", "Endpointslice-mirroring-controller", Initial::Int32(5)).path("EndpointSliceMirroringController.MirroringConcurrentServiceEndpointSyncs").help("How many Endpoints are worked on at once. More is faster, and loads the API server and the network more.").check(slice_syncs),

@@ -2,5 +2,6 @@
 //!
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
-#[expect(dead_code, reason = "the controllers that use it follow")]
 mod shared;
+
+pub mod endpointslice;

@@ -5,10 +5,11 @@
 pub(crate) mod pods;
 pub(crate) mod ports;
 pub(crate) mod services;
+pub(crate) mod slices;
 pub(crate) mod trigger_time;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use kcm_api::{Fnv1a, Labels};
 

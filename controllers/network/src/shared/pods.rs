@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kcm_api::PartReader;
 use kcm_api::views::{Pod, PodAddresses, Service};
+use kcm_api::{ObjectKey, PartReader};
 use kcm_informers::{Index, Informer};
 
 use super::{label_key, selects};
@@ -42,6 +42,16 @@ impl SelectedPods {
             pod.metadata.key.namespace() == Some(namespace) && selects(&service.selector, &pod.metadata.labels)
         };
         candidates.into_iter().filter(is_selected).collect()
+    }
+
+    /// A pod that the service selects and that cannot be decoded, so that it is in no cache.
+    pub(crate) fn undecodable(&self, service: &Service) -> Option<ObjectKey> {
+        let undecodable = self.pods.undecodable_objects();
+        let selected = undecodable.into_iter().find(|pod| {
+            pod.key.namespace() == service.metadata.key.namespace()
+                && pod.meta.as_ref().is_none_or(|meta| selects(&service.selector, &meta.labels))
+        });
+        selected.map(|pod| pod.key.clone())
     }
 }
 

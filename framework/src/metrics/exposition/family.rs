@@ -3,7 +3,13 @@
 use std::fmt::Write as _;
 
 /// The counters whose upstream name has no `_total`. `OpenMetrics` wants it: there they have it.
-const WITHOUT_TOTAL: &[&str] = &["authenticated_user_requests", "authentication_attempts"];
+const WITHOUT_TOTAL: &[&str] = &[
+    "authenticated_user_requests",
+    "authentication_attempts",
+    "endpoint_slice_controller_changes",
+    "endpoint_slice_controller_syncs",
+    "endpoint_slice_mirroring_controller_changes",
+];
 
 /// The type of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

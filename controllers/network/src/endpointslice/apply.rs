@@ -1,0 +1,55 @@
+//! The requests of a reconcile.
+
+use std::sync::Arc;
+
+use kcm_api::views::EndpointSlice;
+
+use super::metrics::{Metrics, Operation};
+use super::plan::FamilyPlan;
+use crate::shared::slices::{Draft, SliceWriter, WriteError};
+
+/// Writes the slices of one service.
+pub(super) struct Writer<'a> {
+    pub(super) slices: SliceWriter<'a>,
+    pub(super) metrics: &'a Metrics,
+    /// Whether the service is being deleted: the garbage collector deletes its slices, and none is created.
+    pub(super) is_terminating: bool,
+}
+
+impl Writer<'_> {
+    /// Creates, updates and deletes the slices of one family, up to the first error. In a terminating namespace, where
+    /// nothing can be created, nothing else is done either.
+    pub(super) async fn write(&self, plan: &FamilyPlan) -> Result<(), WriteError> {
+        if !self.is_terminating {
+            for draft in &plan.slices.create {
+                match self.slices.create(plan.family, draft).await {
+                    Ok(()) => self.metrics.changed(Operation::Create),
+                    Err(error) if error.is_namespace_terminating() => return Ok(()),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        for draft in &plan.slices.update {
+            self.update(draft).await?;
+        }
+        for slice in &plan.slices.delete {
+            self.delete(slice).await?;
+        }
+        Ok(())
+    }
+
+    async fn update(&self, draft: &Draft) -> Result<(), WriteError> {
+        if let Some(slice) = &draft.existing {
+            self.slices.update(slice, draft).await?;
+            self.metrics.changed(Operation::Update);
+        }
+        Ok(())
+    }
+
+    /// Deletes a slice.
+    pub(super) async fn delete(&self, slice: &Arc<EndpointSlice>) -> Result<(), WriteError> {
+        self.slices.delete(slice).await?;
+        self.metrics.changed(Operation::Delete);
+        Ok(())
+    }
+}

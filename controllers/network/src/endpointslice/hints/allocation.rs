@@ -1,0 +1,126 @@
+//! How many endpoints each zone gets, by its share in the CPUs of the cluster. Pure numbers.
+
+use std::collections::BTreeMap;
+
+use super::super::zones::Shares;
+
+/// How much more traffic than its share an endpoint may get.
+const OVERLOAD: f64 = 0.2;
+
+/// How many endpoints serve each zone.
+pub(in crate::endpointslice) type ZoneCounts = BTreeMap<String, usize>;
+
+/// How many endpoints a zone should have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::endpointslice) struct Allocation {
+    /// With fewer, its endpoints would be overloaded.
+    pub(in crate::endpointslice) minimum: usize,
+    /// With more, another zone could not have its minimum.
+    pub(in crate::endpointslice) maximum: usize,
+    /// Its share of the endpoints.
+    pub(in crate::endpointslice) desired: f64,
+}
+
+/// Why endpoints cannot be distributed over zones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::endpointslice) enum Obstacle {
+    /// Zones or CPUs of nodes are not known, or there is one zone only.
+    InsufficientNodeInformation,
+    /// There are fewer endpoints than zones.
+    InsufficientEndpoints {
+        /// How many endpoints there are.
+        endpoints: usize,
+        /// How many zones there are.
+        zones: usize,
+    },
+    /// The minima of the zones are more than there are endpoints.
+    Overload {
+        /// How many endpoints there are.
+        endpoints: usize,
+        /// How many zones there are.
+        zones: usize,
+    },
+    /// An endpoint is in no zone.
+    NoZone,
+}
+
+/// How many of `endpoints` each zone should have.
+///
+/// For example, of 5 endpoints a zone with 0.3 of the CPUs gets 2 at least: 1.5 are its share, and with 1 that one would
+/// get 1.5 times the traffic of its share.
+///
+/// # Upstream
+/// `getAllocations`
+#[expect(clippy::cast_precision_loss, reason = "numbers of endpoints are small")]
+pub(in crate::endpointslice) fn allocations(
+    shares: Option<&Shares>,
+    endpoints: usize,
+) -> Result<BTreeMap<&str, Allocation>, Obstacle> {
+    let shares = shares.ok_or(Obstacle::InsufficientNodeInformation)?;
+    let zones = shares.len();
+    if zones > endpoints {
+        return Err(Obstacle::InsufficientEndpoints { endpoints, zones });
+    }
+    let minimum = |share: f64| ceiling(share * endpoints as f64 * (1.0 / (1.0 + OVERLOAD)));
+    let minima: usize = shares.values().map(|share| minimum(*share)).sum();
+    let spare = endpoints.checked_sub(minima).ok_or(Obstacle::Overload { endpoints, zones })?;
+    let of_zone = |share: f64| {
+        let minimum = minimum(share);
+        Allocation { minimum, maximum: minimum + spare, desired: (share * endpoints as f64).max(minimum as f64) }
+    };
+    Ok(shares.iter().map(|(zone, share)| (zone.as_str(), of_zone(*share))).collect())
+}
+
+/// How many endpoints zones give to others, and how many others receive.
+///
+/// # Upstream
+/// `getGivingAndReceivingZones`: endpoints are moved as long as both zones gain at least half an endpoint by it, and one
+/// of them a whole one.
+#[expect(clippy::cast_precision_loss, reason = "numbers of endpoints are small")]
+pub(in crate::endpointslice) fn transfers<'a>(
+    allocations: &BTreeMap<&'a str, Allocation>,
+    hinted: &ZoneCounts,
+) -> (BTreeMap<&'a str, usize>, BTreeMap<&'a str, usize>) {
+    let surplus =
+        |zone: &str, allocation: &Allocation| hinted.get(zone).copied().unwrap_or_default() as f64 - allocation.desired;
+    let mut surpluses: BTreeMap<&str, f64> =
+        allocations.iter().map(|(zone, allocation)| (*zone, surplus(zone, allocation))).collect();
+    let (mut giving, mut receiving) = (BTreeMap::new(), BTreeMap::new());
+    loop {
+        let most = |sign: f64| {
+            let signed = surpluses.iter().map(|(zone, surplus)| (*zone, sign * surplus));
+            signed.filter(|(_, amount)| *amount > 0.0).reduce(|most, next| if next.1 > most.1 { next } else { most })
+        };
+        let (Some((giver, to_give)), Some((receiver, to_receive))) = (most(1.0), most(-1.0)) else { break };
+        if to_give.max(to_receive) < 1.0 || to_give.min(to_receive) < 0.5 {
+            break;
+        }
+        for (zones, zone, change) in [(&mut giving, giver, -1.0), (&mut receiving, receiver, 1.0)] {
+            *zones.entry(zone).or_default() += 1;
+            *surpluses.entry(zone).or_default() += change;
+        }
+    }
+    (giving, receiving)
+}
+
+/// Whether a zone has fewer endpoints than it should, for these shares.
+///
+/// # Upstream
+/// `serviceOverloaded`
+#[expect(clippy::cast_precision_loss, reason = "numbers of endpoints are small")]
+pub(in crate::endpointslice) fn is_overloaded(hinted: &ZoneCounts, shares: Option<&Shares>) -> bool {
+    if hinted.is_empty() {
+        return false;
+    }
+    let Some(shares) = shares else { return true };
+    let total: usize = hinted.values().sum();
+    shares.iter().any(|(zone, share)| {
+        let least = ceiling(total as f64 * share * (1.0 / (1.0 + OVERLOAD)));
+        hinted.get(zone).is_none_or(|endpoints| *endpoints < least)
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a small positive number")]
+fn ceiling(number: f64) -> usize {
+    number.ceil() as usize
+}

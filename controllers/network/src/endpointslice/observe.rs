@@ -1,0 +1,57 @@
+//! What the caches show of a service: its pods with their nodes, and its slices.
+
+use std::sync::Arc;
+
+use kcm_api::views::{Node, Pod, PodAddresses, Service};
+use kcm_api::{ObjectKey, PartReader};
+use kcm_informers::Informer;
+
+use super::MANAGED_BY;
+use crate::shared::pods::{SelectedPods, can_be_endpoint};
+use crate::shared::slices::{ExistingSlice, InvalidSlice, SlicesOfServices};
+
+/// The caches that a reconcile reads.
+pub(super) struct Caches {
+    pub(super) services: Informer<Service>,
+    pub(super) pods: SelectedPods,
+    pub(super) nodes: Informer<Node>,
+    pub(super) slices: SlicesOfServices,
+    pub(super) addresses: PartReader<PodAddresses>,
+}
+
+/// A pod that can be an endpoint.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    /// The pod.
+    pub(super) pod: Arc<Pod>,
+    /// Its node; absent where there is none of that name.
+    pub(super) node: Option<Arc<Node>>,
+}
+
+/// What the caches show of a service.
+#[derive(Debug)]
+pub(super) struct Observed {
+    /// All pods that the service selects.
+    pub(super) pods: Vec<Arc<Pod>>,
+    /// Those of them that can be endpoints, sorted by name.
+    pub(super) candidates: Vec<Candidate>,
+    /// The slices that the controller manages for a service of this name, sorted by name, without those that are
+    /// terminating.
+    pub(super) slices: Vec<ExistingSlice>,
+}
+
+impl Caches {
+    /// The pods and the slices of a service.
+    pub(super) fn observe(&self, service: &Service) -> Result<Observed, InvalidSlice> {
+        let pods = self.pods.of(service);
+        let can_be = |pod: &&Arc<Pod>| can_be_endpoint(pod, self.addresses.of(pod));
+        let candidates = pods.iter().filter(can_be).map(|pod| Candidate { pod: Arc::clone(pod), node: self.node(pod) });
+        let slices = self.slices.of(&service.metadata.key, MANAGED_BY);
+        let slices = slices.into_iter().filter(|slice| !slice.metadata.is_terminating()).map(ExistingSlice::read);
+        Ok(Observed { candidates: candidates.collect(), slices: slices.collect::<Result<_, _>>()?, pods })
+    }
+
+    fn node(&self, pod: &Pod) -> Option<Arc<Node>> {
+        self.nodes.get(&ObjectKey::cluster_scoped(&**pod.node_name.as_ref()?))
+    }
+}

@@ -1,0 +1,200 @@
+//! The order of a reconcile: observe, plan, write.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kcm_api::views::{Node, Service, ServiceType};
+use kcm_api::{KnownView as _, ObjectKey, OwnerReference};
+use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_informers::Change;
+use parking_lot::Mutex;
+
+use super::apply::Writer;
+use super::events::EventReason;
+use super::hints::allocation::is_overloaded;
+use super::hints::topology::ServiceHints;
+use super::metrics::Metrics;
+use super::observe::{Caches, Observed};
+use super::plan::{Plan, Settings, labels_of, plan};
+use super::zones::{Shares, ZoneCpus};
+use crate::shared::slices::{InvalidSlice, OwnWrites, SliceOwner, SliceWriter, WriteError};
+use crate::shared::trigger_time::TriggerTimes;
+
+/// What the controller knows beside the caches.
+pub(super) struct State {
+    pub(super) own_writes: OwnWrites,
+    triggers: TriggerTimes,
+    topology: Mutex<Topology>,
+    metrics: Metrics,
+    max_endpoints: usize,
+}
+
+#[derive(Default)]
+struct Topology {
+    cpus: ZoneCpus,
+    shares: Option<Shares>,
+    services: HashMap<ObjectKey, ServiceHints>,
+}
+
+/// The slices of a service are not all as planned.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct SyncError {
+    message: String,
+    class: Class,
+}
+
+impl State {
+    pub(super) fn new(metrics: Metrics, max_endpoints: usize) -> Self {
+        let (own_writes, triggers, topology) = (OwnWrites::default(), TriggerTimes::default(), Mutex::default());
+        Self { own_writes, triggers, topology, metrics, max_endpoints }
+    }
+
+    /// Follows the change of a node; returns the services that have too few endpoints in a zone now.
+    pub(super) fn node_changed(&self, change: &Change<Node>) -> Vec<ObjectKey> {
+        let topology = &mut *self.topology.lock();
+        if !topology.cpus.follow(change) {
+            return Vec::new();
+        }
+        topology.shares = topology.cpus.shares();
+        let shares = topology.shares.as_ref();
+        let hinted = topology.services.iter();
+        let is_overloaded = |hints: &ServiceHints| hints.families.values().any(|zones| is_overloaded(zones, shares));
+        let mut overloaded: Vec<_> =
+            hinted.filter(|(_, hints)| is_overloaded(hints)).map(|(service, _)| service.clone()).collect();
+        overloaded.sort_unstable();
+        overloaded
+    }
+
+    fn forget(&self, service: &ObjectKey) {
+        self.triggers.forget(service);
+        self.metrics.remove(service);
+        self.topology.lock().services.remove(service);
+    }
+}
+
+/// Reconciles services.
+pub(super) struct Reconciler {
+    pub(super) caches: Caches,
+    pub(super) state: Arc<State>,
+}
+
+/// When a service is looked at again that selects a pod which cannot be decoded: its deletion is no change of a cache.
+const UNDECODABLE_DELAY: Duration = Duration::from_secs(30);
+
+#[async_trait]
+impl Reconcile for Reconciler {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let result = self.sync(key, session).await;
+        self.state.metrics.synced(result.is_err());
+        result
+    }
+}
+
+impl Reconciler {
+    async fn sync(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let Some(service) = self.caches.services.get(key) else {
+            self.state.forget(key);
+            return Ok(Outcome::done());
+        };
+        if service.type_ == ServiceType::ExternalName || service.selector.is_empty() {
+            session.explain(|| "leaves its slices alone, as it selects no pods");
+            return Ok(Outcome::done());
+        }
+        if let Some(pod) = self.caches.pods.undecodable(&service) {
+            session.explain(|| format!("leaves its slices as they are, as pod {} cannot be decoded", pod.name()));
+            return Ok(Outcome::requeue_after(UNDECODABLE_DELAY));
+        }
+        let observed = self.caches.observe(&service)?;
+        let trigger = self.state.triggers.next(&service, &observed.pods, self.caches.addresses);
+        let plan = self.plan(&service, observed);
+        session.explain(|| plan.in_words());
+        self.state.metrics.set(key, plan.efficiency, plan.distribution);
+        let errors = self.write(&service, &plan, trigger, session).await;
+        for event in plan.families.iter().flat_map(|family| &family.events) {
+            session.record(&*service, event);
+        }
+        let Some(error) = SyncError::of(&plan, &service, &errors) else { return Ok(Outcome::done()) };
+        session.record(&*service, &EventReason::Failed { service: full_name(&service), error: error.to_string() });
+        Err(ReconcileError::new(error.class, error))
+    }
+
+    fn plan(&self, service: &Service, observed: Observed) -> Plan {
+        let key = &service.metadata.key;
+        let topology = &mut *self.state.topology.lock();
+        let mut hints = topology.services.remove(key).unwrap_or_default();
+        let settings = Settings {
+            max_endpoints: self.state.max_endpoints,
+            shares: topology.shares.as_ref(),
+            addresses: self.caches.addresses,
+        };
+        let plan = plan(service, observed, settings, &mut hints);
+        if hints != ServiceHints::default() {
+            topology.services.insert(key.clone(), hints);
+        }
+        plan
+    }
+
+    /// Writes all families, and returns the first error of each.
+    async fn write(
+        &self,
+        service: &Service,
+        plan: &Plan,
+        trigger: Option<Timestamp>,
+        session: &Session,
+    ) -> Vec<WriteError> {
+        let (key, uid) = (&service.metadata.key, &service.metadata.uid);
+        let owner = SliceOwner {
+            reference: OwnerReference::controller_of(const { &Service::RESOURCE }, key.name(), uid),
+            key,
+            labels: labels_of(service),
+            annotations: None,
+        };
+        let slices = SliceWriter { session, owner: &owner, own_writes: &self.state.own_writes, trigger };
+        let metrics = &self.state.metrics;
+        let writer = Writer { slices, metrics, is_terminating: service.metadata.is_terminating() };
+        let mut errors = Vec::new();
+        for family in &plan.families {
+            metrics.planned(family.added, family.removed);
+            match writer.write(family).await {
+                Ok(()) => metrics.wrote(plan.by_topology, plan.distribution, family.writes()),
+                Err(error) => errors.push(error),
+            }
+        }
+        for slice in &plan.foreign {
+            errors.extend(writer.delete(slice).await.err());
+        }
+        errors
+    }
+}
+
+impl SyncError {
+    /// The error of a reconcile: what could not be written, and the pods that were left out, whose nodes may appear later.
+    fn of(plan: &Plan, service: &Service, errors: &[WriteError]) -> Option<Self> {
+        let class = errors.first().map_or(Class::Transient, WriteError::class);
+        let left_out = plan
+            .without_node
+            .iter()
+            .map(|(pod, node)| format!("skipping Pod {pod} for Service {}: Node {node} Not Found", full_name(service)));
+        let messages: Vec<String> = left_out.chain(errors.iter().map(WriteError::message)).collect();
+        let message = match messages.as_slice() {
+            [] => return None,
+            [only] => only.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        Some(Self { message, class })
+    }
+}
+
+fn full_name(service: &Service) -> String {
+    let key = &service.metadata.key;
+    format!("{}/{}", key.namespace().unwrap_or_default(), key.name())
+}
+
+impl From<InvalidSlice> for ReconcileError {
+    fn from(error: InvalidSlice) -> Self {
+        Self::new(Class::Terminal, error)
+    }
+}

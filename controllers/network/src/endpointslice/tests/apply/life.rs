@@ -1,0 +1,257 @@
+//! The life of a service: its slices from the first pod to the last.
+
+use std::time::Duration;
+
+use kcm_api::ObjectKey;
+use kcm_testing::sandbox::{NODES, PODS};
+use serde_json::{Value, json};
+
+use super::{
+    NAMESPACE, SERVICES, SLICES, create_pod, create_service, environment, events, has_ready, key, pod_name, ready,
+    set_ready, slices, start, writes,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn the_slice_of_a_service_is_as_upstream_writes_it() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({ "metadata": { "labels": { "team": "shop" } } }));
+    cluster.eventually("there is an empty slice", |sandbox| slices(sandbox).len() == 1).await;
+    let empty = slices(cluster.sandbox()).remove(0);
+    assert_eq!(empty["metadata"]["generateName"], "web-");
+    assert!(empty["metadata"]["name"].as_str().unwrap().starts_with("web-"));
+    let service = cluster.sandbox().get(&SERVICES, &key("web")).unwrap();
+    assert_eq!(
+        empty["metadata"]["ownerReferences"],
+        json!([{ "apiVersion": "v1", "kind": "Service", "name": "web", "uid": service["metadata"]["uid"],
+            "controller": true, "blockOwnerDeletion": true }])
+    );
+    assert_eq!(
+        empty["metadata"]["labels"],
+        json!({ "team": "shop", "kubernetes.io/service-name": "web",
+            "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io" })
+    );
+    let trigger = "endpoints.kubernetes.io/last-change-trigger-time";
+    assert_eq!(empty["metadata"]["annotations"], json!({ trigger: service["metadata"]["creationTimestamp"] }));
+    assert_eq!(empty["addressType"], "IPv4");
+
+    cluster.advance(10 * SECOND).await;
+    create_pod(cluster.sandbox(), 1, "a");
+    has_ready(&cluster, [1]).await;
+    let slice = slices(cluster.sandbox()).remove(0);
+    assert_eq!(slice["metadata"]["uid"], empty["metadata"]["uid"], "the empty slice is used");
+    let pod = cluster.sandbox().get(&PODS, &key(&pod_name(1))).unwrap();
+    let ready_since = &pod["status"]["conditions"][0]["lastTransitionTime"];
+    assert_eq!(slice["metadata"]["annotations"], json!({ trigger: ready_since }));
+    assert_eq!(slice["ports"], json!([{ "name": "http", "port": 8080, "protocol": "TCP" }]));
+    assert_eq!(
+        slice["endpoints"],
+        json!([{
+            "addresses": ["10.0.0.1"],
+            "conditions": { "ready": true, "serving": true, "terminating": false },
+            "nodeName": "node-a",
+            "targetRef": { "kind": "Pod", "namespace": NAMESPACE, "name": pod_name(1), "uid": pod["metadata"]["uid"] },
+            "zone": "a",
+        }])
+    );
+    cluster.settle().await;
+    let before = writes(&cluster).len();
+    cluster.advance(60 * SECOND).await;
+    assert_eq!(writes(&cluster).len(), before, "at rest nothing is written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoints_follow_readiness_deletion_and_labels_of_pods() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    for number in 1..=3 {
+        create_pod(cluster.sandbox(), number, "a");
+    }
+    has_ready(&cluster, 1..=3).await;
+    set_ready(cluster.sandbox(), 2, false);
+    has_ready(&cluster, [1, 3]).await;
+    set_ready(cluster.sandbox(), 2, true);
+    has_ready(&cluster, 1..=3).await;
+    cluster
+        .sandbox()
+        .patch(&PODS, &key(&pod_name(3)), &json!({ "metadata": { "labels": { "app": "other" } } }))
+        .unwrap();
+    has_ready(&cluster, 1..=2).await;
+    cluster.sandbox().delete_now(&PODS, &key(&pod_name(1))).unwrap();
+    has_ready(&cluster, [2]).await;
+    cluster.sandbox().patch_status(&PODS, &key(&pod_name(2)), &json!({ "status": { "phase": "Succeeded" } })).unwrap();
+    has_ready(&cluster, []).await;
+    cluster.settle().await;
+    let slices = slices(cluster.sandbox());
+    assert_eq!((slices.len(), &slices[0]["ports"]), (1, &json!([])), "it is empty again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_terminating_pod_stays_until_it_is_gone() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1, "a");
+    has_ready(&cluster, [1]).await;
+    cluster.sandbox().delete(&PODS, &key(&pod_name(1))).unwrap();
+    let conditions = |sandbox: &_| slices(sandbox)[0]["endpoints"][0]["conditions"].clone();
+    let terminating = json!({ "ready": false, "serving": true, "terminating": true });
+    cluster.eventually("it is terminating", |sandbox| conditions(sandbox) == terminating).await;
+    cluster.sandbox().delete_now(&PODS, &key(&pod_name(1))).unwrap();
+    cluster.eventually("it is gone", |sandbox| conditions(sandbox) == Value::Null).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn slices_are_filled_up_to_the_limit_and_kept_while_pods_are_replaced() {
+    let cluster = start(environment().arguments(&["--max-endpoints-per-slice=5"])).await;
+    create_service(cluster.sandbox(), &json!({}));
+    for number in 1..=12 {
+        create_pod(cluster.sandbox(), number, "a");
+    }
+    has_ready(&cluster, 1..=12).await;
+    cluster.settle().await;
+    let names = |cluster: &kcm_testing::TestCluster| -> Vec<String> {
+        slices(cluster.sandbox()).iter().map(|slice| slice["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let before = names(&cluster);
+    assert!(
+        before.len() >= 3
+            && slices(cluster.sandbox()).iter().all(|slice| slice["endpoints"].as_array().unwrap().len() <= 5)
+    );
+    for number in 1..=12 {
+        cluster.sandbox().delete_now(&PODS, &key(&pod_name(number))).unwrap();
+        create_pod(cluster.sandbox(), number + 12, "b");
+        let all: Vec<_> = (number + 1..=number + 12).collect();
+        has_ready(&cluster, all).await;
+    }
+    assert_eq!(names(&cluster), before, "no slice more, and none renamed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_do_to_slices_is_undone() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1, "a");
+    has_ready(&cluster, [1]).await;
+    let name = || slices(cluster.sandbox())[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let first = name();
+    cluster.sandbox().patch(&SLICES, &key(&first), &json!({ "endpoints": [] })).unwrap();
+    has_ready(&cluster, [1]).await;
+    cluster.sandbox().patch(&SLICES, &key(&first), &json!({ "metadata": { "labels": { "other": "x" } } })).unwrap();
+    let has_label = |sandbox: &_| slices(sandbox)[0]["metadata"]["labels"].get("other").is_some();
+    cluster.eventually("the label is gone", |sandbox| !has_label(sandbox)).await;
+    cluster.sandbox().delete(&SLICES, &key(&first)).unwrap();
+    has_ready(&cluster, [1]).await;
+    assert_ne!(name(), first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn annotations_and_finalizers_of_others_survive_an_update() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1, "a");
+    has_ready(&cluster, [1]).await;
+    let name = slices(cluster.sandbox())[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let other = json!({ "metadata": { "annotations": { "example.com/a": "b" }, "finalizers": ["example.com/f"] } });
+    cluster.sandbox().patch(&SLICES, &key(&name), &other).unwrap();
+    create_pod(cluster.sandbox(), 2, "a");
+    has_ready(&cluster, 1..=2).await;
+    let metadata = slices(cluster.sandbox())[0]["metadata"].clone();
+    assert_eq!(
+        (&metadata["annotations"]["example.com/a"], &metadata["finalizers"]),
+        (&json!("b"), &json!(["example.com/f"]))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_that_select_no_pods_are_left_alone() {
+    let cluster = start(environment()).await;
+    let external = json!({ "spec": { "type": "ExternalName", "externalName": "example.com", "clusterIP": "" } });
+    create_service(cluster.sandbox(), &external);
+    let mut without = json!({ "metadata": { "namespace": NAMESPACE, "name": "without" } });
+    without["spec"] = json!({ "ports": [{ "port": 80 }] });
+    cluster.sandbox().create(&SERVICES, without).unwrap();
+    create_pod(cluster.sandbox(), 1, "a");
+    cluster.advance(10 * SECOND).await;
+    assert!(slices(cluster.sandbox()).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_within_the_batch_period_are_one_write() {
+    let cluster = start(environment().arguments(&["--endpointslice-updates-batch-period=5s"])).await;
+    create_service(cluster.sandbox(), &json!({}));
+    cluster.eventually("there is an empty slice", |sandbox| slices(sandbox).len() == 1).await;
+    let before = writes(&cluster).len();
+    for number in 1..=4 {
+        create_pod(cluster.sandbox(), number, "a");
+        cluster.advance(SECOND).await;
+        assert!(ready(cluster.sandbox()).is_empty());
+    }
+    has_ready(&cluster, 1..=4).await;
+    assert_eq!(writes(&cluster).len(), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_node_does_not_exist_is_an_endpoint_when_the_node_appears() {
+    let environment = environment().allow_error("skipping Pod web-0001");
+    let cluster = start(environment).await;
+    cluster.sandbox().delete(&NODES, &ObjectKey::cluster_scoped("node-b")).unwrap();
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1, "b");
+    create_pod(cluster.sandbox(), 2, "a");
+    has_ready(&cluster, [2]).await;
+    let message = "Error updating Endpoint Slices for Service shop/web: skipping Pod web-0001 for Service shop/web: Node node-b Not Found";
+    let event = ("Warning".to_owned(), "FailedToUpdateEndpointSlices".to_owned(), message.to_owned());
+    cluster.eventually("it is recorded", |sandbox| events(sandbox).contains(&event)).await;
+    cluster.sandbox().create(&NODES, json!({ "metadata": { "name": "node-b" } })).unwrap();
+    has_ready(&cluster, 1..=2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn hints_follow_the_distribution_and_the_topology() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({ "spec": { "trafficDistribution": "PreferClose" } }));
+    create_pod(cluster.sandbox(), 1, "a");
+    create_pod(cluster.sandbox(), 2, "b");
+    has_ready(&cluster, 1..=2).await;
+    let hints = |sandbox: &_| -> Vec<Value> {
+        let endpoints = slices(sandbox)[0]["endpoints"].as_array().cloned().unwrap_or_default();
+        endpoints.iter().map(|endpoint| endpoint["hints"]["forZones"][0]["name"].clone()).collect()
+    };
+    cluster.eventually("zones are hinted", |sandbox| hints(sandbox) == [json!("a"), json!("b")]).await;
+    let topology = json!({ "metadata": { "annotations": { "service.kubernetes.io/topology-mode": "Auto" } },
+        "spec": { "trafficDistribution": null } });
+    cluster.sandbox().patch(&SERVICES, &key("web"), &topology).unwrap();
+    let enabled = "Topology Aware Hints has been enabled, addressType: IPv4";
+    let has_event = |sandbox: &_, message: &str| events(sandbox).iter().any(|(_, _, found)| found == message);
+    cluster.eventually("topology is in force", |sandbox| has_event(sandbox, enabled)).await;
+    // A zone less: no node is left in zone b, and hints are removed.
+    cluster.sandbox().delete(&NODES, &ObjectKey::cluster_scoped("node-b")).unwrap();
+    let disabled =
+        "Insufficient Node information: allocatable CPU or zone not specified on one or more nodes, addressType: IPv4";
+    cluster.eventually("they are disabled", |sandbox| has_event(sandbox, disabled)).await;
+    cluster.eventually("hints are gone", |sandbox| hints(sandbox).iter().all(Value::is_null)).await;
+    drop(cluster.take_errors());
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_count_endpoints_and_slices() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({ "spec": { "trafficDistribution": "PreferClose" } }));
+    create_pod(cluster.sandbox(), 1, "a");
+    has_ready(&cluster, [1]).await;
+    cluster.settle().await;
+    let metrics = cluster.metrics();
+    for line in [
+        "endpoint_slice_controller_endpoints_desired 1",
+        "endpoint_slice_controller_num_endpoint_slices 1",
+        "endpoint_slice_controller_desired_endpoint_slices 1",
+        "endpoint_slice_controller_changes{operation=\"create\"} 1",
+        "endpoint_slice_controller_services_count_by_traffic_distribution{traffic_distribution=\"PreferClose\"} 1",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line} is missing in {metrics}");
+    }
+    cluster.sandbox().delete(&SERVICES, &key("web")).unwrap();
+    cluster.advance(5 * SECOND).await;
+    assert!(cluster.metrics().lines().any(|line| line == "endpoint_slice_controller_endpoints_desired 0"));
+}

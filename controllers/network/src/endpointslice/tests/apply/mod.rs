@@ -1,0 +1,119 @@
+//! Whole services on an API server in the process.
+
+mod faults;
+mod life;
+
+use jiff::Timestamp;
+use kcm_api::{ObjectKey, Resource};
+use kcm_testing::sandbox::{EVENTS, NODES, PODS, Sandbox, SandboxOptions};
+use kcm_testing::{TestCluster, TestEnvironment};
+use serde_json::{Value, json};
+
+use crate::endpointslice::DESCRIPTOR;
+use crate::shared::tests::merge;
+
+const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
+const SLICES: Resource = Resource::namespaced("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice");
+const NAMESPACE: &str = "shop";
+
+fn start_time() -> Timestamp {
+    "2026-01-02T12:00:00Z".parse().unwrap()
+}
+
+/// An environment with two nodes, `node-a` and `node-b`, in zones `a` and `b`.
+fn environment() -> TestEnvironment {
+    let options = SandboxOptions { start: start_time(), ..SandboxOptions::default() };
+    TestEnvironment::new([DESCRIPTOR]).sandbox_options(options).namespace(NAMESPACE).prepare(|sandbox| {
+        for zone in ["a", "b"] {
+            let labels = json!({ "topology.kubernetes.io/zone": zone });
+            let status =
+                json!({ "allocatable": { "cpu": "2" }, "conditions": [{ "type": "Ready", "status": "True" }] });
+            let name = format!("node-{zone}");
+            sandbox.create(&NODES, json!({ "metadata": { "name": name, "labels": labels } })).unwrap();
+            sandbox.patch_status(&NODES, &ObjectKey::cluster_scoped(name), &json!({ "status": status })).unwrap();
+        }
+    })
+}
+
+async fn start(environment: TestEnvironment) -> TestCluster {
+    let cluster = environment.start().await;
+    cluster.watches(&[SERVICES, PODS, SLICES, NODES]).await;
+    cluster
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced(NAMESPACE, name)
+}
+
+/// Creates the service `web`, whose spec `change` changes.
+fn create_service(sandbox: &Sandbox, change: &Value) {
+    let spec = json!({
+        "selector": { "app": "web" },
+        "ports": [{ "name": "http", "port": 80, "targetPort": 8080 }],
+    });
+    let mut service = json!({ "metadata": { "namespace": NAMESPACE, "name": "web" }, "spec": spec });
+    merge(&mut service, change);
+    sandbox.create(&SERVICES, service).unwrap();
+}
+
+/// Creates a pod of the service with the address `10.0.0.NUMBER`, ready, on the node of a zone.
+fn create_pod(sandbox: &Sandbox, number: usize, zone: &str) {
+    let spec = json!({ "nodeName": format!("node-{zone}"), "containers": [{ "name": "main", "image": "image" }] });
+    let name = pod_name(number);
+    let pod = json!({ "metadata": { "namespace": NAMESPACE, "name": name, "labels": { "app": "web" } }, "spec": spec });
+    sandbox.create(&PODS, pod).unwrap();
+    let ip = format!("10.0.{}.{}", number / 256, number % 256);
+    let status = json!({ "phase": "Running", "podIP": ip, "podIPs": [{ "ip": ip }] });
+    sandbox.patch_status(&PODS, &key(&name), &json!({ "status": status })).unwrap();
+    set_ready(sandbox, number, true);
+}
+
+fn pod_name(number: usize) -> String {
+    format!("web-{number:04}")
+}
+
+fn set_ready(sandbox: &Sandbox, number: usize, ready: bool) {
+    let now = sandbox.now().to_string();
+    let now = now.split('.').next().unwrap().trim_end_matches('Z').to_owned() + "Z";
+    let status = if ready { "True" } else { "False" };
+    let condition = json!({ "type": "Ready", "status": status, "lastTransitionTime": now });
+    sandbox.patch_status(&PODS, &key(&pod_name(number)), &json!({ "status": { "conditions": [condition] } })).unwrap();
+}
+
+fn slices(sandbox: &Sandbox) -> Vec<Value> {
+    sandbox.list(&SLICES, Some(NAMESPACE))
+}
+
+/// The numbers of the pods that are ready endpoints of a slice of the service, sorted; one that is in two slices is there
+/// twice.
+fn ready(sandbox: &Sandbox) -> Vec<usize> {
+    let slices = slices(sandbox);
+    let endpoints = slices.iter().flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default());
+    let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] == true);
+    let mut numbers: Vec<usize> = ready
+        .map(|endpoint| endpoint["targetRef"]["name"].as_str().unwrap().trim_start_matches("web-").parse().unwrap())
+        .collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Waits until just these pods are ready endpoints.
+async fn has_ready(cluster: &TestCluster, numbers: impl IntoIterator<Item = usize>) {
+    let numbers: Vec<usize> = numbers.into_iter().collect();
+    cluster.eventually(&format!("{numbers:?} are ready endpoints"), |sandbox| ready(sandbox) == numbers).await;
+}
+
+/// Method and path of the writes of the controller, those of events aside.
+fn writes(cluster: &TestCluster) -> Vec<(String, String)> {
+    let mut requests = cluster.requests_of("endpointslice-controller");
+    requests.retain(|request| request.method != "GET" && request.path.contains("endpointslices"));
+    requests.into_iter().map(|request| (request.method, request.path)).collect()
+}
+
+/// Type, reason and message of the events of the controller.
+fn events(sandbox: &Sandbox) -> Vec<(String, String, String)> {
+    let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+    let mut events = sandbox.list(&EVENTS, Some(NAMESPACE));
+    events.retain(|event| event["source"]["component"] == "endpoint-slice-controller");
+    events.iter().map(|event| (text(event, "type"), text(event, "reason"), text(event, "message"))).collect()
+}

@@ -1,0 +1,96 @@
+//! How the CPUs of the cluster are distributed over zones.
+
+use std::collections::BTreeMap;
+
+use kcm_api::views::Node;
+use kcm_informers::Change;
+
+/// The label of a node that names its zone.
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// Nodes with one of these labels serve no traffic of the cluster.
+const EXCLUDED: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+
+/// The share of each zone in the CPUs of the ready nodes; they add up to 1.
+pub(super) type Shares = BTreeMap<String, f64>;
+
+/// The CPUs of the ready nodes by zone, kept up to date with each change of a node.
+#[derive(Debug, Default)]
+pub(super) struct ZoneCpus {
+    /// Thousandths of CPUs, and how many nodes have them.
+    zones: BTreeMap<String, (i64, usize)>,
+    /// How many nodes have no zone, or no CPU.
+    unknown: usize,
+}
+
+/// What a node adds.
+#[derive(Debug, PartialEq)]
+enum Part<'a> {
+    /// Nothing: it is not ready, or serves no traffic.
+    Nothing,
+    /// It has no zone, or no CPU.
+    Unknown,
+    /// CPUs of a zone.
+    Zone(&'a str, i64),
+}
+
+impl ZoneCpus {
+    /// Follows the change of a node; returns whether any share may have changed.
+    pub(super) fn follow(&mut self, change: &Change<Node>) -> bool {
+        let (before, after) = match change {
+            Change::Added(node) => (Part::Nothing, part_of(node)),
+            Change::Updated { old, new } => (part_of(old), part_of(new)),
+            Change::Deleted { last, .. } => (part_of(last), Part::Nothing),
+        };
+        if before == after {
+            return false;
+        }
+        self.count(&before, false);
+        self.count(&after, true);
+        true
+    }
+
+    fn count(&mut self, part: &Part<'_>, is_added: bool) {
+        let sign = if is_added { 1 } else { -1 };
+        match part {
+            Part::Nothing => {}
+            Part::Unknown => self.unknown = self.unknown.saturating_add_signed(sign),
+            Part::Zone(zone, cpus) => {
+                let (sum, nodes) = self.zones.entry((*zone).to_owned()).or_default();
+                *sum = if is_added { sum.saturating_add(*cpus) } else { sum.saturating_sub(*cpus) };
+                *nodes = nodes.saturating_add_signed(sign);
+                if *nodes == 0 {
+                    self.zones.remove(*zone);
+                }
+            }
+        }
+    }
+
+    /// The shares of the zones; absent where a node has no zone or no CPU, or where there are fewer than two zones.
+    ///
+    /// # Upstream
+    /// `SetNodes`
+    #[expect(clippy::cast_precision_loss, reason = "shares need no more precision than floats have")]
+    pub(super) fn shares(&self) -> Option<Shares> {
+        if self.unknown > 0 || self.zones.len() < 2 {
+            return None;
+        }
+        let total: f64 = self.zones.values().map(|(cpus, _)| *cpus as f64).sum();
+        Some(self.zones.iter().map(|(zone, (cpus, _))| (zone.clone(), *cpus as f64 / total)).collect())
+    }
+}
+
+fn part_of(node: &Node) -> Part<'_> {
+    if !node.is_ready || EXCLUDED.iter().any(|label| node.metadata.labels.contains_key(label)) {
+        return Part::Nothing;
+    }
+    match zone_of(node) {
+        Some(zone) if node.allocatable_cpu_millis > 0 => Part::Zone(zone, node.allocatable_cpu_millis),
+        Some(_) | None => Part::Unknown,
+    }
+}
+
+/// The zone of a node.
+pub(super) fn zone_of(node: &Node) -> Option<&str> {
+    node.metadata.labels.get(ZONE).filter(|zone| !zone.is_empty())
+}

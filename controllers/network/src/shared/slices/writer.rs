@@ -1,0 +1,191 @@
+//! The requests that write slices.
+
+use jiff::Timestamp;
+use kcm_api::views::{AddressType, EndpointSlice, EndpointSliceView};
+use kcm_api::{Document, EditError, KnownView as _, ObjectKey, OwnerReference, Resource};
+use kcm_framework::client::{ApiError, DeleteOptions, Payload, Subresource};
+use kcm_framework::{Class, Session};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+use super::content::{Endpoint, EndpointPort};
+use super::placement::Draft;
+use super::written::OwnWrites;
+use crate::shared::trigger_time::{TRIGGER_TIME, annotation_value};
+
+const SLICE: &Resource = &EndpointSliceView::RESOURCE;
+
+/// A slice could not be written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    /// The slice is not what the API server should send.
+    #[error("failed to edit {} EndpointSlice", slice.name())]
+    Edit {
+        /// The slice.
+        slice: ObjectKey,
+        /// Why.
+        #[source]
+        source: EditError,
+    },
+    /// The slice could not be created.
+    #[error("failed to create EndpointSlice")]
+    Create(#[source] ApiError),
+    /// The slice could not be updated.
+    #[error("failed to update {} EndpointSlice", slice.name())]
+    Update {
+        /// The slice.
+        slice: ObjectKey,
+        /// Why.
+        #[source]
+        source: ApiError,
+    },
+    /// The slice could not be deleted.
+    #[error("failed to delete {} EndpointSlice", slice.name())]
+    Delete {
+        /// The slice.
+        slice: ObjectKey,
+        /// Why.
+        #[source]
+        source: ApiError,
+    },
+}
+
+impl WriteError {
+    /// The class of the error.
+    pub(crate) fn class(&self) -> Class {
+        match self {
+            Self::Edit { .. } => Class::Terminal,
+            Self::Create(error) | Self::Update { source: error, .. } | Self::Delete { source: error, .. } => {
+                Class::from(error)
+            }
+        }
+    }
+
+    /// Whether nothing can be created any more, as the namespace is terminating.
+    pub(crate) fn is_namespace_terminating(&self) -> bool {
+        matches!(self, Self::Create(error) if error.is_namespace_terminating())
+    }
+
+    /// The error with its cause.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::Edit { source, .. } => format!("{self}: {source}"),
+            Self::Create(error) | Self::Update { source: error, .. } | Self::Delete { source: error, .. } => {
+                format!("{self}: {}", error.message())
+            }
+        }
+    }
+}
+
+/// The object that owns slices, and what its slices take from it.
+#[derive(Debug)]
+pub(crate) struct SliceOwner<'a> {
+    /// The owner: a service, or endpoints.
+    pub(crate) reference: OwnerReference,
+    /// Its key.
+    pub(crate) key: &'a ObjectKey,
+    /// All labels of its slices.
+    pub(crate) labels: BTreeMap<&'a str, &'a str>,
+    /// The annotations that its slices take over; absent where theirs are left alone.
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
+}
+
+/// Writes the slices of one owner.
+pub(crate) struct SliceWriter<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) owner: &'a SliceOwner<'a>,
+    pub(crate) own_writes: &'a OwnWrites,
+    /// The time of the change that led to this write.
+    pub(crate) trigger: Option<Timestamp>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewSlice<'a> {
+    api_version: String,
+    kind: &'a str,
+    metadata: NewMeta<'a>,
+    address_type: &'static str,
+    endpoints: &'a [Endpoint],
+    ports: &'a [EndpointPort],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewMeta<'a> {
+    name: &'a str,
+    generate_name: &'a str,
+    namespace: &'a str,
+    labels: &'a BTreeMap<&'a str, &'a str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<String, String>,
+    owner_references: [&'a OwnerReference; 1],
+}
+
+impl SliceWriter<'_> {
+    /// Creates a slice. Its name is generated here: a creation whose response was lost is not made again.
+    pub(crate) async fn create(&self, family: AddressType, draft: &Draft) -> Result<(), WriteError> {
+        let owner = self.owner;
+        let prefix = format!("{}-", owner.key.name());
+        let namespace = owner.key.namespace().unwrap_or_default();
+        let key = ObjectKey::namespaced(namespace, self.session.generate_name(&prefix));
+        let mut annotations = owner.annotations.clone().unwrap_or_default();
+        annotations.extend(self.trigger.map(|time| (TRIGGER_TIME.to_owned(), annotation_value(time))));
+        let slice = NewSlice {
+            api_version: SLICE.api_version(),
+            kind: &SLICE.kind,
+            metadata: NewMeta {
+                name: key.name(),
+                generate_name: &prefix,
+                namespace,
+                labels: &owner.labels,
+                annotations,
+                owner_references: [&owner.reference],
+            },
+            address_type: family.as_str(),
+            endpoints: &draft.endpoints,
+            ports: draft.ports.as_deref().unwrap_or_default(),
+        };
+        let written = self.session.create(SLICE, &key, Payload::json(&slice)).await.map_err(WriteError::Create)?;
+        self.own_writes.wrote(written.uid, written.resource_version);
+        Ok(())
+    }
+
+    /// Updates a slice: labels, endpoints and trigger time, and ports where they are new to it.
+    pub(crate) async fn update(&self, slice: &EndpointSlice, draft: &Draft) -> Result<(), WriteError> {
+        let key = &slice.metadata.key;
+        let document = self.edited(slice, draft).map_err(|source| WriteError::Edit { slice: key.clone(), source })?;
+        let answer = self.session.put_document(SLICE, key, Subresource::None, &document).await;
+        let written = answer.map_err(|source| WriteError::Update { slice: key.clone(), source })?;
+        self.own_writes.wrote(written.uid, written.resource_version);
+        Ok(())
+    }
+
+    fn edited(&self, slice: &EndpointSlice, draft: &Draft) -> Result<Document, EditError> {
+        let mut document = slice.document.clone();
+        document.set(&["endpoints"], &draft.endpoints)?;
+        if let Some(ports) = &draft.ports {
+            document.set(&["ports"], ports)?;
+        }
+        document.set(&["metadata", "labels"], &self.owner.labels)?;
+        if let Some(annotations) = &self.owner.annotations {
+            document.set(&["metadata", "annotations"], annotations)?;
+            document.set(&["metadata", "ownerReferences"], &[&self.owner.reference])?;
+        }
+        match self.trigger {
+            Some(time) => document.set(&["metadata", "annotations", TRIGGER_TIME], &annotation_value(time))?,
+            None => document.remove(&["metadata", "annotations", TRIGGER_TIME])?,
+        }
+        Ok(document)
+    }
+
+    /// Deletes a slice.
+    pub(crate) async fn delete(&self, slice: &EndpointSlice) -> Result<(), WriteError> {
+        let (key, uid) = (&slice.metadata.key, &slice.metadata.uid);
+        let options = DeleteOptions::of_uid(uid.clone());
+        let answer = self.session.delete(SLICE, key, uid, &options).await;
+        answer.map_err(|source| WriteError::Delete { slice: key.clone(), source })?;
+        self.own_writes.deleted(uid);
+        Ok(())
+    }
+}
