@@ -65,6 +65,7 @@ fn the_controllers_of_every_area_are_linked() {
         ("cluster", "garbage-collector-controller"),
         ("cluster", "namespace-controller"),
         ("cluster", "resourcequota-controller"),
+        ("network", "endpointslice-controller"),
         ("security", "serviceaccount-token-controller"),
         ("workloads", "deployment-controller"),
         ("workloads", "replicaset-controller"),

@@ -10,8 +10,8 @@ use kcm_framework::prometheus_client::metrics::gauge::Gauge;
 use kcm_framework::prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use parking_lot::Mutex;
 
-use super::efficiency::{Efficiency, Totals};
 use super::hints::distribution::TrafficDistribution;
+use crate::shared::slices::{Efficiency, Totals};
 
 /// Upstream's default buckets.
 const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -150,6 +150,8 @@ impl Metrics {
     /// Sets what there is of a service.
     pub(super) fn set(&self, service: &ObjectKey, totals: Efficiency, distribution: Option<TrafficDistribution>) {
         let mut state = self.state.lock();
+        // A service without endpoints has an empty slice.
+        let totals = Efficiency { desired_slices: totals.desired_slices.max(1), ..totals };
         let sum = state.totals.set(service, totals);
         self.show(sum);
         let before = match distribution {

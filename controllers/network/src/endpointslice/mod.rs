@@ -49,7 +49,6 @@
 //! | no queue of pods, and none of nodes | both, without metrics | event mapping finds the services by an index |
 
 mod apply;
-mod efficiency;
 mod events;
 mod hints;
 mod metrics;

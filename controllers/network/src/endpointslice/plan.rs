@@ -6,7 +6,6 @@ use std::sync::Arc;
 use kcm_api::views::{AddressType, EndpointSlice, PodAddresses, Service};
 use kcm_api::{PartReader, parse_ip};
 
-use super::efficiency::Efficiency;
 use super::events::EventReason;
 use super::hints::FamilySlices;
 use super::hints::distribution::TrafficDistribution;
@@ -18,7 +17,8 @@ use super::{MANAGED_BY, TOPOLOGY_AWARE_HINTS, TOPOLOGY_MODE};
 use crate::shared::pods::ips_of_family;
 use crate::shared::ports::port_in_pod;
 use crate::shared::slices::{
-    Conditions, Draft, Endpoint, EndpointPort, ExistingSlice, MANAGED_BY as MANAGED_BY_LABEL, SERVICE_NAME, TargetRef,
+    Conditions, Draft, Efficiency, Endpoint, EndpointPort, ExistingSlice, MANAGED_BY as MANAGED_BY_LABEL, SERVICE_NAME,
+    TargetRef,
 };
 
 /// The label of the slices of a headless service.

@@ -81,26 +81,30 @@ pub(in crate::endpointslice) fn transfers<'a>(
     allocations: &BTreeMap<&'a str, Allocation>,
     hinted: &ZoneCounts,
 ) -> (BTreeMap<&'a str, usize>, BTreeMap<&'a str, usize>) {
-    let surplus =
-        |zone: &str, allocation: &Allocation| hinted.get(zone).copied().unwrap_or_default() as f64 - allocation.desired;
-    let mut surpluses: BTreeMap<&str, f64> =
-        allocations.iter().map(|(zone, allocation)| (*zone, surplus(zone, allocation))).collect();
+    let surplus = |(zone, allocation): (&&'a str, &Allocation)| {
+        (*zone, hinted.get(*zone).copied().unwrap_or_default() as f64 - allocation.desired)
+    };
+    let surpluses = || allocations.iter().map(surplus);
+    let mut givers: BTreeMap<&str, f64> = surpluses().filter(|(_, surplus)| *surplus > 0.0).collect();
+    let lacking = surpluses().map(|(zone, surplus)| (zone, -surplus));
+    let mut receivers: BTreeMap<&str, f64> = lacking.filter(|(_, lack)| *lack > 0.0).collect();
     let (mut giving, mut receiving) = (BTreeMap::new(), BTreeMap::new());
-    loop {
-        let most = |sign: f64| {
-            let signed = surpluses.iter().map(|(zone, surplus)| (*zone, sign * surplus));
-            signed.filter(|(_, amount)| *amount > 0.0).reduce(|most, next| if next.1 > most.1 { next } else { most })
-        };
-        let (Some((giver, to_give)), Some((receiver, to_receive))) = (most(1.0), most(-1.0)) else { break };
-        if to_give.max(to_receive) < 1.0 || to_give.min(to_receive) < 0.5 {
+    while let (Some((giver, to_give)), Some((receiver, to_receive))) = (most(&mut givers), most(&mut receivers)) {
+        if to_give.max(*to_receive) < 1.0 || to_give.min(*to_receive) < 0.5 {
             break;
         }
-        for (zones, zone, change) in [(&mut giving, giver, -1.0), (&mut receiving, receiver, 1.0)] {
-            *zones.entry(zone).or_default() += 1;
-            *surpluses.entry(zone).or_default() += change;
-        }
+        *to_give -= 1.0;
+        *to_receive -= 1.0;
+        *giving.entry(giver).or_default() += 1;
+        *receiving.entry(receiver).or_default() += 1;
     }
     (giving, receiving)
+}
+
+/// The zone with the largest amount, the first of several.
+fn most<'a, 'm>(zones: &'m mut BTreeMap<&'a str, f64>) -> Option<(&'a str, &'m mut f64)> {
+    let zones = zones.iter_mut().filter(|(_, amount)| **amount > 0.0).map(|(zone, amount)| (*zone, amount));
+    zones.reduce(|most, next| if *next.1 > *most.1 { next } else { most })
 }
 
 /// Whether a zone has fewer endpoints than it should, for these shares.

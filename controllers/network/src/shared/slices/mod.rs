@@ -1,11 +1,13 @@
 //! Endpoint slices as both of their controllers read and write them.
 
 mod content;
+mod efficiency;
 mod placement;
 mod writer;
 mod written;
 
 pub(crate) use content::{Conditions, Endpoint, EndpointPort, ExistingSlice, Hint, Hints, InvalidSlice, TargetRef};
+pub(crate) use efficiency::{Efficiency, Totals};
 pub(crate) use placement::{Draft, matches};
 pub(crate) use writer::{SliceOwner, SliceWriter, WriteError};
 pub(crate) use written::{OwnWrites, keys_for_slice};

@@ -181,11 +181,15 @@ impl SliceWriter<'_> {
 
     /// Deletes a slice.
     pub(crate) async fn delete(&self, slice: &EndpointSlice) -> Result<(), WriteError> {
-        let (key, uid) = (&slice.metadata.key, &slice.metadata.uid);
-        let options = DeleteOptions::of_uid(uid.clone());
-        let answer = self.session.delete(SLICE, key, uid, &options).await;
-        answer.map_err(|source| WriteError::Delete { slice: key.clone(), source })?;
-        self.own_writes.deleted(uid);
-        Ok(())
+        delete_slice(self.session, self.own_writes, slice).await
     }
+}
+
+/// Deletes a slice, also one without an owner.
+async fn delete_slice(session: &Session, own_writes: &OwnWrites, slice: &EndpointSlice) -> Result<(), WriteError> {
+    let (key, uid) = (&slice.metadata.key, &slice.metadata.uid);
+    let answer = session.delete(SLICE, key, uid, &DeleteOptions::of_uid(uid.clone())).await;
+    answer.map_err(|source| WriteError::Delete { slice: key.clone(), source })?;
+    own_writes.deleted(uid);
+    Ok(())
 }

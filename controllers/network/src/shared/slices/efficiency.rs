@@ -6,18 +6,18 @@ use kcm_api::ObjectKey;
 
 /// Endpoints and slices of one service, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Efficiency {
+pub(crate) struct Efficiency {
     /// The endpoints that are desired.
-    pub(super) endpoints: i64,
+    pub(crate) endpoints: i64,
     /// The slices that there are.
-    pub(super) slices: i64,
+    pub(crate) slices: i64,
     /// The slices that would do, were all of them full.
-    pub(super) desired_slices: i64,
+    pub(crate) desired_slices: i64,
 }
 
 impl Efficiency {
     /// Those of one set of ports.
-    pub(super) fn of_ports(endpoints: usize, slices: usize, max: usize) -> Self {
+    pub(crate) fn of_ports(endpoints: usize, slices: usize, max: usize) -> Self {
         let whole = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         Self {
             endpoints: whole(endpoints),
@@ -27,7 +27,7 @@ impl Efficiency {
     }
 
     /// The sum of both.
-    pub(super) const fn plus(self, other: Self) -> Self {
+    pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
             endpoints: self.endpoints + other.endpoints,
             slices: self.slices + other.slices,
@@ -44,25 +44,23 @@ impl Efficiency {
     }
 }
 
-/// The sums over all services.
+/// The sums over all services, or over all endpoints.
 #[derive(Debug, Default)]
-pub(super) struct Totals {
+pub(crate) struct Totals {
     services: HashMap<ObjectKey, Efficiency>,
     sum: Efficiency,
 }
 
 impl Totals {
     /// Sets what there is of a service; returns the new sum.
-    pub(super) fn set(&mut self, service: &ObjectKey, of_service: Efficiency) -> Efficiency {
-        // A service without endpoints has an empty slice.
-        let of_service = Efficiency { desired_slices: of_service.desired_slices.max(1), ..of_service };
+    pub(crate) fn set(&mut self, service: &ObjectKey, of_service: Efficiency) -> Efficiency {
         let before = self.services.insert(service.clone(), of_service).unwrap_or_default();
         self.sum = self.sum.plus(of_service).minus(before);
         self.sum
     }
 
     /// Takes away a service; returns the new sum.
-    pub(super) fn remove(&mut self, service: &ObjectKey) -> Efficiency {
+    pub(crate) fn remove(&mut self, service: &ObjectKey) -> Efficiency {
         self.sum = self.sum.minus(self.services.remove(service).unwrap_or_default());
         self.sum
     }
