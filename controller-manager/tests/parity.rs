@@ -66,6 +66,7 @@ fn the_controllers_of_every_area_are_linked() {
         ("cluster", "namespace-controller"),
         ("cluster", "resourcequota-controller"),
         ("network", "endpointslice-controller"),
+        ("network", "endpointslice-mirroring-controller"),
         ("security", "serviceaccount-token-controller"),
         ("workloads", "deployment-controller"),
         ("workloads", "replicaset-controller"),

@@ -5,3 +5,4 @@
 mod shared;
 
 pub mod endpointslice;
+pub mod endpointslice_mirroring;

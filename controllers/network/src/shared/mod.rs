@@ -6,6 +6,7 @@ pub(crate) mod pods;
 pub(crate) mod ports;
 pub(crate) mod services;
 pub(crate) mod slices;
+pub(crate) mod subsets;
 pub(crate) mod trigger_time;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod written;
 pub(crate) use content::{Conditions, Endpoint, EndpointPort, ExistingSlice, Hint, Hints, InvalidSlice, TargetRef};
 pub(crate) use efficiency::{Efficiency, Totals};
 pub(crate) use placement::{Draft, matches};
-pub(crate) use writer::{SliceOwner, SliceWriter, WriteError};
+pub(crate) use writer::{SliceOwner, SliceWriter, WriteError, delete_slice};
 pub(crate) use written::{OwnWrites, keys_for_slice};
 
 use kcm_api::views::EndpointSlice;

@@ -186,7 +186,11 @@ impl SliceWriter<'_> {
 }
 
 /// Deletes a slice, also one without an owner.
-async fn delete_slice(session: &Session, own_writes: &OwnWrites, slice: &EndpointSlice) -> Result<(), WriteError> {
+pub(crate) async fn delete_slice(
+    session: &Session,
+    own_writes: &OwnWrites,
+    slice: &EndpointSlice,
+) -> Result<(), WriteError> {
     let (key, uid) = (&slice.metadata.key, &slice.metadata.uid);
     let answer = session.delete(SLICE, key, uid, &DeleteOptions::of_uid(uid.clone())).await;
     answer.map_err(|source| WriteError::Delete { slice: key.clone(), source })?;

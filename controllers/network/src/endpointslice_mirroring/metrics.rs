@@ -1,0 +1,144 @@
+//! The metrics of this controller.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_api::ObjectKey;
+use kcm_framework::prometheus_client::metrics::counter::Counter;
+use kcm_framework::prometheus_client::metrics::family::Family;
+use kcm_framework::prometheus_client::metrics::gauge::Gauge;
+use kcm_framework::prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use parking_lot::Mutex;
+
+use super::plan::Plan;
+use crate::shared::slices::{Efficiency, Totals};
+
+/// What the metrics show.
+#[derive(Debug, Clone)]
+pub(super) struct Metrics {
+    added: Histogram,
+    updated: Histogram,
+    removed: Histogram,
+    skipped: Histogram,
+    seconds: Histogram,
+    endpoints_desired: Gauge,
+    slices: Gauge,
+    slices_desired: Gauge,
+    changes: Family<[(&'static str, &'static str); 1], Counter>,
+    totals: Arc<Mutex<Totals>>,
+}
+
+/// A change of a slice, as the label `operation` names it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Operation {
+    /// `create`
+    Create,
+    /// `update`
+    Update,
+    /// `delete`
+    Delete,
+}
+
+impl Metrics {
+    /// Registers the metrics, by the names of upstream.
+    pub(super) fn register(manager: &kcm_framework::Metrics) -> Self {
+        manager.register(|registry| {
+            let per_sync = || Histogram::new(exponential_buckets(2.0, 2.0, 15));
+            let metrics = Self {
+                added: per_sync(),
+                updated: per_sync(),
+                removed: per_sync(),
+                skipped: per_sync(),
+                seconds: Histogram::new(exponential_buckets(0.001, 2.0, 15)),
+                endpoints_desired: Gauge::default(),
+                slices: Gauge::default(),
+                slices_desired: Gauge::default(),
+                changes: Family::default(),
+                totals: Arc::default(),
+            };
+            let registry = registry.sub_registry_with_prefix("endpoint_slice_mirroring_controller");
+            let histograms = [
+                ("endpoints_added_per_sync", "[ALPHA] How many endpoints one sync of Endpoints added", &metrics.added),
+                (
+                    "endpoints_updated_per_sync",
+                    "[ALPHA] How many endpoints one sync of Endpoints updated",
+                    &metrics.updated,
+                ),
+                (
+                    "endpoints_removed_per_sync",
+                    "[ALPHA] How many endpoints one sync of Endpoints removed",
+                    &metrics.removed,
+                ),
+                (
+                    "addresses_skipped_per_sync",
+                    "[ALPHA] How many addresses one sync of Endpoints left out, as they are invalid or too many",
+                    &metrics.skipped,
+                ),
+                ("endpoints_sync_duration", "[ALPHA] How long in seconds one sync of Endpoints took", &metrics.seconds),
+            ];
+            for (name, help, histogram) in histograms {
+                registry.register(name, help, histogram.clone());
+            }
+            let gauges = [
+                ("endpoints_desired", "[ALPHA] How many endpoints should be mirrored", &metrics.endpoints_desired),
+                ("num_endpoint_slices", "[ALPHA] How many mirrored endpoint slices there are", &metrics.slices),
+                (
+                    "desired_endpoint_slices",
+                    "[ALPHA] How many mirrored endpoint slices there would be, were all of them full",
+                    &metrics.slices_desired,
+                ),
+            ];
+            for (name, help, gauge) in gauges {
+                registry.register(name, help, gauge.clone());
+            }
+            registry.register(
+                "changes:plain",
+                "[ALPHA] How often mirrored endpoint slices were created, updated and deleted",
+                metrics.changes.clone(),
+            );
+            metrics
+        })
+    }
+
+    /// Counts a sync.
+    pub(super) fn synced(&self, took: Duration) {
+        self.seconds.observe(took.as_secs_f64());
+    }
+
+    /// Counts what endpoints gain and lose.
+    #[expect(clippy::cast_precision_loss, reason = "numbers of endpoints are small")]
+    pub(super) fn planned(&self, plan: &Plan) {
+        self.added.observe(plan.added as f64);
+        self.updated.observe(plan.updated as f64);
+        self.removed.observe(plan.removed as f64);
+        self.skipped.observe(plan.skipped as f64);
+    }
+
+    /// Counts a written slice.
+    pub(super) fn changed(&self, operation: Operation) {
+        let operation = match operation {
+            Operation::Create => "create",
+            Operation::Update => "update",
+            Operation::Delete => "delete",
+        };
+        self.changes.get_or_create(&[("operation", operation)]).inc();
+    }
+
+    /// Sets what there is of endpoints.
+    pub(super) fn set(&self, endpoints: &ObjectKey, efficiency: Efficiency) {
+        let sum = self.totals.lock().set(endpoints, efficiency);
+        self.show(sum);
+    }
+
+    /// Takes away endpoints that are not mirrored any more.
+    pub(super) fn remove(&self, endpoints: &ObjectKey) {
+        let sum = self.totals.lock().remove(endpoints);
+        self.show(sum);
+    }
+
+    fn show(&self, sum: Efficiency) {
+        self.endpoints_desired.set(sum.endpoints);
+        self.slices.set(sum.slices);
+        self.slices_desired.set(sum.desired_slices);
+    }
+}

@@ -1,0 +1,214 @@
+//! Which slices endpoints should have: a plain function of what was observed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kcm_api::parse_ip;
+use kcm_api::views::{AddressType, EndpointSlice, Endpoints};
+
+use super::MANAGED_BY;
+use super::events::EventReason;
+use crate::shared::slices::{
+    Conditions, Draft, Efficiency, Endpoint, EndpointPort, ExistingSlice, MANAGED_BY as MANAGED_BY_LABEL, SERVICE_NAME,
+    matches,
+};
+use crate::shared::subsets::{Address, Subset, SubsetPort, repack};
+use crate::shared::trigger_time::TRIGGER_TIME;
+
+/// The annotation in which `kubectl apply` keeps what it applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What is to be written for endpoints.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Slices to create.
+    pub(super) create: Vec<(AddressType, Draft)>,
+    /// Slices to update.
+    pub(super) update: Vec<Draft>,
+    /// Slices to delete.
+    pub(super) delete: Vec<Arc<EndpointSlice>>,
+    /// How many endpoints slices gain.
+    pub(super) added: usize,
+    /// How many endpoints change in their slices.
+    pub(super) updated: usize,
+    /// How many endpoints slices lose.
+    pub(super) removed: usize,
+    /// How many addresses are not mirrored.
+    pub(super) skipped: usize,
+    /// The events to record.
+    pub(super) events: Vec<EventReason>,
+    /// What there is of the endpoints afterwards.
+    pub(super) efficiency: Efficiency,
+}
+
+/// A family, and ports in order: what all endpoints of a slice have in common.
+type SliceKey = (AddressType, Vec<EndpointPort>);
+
+/// What is desired, by what slices have in common.
+#[derive(Debug, Default)]
+struct Desired {
+    endpoints: BTreeMap<SliceKey, Vec<Endpoint>>,
+    skipped: usize,
+    invalid: usize,
+}
+
+/// Plans the slices of endpoints with these subsets, of each of which `max` addresses are mirrored.
+///
+/// # Upstream
+/// `reconcile`: a slice for each family and each set of ports. All of its endpoints are written where one of them, a label
+/// or an annotation changes.
+pub(super) fn plan(endpoints: &Endpoints, subsets: Vec<Subset>, slices: Vec<ExistingSlice>, max: usize) -> Plan {
+    let desired = Desired::of(subsets, max);
+    let mut plan = Plan { skipped: desired.skipped, ..Plan::default() };
+    if desired.invalid > 0 {
+        plan.events.push(EventReason::InvalidAddresses { count: desired.invalid });
+    }
+    if desired.skipped > desired.invalid {
+        plan.events.push(EventReason::TooManyAddresses { max, skipped: desired.skipped });
+    }
+    let mut existing: BTreeMap<SliceKey, Vec<ExistingSlice>> = BTreeMap::new();
+    for slice in slices {
+        existing.entry((slice.object.address_type, slice.ports.clone())).or_default().push(slice);
+    }
+    for (key, desired) in desired.endpoints {
+        let existing = existing.remove(&key).unwrap_or_default();
+        plan.place(endpoints, key, desired, existing, max);
+    }
+    plan.delete.extend(existing.into_values().flatten().map(|slice| slice.object));
+    plan.reuse();
+    plan
+}
+
+impl Plan {
+    fn place(
+        &mut self,
+        endpoints: &Endpoints,
+        (family, ports): SliceKey,
+        desired: Vec<Endpoint>,
+        existing: Vec<ExistingSlice>,
+        max: usize,
+    ) {
+        if desired.is_empty() {
+            self.removed += existing.iter().map(|slice| slice.endpoints.len()).sum::<usize>();
+            self.delete.extend(existing.into_iter().map(|slice| slice.object));
+            return;
+        }
+        self.efficiency = self.efficiency.plus(Efficiency::of_ports(desired.len(), 1, max));
+        let mut existing = existing.into_iter();
+        let Some(slice) = existing.next() else {
+            self.added += desired.len();
+            self.create.push((family, Draft::new(ports, desired)));
+            return;
+        };
+        self.delete.extend(existing.map(|slice| slice.object));
+        let places = matches(std::slice::from_ref(&slice), &desired).swap_remove(0);
+        let kept = places.iter().flatten().count();
+        let pairs = slice.endpoints.iter().zip(&places);
+        let updated = pairs.filter(|(endpoint, at)| at.is_some_and(|at| !desired[at].is_unchanged(endpoint))).count();
+        let (added, removed) = (desired.len() - kept, slice.endpoints.len() - kept);
+        self.added += added;
+        self.updated += updated;
+        self.removed += removed;
+        if added + updated + removed > 0 || !is_described(&slice.object, endpoints) {
+            self.update.push(Draft::update(slice.object, desired));
+        }
+    }
+
+    /// Uses slices that would be deleted for those of their family that would be created.
+    fn reuse(&mut self) {
+        for (family, draft) in std::mem::take(&mut self.create) {
+            match self.delete.iter().position(|slice| slice.address_type == family) {
+                Some(at) => self.update.push(draft.instead_of(self.delete.remove(at))),
+                None => self.create.push((family, draft)),
+            }
+        }
+    }
+}
+
+impl Desired {
+    fn of(subsets: Vec<Subset>, max: usize) -> Self {
+        let mut desired = Self::default();
+        for subset in repack(subsets) {
+            let total = subset.addresses.len() + subset.not_ready_addresses.len();
+            let mut ports: Vec<EndpointPort> = subset.ports.into_iter().map(EndpointPort::from).collect();
+            ports.sort_unstable();
+            let ready = subset.addresses.into_iter().map(|address| (address, true));
+            let addresses = ready.chain(subset.not_ready_addresses.into_iter().map(|address| (address, false)));
+            let mut families = BTreeMap::from([(AddressType::IPv4, Vec::new()), (AddressType::IPv6, Vec::new())]);
+            let (mut added, mut identities) = (0, BTreeSet::new());
+            for (address, is_ready) in addresses {
+                if added >= max {
+                    break;
+                }
+                let Some((family, endpoint)) = endpoint_of(address, is_ready) else {
+                    desired.invalid += 1;
+                    continue;
+                };
+                added += 1;
+                let target = endpoint.target_ref.as_ref().map(|target| (target.namespace.clone(), target.name.clone()));
+                if identities.insert((endpoint.addresses.clone(), endpoint.hostname.clone(), target)) {
+                    families.entry(family).or_default().push(endpoint);
+                }
+            }
+            desired.skipped += total - added;
+            for (family, endpoints) in families {
+                desired.endpoints.entry((family, ports.clone())).or_default().extend(endpoints);
+            }
+        }
+        desired
+    }
+}
+
+/// An address as an endpoint of its family; absent where it is no IP address.
+fn endpoint_of(address: Address, is_ready: bool) -> Option<(AddressType, Endpoint)> {
+    let ip = parse_ip(&address.ip)?;
+    let family = if ip.is_ipv6() { AddressType::IPv6 } else { AddressType::IPv4 };
+    let endpoint = Endpoint {
+        addresses: vec![ip.to_string()],
+        conditions: Conditions { ready: Some(is_ready), ..Conditions::default() },
+        hostname: Some(address.hostname).filter(|hostname| !hostname.is_empty()),
+        target_ref: address.target_ref,
+        node_name: address.node_name,
+        ..Endpoint::default()
+    };
+    Some((family, endpoint))
+}
+
+impl From<SubsetPort> for EndpointPort {
+    fn from(port: SubsetPort) -> Self {
+        Self {
+            name: Some(port.name),
+            protocol: Some(port.protocol),
+            port: Some(port.port),
+            app_protocol: port.app_protocol,
+        }
+    }
+}
+
+/// The labels of the slices of endpoints.
+pub(super) fn labels_of(endpoints: &Endpoints) -> BTreeMap<&str, &str> {
+    let mut labels: BTreeMap<&str, &str> = endpoints.metadata.labels.iter().collect();
+    labels.extend([(SERVICE_NAME, endpoints.metadata.key.name()), (MANAGED_BY_LABEL, MANAGED_BY)]);
+    labels
+}
+
+/// The annotations of the slices of endpoints.
+pub(super) fn annotations_of(endpoints: &Endpoints) -> BTreeMap<String, String> {
+    let annotations = endpoints.document.annotations().into_iter();
+    let mirrored = annotations.filter(|(key, _)| key != TRIGGER_TIME && key != LAST_APPLIED);
+    mirrored.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()
+}
+
+/// Whether labels, annotations and owner of a slice are those of the endpoints.
+fn is_described(slice: &EndpointSlice, endpoints: &Endpoints) -> bool {
+    let labels: BTreeMap<&str, &str> = slice.metadata.labels.iter().collect();
+    let annotations = slice.document.annotations().into_iter();
+    let annotations: BTreeMap<String, String> =
+        annotations.map(|(key, value)| (key.into_owned(), value.into_owned())).collect();
+    let is_of_earlier = slice.metadata.owner_references.iter().any(|owner| {
+        owner.kind == "Endpoints"
+            && *owner.name == *endpoints.metadata.key.name()
+            && owner.uid != endpoints.metadata.uid
+    });
+    labels == labels_of(endpoints) && annotations == annotations_of(endpoints) && !is_of_earlier
+}
