@@ -4,7 +4,7 @@ use std::alloc::System;
 use std::sync::Arc;
 
 use kcm_api::views::{
-    ChargedPod, Deployment, Namespace, PersistentVolumeClaim, Pod, PodAddresses, PodVolumes, ReplicaSet, ResourceQuota,
+    ChargedPod, Deployment, EndpointSlice, Namespace, PersistentVolumeClaim, Pod, PodAddresses, PodVolumes, ReplicaSet, ResourceQuota,
     Service,
 };
 use kcm_api::{DecodeContext, Need, Needs, View};
@@ -86,6 +86,24 @@ fn cost_of<V: View>(json: &str, needs: &Needs) -> (usize, usize) {
     ((held.bytes_allocated - held.bytes_deallocated) / OBJECTS, (held.allocations - held.deallocations) / OBJECTS)
 }
 
+/// An endpoint slice with a hundred endpoints.
+fn endpoint_slice() -> String {
+    let uid = "0a1b2c3d-1234-5678-9abc-0123456789ab";
+    let endpoint = |number: usize| {
+        let name = format!("web-7c5ddbdf54-{number:05}");
+        let target = json!({ "kind": "Pod", "namespace": "default", "name": name, "uid": uid });
+        json!({
+            "addresses": [format!("10.244.1.{number}")], "nodeName": "node-0001", "targetRef": target, "zone": "zone-a",
+            "conditions": { "ready": true, "serving": true, "terminating": false },
+        })
+    };
+    let labels = json!({ "kubernetes.io/service-name": "web" });
+    let metadata = json!({ "namespace": "default", "name": "web-abcde", "uid": uid, "labels": labels });
+    let endpoints: Vec<Value> = (0..100).map(endpoint).collect();
+    let ports = json!([{ "name": "http", "port": 8080, "protocol": "TCP" }]);
+    json!({ "metadata": metadata, "addressType": "IPv4", "endpoints": endpoints, "ports": ports }).to_string()
+}
+
 // One test, since the allocator counts for the whole process.
 #[test]
 fn cached_objects_are_small() {
@@ -96,11 +114,13 @@ fn cached_objects_are_small() {
     for (kind, (bytes, allocations), (most_bytes, most_allocations)) in [
         ("pod", cost_of::<Pod>(POD, &none), (560, 4)),
         ("pod with its parts", cost_of::<Pod>(POD, &all.into_iter().collect()), (700, 8)),
+        // Less than 290 bytes for each endpoint.
+        ("endpoint slice", cost_of::<EndpointSlice>(&endpoint_slice(), &none), (29_000, 6)),
         ("replica set", cost_of::<ReplicaSet>(REPLICA_SET, &none), (3900, 8)),
         ("deployment", cost_of::<Deployment>(DEPLOYMENT, &none), (4300, 10)),
         ("pod that quotas are charged for", cost_of::<Pod>(POD, &of_quotas), (950, 8)),
         ("namespace", cost_of::<Namespace>(&namespace, &none), (310, 3)),
-        ("service", cost_of::<Service>(&service, &none), (330, 4)),
+        ("service", cost_of::<Service>(&service, &none), (520, 6)),
         ("claim", cost_of::<PersistentVolumeClaim>(&claim, &none), (480, 4)),
         ("quota", cost_of::<ResourceQuota>(&quota, &none), (1400, 7)),
     ] {

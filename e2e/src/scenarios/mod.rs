@@ -20,6 +20,7 @@ mod recorded;
 mod replica_sets;
 mod replication_controllers;
 mod security;
+mod services;
 mod serving;
 mod tour;
 mod ttl_after_finished;
@@ -42,6 +43,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&namespaces::SCENARIOS)
         .chain(&security::SCENARIOS)
         .chain(&quotas::SCENARIOS)
+        .chain(&services::SCENARIOS)
         .chain(&serving::SCENARIOS)
         .chain(&garbage::SCENARIOS)
         .chain(&tour::SCENARIOS)
