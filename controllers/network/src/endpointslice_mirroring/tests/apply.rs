@@ -120,9 +120,10 @@ async fn slices_are_deleted_where_endpoints_are_not_mirrored_any_more() {
         create_service(cluster.sandbox());
         create_endpoints(cluster.sandbox(), &["10.0.0.1"]);
         has(&cluster, &["10.0.0.1"]).await;
+        let sandbox = cluster.sandbox();
         match change {
-            Some(change) => drop(cluster.sandbox().patch(&resource, &key("web"), &change).unwrap()),
-            None => cluster.sandbox().delete(&resource, &key("web")).unwrap(),
+            Some(change) => sandbox.patch(&resource, &key("web"), &change).map(drop).unwrap(),
+            None => sandbox.delete(&resource, &key("web")).map(drop).unwrap(),
         }
         cluster.eventually(name, |sandbox| slices(sandbox).is_empty()).await;
     }
