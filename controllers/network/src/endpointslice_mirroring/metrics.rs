@@ -92,7 +92,7 @@ impl Metrics {
                 registry.register(name, help, gauge.clone());
             }
             registry.register(
-                "changes:plain",
+                "changes",
                 "[ALPHA] How often mirrored endpoint slices were created, updated and deleted",
                 metrics.changes.clone(),
             );
