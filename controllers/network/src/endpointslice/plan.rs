@@ -115,7 +115,7 @@ pub(super) fn plan(service: &Service, observed: Observed, settings: Settings<'_>
     }
     for family in families {
         let existing = slices.remove(&family).unwrap_or_default();
-        let of_family = Family { service, family, settings };
+        let of_family = Family { service, address_type: family, settings };
         let (family_plan, efficiency) = of_family.plan(&observed.candidates, existing, &plan, hints);
         plan.efficiency = plan.efficiency.plus(efficiency);
         plan.families.push(family_plan);
@@ -181,7 +181,7 @@ fn asks_for_topology(service: &Service) -> bool {
 /// One family of a service.
 struct Family<'a> {
     service: &'a Service,
-    family: AddressType,
+    address_type: AddressType,
     settings: Settings<'a>,
 }
 
@@ -232,7 +232,7 @@ impl Family<'_> {
 
         let events = self.set_hints(&mut slices, plan, hints);
         self.reuse(&mut slices);
-        (FamilyPlan { family: self.family, slices, added, removed, events }, efficiency)
+        (FamilyPlan { family: self.address_type, slices, added, removed, events }, efficiency)
     }
 
     fn owns(&self, slice: &EndpointSlice) -> bool {
@@ -292,7 +292,7 @@ impl Family<'_> {
     /// `podToEndpoint`: a terminating pod is not ready, unless the service publishes addresses that are not ready.
     fn endpoint(&self, candidate: &Candidate, addresses: &PodAddresses) -> Option<Endpoint> {
         let pod = &candidate.pod;
-        let ips = ips_of_family(addresses, self.family == AddressType::IPv6);
+        let ips = ips_of_family(addresses, self.address_type == AddressType::IPv6);
         let mut ips: Vec<String> = ips.map(|ip| ip.to_string()).collect();
         if ips.is_empty() {
             return None;
@@ -321,7 +321,7 @@ impl Family<'_> {
 
     /// Sets the hints as the service asks for; returns what there is to say about it.
     fn set_hints(&self, slices: &mut FamilySlices, plan: &Plan, hints: &mut ServiceHints) -> Vec<EventReason> {
-        let family = self.family;
+        let family = self.address_type;
         if plan.by_topology {
             return match set_hints(slices, family, self.settings.shares, hints) {
                 Ok(true) => vec![EventReason::HintsEnabled(family)],

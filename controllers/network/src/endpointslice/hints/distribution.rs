@@ -7,25 +7,25 @@ use crate::shared::slices::{Endpoint, Hint, Hints};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::endpointslice) enum TrafficDistribution {
     /// `PreferClose`: in the zone.
-    PreferClose,
+    Close,
     /// `PreferSameZone`: in the zone.
-    PreferSameZone,
+    SameZone,
     /// `PreferSameNode`: on the node, else in the zone.
-    PreferSameNode,
+    SameNode,
 }
 
 impl TrafficDistribution {
     /// The distribution of that name; absent where there is none.
     pub(in crate::endpointslice) fn named(name: &str) -> Option<Self> {
-        [Self::PreferClose, Self::PreferSameZone, Self::PreferSameNode].into_iter().find(|known| known.as_str() == name)
+        [Self::Close, Self::SameZone, Self::SameNode].into_iter().find(|known| known.as_str() == name)
     }
 
     /// Its name.
     pub(in crate::endpointslice) const fn as_str(self) -> &'static str {
         match self {
-            Self::PreferClose => "PreferClose",
-            Self::PreferSameZone => "PreferSameZone",
-            Self::PreferSameNode => "PreferSameNode",
+            Self::Close => "PreferClose",
+            Self::SameZone => "PreferSameZone",
+            Self::SameNode => "PreferSameNode",
         }
     }
 
@@ -47,8 +47,8 @@ impl TrafficDistribution {
         let hint = |name: &String| Hint { name: name.clone() };
         let for_zones: Vec<_> = endpoint.zone.iter().map(hint).collect();
         let for_nodes: Vec<_> = match self {
-            Self::PreferSameNode => endpoint.node_name.iter().map(hint).collect(),
-            Self::PreferClose | Self::PreferSameZone => Vec::new(),
+            Self::SameNode => endpoint.node_name.iter().map(hint).collect(),
+            Self::Close | Self::SameZone => Vec::new(),
         };
         (!for_zones.is_empty() || !for_nodes.is_empty()).then_some(Hints { for_zones, for_nodes })
     }

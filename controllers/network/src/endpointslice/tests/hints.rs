@@ -37,11 +37,11 @@ fn hinted(draft: &Draft) -> Vec<String> {
 
 #[test]
 fn a_traffic_distribution_keeps_traffic_in_the_zone_or_on_the_node() {
-    use TrafficDistribution::{PreferClose, PreferSameNode, PreferSameZone};
+    use TrafficDistribution::{Close, SameNode, SameZone};
     let elsewhere = Endpoint { node_name: None, ..zoned("c", "", "") };
     let endpoints = || vec![endpoint("a"), unready(endpoint("b")), elsewhere.clone()];
     for (distribution, expected) in
-        [(PreferClose, ["a", "-", "-"]), (PreferSameZone, ["a", "-", "-"]), (PreferSameNode, ["a/node-a", "-", "-"])]
+        [(Close, ["a", "-", "-"]), (SameZone, ["a", "-", "-"]), (SameNode, ["a/node-a", "-", "-"])]
     {
         let mut slices = FamilySlices { create: vec![Draft::new(Vec::new(), endpoints())], ..FamilySlices::default() };
         distribution.set_hints(&mut slices);
@@ -62,7 +62,7 @@ fn only_slices_with_wrong_hints_of_ready_endpoints_are_updated_for_a_distributio
         ("an endpoint that is not ready", unready(zoned("a", "a", "b")), false),
     ] {
         let mut slices = unchanged(&[vec![endpoint]]);
-        TrafficDistribution::PreferSameZone.set_hints(&mut slices);
+        TrafficDistribution::SameZone.set_hints(&mut slices);
         assert_eq!(
             (slices.update.len(), slices.unchanged.len()),
             (usize::from(is_updated), usize::from(!is_updated)),

@@ -43,7 +43,9 @@ impl ExistingSlice {
         let content: Result<Content, _> = serde_json::from_str(object.document.as_str());
         let Content { mut endpoints, mut ports } =
             content.map_err(|source| InvalidSlice { slice: object.metadata.key.clone(), source })?;
-        endpoints.iter_mut().for_each(|endpoint| endpoint.addresses.sort_unstable());
+        for endpoint in &mut endpoints {
+            endpoint.addresses.sort_unstable();
+        }
         ports.sort_unstable();
         Ok(Self { object, ports, endpoints })
     }
