@@ -16,14 +16,17 @@ use crate::shared::slices::{Efficiency, Totals};
 /// Upstream's default buckets.
 const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
+/// The labels of a metric that has none. As upstream's, it is not shown before it is set.
+type NoLabels = [(&'static str, &'static str); 0];
+
 /// What the metrics show.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
-    added: Histogram,
-    removed: Histogram,
-    endpoints_desired: Gauge,
-    slices: Gauge,
-    slices_desired: Gauge,
+    added: Family<NoLabels, Histogram>,
+    removed: Family<NoLabels, Histogram>,
+    endpoints_desired: Family<NoLabels, Gauge>,
+    slices: Family<NoLabels, Gauge>,
+    slices_desired: Family<NoLabels, Gauge>,
     changes: Family<[(&'static str, &'static str); 1], Counter>,
     changed_per_sync: Family<[(&'static str, &'static str); 2], Histogram>,
     syncs: Family<[(&'static str, &'static str); 1], Counter>,
@@ -52,14 +55,14 @@ impl Metrics {
     /// Registers the metrics, by the names of upstream.
     pub(super) fn register(manager: &kcm_framework::Metrics) -> Self {
         manager.register(|registry| {
-            let per_sync = || Histogram::new(exponential_buckets(2.0, 2.0, 15));
+            let per_sync: fn() -> Histogram = || Histogram::new(exponential_buckets(2.0, 2.0, 15));
             let by_default: fn() -> Histogram = || Histogram::new(DEFAULT_BUCKETS);
             let metrics = Self {
-                added: per_sync(),
-                removed: per_sync(),
-                endpoints_desired: Gauge::default(),
-                slices: Gauge::default(),
-                slices_desired: Gauge::default(),
+                added: Family::new_with_constructor(per_sync),
+                removed: Family::new_with_constructor(per_sync),
+                endpoints_desired: Family::default(),
+                slices: Family::default(),
+                slices_desired: Family::default(),
                 changes: Family::default(),
                 changed_per_sync: Family::new_with_constructor(by_default),
                 syncs: Family::default(),
@@ -124,8 +127,8 @@ impl Metrics {
     /// Counts what one family of a service gains and loses.
     #[expect(clippy::cast_precision_loss, reason = "numbers of endpoints are small")]
     pub(super) fn planned(&self, added: usize, removed: usize) {
-        self.added.observe(added as f64);
-        self.removed.observe(removed as f64);
+        self.added.get_or_create(&[]).observe(added as f64);
+        self.removed.get_or_create(&[]).observe(removed as f64);
     }
 
     /// Counts a written slice.
@@ -165,16 +168,17 @@ impl Metrics {
     /// Takes away a service that was deleted.
     pub(super) fn remove(&self, service: &ObjectKey) {
         let mut state = self.state.lock();
-        let sum = state.totals.remove(service);
-        self.show(sum);
+        if let Some(sum) = state.totals.remove(service) {
+            self.show(sum);
+        }
         let before = state.distributions.remove(service);
         self.count_distribution(before, -1);
     }
 
     fn show(&self, sum: Efficiency) {
-        self.endpoints_desired.set(sum.endpoints);
-        self.slices.set(sum.slices);
-        self.slices_desired.set(sum.desired_slices);
+        self.endpoints_desired.get_or_create(&[]).set(sum.endpoints);
+        self.slices.get_or_create(&[]).set(sum.slices);
+        self.slices_desired.get_or_create(&[]).set(sum.desired_slices);
     }
 
     fn count_distribution(&self, distribution: Option<TrafficDistribution>, change: i64) {

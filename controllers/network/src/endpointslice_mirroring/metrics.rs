@@ -13,17 +13,20 @@ use parking_lot::Mutex;
 use super::plan::Plan;
 use crate::shared::slices::{Efficiency, Totals};
 
+/// The labels of a metric that has none. As upstream's, it is not shown before it is set.
+type NoLabels = [(&'static str, &'static str); 0];
+
 /// What the metrics show.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
-    added: Histogram,
-    updated: Histogram,
-    removed: Histogram,
-    skipped: Histogram,
-    seconds: Histogram,
-    endpoints_desired: Gauge,
-    slices: Gauge,
-    slices_desired: Gauge,
+    added: Family<NoLabels, Histogram>,
+    updated: Family<NoLabels, Histogram>,
+    removed: Family<NoLabels, Histogram>,
+    skipped: Family<NoLabels, Histogram>,
+    seconds: Family<NoLabels, Histogram>,
+    endpoints_desired: Family<NoLabels, Gauge>,
+    slices: Family<NoLabels, Gauge>,
+    slices_desired: Family<NoLabels, Gauge>,
     changes: Family<[(&'static str, &'static str); 1], Counter>,
     totals: Arc<Mutex<Totals>>,
 }
@@ -43,16 +46,17 @@ impl Metrics {
     /// Registers the metrics, by the names of upstream.
     pub(super) fn register(manager: &kcm_framework::Metrics) -> Self {
         manager.register(|registry| {
-            let per_sync = || Histogram::new(exponential_buckets(2.0, 2.0, 15));
+            let seconds: fn() -> Histogram = || Histogram::new(exponential_buckets(0.001, 2.0, 15));
+            let per_sync: fn() -> Histogram = || Histogram::new(exponential_buckets(2.0, 2.0, 15));
             let metrics = Self {
-                added: per_sync(),
-                updated: per_sync(),
-                removed: per_sync(),
-                skipped: per_sync(),
-                seconds: Histogram::new(exponential_buckets(0.001, 2.0, 15)),
-                endpoints_desired: Gauge::default(),
-                slices: Gauge::default(),
-                slices_desired: Gauge::default(),
+                added: Family::new_with_constructor(per_sync),
+                updated: Family::new_with_constructor(per_sync),
+                removed: Family::new_with_constructor(per_sync),
+                skipped: Family::new_with_constructor(per_sync),
+                seconds: Family::new_with_constructor(seconds),
+                endpoints_desired: Family::default(),
+                slices: Family::default(),
+                slices_desired: Family::default(),
                 changes: Family::default(),
                 totals: Arc::default(),
             };
@@ -102,16 +106,16 @@ impl Metrics {
 
     /// Counts a sync.
     pub(super) fn synced(&self, took: Duration) {
-        self.seconds.observe(took.as_secs_f64());
+        self.seconds.get_or_create(&[]).observe(took.as_secs_f64());
     }
 
     /// Counts what endpoints gain and lose.
     #[expect(clippy::cast_precision_loss, reason = "numbers of endpoints are small")]
     pub(super) fn planned(&self, plan: &Plan) {
-        self.added.observe(plan.added as f64);
-        self.updated.observe(plan.updated as f64);
-        self.removed.observe(plan.removed as f64);
-        self.skipped.observe(plan.skipped as f64);
+        self.added.get_or_create(&[]).observe(plan.added as f64);
+        self.updated.get_or_create(&[]).observe(plan.updated as f64);
+        self.removed.get_or_create(&[]).observe(plan.removed as f64);
+        self.skipped.get_or_create(&[]).observe(plan.skipped as f64);
     }
 
     /// Counts a written slice.
@@ -133,12 +137,14 @@ impl Metrics {
     /// Takes away endpoints that are not mirrored any more.
     pub(super) fn remove(&self, endpoints: &ObjectKey) {
         let sum = self.totals.lock().remove(endpoints);
-        self.show(sum);
+        if let Some(sum) = sum {
+            self.show(sum);
+        }
     }
 
     fn show(&self, sum: Efficiency) {
-        self.endpoints_desired.set(sum.endpoints);
-        self.slices.set(sum.slices);
-        self.slices_desired.set(sum.desired_slices);
+        self.endpoints_desired.get_or_create(&[]).set(sum.endpoints);
+        self.slices.get_or_create(&[]).set(sum.slices);
+        self.slices_desired.get_or_create(&[]).set(sum.desired_slices);
     }
 }

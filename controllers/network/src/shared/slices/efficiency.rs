@@ -59,9 +59,9 @@ impl Totals {
         self.sum
     }
 
-    /// Takes away a service; returns the new sum.
-    pub(crate) fn remove(&mut self, service: &ObjectKey) -> Efficiency {
-        self.sum = self.sum.minus(self.services.remove(service).unwrap_or_default());
-        self.sum
+    /// Takes away a service; returns the new sum, if it was known.
+    pub(crate) fn remove(&mut self, service: &ObjectKey) -> Option<Efficiency> {
+        self.sum = self.sum.minus(self.services.remove(service)?);
+        Some(self.sum)
     }
 }
