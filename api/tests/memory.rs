@@ -4,8 +4,8 @@ use std::alloc::System;
 use std::sync::Arc;
 
 use kcm_api::views::{
-    ChargedPod, Deployment, EndpointSlice, Namespace, PersistentVolumeClaim, Pod, PodAddresses, PodVolumes, ReplicaSet, ResourceQuota,
-    Service,
+    ChargedPod, Deployment, EndpointSlice, Namespace, PersistentVolumeClaim, Pod, PodAddresses, PodVolumes, ReplicaSet,
+    ResourceQuota, Service,
 };
 use kcm_api::{DecodeContext, Need, Needs, View};
 use serde_json::{Value, json};
