@@ -158,8 +158,8 @@ async fn starts_jobs(case: Case) -> Result<()> {
     .await
 }
 
-/// The peer and ours take turns, three times each, while a job is due each minute: no minute has two, the second half of
-/// a minute of which the first manager has seen none has its job from the second, and what is at rest is not written.
+/// Ours and the peer take turns, three times each, while a job is due each minute. No job is created twice, also where a
+/// minute begins while no manager runs, and a cron job at rest is not written.
 async fn is_handed_over(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
     let mut manager = case.start(Subject::Peer, &[])?;
@@ -185,7 +185,7 @@ async fn is_handed_over(case: Case) -> Result<()> {
         let next = if turn % 2 == 0 { Subject::Ours } else { Subject::Peer };
         manager.terminate()?;
         manager.wait(PATIENCE).await?;
-        // The minute in which no manager runs, or the one that begins under the next, is due when it starts.
+        // The first turn of each begins with a start that was due while no manager ran.
         let started = seen.len();
         if turn < 2 {
             until_next_minute().await?;
