@@ -16,6 +16,9 @@ pub struct Condition {
     /// Whether it holds.
     #[serde(default, deserialize_with = "null_as_default")]
     pub status: ConditionStatus,
+    /// The generation that it was computed from, 0 where it does not say; only some kinds have it.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_zero")]
+    pub observed_generation: i64,
     /// When it was last updated; only some kinds have it.
     #[serde(default, with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Timestamp>,
@@ -28,6 +31,25 @@ pub struct Condition {
     /// The human-readable message.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "str::is_empty")]
     pub message: Box<str>,
+}
+
+impl Condition {
+    /// The condition as it is written at `now` beside those that are present: the transition time stays where the
+    /// status does.
+    ///
+    /// # Upstream
+    /// `meta.SetStatusCondition`.
+    #[must_use]
+    pub fn in_transition(mut self, present: &[Self], now: Timestamp) -> Self {
+        let same_status = present.iter().find(|one| one.type_ == self.type_).filter(|one| one.status == self.status);
+        self.last_transition_time = Some(same_status.and_then(|one| one.last_transition_time).unwrap_or(now));
+        self
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// Whether a condition holds.
@@ -61,6 +83,26 @@ impl Document {
         self.set(&CONDITIONS, &conditions)
     }
 
+    /// Sets a condition in the place of the first one of its type, or as the last one.
+    ///
+    /// The others are unchanged, byte for byte.
+    ///
+    /// # Upstream
+    /// `meta.SetStatusCondition`, which keeps the order of conditions.
+    pub fn replace_condition(&mut self, condition: &Condition) -> Result<(), EditError> {
+        let path = || CONDITIONS.join(".");
+        let made =
+            serde_json::value::to_raw_value(condition).map_err(|source| EditError::Value { path: path(), source })?;
+        let mut conditions = self.items(&CONDITIONS)?;
+        match conditions.iter().position(|present| is_of_type(present, &condition.type_)) {
+            Some(at) => conditions[at] = &made,
+            None => conditions.push(&made),
+        }
+        let conditions =
+            serde_json::value::to_raw_value(&conditions).map_err(|source| EditError::Value { path: path(), source })?;
+        self.set(&CONDITIONS, &conditions)
+    }
+
     /// Removes every condition of that type from `status.conditions`, and the list where it becomes empty.
     pub fn remove_condition(&mut self, type_: &str) -> Result<(), EditError> {
         let conditions = self.conditions_but(type_)?;
@@ -73,16 +115,18 @@ impl Document {
     }
 
     fn conditions_but(&self, type_: &str) -> Result<Vec<&serde_json::value::RawValue>, EditError> {
-        #[derive(Deserialize)]
-        struct Typed {
-            #[serde(rename = "type", default)]
-            type_: Option<InternedStr>,
-        }
         let mut conditions = self.items(&CONDITIONS)?;
         // Items that are no conditions are kept.
-        conditions.retain(|condition| {
-            serde_json::from_str::<Typed>(condition.get()).ok().and_then(|typed| typed.type_).as_deref() != Some(type_)
-        });
+        conditions.retain(|condition| !is_of_type(condition, type_));
         Ok(conditions)
     }
+}
+
+fn is_of_type(condition: &serde_json::value::RawValue, type_: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Typed {
+        #[serde(rename = "type", default)]
+        type_: Option<InternedStr>,
+    }
+    serde_json::from_str::<Typed>(condition.get()).ok().and_then(|typed| typed.type_).as_deref() == Some(type_)
 }

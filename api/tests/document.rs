@@ -145,6 +145,7 @@ fn condition(type_: &str) -> Condition {
         last_transition_time: Some("2024-01-01T00:00:00.5Z".parse().expect("must be a time")),
         reason: "FailedCreate".into(),
         message: "no \"room\"".into(),
+        ..Condition::default()
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) struct RawCondition<'a> {
     // Parsed for the one condition that is kept.
     #[serde(borrow, default, deserialize_with = "text")]
     last_transition_time: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "text")]
+    reason: Option<Cow<'a, str>>,
 }
 
 impl RawCondition<'_> {
@@ -27,6 +29,7 @@ impl RawCondition<'_> {
         Field::text(1, "type"),
         Field::text(2, "status"),
         Field::time(4, "lastTransitionTime"),
+        Field::text(5, "reason"),
     ]));
 
     pub(super) fn is_of_type(&self, type_: &str) -> bool {
@@ -39,6 +42,10 @@ impl RawCondition<'_> {
 
     pub(super) fn is_false(&self) -> bool {
         self.status.as_deref() == Some("False")
+    }
+
+    pub(super) fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or_default()
     }
 
     /// When the status last changed. An invalid time must not hide the object: it counts as unset.

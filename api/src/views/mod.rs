@@ -16,6 +16,7 @@ mod namespace;
 mod node;
 mod persistent_volume_claim;
 mod pod;
+mod pod_disruption_budget;
 mod pod_failure_policy;
 mod pod_parts;
 mod pod_phase;
@@ -45,6 +46,8 @@ pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, Taint};
 pub use persistent_volume_claim::PersistentVolumeClaim;
 pub use pod::{Pod, Readiness};
+pub use pod::{Pod, PodPhase, Readiness};
+pub use pod_disruption_budget::{PodDisruptionBudget, PodDisruptionBudgetStatus, PodDisruptionBudgetView};
 pub use pod_failure_policy::{
     ExitCodesOperator, OnExitCodes, PodConditionPattern, PodFailurePolicy, PodFailurePolicyAction, PodFailurePolicyRule,
 };

@@ -183,16 +183,21 @@ crate::message! {
         "status" @ 3 {
             let disruption: DisruptionTarget = "conditions" @ 2;
             /// When the condition `DisruptionTarget` became true; absent where it is not true, or has no valid time.
-            pub disruption_target_since: Option<Timestamp> = disruption.0;
+            pub disruption_target_since: Option<Timestamp> = disruption.since;
+            /// The reason of the condition `DisruptionTarget`; absent where it is not true.
+            pub disruption_target_reason: Option<InternedStr> = disruption.reason;
             /// `status.reason`, such as `Evicted`.
             pub reason: InternedStr = "reason" @ 4;
         }
     }
 }
 
-/// When the condition `DisruptionTarget` became true. Of several the first counts, as upstream.
+/// The condition `DisruptionTarget` where it is true. Of several the first counts, as upstream.
 #[derive(Default)]
-struct DisruptionTarget(Option<Timestamp>);
+struct DisruptionTarget {
+    since: Option<Timestamp>,
+    reason: Option<InternedStr>,
+}
 
 impl ProtobufType for DisruptionTarget {
     const KIND: Kind = RawCondition::LIST;
@@ -205,6 +210,8 @@ impl<'de> Deserialize<'de> for DisruptionTarget {
                 *first = Some(condition);
             }
         })?;
-        Ok(Self(first.filter(RawCondition::is_true).and_then(|condition| condition.since())))
+        let found = first.filter(RawCondition::is_true);
+        let reason = found.as_ref().map(|condition| InternedStr::from(condition.reason()));
+        Ok(Self { since: found.and_then(|condition| condition.since()), reason })
     }
 }

@@ -15,7 +15,7 @@ use crate::protobuf::Message;
 use crate::views::{
     AutoscaledPod, ChargedPod, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView, DeviceClass,
     EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Namespace, Node, PersistentVolumeClaim,
-    Pod, PodAddresses, PodDisruption, PodTargetNode, PodTermination, PodVolumes, ReplicaSetView,
+    Pod, PodAddresses, PodDisruption, PodDisruptionBudgetView, PodTargetNode, PodTermination, PodVolumes, ReplicaSetView,
     ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service, StatefulSetView,
 };
 use crate::{KnownView, Meta, Part, Resource};
@@ -114,6 +114,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check::<ResourceClaim>(schema),
         check::<DeviceClass>(schema),
         check_part::<ChargedPod>(schema),
+        check::<PodDisruptionBudgetView>(schema),
         check_part::<PodTermination>(schema),
         check_part::<AutoscaledPod>(schema),
         check::<HorizontalPodAutoscalerView>(schema),

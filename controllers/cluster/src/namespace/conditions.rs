@@ -83,10 +83,10 @@ impl Form {
         Condition {
             type_: self.type_.into(),
             status,
-            last_update_time: None,
             last_transition_time: Some(since.unwrap_or(now)),
             reason: reason.into(),
             message: message.into(),
+            ..Condition::default()
         }
     }
 }

@@ -75,6 +75,7 @@ impl Reason {
             last_transition_time: Some(now),
             reason: self.as_str().into(),
             message: message.into(),
+            ..Condition::default()
         }
     }
 }

@@ -1,0 +1,60 @@
+//! Pod disruption budgets.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::protobuf::{Field, Kind};
+use crate::{Condition, Documented, IntOrPercent, InvalidSelector, LabelSelector, Resource, Selector};
+
+/// A pod disruption budget, whole: its status is put.
+pub type PodDisruptionBudget = Documented<PodDisruptionBudgetView>;
+
+crate::view! {
+    /// What decisions read of a pod disruption budget.
+    pub struct PodDisruptionBudgetView {
+        resource: Resource::namespaced("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");
+
+        "spec" @ 2 {
+            /// `spec.minAvailable`.
+            pub min_available: Option<IntOrPercent> = "minAvailable" @ 1;
+            let selector: Option<LabelSelector> = "selector" @ 2;
+            /// `spec.selector`; one that is absent selects nothing, and an empty one every pod of the namespace.
+            pub selector: Result<Selector, InvalidSelector> = Selector::try_from(selector.as_ref());
+            /// `spec.maxUnavailable`.
+            pub max_unavailable: Option<IntOrPercent> = "maxUnavailable" @ 3;
+        }
+        /// `status`.
+        pub status: PodDisruptionBudgetStatus = "status" @ 3;
+    }
+}
+
+crate::message! {
+    /// The status of a pod disruption budget.
+    pub struct PodDisruptionBudgetStatus {
+        /// The generation that this status was computed from.
+        pub observed_generation: i64 = "observedGeneration" @ 1;
+        /// Names of the pods whose eviction was admitted, and when; they are about to be deleted.
+        pub disrupted_pods: BTreeMap<Box<str>, Option<Timestamp>> = "disruptedPods" @ 2;
+        /// How many further pods may be evicted now.
+        pub disruptions_allowed: i32 = "disruptionsAllowed" @ 3;
+        /// How many pods are healthy.
+        pub current_healthy: i32 = "currentHealthy" @ 4;
+        /// How many pods have to be healthy at least.
+        pub desired_healthy: i32 = "desiredHealthy" @ 5;
+        /// How many pods there should be.
+        pub expected_pods: i32 = "expectedPods" @ 6;
+        /// Conditions, in the order served.
+        pub conditions: Box<[Condition]> = "conditions" @ 7 as Kind::List(&CONDITION);
+    }
+}
+
+/// A `metav1.Condition`.
+pub(super) const CONDITION: Kind = Kind::One(&[
+    Field::text(1, "type"),
+    Field::text(2, "status"),
+    Field::integer(3, "observedGeneration"),
+    Field::time(4, "lastTransitionTime"),
+    Field::text(5, "reason"),
+    Field::text(6, "message"),
+]);
