@@ -6,6 +6,7 @@
 mod cluster;
 pub mod cronjob;
 pub mod deployment;
+pub mod disruption;
 #[cfg(test)]
 mod fixtures;
 pub mod job;

@@ -5,6 +5,7 @@ mod api;
 mod cron_jobs;
 mod deploy;
 mod deployments;
+mod disruption;
 mod envtest;
 mod garbage;
 mod host;
@@ -34,6 +35,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .iter()
         .chain(&cron_jobs::SCENARIOS)
         .chain(&deploy::SCENARIOS)
+        .chain(&disruption::SCENARIOS)
         .chain(&envtest::SCENARIOS)
         .chain(&host::SCENARIOS)
         .chain(&identities::SCENARIOS)

@@ -1,0 +1,117 @@
+//! Failures, lost responses, late watches and kills.
+
+use std::time::Duration;
+
+use kcm_testing::kill_after_each_write;
+use kcm_testing::sandbox::{Fault, PODS, Sandbox, Status, Verb};
+use serde_json::json;
+
+use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, evict, has, numbers};
+use crate::cluster::{environment, key};
+use crate::disruption::DESCRIPTOR;
+use crate::fixtures::pod;
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn add(sandbox: &Sandbox, name: &str) {
+    create_ready_pod(sandbox, &pod(name).orphan().unassigned());
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_the_same_whatever_write_it_is_killed_after() {
+    let writes = kill_after_each_write(
+        || environment(&[DESCRIPTOR]).prepare(|sandbox| create_ready(sandbox, 3)),
+        async |cluster| {
+            cluster.watches(&[PODS, BUDGETS]).await;
+            create_budget(cluster.sandbox(), json!({ "minAvailable": 2 }));
+            has(cluster, [1, 3, 2, 3]).await;
+            evict(cluster.sandbox(), "web-0").unwrap();
+            has(cluster, [0, 2, 2, 2]).await;
+            add(cluster.sandbox(), "new");
+            has(cluster, [1, 3, 2, 3]).await;
+            // A later start has nothing to do.
+            cluster.settle().await;
+        },
+    )
+    .await;
+    assert!(writes >= 3, "{writes}");
+}
+
+/// The budget is read, an eviction is admitted, and only then the status is written.
+#[tokio::test(start_paused = true)]
+async fn a_status_is_never_written_over_an_eviction_that_it_does_not_know() {
+    let cluster = Cluster::start(|sandbox| create_ready(sandbox, 3)).await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 1 }));
+    has(&cluster, [2, 3, 1, 3]).await;
+    cluster.settle().await;
+    // The cache keeps the budget as it is, and learns of a change of the pods.
+    cluster.sandbox().faults().hold_watches(&BUDGETS);
+    evict(cluster.sandbox(), "web-0").unwrap();
+    let admitted = numbers(&cluster.status());
+    cluster.advance(MINUTE).await;
+    assert_eq!(numbers(&cluster.status()), admitted, "the API server has refused what was computed of the old budget");
+    assert!(!cluster.requests("PUT").is_empty());
+    cluster.sandbox().faults().release_watches(&BUDGETS);
+    has(&cluster, [1, 2, 1, 2]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_responses_late_watches_and_a_busy_server_change_nothing() {
+    for number in 0..2 {
+        let cluster = Cluster::start(|sandbox| create_ready(sandbox, 2)).await;
+        let lost = cluster.sandbox().faults().inject(Fault::on_writes().skip(number).times(1).lose_answer());
+        create_budget(cluster.sandbox(), json!({ "minAvailable": 1 }));
+        has(&cluster, [1, 2, 1, 2]).await;
+        add(cluster.sandbox(), "new");
+        has(&cluster, [2, 3, 1, 3]).await;
+        cluster.advance(MINUTE).await;
+        assert_eq!((numbers(&cluster.status()), lost.hits()), ([2, 3, 1, 3], 1), "{number}");
+        assert_eq!(allowed(&cluster.status())["reason"], "SufficientPods");
+    }
+
+    let cluster = Cluster::start(|sandbox| sandbox.faults().delay_events(&PODS, MINUTE)).await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 1 }));
+    create_ready(cluster.sandbox(), 2);
+    has(&cluster, [1, 2, 1, 2]).await;
+
+    let busy = Fault::on_any().when(|target| target.verb != Verb::Watch).times(30).fail(Status::too_many_requests(1));
+    let cluster = Cluster::start(move |sandbox| {
+        sandbox.faults().inject(busy);
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 1 }));
+    create_ready(cluster.sandbox(), 2);
+    has(&cluster, [1, 2, 1, 2]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_is_refused_is_followed_by_one_that_allows_nothing() {
+    let cluster = Cluster::start(|sandbox| create_ready(sandbox, 2)).await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 1 }));
+    has(&cluster, [1, 2, 1, 2]).await;
+    cluster.settle().await;
+    let refused = Fault::on(Verb::Update).resource(BUDGETS).times(1).fail(Status::new(422, "Invalid", "it is wrong"));
+    cluster.sandbox().faults().inject(refused);
+    add(cluster.sandbox(), "new");
+    has(&cluster, [2, 3, 1, 3]).await;
+    let sent: Vec<_> =
+        cluster.bodies("PUT").iter().map(|put| (numbers(&put["status"]), allowed(&put["status"]))).collect();
+    let [(_, _), (refused, _), (safe, failed), (computed, _)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((refused, safe, computed), (&[2, 3, 1, 3], &[0, 2, 1, 2], &[2, 3, 1, 3]));
+    assert_eq!((&failed["reason"], &failed["message"]), (&json!("SyncFailed"), &json!("it is wrong")));
+    let _errors = cluster.take_errors();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_is_recreated_or_deleted_is_no_error() {
+    let cluster = Cluster::start(|sandbox| create_ready(sandbox, 2)).await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 1 }));
+    has(&cluster, [1, 2, 1, 2]).await;
+    cluster.sandbox().delete_now(&BUDGETS, &key("web")).unwrap();
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 2 }));
+    has(&cluster, [0, 2, 2, 2]).await;
+    cluster.sandbox().faults().hold_watches(&BUDGETS);
+    cluster.sandbox().delete_now(&BUDGETS, &key("web")).unwrap();
+    add(cluster.sandbox(), "new");
+    cluster.advance(MINUTE).await;
+}

@@ -1,0 +1,146 @@
+//! A budget from its creation to its end.
+
+use std::time::Duration;
+
+use kcm_testing::sandbox::PODS;
+use serde_json::json;
+
+use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, evict, has, numbers};
+use crate::cluster::key;
+use crate::disruption::tests::budget_json;
+use crate::fixtures::pod;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn the_status_follows_the_pods_and_is_written_whole() {
+    let cluster = Cluster::start(|sandbox| create_ready(sandbox, 2)).await;
+    let created = create_budget(cluster.sandbox(), json!({ "minAvailable": 1 }));
+    has(&cluster, [1, 2, 1, 2]).await;
+    cluster.settle().await;
+    let sent = cluster.bodies("PUT");
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!(
+        (&sent[0]["spec"], &sent[0]["metadata"]["resourceVersion"]),
+        (&created["spec"], &created["metadata"]["resourceVersion"],)
+    );
+    let expected = json!({
+        "type": "DisruptionAllowed", "status": "True", "reason": "SufficientPods", "message": "",
+        "observedGeneration": 1, "lastTransitionTime": "2026-01-02T12:00:00Z",
+    });
+    let mut written = allowed(&cluster.status());
+    written["message"] = json!("");
+    assert_eq!(written, expected);
+    assert_eq!(cluster.status()["observedGeneration"], 1);
+
+    cluster.sandbox().set_pod_ready(&key("web-0"), false, crate::cluster::now()).unwrap();
+    has(&cluster, [0, 1, 1, 2]).await;
+    assert_eq!(allowed(&cluster.status())["reason"], "InsufficientPods");
+    create_ready_pod(cluster.sandbox(), &pod("web-2").orphan());
+    has(&cluster, [1, 2, 1, 3]).await;
+    cluster.sandbox().patch(&BUDGETS, &key("web"), &json!({ "spec": { "minAvailable": 0 } })).unwrap();
+    has(&cluster, [2, 2, 0, 3]).await;
+    assert_eq!(cluster.status()["observedGeneration"], 2);
+    let relabelled = json!({ "metadata": { "labels": { "app": "other" } } });
+    cluster.sandbox().patch(&PODS, &key("web-2"), &relabelled).unwrap();
+    has(&cluster, [1, 1, 0, 2]).await;
+    cluster.sandbox().delete_now(&PODS, &key("web-1")).unwrap();
+    has(&cluster, [0, 0, 0, 1]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_at_rest() {
+    let cluster = Cluster::start(|sandbox| create_ready(sandbox, 2)).await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 1 }));
+    has(&cluster, [1, 2, 1, 2]).await;
+    cluster.settle().await;
+    cluster.kill();
+    cluster.advance(600 * SECOND).await;
+    assert_eq!(cluster.requests("PUT").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_without_pods_allows_nothing_and_says_so() {
+    let cluster = Cluster::start(|_| {}).await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 0 }));
+    cluster.eventually("it is observed", |_| cluster.status()["observedGeneration"] == 1).await;
+    assert_eq!(numbers(&cluster.status()), [0; 4]);
+    cluster.eventually("it is said", |_| cluster.messages("NoPods") == ["No matching pods found"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_admitted_eviction_counts_until_the_pod_is_gone_or_two_minutes_are_over() {
+    let cluster = Cluster::start(|sandbox| {
+        create_ready(sandbox, 2);
+        let kept = json!({ "metadata": { "finalizers": ["example.com/kept"] } });
+        sandbox.patch(&PODS, &key("web-0"), &kept).unwrap();
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 0 }));
+    has(&cluster, [2, 2, 0, 2]).await;
+    // As the API server writes it, before it deletes the pod; which fails.
+    let admitted = json!({ "status": { "disruptionsAllowed": 1, "disruptedPods": { "web-0": "2026-01-02T12:00:00Z", "gone": "2026-01-02T12:00:00Z" } } });
+    cluster.sandbox().patch_status(&BUDGETS, &key("web"), &admitted).unwrap();
+    has(&cluster, [1, 1, 0, 2]).await;
+    assert_eq!(cluster.status()["disruptedPods"], json!({ "web-0": "2026-01-02T12:00:00Z" }));
+    cluster.advance(100 * SECOND).await;
+    assert_eq!(numbers(&cluster.status()), [1, 1, 0, 2]);
+    has(&cluster, [2, 2, 0, 2]).await;
+    let waited = cluster.sandbox().now().duration_since(crate::cluster::now()).as_secs();
+    assert!((120..123).contains(&waited), "after {waited} s");
+    assert!(cluster.status()["disruptedPods"].as_object().is_none_or(serde_json::Map::is_empty));
+    let message = "Pod was expected by PDB shop/shop to be deleted but it wasn't";
+    cluster.eventually("it is said", |_| cluster.messages("NotDeleted") == [message]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn evictions_are_admitted_by_the_status() {
+    let cluster = Cluster::start(|sandbox| create_ready(sandbox, 3)).await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 2 }));
+    has(&cluster, [1, 3, 2, 3]).await;
+    evict(cluster.sandbox(), "web-0").unwrap();
+    assert_eq!(evict(cluster.sandbox(), "web-1").unwrap_err().code, 429);
+    has(&cluster, [0, 2, 2, 2]).await;
+    assert_eq!(evict(cluster.sandbox(), "web-1").unwrap_err().code, 429);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_several_budgets_counts_for_each_of_them_and_is_warned_of() {
+    let cluster = Cluster::start(|_| {}).await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 1 }));
+    cluster.sandbox().create(&BUDGETS, budget_json("all", json!({ "minAvailable": 0, "selector": {} }))).unwrap();
+    cluster.settle().await;
+    create_ready(cluster.sandbox(), 2);
+    has(&cluster, [1, 2, 1, 2]).await;
+    let other = || cluster.object(&BUDGETS, "all")["status"]["disruptionsAllowed"].clone();
+    cluster.eventually("the other counts too", |_| other() == 2).await;
+    let message = "Pod \"shop\"/\"web-0\" matches multiple PodDisruptionBudgets.  Chose \"all\" arbitrarily.";
+    let warned = |_: &_| cluster.messages("MultiplePodDisruptionBudgets").contains(&message.to_owned());
+    cluster.eventually("it is warned of", warned).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_condition_of_a_pod_becomes_false() {
+    let cluster = Cluster::start(|sandbox| {
+        create_ready(sandbox, 1);
+        let conditions = json!([
+            { "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T12:00:00Z" },
+            {
+                "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "m",
+                "lastTransitionTime": "2026-01-02T12:00:00Z",
+            },
+        ]);
+        sandbox.patch_status(&PODS, &key("web-0"), &json!({ "status": { "conditions": conditions } })).unwrap();
+    })
+    .await;
+    let condition = |index: usize| cluster.object(&PODS, "web-0")["status"]["conditions"][index].clone();
+    cluster.advance(119 * SECOND).await;
+    assert!(cluster.requests("PATCH").is_empty());
+    cluster.eventually("it is false", |_| condition(1)["status"] == "False").await;
+    let waited = cluster.sandbox().now().duration_since(crate::cluster::now()).as_secs();
+    assert!((120..123).contains(&waited), "after {waited} s");
+    assert!(condition(1).get("reason").is_none() && condition(1).get("message").is_none(), "{}", condition(1));
+    assert_eq!(condition(0)["status"], "True", "the other condition stays");
+    cluster.advance(600 * SECOND).await;
+    assert_eq!(cluster.requests("PATCH").len(), 1);
+}

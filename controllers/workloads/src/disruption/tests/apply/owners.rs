@@ -1,0 +1,158 @@
+//! Budgets relative to the replicas of the controllers of their pods.
+
+use kcm_api::Resource;
+use kcm_testing::sandbox::{DEPLOYMENTS, Fault, PODS, REPLICA_SETS, Sandbox, ScalePaths, Status, Verb};
+use serde_json::{Value, json};
+
+use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, has, numbers, owned_by, set_of};
+use crate::cluster::{NAMESPACE, key};
+use crate::fixtures::pod;
+
+const WEBSITES: Resource = Resource::namespaced("example.com", "v1", "websites", "Website");
+const STATEFUL_SETS: Resource = Resource::namespaced("apps", "v1", "statefulsets", "StatefulSet");
+const CONTROLLERS: Resource = Resource::namespaced("", "v1", "replicationcontrollers", "ReplicationController");
+
+/// Creates an object with so many replicas, and a ready pod that it controls.
+fn create_owner(sandbox: &Sandbox, resource: &Resource, name: &str, replicas: i32) {
+    let selector =
+        if resource.group.is_empty() { json!({ "app": "web" }) } else { json!({ "matchLabels": { "app": "web" } }) };
+    let object = json!({
+        "apiVersion": resource.api_version(), "kind": resource.kind,
+        "metadata": { "namespace": NAMESPACE, "name": name },
+        "spec": {
+            "replicas": replicas, "selector": selector, "serviceName": "web",
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{ "name": "main", "image": "image" }] },
+            },
+        },
+    });
+    let created = sandbox.create(resource, object).expect("the owner must be valid");
+    let owner = json!([{
+        "apiVersion": resource.api_version(), "kind": resource.kind, "name": name, "uid": created["metadata"]["uid"],
+        "controller": true,
+    }]);
+    let pod = pod(&format!("{name}-0")).unassigned().with("/metadata", "ownerReferences", owner);
+    create_ready_pod(sandbox, &pod);
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_of_every_kind_of_controller_are_added_up() {
+    let cluster = Cluster::start(|sandbox| {
+        sandbox.register_scaled(WEBSITES, ScalePaths::default());
+        create_owner(sandbox, &CONTROLLERS, "rc", 1);
+        create_owner(sandbox, &STATEFUL_SETS, "sts", 2);
+        create_owner(sandbox, &REPLICA_SETS, "rs", 4);
+        create_owner(sandbox, &WEBSITES, "site", 8);
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": "20%" }));
+    has(&cluster, [1, 4, 3, 15]).await;
+    cluster.settle().await;
+    let scales = cluster.requests("GET").into_iter().filter(|request| request.path.ends_with("/scale"));
+    let paths: Vec<String> = scales.map(|request| request.path).collect();
+    assert!(!paths.is_empty());
+    assert!(paths.iter().all(|path| path.ends_with("/websites/site/scale")), "the others come from caches: {paths:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_set_counts_as_the_deployment_that_controls_it() {
+    let cluster = Cluster::start(|sandbox| {
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "namespace": NAMESPACE, "name": "web" },
+            "spec": {
+                "replicas": 5, "selector": { "matchLabels": { "app": "web" } },
+                "template": {
+                    "metadata": { "labels": { "app": "web" } },
+                    "spec": { "containers": [{ "name": "main", "image": "image" }] },
+                },
+            },
+        });
+        let created = sandbox.create(&DEPLOYMENTS, deployment).unwrap();
+        let uid = created["metadata"]["uid"].as_str().unwrap();
+        for (name, replicas) in [("old", 2), ("new", 5)] {
+            let pod_of = owned_by(sandbox, &set_of(name, replicas).owner("Deployment", "web", uid));
+            create_ready_pod(sandbox, &pod_of(&format!("{name}-0")));
+        }
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "maxUnavailable": 4 }));
+    has(&cluster, [1, 2, 1, 5]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_without_a_controller_do_not_count_as_expected_and_are_warned_of() {
+    let cluster = Cluster::start(|sandbox| {
+        create_ready(sandbox, 2);
+        let pod_of = owned_by(sandbox, &set_of("web", 3));
+        create_ready_pod(sandbox, &pod_of("managed"));
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "maxUnavailable": 1 }));
+    has(&cluster, [1, 3, 2, 3]).await;
+    cluster.eventually("it is warned of", |_| cluster.messages("UnmanagedPods").len() == 1).await;
+    let message = &cluster.messages("UnmanagedPods")[0];
+    let selector = "(selector: &LabelSelector{MatchLabels:map[string]string{app: web,},MatchExpressions:[]LabelSelectorRequirement{},})";
+    assert!(message.contains(selector), "{message}");
+}
+
+/// Waits until the budget allows nothing with that message.
+async fn fails(cluster: &Cluster, message: &str) {
+    let failed = |condition: Value| condition["reason"] == "SyncFailed" && condition["message"] == message;
+    cluster.eventually(message, |_| failed(allowed(&cluster.status()))).await;
+    assert_eq!(cluster.status()["disruptionsAllowed"].as_i64().unwrap_or_default(), 0);
+    let event = format!("Failed to calculate the number of expected pods: {message}");
+    cluster.eventually("it is said", |_| cluster.messages("CalculateExpectedPodCountFailed").contains(&event)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_is_not_found_allows_nothing_until_it_is() {
+    let cluster = Cluster::start(|sandbox| {
+        let _pod_of = owned_by(sandbox, &set_of("web", 1));
+        create_ready_pod(sandbox, &pod("web-1").unassigned().owner("ReplicaSet", "web", "another"));
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "maxUnavailable": 1 }));
+    fails(&cluster, "found no controllers for pod \"web-1\"").await;
+    cluster.sandbox().patch(&PODS, &key("web-1"), &json!({ "metadata": { "ownerReferences": null } })).unwrap();
+    create_ready_pod(cluster.sandbox(), &pod("web-2").unassigned().orphan());
+    cluster.eventually("it is computed", |_| allowed(&cluster.status())["reason"] == "InsufficientPods").await;
+    let _errors = cluster.take_errors();
+}
+
+#[tokio::test(start_paused = true)]
+async fn kinds_without_a_scale_or_that_are_not_served_allow_nothing() {
+    let cluster = Cluster::start(|sandbox| {
+        let owner = json!([{ "apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": true }]);
+        create_ready_pod(sandbox, &pod("web-0").unassigned().with("/metadata", "ownerReferences", owner));
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": "50%" }));
+    fails(&cluster, "nodes does not implement the scale subresource").await;
+    let owner =
+        json!([{ "apiVersion": "example.com/v1", "kind": "Website", "name": "n", "uid": "u", "controller": true }]);
+    cluster.sandbox().patch(&PODS, &key("web-0"), &json!({ "metadata": { "ownerReferences": owner } })).unwrap();
+    fails(&cluster, "no matches for kind \"Website\" in version \"example.com/v1\"").await;
+    let _errors = cluster.take_errors();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_that_cannot_be_read_allows_nothing_and_is_read_again() {
+    let cluster = Cluster::start(|sandbox| {
+        sandbox.register_scaled(WEBSITES, ScalePaths::default());
+        create_owner(sandbox, &WEBSITES, "site", 2);
+        create_ready(sandbox, 1);
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "maxUnavailable": 1 }));
+    has(&cluster, [1, 2, 1, 2]).await;
+    let fault = Fault::on(Verb::Get).subresource("scale").fail(Status::new(500, "InternalError", "it is broken"));
+    let broken = cluster.sandbox().faults().inject(fault);
+    cluster.sandbox().patch(&BUDGETS, &key("web"), &json!({ "spec": { "maxUnavailable": 2 } })).unwrap();
+    fails(&cluster, "it is broken").await;
+    assert_eq!(numbers(&cluster.status()), [0, 2, 1, 2], "the other numbers stay");
+    assert_eq!(cluster.status()["observedGeneration"], 1);
+    broken.remove();
+    has(&cluster, [2, 2, 0, 2]).await;
+    let _errors = cluster.take_errors();
+}
