@@ -26,6 +26,7 @@ mod replication_controller;
 mod resource_claim;
 mod resource_quota;
 mod service;
+mod service_cidr;
 mod stateful_set;
 
 pub use autoscaled_pod::{AutoscaledPod, PodRequests, ReadyCondition};
@@ -46,7 +47,6 @@ pub use namespace::{Namespace, NamespacePhase};
 pub use node::{Node, Taint};
 pub use persistent_volume_claim::PersistentVolumeClaim;
 pub use pod::{Pod, Readiness};
-pub use pod::{Pod, PodPhase, Readiness};
 pub use pod_disruption_budget::{PodDisruptionBudget, PodDisruptionBudgetStatus, PodDisruptionBudgetView};
 pub use pod_failure_policy::{
     ExitCodesOperator, OnExitCodes, PodConditionPattern, PodFailurePolicy, PodFailurePolicyAction, PodFailurePolicyRule,
@@ -59,6 +59,7 @@ pub use replication_controller::{ReplicationController, ReplicationControllerVie
 pub use resource_claim::ResourceClaim;
 pub use resource_quota::{ResourceQuota, ResourceQuotaView, ScopeOperator, ScopeRequirement};
 pub use service::{Service, ServicePort, ServiceType, TargetPort};
+pub use service_cidr::ServiceCidr;
 pub use stateful_set::{
     ClaimRetention, PodManagementPolicy, StatefulSet, StatefulSetStatus, StatefulSetUpdateStrategy, StatefulSetView,
 };

@@ -6,3 +6,4 @@ mod shared;
 
 pub mod endpointslice;
 pub mod endpointslice_mirroring;
+pub mod service_cidr;

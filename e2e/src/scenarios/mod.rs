@@ -21,6 +21,7 @@ mod recorded;
 mod replica_sets;
 mod replication_controllers;
 mod security;
+mod service_cidrs;
 mod services;
 mod serving;
 mod tour;
@@ -44,6 +45,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&metrics::SCENARIOS)
         .chain(&namespaces::SCENARIOS)
         .chain(&security::SCENARIOS)
+        .chain(&service_cidrs::SCENARIOS)
         .chain(&quotas::SCENARIOS)
         .chain(&services::SCENARIOS)
         .chain(&serving::SCENARIOS)

@@ -15,8 +15,8 @@ use crate::protobuf::Message;
 use crate::views::{
     AutoscaledPod, ChargedPod, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView, DeviceClass,
     EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Namespace, Node, PersistentVolumeClaim,
-    Pod, PodAddresses, PodDisruption, PodDisruptionBudgetView, PodTargetNode, PodTermination, PodVolumes, ReplicaSetView,
-    ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service, StatefulSetView,
+    Pod, PodAddresses, PodDisruption, PodDisruptionBudgetView, PodTargetNode, PodTermination, PodVolumes,
+    ReplicaSetView, ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service, ServiceCidr, StatefulSetView,
 };
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
@@ -115,6 +115,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check::<DeviceClass>(schema),
         check_part::<ChargedPod>(schema),
         check::<PodDisruptionBudgetView>(schema),
+        check::<ServiceCidr>(schema),
         check_part::<PodTermination>(schema),
         check_part::<AutoscaledPod>(schema),
         check::<HorizontalPodAutoscalerView>(schema),

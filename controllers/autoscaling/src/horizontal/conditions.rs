@@ -93,6 +93,7 @@ impl Conditions {
                 last_transition_time: Some(now),
                 reason,
                 message,
+                ..Condition::default()
             }),
         }
     }

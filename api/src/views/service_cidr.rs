@@ -1,0 +1,21 @@
+//! Service CIDRs.
+
+use super::pod_disruption_budget::CONDITION;
+use crate::protobuf::Kind;
+use crate::{Condition, Resource};
+
+crate::view! {
+    /// A service CIDR.
+    pub struct ServiceCidr {
+        resource: Resource::cluster_scoped("networking.k8s.io", "v1", "servicecidrs", "ServiceCIDR");
+
+        "spec" @ 2 {
+            /// `spec.cidrs`: one range, or one of each family.
+            pub cidrs: Box<[Box<str>]> = "cidrs" @ 1;
+        }
+        "status" @ 3 {
+            /// `status.conditions`, in the order served.
+            pub conditions: Box<[Condition]> = "conditions" @ 1 as Kind::List(&CONDITION);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The plan for a service CIDR.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kcm_api::ConditionStatus;
+use kcm_api::views::ServiceCidr;
+
+use super::range::Range;
+
+/// The finalizer of this controller.
+pub(super) const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
+
+/// The condition of this controller.
+pub(super) const READY: &str = "Ready";
+
+/// How long a deletion waits, so that every API server knows of it before the last address could be taken.
+const GRACE: SignedDuration = SignedDuration::from_secs(10);
+
+/// The plan for a service CIDR.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// It is in use: it has the finalizer and the condition, or gets them.
+    Use {
+        /// Whether it gets the finalizer.
+        adds_finalizer: bool,
+        /// Whether it gets the condition.
+        sets_condition: bool,
+    },
+    /// Its deletion waits for addresses that no other service CIDR has.
+    Blocked {
+        /// Whether it gets the condition that says so.
+        sets_condition: bool,
+    },
+    /// Its deletion waits for the grace period.
+    Wait {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// It may go.
+    Release {
+        /// Whether it has the finalizer still.
+        removes_finalizer: bool,
+    },
+}
+
+/// A state of the condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Readiness {
+    /// In use.
+    Ready,
+    /// Being deleted, with addresses in it.
+    Terminating,
+}
+
+impl Readiness {
+    /// Status, reason and message.
+    pub(super) const fn fields(self) -> (ConditionStatus, &'static str, &'static str) {
+        match self {
+            Self::Ready => (ConditionStatus::True, "", "Kubernetes Service CIDR is ready"),
+            Self::Terminating => (
+                ConditionStatus::False,
+                "Terminating",
+                "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
+            ),
+        }
+    }
+
+    /// Whether a service CIDR has another condition.
+    fn is_new_to(self, cidr: &ServiceCidr) -> bool {
+        let (status, reason, message) = self.fields();
+        let present = cidr.conditions.iter().find(|condition| &*condition.type_ == READY);
+        present.is_none_or(|present| {
+            present.status != status || &*present.reason != reason || &*present.message != message
+        })
+    }
+}
+
+/// Plans for a service CIDR among `all` of them, itself included, where those addresses are taken.
+pub(super) fn plan(cidr: &ServiceCidr, all: &[Arc<ServiceCidr>], addresses: &[IpAddr], now: Timestamp) -> Plan {
+    let has_finalizer = cidr.metadata.finalizers.iter().any(|name| &**name == FINALIZER);
+    let Some(deleted_at) = cidr.metadata.deletion_timestamp else {
+        return Plan::Use { adds_finalizer: !has_finalizer, sets_condition: Readiness::Ready.is_new_to(cidr) };
+    };
+    if !is_covered(cidr, all) && has_orphans(cidr, all, addresses) {
+        return Plan::Blocked { sets_condition: Readiness::Terminating.is_new_to(cidr) };
+    }
+    let until = deleted_at.saturating_add(GRACE).expect("a duration without months adds to any time");
+    if until > now { Plan::Wait { until } } else { Plan::Release { removes_finalizer: has_finalizer } }
+}
+
+/// The ranges of a service CIDR: one, or one of each family.
+pub(super) fn ranges(cidr: &ServiceCidr) -> impl Iterator<Item = Range> + '_ {
+    cidr.cidrs.iter().filter_map(|text| Range::parse(text))
+}
+
+/// Whether other service CIDRs have each of its ranges: a larger one, or the same one.
+fn is_covered(cidr: &ServiceCidr, all: &[Arc<ServiceCidr>]) -> bool {
+    let others = || all.iter().filter(|other| other.metadata.key != cidr.metadata.key);
+    ranges(cidr).all(|range| others().any(|other| ranges(other).any(|of_other| of_other.contains(range))))
+}
+
+/// Whether one of the addresses is in this service CIDR and in no other one.
+fn has_orphans(cidr: &ServiceCidr, all: &[Arc<ServiceCidr>], addresses: &[IpAddr]) -> bool {
+    let has = |cidr: &ServiceCidr, address: IpAddr| ranges(cidr).any(|range| range.has_address(address));
+    let is_only_here = |address: &IpAddr| {
+        has(cidr, *address) && !all.iter().any(|other| other.metadata.key != cidr.metadata.key && has(other, *address))
+    };
+    addresses.iter().any(is_only_here)
+}
+
+impl Plan {
+    /// The plan in words, for people who ask why.
+    pub(super) fn in_words(self) -> String {
+        match self {
+            Self::Use { adds_finalizer: false, sets_condition: false } => {
+                "leaves the service CIDR, which is ready".to_owned()
+            }
+            Self::Use { .. } => "makes the service CIDR ready".to_owned(),
+            Self::Blocked { .. } => "keeps the service CIDR, as no other one has all of its addresses".to_owned(),
+            Self::Wait { until } => {
+                format!("keeps the service CIDR until {until}, when every API server knows that it goes")
+            }
+            Self::Release { .. } => {
+                "lets the service CIDR go, as none of its addresses is left or another one has them".to_owned()
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The order of a reconcile: observe, plan, write.
+
+use std::net::IpAddr;
+
+use kcm_api::time::format_seconds;
+use kcm_api::views::ServiceCidr;
+use kcm_api::{KnownView as _, ObjectKey, PartialObjectMeta};
+use kcm_framework::client::{ApiError, Patch, Subresource};
+use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_informers::Informer;
+use serde_json::json;
+
+use super::events::ConditionNotWritten;
+use super::plan::{FINALIZER, Plan, READY, Readiness, plan};
+use super::wiring::allocated;
+
+/// The field manager of the condition.
+const FIELD_MANAGER: &str = "service-cidr-controller";
+
+/// Reconciles service CIDRs.
+pub(super) struct Reconciler {
+    pub(super) cidrs: Informer<ServiceCidr>,
+    pub(super) addresses: Informer<PartialObjectMeta>,
+}
+
+#[async_trait]
+impl Reconcile for Reconciler {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let Some(cidr) = self.cidrs.get(key) else { return Ok(Outcome::done()) };
+        // Only a deletion asks for the addresses, which are as many as there are services.
+        let addresses: Vec<IpAddr> = if cidr.metadata.is_terminating() {
+            self.addresses.list().iter().filter_map(|address| allocated(address)).collect()
+        } else {
+            Vec::new()
+        };
+        let plan = plan(&cidr, &self.cidrs.list(), &addresses, session.now());
+        session.explain(|| plan.in_words());
+        match plan {
+            Plan::Use { adds_finalizer, sets_condition } => {
+                if adds_finalizer {
+                    session.add_finalizer(const { &ServiceCidr::RESOURCE }, &cidr.metadata, FINALIZER).await?;
+                }
+                if sets_condition {
+                    apply_condition(session, &cidr, Readiness::Ready).await.inspect_err(|_| {
+                        session.record(&*cidr, &ConditionNotWritten);
+                    })?;
+                }
+            }
+            Plan::Blocked { sets_condition } => {
+                if sets_condition {
+                    apply_condition(session, &cidr, Readiness::Terminating).await?;
+                }
+            }
+            Plan::Wait { until } => return Ok(session.requeue_at(until)),
+            Plan::Release { removes_finalizer } => {
+                if removes_finalizer {
+                    session.remove_finalizer(const { &ServiceCidr::RESOURCE }, &cidr.metadata, FINALIZER).await?;
+                }
+            }
+        }
+        Ok(Outcome::done())
+    }
+}
+
+/// Applies the condition; conditions of others stay. A service CIDR that is gone, or was recreated, is left alone.
+async fn apply_condition(session: &Session, cidr: &ServiceCidr, readiness: Readiness) -> Result<(), ApiError> {
+    let (status, reason, message) = readiness.fields();
+    let resource = const { &ServiceCidr::RESOURCE };
+    let configuration = json!({
+        "apiVersion": resource.api_version(),
+        "kind": resource.kind,
+        "metadata": { "name": cidr.metadata.key.name(), "uid": cidr.metadata.uid },
+        "status": { "conditions": [{
+            "type": READY,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": format_seconds(session.now()),
+        }] },
+    });
+    let patch = Patch::apply(FIELD_MANAGER, &configuration);
+    match session.patch(resource, &cidr.metadata.key, Subresource::Status, patch).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,169 @@
+//! Whole service CIDRs on an API server in the process.
+
+use std::time::Duration;
+
+use kcm_api::views::ServiceCidr;
+use kcm_api::{KnownView as _, ObjectKey, Resource};
+use kcm_testing::sandbox::{Fault, Sandbox, SandboxOptions, Status, Verb};
+use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
+use serde_json::{Value, json};
+
+use super::{address_json, cidr_json, now};
+use crate::service_cidr::{DESCRIPTOR, IP_ADDRESSES};
+
+const CIDRS: Resource = ServiceCidr::RESOURCE;
+const SECOND: Duration = Duration::from_secs(1);
+
+fn environment() -> TestEnvironment {
+    TestEnvironment::new([DESCRIPTOR]).sandbox_options(SandboxOptions { start: now(), ..SandboxOptions::default() })
+}
+
+async fn start(environment: TestEnvironment) -> TestCluster {
+    let cluster = environment.start().await;
+    cluster.watches(&[CIDRS, IP_ADDRESSES]).await;
+    cluster
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::cluster_scoped(name)
+}
+
+fn create(sandbox: &Sandbox, name: &str, ranges: &[&str]) {
+    let mut cidr = cidr_json(name, ranges);
+    cidr["metadata"]["finalizers"] = json!([]);
+    sandbox.create(&CIDRS, cidr).expect("the service CIDR must be valid");
+}
+
+fn get(sandbox: &Sandbox, name: &str) -> Option<Value> {
+    sandbox.get(&CIDRS, &key(name))
+}
+
+/// The condition, without its time.
+fn ready(sandbox: &Sandbox, name: &str) -> [Value; 3] {
+    let cidr = get(sandbox, name).unwrap_or_default();
+    ["status", "reason", "message"].map(|field| cidr["status"]["conditions"][0][field].clone())
+}
+
+async fn is_ready(cluster: &TestCluster, name: &str) {
+    let holds = |sandbox: &Sandbox| {
+        let finalizers = get(sandbox, name).map(|cidr| cidr["metadata"]["finalizers"].clone()).unwrap_or_default();
+        ready(sandbox, name)[0] == "True" && finalizers == json!(["networking.k8s.io/service-cidr-finalizer"])
+    };
+    cluster.eventually(&format!("{name} is ready"), holds).await;
+}
+
+fn writes(cluster: &TestCluster) -> usize {
+    let requests = cluster.requests_of("service-cidrs-controller");
+    requests.iter().filter(|request| request.method != "GET").count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_cidr_is_made_ready_once() {
+    let cluster = start(environment()).await;
+    create(cluster.sandbox(), "a", &["10.100.0.0/24"]);
+    is_ready(&cluster, "a").await;
+    assert_eq!(ready(cluster.sandbox(), "a")[2], "Kubernetes Service CIDR is ready");
+    cluster.settle().await;
+    let written = writes(&cluster);
+    cluster.kill();
+    cluster.advance(600 * SECOND).await;
+    assert_eq!(writes(&cluster), written, "nothing is written at rest");
+    let managed = get(cluster.sandbox(), "a").unwrap()["metadata"]["managedFields"].clone();
+    let managers: Vec<&Value> = managed.as_array().unwrap().iter().map(|entry| &entry["manager"]).collect();
+    assert!(managers.contains(&&json!("service-cidr-controller")), "{managers:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_one_waits_for_its_addresses_and_ten_seconds() {
+    let cluster = start(environment()).await;
+    create(cluster.sandbox(), "a", &["10.100.0.0/24"]);
+    is_ready(&cluster, "a").await;
+    cluster.sandbox().create(&IP_ADDRESSES, address_json("10.100.0.7")).unwrap();
+    cluster.sandbox().delete(&CIDRS, &key("a")).unwrap();
+    let blocked = |sandbox: &Sandbox| ready(sandbox, "a")[..2] == [json!("False"), json!("Terminating")];
+    cluster.eventually("it is blocked", blocked).await;
+    cluster.advance(60 * SECOND).await;
+    assert!(get(cluster.sandbox(), "a").is_some());
+    cluster.sandbox().delete_now(&IP_ADDRESSES, &key("10.100.0.7")).unwrap();
+    cluster.eventually("it is gone", |sandbox| get(sandbox, "a").is_none()).await;
+
+    create(cluster.sandbox(), "b", &["10.101.0.0/24"]);
+    is_ready(&cluster, "b").await;
+    let deleted_at = cluster.sandbox().now();
+    cluster.sandbox().delete(&CIDRS, &key("b")).unwrap();
+    cluster.eventually("it is gone", |sandbox| get(sandbox, "b").is_none()).await;
+    let waited = cluster.sandbox().now().duration_since(deleted_at).as_secs();
+    assert!((9..12).contains(&waited), "after {waited} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_contains_a_blocked_one_sets_it_free() {
+    let cluster = start(environment()).await;
+    create(cluster.sandbox(), "small", &["10.100.0.0/24"]);
+    is_ready(&cluster, "small").await;
+    cluster.sandbox().create(&IP_ADDRESSES, address_json("10.100.0.7")).unwrap();
+    cluster.sandbox().delete(&CIDRS, &key("small")).unwrap();
+    cluster.eventually("it is blocked", |sandbox| ready(sandbox, "small")[0] == "False").await;
+    create(cluster.sandbox(), "large", &["10.100.0.0/16"]);
+    cluster.eventually("it is gone", |sandbox| get(sandbox, "small").is_none()).await;
+    is_ready(&cluster, "large").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_the_same_whatever_write_it_is_killed_after() {
+    let writes = kill_after_each_write(environment, async |cluster| {
+        cluster.watches(&[CIDRS, IP_ADDRESSES]).await;
+        create(cluster.sandbox(), "a", &["10.100.0.0/24"]);
+        is_ready(cluster, "a").await;
+        cluster.sandbox().create(&IP_ADDRESSES, address_json("10.100.0.7")).unwrap();
+        cluster.sandbox().delete(&CIDRS, &key("a")).unwrap();
+        cluster.eventually("it is blocked", |sandbox| ready(sandbox, "a")[0] == "False").await;
+        cluster.sandbox().delete_now(&IP_ADDRESSES, &key("10.100.0.7")).unwrap();
+        cluster.eventually("it is gone", |sandbox| get(sandbox, "a").is_none()).await;
+        cluster.settle().await;
+    })
+    .await;
+    assert!(writes >= 4, "finalizer, condition, condition, finalizer: {writes}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_responses_late_watches_and_a_busy_server_change_nothing() {
+    for number in 0..2 {
+        let cluster = start(environment()).await;
+        cluster.sandbox().faults().inject(Fault::on_writes().skip(number).times(1).lose_answer());
+        create(cluster.sandbox(), "a", &["10.100.0.0/24"]);
+        is_ready(&cluster, "a").await;
+        cluster.advance(60 * SECOND).await;
+        is_ready(&cluster, "a").await;
+    }
+
+    let cluster = start(environment()).await;
+    cluster.sandbox().faults().delay_events(&CIDRS, 60 * SECOND);
+    create(cluster.sandbox(), "a", &["10.100.0.0/24"]);
+    is_ready(&cluster, "a").await;
+    cluster.sandbox().delete(&CIDRS, &key("a")).unwrap();
+    cluster.eventually("it is gone", |sandbox| get(sandbox, "a").is_none()).await;
+
+    let cluster = start(environment()).await;
+    let busy = Fault::on_any().when(|target| target.verb != Verb::Watch).times(20).fail(Status::too_many_requests(1));
+    cluster.sandbox().faults().inject(busy);
+    create(cluster.sandbox(), "a", &["10.100.0.0/24"]);
+    is_ready(&cluster, "a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_that_is_refused_is_an_event_and_tried_again() {
+    let cluster = start(environment()).await;
+    let refused = Status::new(403, "Forbidden", "no");
+    cluster
+        .sandbox()
+        .faults()
+        .inject(Fault::on(Verb::Patch).resource(CIDRS).subresource("status").times(1).fail(refused));
+    create(cluster.sandbox(), "a", &["10.100.0.0/24"]);
+    is_ready(&cluster, "a").await;
+    let events = cluster.sandbox().list(&kcm_testing::sandbox::EVENTS, None);
+    let event = events.iter().find(|event| event["reason"] == "KubernetesServiceCIDRError").expect("it is said");
+    assert_eq!(event["message"], "The ServiceCIDR Status can not be set to Ready=True");
+    assert_eq!(event["source"]["component"], "service-cidr-controller");
+    let _errors = cluster.take_errors();
+}
