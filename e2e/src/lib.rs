@@ -18,6 +18,7 @@
 
 #![allow(clippy::must_use_candidate, reason = "the value of a getter is not ignored by accident")]
 
+mod aggregated_api;
 pub mod audit;
 pub mod bench;
 pub mod binaries;

@@ -2,6 +2,7 @@
 
 mod alone;
 mod api;
+mod autoscaling;
 mod cron_jobs;
 mod deploy;
 mod deployments;
@@ -34,6 +35,7 @@ use crate::scenario::Scenario;
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
     api::SCENARIOS
         .iter()
+        .chain(&autoscaling::SCENARIOS)
         .chain(&cron_jobs::SCENARIOS)
         .chain(&deploy::SCENARIOS)
         .chain(&disruption::SCENARIOS)
