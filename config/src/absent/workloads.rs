@@ -7,12 +7,6 @@ use crate::row::{Initial, Row};
 /// The settings of each controller.
 pub(super) const CONTROLLERS: &[AbsentSettings] = &[
     AbsentSettings {
-        controller: "statefulset-controller",
-        rows: &[
-            Row::new("concurrent-statefulset-syncs", "Statefulset-controller", Initial::Int32(5)).path("StatefulSetController.ConcurrentStatefulSetSyncs").help("How many stateful sets are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),
-        ],
-    },
-    AbsentSettings {
         controller: "daemonset-controller",
         rows: &[
             Row::new("concurrent-daemonset-syncs", "Daemonset-controller", Initial::Int32(2)).path("DaemonSetController.ConcurrentDaemonSetSyncs").help("How many daemon sets are worked on at once. More is faster, and loads the API server and the network more.").check(checks::positive),

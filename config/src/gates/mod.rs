@@ -84,6 +84,14 @@ pub const TAINT_TOLERATION_COMPARISON_OPERATORS: Gate =
 pub const VOLUME_ATTRIBUTES_CLASS: Gate =
     Gate { name: "VolumeAttributesClass", default: true, stage: GateStage::Ga, locked: true };
 
+/// Whether a rollout of a stateful set replaces as many pods at once as its `maxUnavailable` says.
+pub const MAX_UNAVAILABLE_STATEFUL_SET: Gate =
+    Gate { name: "MaxUnavailableStatefulSet", default: false, stage: GateStage::Beta, locked: false };
+
+/// Whether a controller revision also equals a template that has the same meaning, and not only the same bytes.
+pub const STATEFUL_SET_SEMANTIC_REVISION_COMPARISON: Gate =
+    Gate { name: "StatefulSetSemanticRevisionComparison", default: true, stage: GateStage::Beta, locked: false };
+
 /// The gates of upstream that something here reads.
 pub const KNOWN: &[Gate] = &[
     RELEASE_LEASE_ON_EXIT,
@@ -95,11 +103,13 @@ pub const KNOWN: &[Gate] = &[
     IN_PLACE_POD_VERTICAL_SCALING,
     LOGGING_ALPHA_OPTIONS,
     LOGGING_BETA_OPTIONS,
+    MAX_UNAVAILABLE_STATEFUL_SET,
     MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS,
     POD_DELETION_COST,
     POD_LEVEL_RESOURCES,
     RECOVER_VOLUME_EXPANSION_FAILURE,
     STALE_CONTROLLER_CONSISTENCY_JOB,
+    STATEFUL_SET_SEMANTIC_REVISION_COMPARISON,
     TAINT_TOLERATION_COMPARISON_OPERATORS,
     VOLUME_ATTRIBUTES_CLASS,
     WORKLOAD_WITH_JOB,

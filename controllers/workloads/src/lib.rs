@@ -14,4 +14,5 @@ pub mod pod_garbage_collector;
 pub mod replicaset;
 pub mod replicationcontroller;
 mod shared;
+pub mod statefulset;
 pub mod ttl_after_finished;

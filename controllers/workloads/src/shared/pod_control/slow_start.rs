@@ -1,6 +1,9 @@
 //! Slow start: the batches in which pods are created.
 
-/// The sizes of the batches in which pods are created: 1, 2, 4, 8, …
+/// The largest batch.
+const LARGEST: usize = 500;
+
+/// The sizes of the batches in which pods are created: 1, 2, 4, 8, …, at most 500.
 ///
 /// An invalid template or an exhausted quota rejects every pod. So the first batches are small, and no batch starts after
 /// one in which a request failed: of 100 pods with a quota of 10, at most 15 are tried.
@@ -20,7 +23,7 @@ impl SlowStart {
     pub(crate) fn next_batch(&mut self) -> Option<usize> {
         let size = self.size.min(self.left);
         self.left -= size;
-        self.size = size * 2;
+        self.size = LARGEST.min(size * 2);
         (size > 0).then_some(size)
     }
 

@@ -36,3 +36,8 @@ fn batches_double_and_end_with_a_failure() {
         assert_eq!(batches(count, fails), expected, "{name}");
     }
 }
+
+#[test]
+fn no_batch_is_larger_than_500() {
+    assert_eq!(batches(2000, None), [1, 2, 4, 8, 16, 32, 64, 128, 256, 500, 500, 489]);
+}

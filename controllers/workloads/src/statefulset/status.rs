@@ -1,0 +1,103 @@
+//! The status of a stateful set.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kcm_api::views::{Pod, PodPhase, StatefulSet, StatefulSetStatus, StatefulSetUpdateStrategy};
+use kcm_api::{Document, EditError, InternedStr};
+
+use super::revisions::Revisions;
+use crate::shared::revisions::POD_REVISION;
+
+/// The name of the revision of a pod; empty if it has none.
+pub(super) fn revision_of(pod: &Pod) -> &str {
+    pod.metadata.labels.get(POD_REVISION).unwrap_or_default()
+}
+
+/// Whether the pod runs and is ready.
+pub(super) fn is_running_and_ready(pod: &Pod) -> bool {
+    pod.phase == PodPhase::Running && pod.is_ready()
+}
+
+/// Whether the pod is not available, or terminating.
+pub(super) fn is_unavailable(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> bool {
+    !pod.is_available_at(min_ready_seconds, now) || pod.metadata.is_terminating()
+}
+
+/// The status at `now`, which counts these pods.
+pub(super) fn status(set: &StatefulSet, revisions: &Revisions, pods: &[Arc<Pod>], now: Timestamp) -> StatefulSetStatus {
+    let count = |counts: &dyn Fn(&Pod) -> bool| {
+        i32::try_from(pods.iter().filter(|pod| counts(pod)).count()).unwrap_or(i32::MAX)
+    };
+    let has = |pod: &Pod, revision: &str| !pod.metadata.is_terminating() && revision_of(pod) == revision;
+    let mut status = StatefulSetStatus::default();
+    status.observed_generation = set.metadata.generation;
+    status.current_revision = InternedStr::from(revisions.current.name.as_str());
+    status.update_revision = InternedStr::from(revisions.update.name.as_str());
+    status.collision_count = Some(revisions.collision_count);
+    status.replicas = count(&|_| true);
+    status.ready_replicas = count(&is_running_and_ready);
+    status.available_replicas =
+        count(&|pod| is_running_and_ready(pod) && pod.is_available_at(set.min_ready_seconds, now));
+    status.current_replicas = count(&|pod| has(pod, &revisions.current.name));
+    status.updated_replicas = count(&|pod| has(pod, &revisions.update.name));
+    status
+}
+
+/// The status after the reconcile has deleted `going` of the pods of the current revision for the rollout. A rollout is
+/// complete when all pods are updated and ready: the update revision becomes the current one.
+pub(super) fn after_rollout(set: &StatefulSet, mut status: StatefulSetStatus, going: i32) -> StatefulSetStatus {
+    status.current_replicas = status.current_replicas.saturating_sub(going).max(0);
+    let is_rolling = matches!(set.update_strategy, StatefulSetUpdateStrategy::RollingUpdate { .. });
+    let counts = [status.updated_replicas, status.ready_replicas, status.replicas];
+    if is_rolling && counts == [set.replicas; 3] {
+        status.current_replicas = status.updated_replicas;
+        status.current_revision = status.update_revision.clone();
+    }
+    status
+}
+
+/// Whether the status has to be written. A collision count alone is not, as upstream.
+pub(super) fn is_outdated(present: &StatefulSetStatus, status: &StatefulSetStatus) -> bool {
+    let mut counts = status.clone();
+    counts.observed_generation = present.observed_generation;
+    counts.collision_count = present.collision_count;
+    status.observed_generation > present.observed_generation || counts != *present
+}
+
+/// The whole stateful set with the status; conditions and unknown fields stay.
+pub(super) fn with_status(set: &StatefulSet, status: &StatefulSetStatus) -> Result<Document, EditError> {
+    let mut document = set.document.clone();
+    for (name, count) in [
+        ("replicas", status.replicas),
+        ("readyReplicas", status.ready_replicas),
+        ("currentReplicas", status.current_replicas),
+        ("updatedReplicas", status.updated_replicas),
+        ("availableReplicas", status.available_replicas),
+        ("collisionCount", status.collision_count.unwrap_or(0)),
+    ] {
+        document.set(&["status", name], &count)?;
+    }
+    document.set(&["status", "observedGeneration"], &status.observed_generation)?;
+    document.set(&["status", "currentRevision"], status.current_revision.as_str())?;
+    document.set(&["status", "updateRevision"], status.update_revision.as_str())?;
+    Ok(document)
+}
+
+/// When the next pod becomes available without an event; absent if no pod waits for `minReadySeconds`.
+///
+/// If pods wait, but none has the time at which it became ready, a whole period from `now`.
+pub(super) fn recheck_at(
+    set: &StatefulSet,
+    pods: &[Arc<Pod>],
+    status: &StatefulSetStatus,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    if set.min_ready_seconds <= 0 || status.ready_replicas == status.available_replicas {
+        return None;
+    }
+    let period = SignedDuration::from_secs(set.min_ready_seconds.into());
+    let after = |time: Timestamp| time.saturating_add(period).expect("a duration without months adds to any time");
+    let next = pods.iter().filter_map(|pod| pod.ready_since()).map(after).filter(|time| *time > now).min();
+    Some(next.unwrap_or_else(|| after(now)))
+}

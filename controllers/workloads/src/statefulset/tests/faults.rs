@@ -1,0 +1,145 @@
+//! Failures, lost responses, late watches and kills, with invariants that are checked throughout.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use kcm_testing::sandbox::{Fault, PODS, Sandbox, Status, Verb};
+use kcm_testing::{TestCluster, kill_after_each_write};
+use serde_json::{Value, json};
+
+use super::apply::{CLAIMS, Cluster, REVISIONS, SETS, has, is_complete, patch, roll, run_pods, scale, web};
+use super::fixtures::with_claims;
+use crate::cluster::{NAMESPACE, environment, key};
+use crate::statefulset::DESCRIPTOR;
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    pod["metadata"]["deletionTimestamp"].is_null()
+        && conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+/// What holds at every moment of a life in order: each ordinal has one pod, no pod exists above one that is missing, and
+/// every pod has its claim.
+fn check_invariants(sandbox: &Sandbox) {
+    let pods = sandbox.list(&PODS, Some(NAMESPACE));
+    let indexes: Vec<_> =
+        pods.iter().map(|pod| pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"].as_str().unwrap()).collect();
+    assert_eq!(indexes.iter().collect::<BTreeSet<_>>().len(), indexes.len(), "two pods of one ordinal: {indexes:?}");
+    for pod in &pods {
+        let claim = &pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"];
+        assert!(sandbox.get(&CLAIMS, &key(claim.as_str().unwrap())).is_some(), "{claim} is missing");
+    }
+    let unready = pods.iter().filter(|pod| !is_ready(pod)).count();
+    assert!(unready <= 1, "{unready} pods are not ready");
+}
+
+async fn passes(cluster: &TestCluster, pods: &[(&str, &str)]) {
+    let what = format!("there are {pods:?}, and they are reported");
+    cluster
+        .eventually(&what, |sandbox| {
+            check_invariants(sandbox);
+            run_pods(sandbox);
+            is_complete(sandbox, pods)
+        })
+        .await;
+}
+
+/// A life: made, rolled down to a partition, completed, and scaled down.
+async fn live(cluster: &TestCluster) {
+    cluster.sandbox().create(&SETS, web(2, with_claims("Delete", "Delete"))).unwrap();
+    passes(cluster, &[("web-0", "image:1"), ("web-1", "image:1")]).await;
+    patch(cluster, &json!({ "spec": { "updateStrategy": { "rollingUpdate": { "partition": 1 } } } }));
+    roll(cluster, "image:2");
+    passes(cluster, &[("web-0", "image:1"), ("web-1", "image:2")]).await;
+    patch(cluster, &json!({ "spec": { "updateStrategy": { "rollingUpdate": { "partition": 0 } } } }));
+    passes(cluster, &[("web-0", "image:2"), ("web-1", "image:2")]).await;
+    scale(cluster, 1);
+    passes(cluster, &[("web-0", "image:2")]).await;
+    // A later start has nothing to do.
+    cluster.settle().await;
+    assert_eq!(cluster.sandbox().list(&REVISIONS, Some(NAMESPACE)).len(), 2);
+    let owner = cluster.sandbox().get(&CLAIMS, &key("data-web-1")).unwrap()["metadata"]["ownerReferences"][0].clone();
+    assert_eq!(owner["kind"], "Pod");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_the_same_whatever_write_it_is_killed_after() {
+    let writes = kill_after_each_write(
+        || environment(&[DESCRIPTOR]),
+        async |cluster| {
+            cluster.watches(&[PODS, SETS, REVISIONS, CLAIMS]).await;
+            live(cluster).await;
+        },
+    )
+    .await;
+    assert!(writes >= 20, "2 revisions, 2 claims, 4 + 3 pods, 1 owner, and a status after each step: {writes}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_response_makes_nothing_twice() {
+    for number in 0..24 {
+        let cluster = Cluster::start(|_| {}).await;
+        cluster.sandbox().faults().inject(Fault::on_writes().skip(number).times(1).lose_answer());
+        live(&cluster).await;
+        let created = cluster.created();
+        let once = |name: &str| created.iter().filter(|created| created.starts_with(name)).count();
+        assert!(once("ControllerRevision") <= 3 && once("PersistentVolumeClaim") <= 3, "{number}: {created:?}");
+        assert_eq!((cluster.list(&CLAIMS).len(), cluster.list(&REVISIONS).len()), (2, 2), "{number}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_a_minute_behind_makes_no_pod_twice() {
+    let cluster = Cluster::start(|sandbox| {
+        for resource in [PODS, CLAIMS, REVISIONS] {
+            sandbox.faults().delay_events(&resource, MINUTE);
+        }
+    })
+    .await;
+    live(&cluster).await;
+    assert_eq!(cluster.created().iter().filter(|created| created.starts_with("Pod ")).count(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_delays_the_pods_and_no_more() {
+    let cluster = Cluster::start(|sandbox| {
+        let busy = Fault::on_any().when(|target| target.verb != Verb::Watch).times(30);
+        sandbox.faults().inject(busy.fail(Status::too_many_requests(1)));
+    })
+    .await;
+    live(&cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_is_reported_and_ends_a_burst() {
+    let cluster = Cluster::start(|_| {}).await;
+    let refused = Status::forbidden(&PODS, "web-0", "exceeded quota: pods");
+    let quota = cluster.sandbox().faults().inject(Fault::on(Verb::Create).resource(PODS).fail(refused));
+    cluster.create(web(100, json!({ "spec": { "podManagementPolicy": "Parallel" } })));
+    let failed = |(_, reason, message): &(String, String, String)| {
+        reason == "FailedCreate" && message.contains("exceeded quota")
+    };
+    cluster.eventually("the failure is reported", |_| cluster.events().iter().any(failed)).await;
+    assert!(cluster.requests("POST").len() < 20, "one at a time");
+    quota.remove();
+    cluster.eventually("all are created", |_| cluster.pods().len() == 100).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_another_object_has_the_name_of_is_not_made_and_no_event_tells() {
+    let foreign = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "namespace": NAMESPACE, "name": "web-0", "labels": { "app": "other" } },
+        "spec": { "containers": [{ "name": "main", "image": "image:9" }] },
+    });
+    let cluster = Cluster::start(move |sandbox| drop(sandbox.create(&PODS, foreign).unwrap())).await;
+    cluster.create(web(1, json!({})));
+    cluster.advance(MINUTE).await;
+    assert!(cluster.events().iter().all(|(_, reason, _)| reason != "FailedCreate"), "{:?}", cluster.events());
+    cluster.sandbox().delete_now(&PODS, &key("web-0")).unwrap();
+    cluster.advance(MINUTE).await;
+    has(&cluster, &[("web-0", "image:1")]).await;
+}

@@ -1,0 +1,16 @@
+//! Tables of the pure parts, and whole reconciles on an API server in the process.
+
+mod apply;
+mod events;
+mod faults;
+mod fixtures;
+mod identity;
+mod life;
+mod new_objects;
+mod plan;
+mod retention;
+mod revisions;
+mod rollout;
+mod status;
+mod wiring;
+mod words;

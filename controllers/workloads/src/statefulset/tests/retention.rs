@@ -1,0 +1,136 @@
+//! The owner references of claims.
+
+use kcm_api::views::PersistentVolumeClaim;
+use kcm_api::{Document, Documented, View as _};
+use serde_json::{Value, json};
+
+use super::fixtures::{claim, set, with_claims};
+use crate::statefulset::retention::ClaimOwners;
+
+fn reference(kind: &str, name: &str, uid: &str, controller: bool) -> Value {
+    let api_version = if kind == "Pod" { "v1" } else { "apps/v1" };
+    let mut reference = json!({ "apiVersion": api_version, "kind": kind, "name": name, "uid": uid });
+    if controller {
+        reference["controller"] = json!(true);
+        reference["blockOwnerDeletion"] = json!(true);
+    }
+    reference
+}
+
+fn by_set() -> Value {
+    reference("StatefulSet", "web", "uid-of-web", true)
+}
+
+fn by_pod() -> Value {
+    reference("Pod", "web-1", "uid-of-web-1", true)
+}
+
+/// When deleted, when scaled, and whether the pod `web-1` is in the range of ordinals.
+type Policy = (&'static str, &'static str, bool);
+
+struct Judged {
+    up_to_date: bool,
+    stale: bool,
+    conflicting: bool,
+    updated: Value,
+}
+
+fn judge((when_deleted, when_scaled, in_range): Policy, owners: &Value) -> Judged {
+    let mut changes = with_claims(when_deleted, when_scaled);
+    changes["spec"]["replicas"] = json!(if in_range { 2 } else { 1 });
+    let (set, uid) = (set(changes), kcm_api::Uid::from("uid-of-web-1"));
+    let of_pod = ClaimOwners::of(&set, "web-1", 1, Some(&uid));
+    let json = json!({ "metadata": { "name": "data-web-1", "ownerReferences": owners }, "spec": { "unknown": 1 } });
+    let claim: Documented<PersistentVolumeClaim> = Documented::decode(&json.to_string()).unwrap();
+    let updated: Document = of_pod.update(&claim.metadata, &claim.document).unwrap();
+    let updated: Value = serde_json::from_str(updated.as_str()).unwrap();
+    assert_eq!(updated["spec"], json["spec"], "other fields stay");
+    Judged {
+        up_to_date: of_pod.are_up_to_date(&claim.metadata),
+        stale: of_pod.is_stale(&claim.metadata),
+        conflicting: of_pod.has_other_controller(&claim.metadata),
+        updated: updated["metadata"]["ownerReferences"].clone(),
+    }
+}
+
+#[test]
+fn each_policy_has_its_owners_and_an_update_sets_them() {
+    let policies: [(Policy, Value); 8] = [
+        (("Retain", "Retain", true), Value::Null),
+        (("Retain", "Retain", false), Value::Null),
+        (("Delete", "Retain", true), json!([by_set()])),
+        (("Delete", "Retain", false), json!([by_set()])),
+        (("Retain", "Delete", true), Value::Null),
+        (("Retain", "Delete", false), json!([by_pod()])),
+        (("Delete", "Delete", true), json!([by_set()])),
+        (("Delete", "Delete", false), json!([by_pod()])),
+    ];
+    for (policy, wanted) in policies {
+        for present in [json!([]), json!([by_set()]), json!([by_pod()]), json!([by_set(), by_pod()])] {
+            let judged = judge(policy, &present);
+            let is_wanted = if wanted.is_null() { present == json!([]) } else { present == wanted };
+            assert_eq!(judged.up_to_date, is_wanted, "{policy:?} {present}");
+            assert_eq!(judged.updated, wanted, "{policy:?} {present}");
+            assert!(!judged.stale && !judged.conflicting);
+        }
+    }
+}
+
+#[test]
+fn a_policy_that_is_not_known_retains() {
+    assert!(judge(("Keep", "Keep", false), &json!([])).up_to_date);
+}
+
+#[test]
+fn references_to_earlier_objects_of_the_same_name_are_left_to_the_garbage_collector() {
+    for owner in [reference("StatefulSet", "web", "earlier", true), reference("Pod", "web-1", "earlier", true)] {
+        for policy in [("Delete", "Delete", true), ("Retain", "Retain", true), ("Retain", "Delete", false)] {
+            let judged = judge(policy, &json!([owner]));
+            assert!(judged.up_to_date, "{policy:?} {owner}");
+            let (is_pod, deletes) = (owner["kind"] == "Pod", policy.1 == "Delete");
+            assert_eq!(judged.stale, is_pod && deletes, "{policy:?} {owner}");
+        }
+    }
+}
+
+#[test]
+fn a_claim_of_another_controller_is_left_to_it() {
+    let other = reference("ReplicaSet", "other", "uid-of-other", true);
+    let deletes = ("Delete", "Delete", true);
+    let judged = judge(deletes, &json!([other]));
+    assert!(judged.conflicting && judged.up_to_date);
+    let judged = judge(deletes, &json!([other, by_set()]));
+    assert!(judged.conflicting && !judged.up_to_date);
+    assert_eq!(judged.updated, json!([other]), "ours are removed");
+    assert!(!judge(("Retain", "Retain", true), &json!([other])).conflicting, "nothing is to be deleted");
+}
+
+#[test]
+fn owners_that_do_not_control_the_claim_stay() {
+    let other = reference("ConfigMap", "other", "uid-of-other", false);
+    let judged = judge(("Delete", "Retain", true), &json!([other]));
+    assert!(!judged.conflicting && !judged.up_to_date);
+    assert_eq!(judged.updated, json!([other, by_set()]));
+    let judged = judge(("Delete", "Retain", true), &json!([reference("StatefulSet", "web", "uid-of-web", false)]));
+    assert!(!judged.up_to_date, "an owner that is no controller is repaired");
+    assert_eq!(judged.updated, json!([by_set()]));
+}
+
+#[test]
+fn a_new_claim_has_the_owner_that_its_policy_wants() {
+    for (policy, expected) in [
+        (("Retain", "Retain"), false),
+        (("Delete", "Retain"), true),
+        (("Retain", "Delete"), false),
+        (("Delete", "Delete"), true),
+    ] {
+        let set = set(with_claims(policy.0, policy.1));
+        let owner = ClaimOwners::of(&set, "web-0", 0, None).of_new_claim();
+        assert_eq!(owner.is_some(), expected, "{policy:?}");
+        if let Some(owner) = owner {
+            let owners = serde_json::to_value([owner]).unwrap();
+            assert_eq!(owners, json!([by_set()]));
+            assert!(ClaimOwners::of(&set, "web-0", 0, None).are_up_to_date(&claim("data-web-0", owners).metadata));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Which pods a rollout replaces.
+
+use serde_json::{Value, json};
+
+use super::fixtures::{Claims, Is, SETTINGS, planned, pod, set};
+use crate::statefulset::plan::{Deletion, Step, Wait};
+use crate::statefulset::rollout::max_unavailable;
+use crate::statefulset::settings::Settings;
+
+/// The ordinals that a rollout deletes.
+fn replaced(strategy: &Value, pods: &[Is], settings: Settings) -> (Vec<String>, Option<Wait>) {
+    let set = set(json!({ "spec": {
+        "replicas": pods.len(), "podManagementPolicy": "Parallel", "minReadySeconds": 3, "updateStrategy": strategy,
+    } }));
+    let pods: Vec<_> = (0..).zip(pods).map(|(ordinal, is)| pod(ordinal, *is)).collect();
+    let plan = planned(&set, &pods, &Claims::default(), settings);
+    let steps = plan.phases.iter().flat_map(|phase| phase.pods.iter().flatten());
+    let deleted = steps.filter_map(|step| match step {
+        Step::Delete { pod, reason: Deletion::Outdated } => Some(pod.metadata.key.name().to_owned()),
+        _ => None,
+    });
+    (deleted.collect(), plan.wait)
+}
+
+#[test]
+fn one_pod_at_a_time_is_replaced_from_the_highest_ordinal_down_to_the_partition() {
+    use Is::{Old, OldUnready, Older, Ready, Terminating, Unready, Young};
+    let rolling = |partition: i32| json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": partition } });
+    for (name, strategy, pods, expected) in [
+        ("all old", rolling(0), vec![Old, Old, Old], Some("web-2")),
+        ("one is new", rolling(0), vec![Old, Old, Ready], Some("web-1")),
+        ("of a revision before both", rolling(0), vec![Ready, Older, Ready], Some("web-1")),
+        ("all new", rolling(0), vec![Ready, Ready, Ready], None),
+        ("at the partition", rolling(2), vec![Old, Old, Old], Some("web-2")),
+        ("down to the partition", rolling(2), vec![Old, Old, Ready], None),
+        ("a partition beyond all", rolling(9), vec![Old, Old, Old], None),
+        ("the new one is not ready", rolling(0), vec![Old, Old, Unready], None),
+        ("the new one is too young", rolling(0), vec![Old, Old, Young], None),
+        ("the new one ends", rolling(0), vec![Old, Old, Terminating], None),
+        ("an old one that is not ready is replaced", rolling(0), vec![Old, Old, OldUnready], Some("web-2")),
+        ("a lower one that is not ready is no obstacle", rolling(0), vec![OldUnready, Old, Ready], Some("web-1")),
+        ("on delete", json!({ "type": "OnDelete" }), vec![Old, Old, Old], None),
+    ] {
+        let (deleted, _) = replaced(&strategy, &pods, SETTINGS);
+        assert_eq!(deleted.first().map(String::as_str), expected, "{name}");
+        assert!(deleted.len() < 2, "{name}");
+    }
+}
+
+#[test]
+fn in_order_a_rollout_with_a_broken_image_waits_for_a_person() {
+    let set = set(json!({ "spec": { "replicas": 2 } }));
+    // The template was repaired, and the pod of the broken revision cannot become ready.
+    let pods = [pod(0, Is::Ready), pod(1, Is::OldUnready)];
+    let plan = planned(&set, &pods, &Claims::default(), SETTINGS);
+    assert!(plan.phases.is_empty());
+    assert_eq!(plan.wait, Some(Wait::NotReady { pod: "web-1".to_owned() }));
+}
+
+#[test]
+fn max_unavailable_pods_are_replaced_at_once_with_the_gate() {
+    use Is::{Old, OldUnready, Ready, Unready};
+    let on = Settings { max_unavailable: true, ..SETTINGS };
+    let rolling = |partition: i32, limit: Value| json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": partition, "maxUnavailable": limit } });
+    for (name, strategy, pods, expected) in [
+        ("two", rolling(0, json!(2)), vec![Old; 4], vec!["web-3", "web-2"]),
+        ("half", rolling(0, json!("50%")), vec![Old; 4], vec!["web-3", "web-2"]),
+        ("at least one", rolling(0, json!("1%")), vec![Old; 4], vec!["web-3"]),
+        ("one is unavailable already", rolling(0, json!(2)), vec![Old, Old, Old, Unready], vec!["web-2"]),
+        ("as many as may be are", rolling(0, json!(2)), vec![Old, Old, Unready, Unready], vec![]),
+        ("more than may be are", rolling(0, json!(2)), vec![Old, Unready, Unready, Unready], vec![]),
+        ("an old one that is not ready counts", rolling(0, json!(1)), vec![Old, Old, Old, OldUnready], vec![]),
+        ("one below the partition counts", rolling(2, json!(1)), vec![Unready, Old, Old, Old], vec![]),
+        ("down to the partition", rolling(3, json!(9)), vec![Old; 4], vec!["web-3"]),
+        ("all new", rolling(0, json!(2)), vec![Ready; 4], vec![]),
+    ] {
+        assert_eq!(replaced(&strategy, &pods, on).0, expected, "{name}");
+    }
+    let (deleted, _) = replaced(&rolling(0, json!(3)), &[Old; 4], SETTINGS);
+    assert_eq!(deleted, ["web-3"], "without the gate the field is ignored");
+}
+
+#[test]
+fn as_many_pods_may_be_unavailable_as_the_strategy_says() {
+    for (limit, replicas, expected) in [
+        (json!(null), 10, 1),
+        (json!(3), 10, 3),
+        (json!(0), 10, 1),
+        (json!(-1), 10, 1),
+        (json!("25%"), 10, 2),
+        (json!("9%"), 10, 1),
+        (json!("x"), 10, 1),
+    ] {
+        let set = set(json!({ "spec": {
+            "replicas": replicas, "updateStrategy": { "rollingUpdate": { "maxUnavailable": limit } },
+        } }));
+        assert_eq!(max_unavailable(&set.update_strategy, set.replicas), expected, "{limit}");
+    }
+}
+
+#[test]
+fn the_unavailable_pods_of_the_range_are_known_with_the_gate() {
+    let on = Settings { max_unavailable: true, ..SETTINGS };
+    let set = set(json!({ "spec": { "podManagementPolicy": "Parallel" } }));
+    let pods = [pod(0, Is::Ready), pod(1, Is::Unready)];
+    assert_eq!(planned(&set, &pods, &Claims::default(), on).unavailable, Some(2), "one is missing");
+    assert_eq!(planned(&set, &pods, &Claims::default(), SETTINGS).unavailable, None);
+}
