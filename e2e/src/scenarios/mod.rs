@@ -25,6 +25,7 @@ mod security;
 mod service_cidrs;
 mod services;
 mod serving;
+mod stateful_sets;
 mod tour;
 mod ttl_after_finished;
 mod website;
@@ -57,6 +58,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&replica_sets::SCENARIOS)
         .chain(&jobs::SCENARIOS)
         .chain(&replication_controllers::SCENARIOS)
+        .chain(&stateful_sets::SCENARIOS)
         .chain(&pod_garbage::SCENARIOS)
         .chain(&ttl_after_finished::SCENARIOS)
         .chain(&deployments::SCENARIOS)
