@@ -73,7 +73,8 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
                        namespace-controller, pod-garbage-collector-controller, replicaset-controller, \
                        replicationcontroller-controller, resourcequota-controller, \
                        root-ca-certificate-publisher-controller, service-cidr-controller, \
-                       serviceaccount-controller, serviceaccount-token-controller, ttl-after-finished-controller kubeconfig";
+                       serviceaccount-controller, serviceaccount-token-controller, statefulset-controller, \
+                       ttl-after-finished-controller kubeconfig";
     assert!(words.join(" ").contains(controllers), "{tour}");
     assert!(tour.contains("\n`sandbox tell help` lists what nodes can do.\n"), "{tour}");
     assert_eq!(tour.matches("\n  kubectl ").count(), 3, "{tour}");
