@@ -12,10 +12,10 @@ use super::error::{ClaimError, SyncError};
 use super::events::{EventReason, Verb};
 use super::identity::{POD_INDEX, POD_NAME, claim_name, pod_name};
 use super::new_objects::{claim_volume, new_claim, new_pod};
-use super::plan::{Deletion, Phase, Step, Which};
 use super::retention::ClaimOwners;
 use super::revisions::Revisions;
 use super::status::{revision_of, with_status};
+use super::steps::{Deletion, Phase, Step, Which};
 use crate::shared::pod_control::SlowStart;
 
 const POD: &Resource = &Pod::RESOURCE;

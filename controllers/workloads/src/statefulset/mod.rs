@@ -74,6 +74,7 @@ mod revisions;
 mod rollout;
 mod settings;
 mod status;
+mod steps;
 mod wiring;
 mod words;
 

@@ -10,12 +10,13 @@ use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_tr
 use super::apply::Writer;
 use super::metrics::Metrics;
 use super::observe::Caches;
-use super::plan::{Input, plan};
+use super::plan::plan;
 use super::revisions::{
     Revision, Revisions, UpdateRevision, beyond_history_limit, hash, new_revision, update_revision,
 };
 use super::settings::Settings;
 use super::status::{after_rollout, is_outdated, recheck_at, revision_of, status};
+use super::steps::Input;
 use crate::shared::revisions::{Creation, RevisionData, create, delete, renumber, revision_name, sort};
 
 /// Reconciles stateful sets.

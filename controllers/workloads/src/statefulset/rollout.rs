@@ -10,8 +10,8 @@ use std::sync::Arc;
 use kcm_api::Rounding;
 use kcm_api::views::{Pod, StatefulSetUpdateStrategy};
 
-use super::plan::{Deletion, Input, Phase, Plan, Replicas, Step, Wait};
 use super::status::{is_unavailable, revision_of};
+use super::steps::{Deletion, Input, Phase, Plan, Replicas, Step, Wait};
 
 /// How many pods may be unavailable in a rollout; 1 if nothing valid is set.
 ///

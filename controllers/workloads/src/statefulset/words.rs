@@ -1,6 +1,6 @@
 //! The plan of a reconcile in words, for people who ask why.
 
-use super::plan::{Deletion, Plan, Step, Wait};
+use super::steps::{Deletion, Plan, Step, Wait};
 
 impl Plan {
     /// What is planned, and what the stateful set waits for.

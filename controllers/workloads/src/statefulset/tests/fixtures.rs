@@ -11,9 +11,10 @@ use crate::cluster::{NAMESPACE, now};
 use crate::fixtures::ago;
 use crate::shared::revisions::RevisionData;
 use crate::statefulset::observe::ClaimLister;
-use crate::statefulset::plan::{Input, Plan, plan};
+use crate::statefulset::plan::plan;
 use crate::statefulset::revisions::{Revision, Revisions};
 use crate::statefulset::settings::Settings;
+use crate::statefulset::steps::{Input, Plan};
 
 /// The gates as they are by default.
 pub(super) const SETTINGS: Settings = Settings { semantic_revisions: true, max_unavailable: false };
@@ -109,18 +110,25 @@ pub(super) fn pod_with(ordinal: i64, is: Is, changes: Value) -> Arc<Pod> {
     let revision = match is {
         Is::Old | Is::OldUnready => "web-old",
         Is::Older => "web-older",
-        _ => "web-new",
+        Is::Ready
+        | Is::Unready
+        | Is::Young
+        | Is::Pending
+        | Is::Failed
+        | Is::Succeeded
+        | Is::Terminating
+        | Is::FailedTerminating => "web-new",
     };
     let phase = match is {
         Is::Pending => "Pending",
         Is::Failed | Is::FailedTerminating => "Failed",
         Is::Succeeded => "Succeeded",
-        _ => "Running",
+        Is::Ready | Is::Old | Is::Older | Is::Unready | Is::OldUnready | Is::Young | Is::Terminating => "Running",
     };
     let ready = match is {
         Is::Ready | Is::Old | Is::Older | Is::Terminating => Some(3600),
         Is::Young => Some(2),
-        _ => None,
+        Is::Unready | Is::OldUnready | Is::Pending | Is::Failed | Is::Succeeded | Is::FailedTerminating => None,
     };
     let condition = ready.map(|since| json!({ "type": "Ready", "status": "True", "lastTransitionTime": ago(since) }));
     let mut pod = json!({
@@ -153,6 +161,7 @@ pub(super) fn pod_with(ordinal: i64, is: Is, changes: Value) -> Arc<Pod> {
 }
 
 /// A claim of that name with these owner references.
+#[expect(clippy::needless_pass_by_value, reason = "cases are literals")]
 pub(super) fn claim(name: &str, owners: Value) -> Arc<PersistentVolumeClaim> {
     claim_with(name, json!({ "metadata": { "ownerReferences": owners } }))
 }

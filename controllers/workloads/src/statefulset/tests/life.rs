@@ -1,5 +1,7 @@
 //! Creation, scaling, rollouts, claims, adoption and history.
 
+use std::time::Duration;
+
 use kcm_testing::sandbox::PODS;
 use serde_json::{Value, json};
 
@@ -33,8 +35,8 @@ async fn creates_a_revision_then_each_claim_before_its_pod_in_order() {
         "Pod web-1".to_owned(),
     ];
     assert_eq!(cluster.created(), expected);
-    let sent = cluster.requests("POST").remove(0).body;
-    assert!(sent.contains(data.as_str()), "byte for byte: {sent}");
+    let body = cluster.requests("POST").remove(0).body;
+    assert!(body.contains(data.as_str()), "byte for byte: {body}");
     let revision = cluster.object(&REVISIONS, &name);
     assert_eq!(
         (&revision["revision"], &revision["metadata"]["ownerReferences"][0]["uid"]),
@@ -61,7 +63,7 @@ async fn creates_a_revision_then_each_claim_before_its_pod_in_order() {
     }
     assert!(cluster.requests("PATCH").is_empty());
     let before = cluster.sandbox().version();
-    cluster.advance(std::time::Duration::from_secs(3600)).await;
+    cluster.advance(Duration::from_hours(1)).await;
     assert_eq!(cluster.sandbox().version(), before, "at rest nothing is written");
 }
 
@@ -158,7 +160,7 @@ async fn on_delete_leaves_pods_until_a_person_deletes_them() {
     cluster.create(web(2, json!({ "spec": { "updateStrategy": { "type": "OnDelete", "rollingUpdate": null } } })));
     has(&cluster, &TWO).await;
     roll(&cluster, "image:2");
-    cluster.advance(std::time::Duration::from_secs(60)).await;
+    cluster.advance(Duration::from_mins(1)).await;
     has(&cluster, &TWO).await;
     cluster.sandbox().delete_now(&PODS, &key("web-1")).unwrap();
     has(&cluster, &[TWO[0], ("web-1", "image:2")]).await;
@@ -188,10 +190,10 @@ async fn the_next_pod_waits_until_the_one_before_is_available() {
     cluster.create(web(2, json!({ "spec": { "minReadySeconds": 30 } })));
     cluster.eventually("the first pod is there", |_| cluster.pods().len() == 1).await;
     run_pods(cluster.sandbox());
-    cluster.advance(std::time::Duration::from_secs(28)).await;
+    cluster.advance(Duration::from_secs(28)).await;
     assert_eq!(cluster.pods().len(), 1);
     assert_eq!(cluster.set()["status"]["readyReplicas"], 1);
-    cluster.advance(std::time::Duration::from_secs(4)).await;
+    cluster.advance(Duration::from_secs(4)).await;
     assert_eq!(cluster.pods().len(), 2);
 }
 
@@ -256,7 +258,7 @@ async fn surplus_pods_own_their_claims_before_they_are_deleted() {
 
     // Nothing deletes the claim here, so the pod that comes back waits for its end.
     scale(&cluster, 2);
-    cluster.advance(std::time::Duration::from_secs(60)).await;
+    cluster.advance(Duration::from_mins(1)).await;
     assert_eq!(cluster.pods().len(), 1, "the claim is stale");
     cluster.sandbox().delete_now(&CLAIMS, &key("data-web-1")).unwrap();
     let unprotected = json!({ "metadata": { "finalizers": null } });
@@ -298,7 +300,7 @@ async fn a_claim_that_stays_terminating_holds_its_pod_back_and_an_event_tells() 
     })
     .await;
     cluster.create(web(1, with_claims("Retain", "Retain")));
-    cluster.advance(std::time::Duration::from_secs(60)).await;
+    cluster.advance(Duration::from_mins(1)).await;
     assert!(cluster.pods().is_empty());
     let message = "Create Pod web-0 in StatefulSet web failed error: pvc data-web-0 is being deleted";
     let event = ("Warning".to_owned(), "FailedCreate".to_owned(), message.to_owned());

@@ -6,7 +6,7 @@ use kcm_api::views::Pod;
 use serde_json::{Value, json};
 
 use super::fixtures::{Claims, Is, SETTINGS, claim, claim_with, merge, planned, pod, pod_with, set, with_claims};
-use crate::statefulset::plan::{Deletion, Plan, Step, Wait, Which};
+use crate::statefulset::steps::{Deletion, Plan, Step, Wait, Which};
 
 /// The steps of a plan in short: `+0` a creation, `+0old` of the current revision, `-0` a deletion, `~0` a repair.
 fn steps(plan: &Plan) -> String {

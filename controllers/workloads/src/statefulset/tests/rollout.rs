@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::fixtures::{Claims, Is, SETTINGS, planned, pod, set};
-use crate::statefulset::plan::{Deletion, Step, Wait};
 use crate::statefulset::rollout::max_unavailable;
 use crate::statefulset::settings::Settings;
+use crate::statefulset::steps::{Deletion, Step, Wait};
 
 /// The ordinals that a rollout deletes.
 fn replaced(strategy: &Value, pods: &[Is], settings: Settings) -> (Vec<String>, Option<Wait>) {
@@ -17,7 +17,11 @@ fn replaced(strategy: &Value, pods: &[Is], settings: Settings) -> (Vec<String>, 
     let steps = plan.phases.iter().flat_map(|phase| phase.pods.iter().flatten());
     let deleted = steps.filter_map(|step| match step {
         Step::Delete { pod, reason: Deletion::Outdated } => Some(pod.metadata.key.name().to_owned()),
-        _ => None,
+        Step::Create { .. }
+        | Step::CreateClaims { .. }
+        | Step::Update { .. }
+        | Step::UpdateClaims { .. }
+        | Step::Delete { .. } => None,
     });
     (deleted.collect(), plan.wait)
 }
