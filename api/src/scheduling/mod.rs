@@ -7,10 +7,12 @@
 //! `k8s.io/component-helpers/scheduling/corev1`.
 
 mod node_affinity;
+mod taint;
 mod toleration;
 
 #[cfg(test)]
 mod tests;
 
 pub use node_affinity::{NodeSelector, NodeSelectorTerm, RequiredNodeAffinity};
+pub use taint::Taint;
 pub use toleration::{ComparisonOperators, Toleration};

@@ -1,7 +1,6 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::views::Taint;
 use crate::{InternedStr, Labels};
 
 fn toleration(json: Value) -> Toleration {

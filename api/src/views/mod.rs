@@ -29,6 +29,7 @@ mod service;
 mod service_cidr;
 mod stateful_set;
 
+pub use crate::scheduling::Taint;
 pub use autoscaled_pod::{AutoscaledPod, PodRequests, ReadyCondition};
 pub use charged_pod::{ChargedPod, QosClass, QuotaFields, ResourceRequirements};
 pub use controller_revision::{ControllerRevision, ControllerRevisionView};
@@ -44,7 +45,7 @@ pub use job::{
     UncountedTerminatedPods,
 };
 pub use namespace::{Namespace, NamespacePhase};
-pub use node::{Node, Taint};
+pub use node::Node;
 pub use persistent_volume_claim::PersistentVolumeClaim;
 pub use pod::{Pod, Readiness};
 pub use pod_disruption_budget::{PodDisruptionBudget, PodDisruptionBudgetStatus, PodDisruptionBudgetView};

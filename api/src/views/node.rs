@@ -5,7 +5,8 @@ use serde::{Deserialize, Deserializer};
 use super::conditions::RawCondition;
 use crate::decode::fold;
 use crate::protobuf::{Kind, ProtobufType};
-use crate::{InternedStr, Resource, ResourceList, ResourceQuantity};
+use crate::scheduling::Taint;
+use crate::{Resource, ResourceList, ResourceQuantity};
 
 crate::view! {
     /// A node.
@@ -24,33 +25,6 @@ crate::view! {
             /// Whether the condition `Ready` is true.
             pub is_ready: bool = ready.0;
         }
-    }
-}
-
-crate::message! {
-    /// A taint of a node.
-    #[derive(Eq)]
-    pub struct Taint {
-        /// `key`.
-        pub key: InternedStr = "key" @ 1;
-        /// `value`.
-        pub value: InternedStr = "value" @ 2;
-        /// `effect`: `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
-        pub effect: InternedStr = "effect" @ 3;
-    }
-}
-
-impl Taint {
-    /// Whether no pod is scheduled that does not tolerate the taint.
-    #[must_use]
-    pub fn prevents_scheduling(&self) -> bool {
-        &*self.effect == "NoSchedule" || self.evicts()
-    }
-
-    /// Whether pods that run are evicted if they do not tolerate the taint.
-    #[must_use]
-    pub fn evicts(&self) -> bool {
-        &*self.effect == "NoExecute"
     }
 }
 
