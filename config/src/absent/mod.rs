@@ -8,7 +8,6 @@ mod network;
 mod nodes;
 mod security;
 mod storage;
-mod workloads;
 
 use crate::row::Row;
 
@@ -21,14 +20,8 @@ pub struct AbsentSettings {
     pub rows: &'static [Row],
 }
 
-const AREAS: &[&[AbsentSettings]] = &[
-    workloads::CONTROLLERS,
-    cluster::CONTROLLERS,
-    network::CONTROLLERS,
-    nodes::CONTROLLERS,
-    storage::CONTROLLERS,
-    security::CONTROLLERS,
-];
+const AREAS: &[&[AbsentSettings]] =
+    &[cluster::CONTROLLERS, network::CONTROLLERS, nodes::CONTROLLERS, storage::CONTROLLERS, security::CONTROLLERS];
 
 /// The settings of every controller that is not built yet.
 pub fn controllers() -> impl Iterator<Item = &'static AbsentSettings> {

@@ -5,6 +5,7 @@
 #[cfg(test)]
 mod cluster;
 pub mod cronjob;
+pub mod daemonset;
 pub mod deployment;
 pub mod disruption;
 #[cfg(test)]

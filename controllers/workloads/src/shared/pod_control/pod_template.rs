@@ -1,5 +1,7 @@
 //! The pods that an object creates from its template.
 
+use std::borrow::Cow;
+
 use kcm_api::views::Pod;
 use kcm_api::{Document, KnownView, OwnerReference, Resource};
 use kcm_framework::ownership::Owner;
@@ -14,7 +16,7 @@ const POD: &Resource = &Pod::RESOURCE;
 ///
 /// Other metadata of the template, such as a name or owner references, is not copied.
 pub(crate) struct PodTemplate<'a> {
-    labels: Option<&'a RawValue>,
+    labels: Option<Cow<'a, RawValue>>,
     annotations: Option<&'a RawValue>,
     finalizers: Option<&'a RawValue>,
     spec: Option<&'a RawValue>,
@@ -29,7 +31,7 @@ impl<'a> PodTemplate<'a> {
         let key = &owner.meta().key;
         let metadata = |name| document.raw(&["spec", "template", "metadata", name]);
         Self {
-            labels: metadata("labels"),
+            labels: metadata("labels").map(Cow::Borrowed),
             annotations: metadata("annotations"),
             finalizers: metadata("finalizers"),
             spec: document.raw(&["spec", "template", "spec"]),
@@ -39,8 +41,18 @@ impl<'a> PodTemplate<'a> {
         }
     }
 
+    /// The same with other labels.
+    pub(crate) fn with_labels(self, labels: Box<RawValue>) -> Self {
+        Self { labels: Some(Cow::Owned(labels)), ..self }
+    }
+
     /// A new pod.
     pub(crate) fn pod<'b>(&'b self, name: &'b str) -> impl Serialize {
+        self.pod_with_spec(name, self.spec)
+    }
+
+    /// A new pod with another spec.
+    pub(crate) fn pod_with_spec<'b>(&'b self, name: &'b str, spec: Option<&'b RawValue>) -> impl Serialize {
         NewPod {
             api_version: POD.api_version(),
             kind: &POD.kind,
@@ -48,12 +60,12 @@ impl<'a> PodTemplate<'a> {
                 name,
                 generate_name: &self.generate_name,
                 namespace: self.namespace,
-                labels: self.labels,
+                labels: self.labels.as_deref(),
                 annotations: self.annotations,
                 finalizers: self.finalizers,
                 owner_references: [&self.owner],
             },
-            spec: self.spec,
+            spec,
         }
     }
 }

@@ -1,0 +1,86 @@
+//! The daemon sets that a change of a node concerns.
+//!
+//! Changes of nodes are queued by node. A cluster has many nodes and some daemon sets, and most changes of a node concern
+//! none of these: a reconcile of a daemon set, which goes through all nodes, would be wasted.
+
+use kcm_api::views::{DaemonSet, DaemonSetView, Node, Pod, PodTargetNode};
+use kcm_api::{InternedStr, KnownView as _, ObjectKey, PartReader, Uid};
+use kcm_framework::workqueue::{Priority, Queue};
+use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_informers::{Change, Index, Informer};
+
+use super::placement::Placement;
+use super::pods_by_node::node_of;
+use super::settings::Settings;
+
+/// The key of the node, if the change may concern daemon sets: of its fields, labels and taints do.
+pub(super) fn key_for_node(change: &Change<Node>) -> Option<ObjectKey> {
+    let concerns = match change {
+        Change::Added(_) | Change::Deleted { .. } => true,
+        Change::Updated { old, new } => (&old.metadata.labels, &old.taints) != (&new.metadata.labels, &new.taints),
+    };
+    concerns.then(|| change.key().clone())
+}
+
+/// The pods of daemon sets, by the set and the node.
+pub(super) struct DaemonPods(Index<Pod, (Uid, InternedStr)>);
+
+impl DaemonPods {
+    /// Adds the index to a cache.
+    pub(super) fn of(pods: &Informer<Pod>, targets: PartReader<PodTargetNode>) -> Self {
+        Self(pods.index("daemon", move |pod| daemon_of(pod, targets)))
+    }
+
+    fn is_on(&self, set: &DaemonSet, node: &str) -> bool {
+        !self.0.get(&(set.metadata.uid.clone(), node.into())).is_empty()
+    }
+}
+
+/// The daemon set and the node of a pod. A finished pod that is being deleted does not count.
+fn daemon_of(pod: &Pod, targets: PartReader<PodTargetNode>) -> Option<(Uid, InternedStr)> {
+    if pod.is_finished() && pod.metadata.is_terminating() {
+        return None;
+    }
+    let controller = pod.metadata.controller().filter(|owner| *owner.kind == *DaemonSet::RESOURCE.kind)?;
+    Some((controller.uid.clone(), node_of(pod, targets)?.into()))
+}
+
+/// Whether a node that changed concerns a daemon set: it should run the daemon and has no pod, has a pod that may not stay, or
+/// has a pod that may be counted as misscheduled. A node that was deleted has no placement.
+///
+/// # Upstream
+/// `syncNodeUpdate`.
+pub(super) fn concerns(set: &DaemonSetView, placement: Option<Placement<'_>>, has_pod: bool) -> bool {
+    match placement {
+        None => has_pod,
+        Some(placement) if has_pod => !placement.may_stay() || set.status.number_misscheduled > 0,
+        Some(placement) => placement.should_run(),
+    }
+}
+
+/// Enqueues the daemon sets that a node concerns.
+pub(super) struct NodeReconciler {
+    pub(super) sets: Informer<DaemonSet>,
+    pub(super) nodes: Informer<Node>,
+    pub(super) pods: DaemonPods,
+    pub(super) settings: Settings,
+    /// The queue of daemon sets.
+    pub(super) queue: Queue<ObjectKey>,
+}
+
+#[async_trait]
+impl Reconcile for NodeReconciler {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let node = self.nodes.get(key);
+        let mut enqueued = 0;
+        for set in self.sets.list() {
+            let placement = node.as_ref().map(|node| Placement::of(&set, node, self.settings));
+            if concerns(&set, placement, self.pods.is_on(&set, key.name())) {
+                self.queue.add(set.metadata.key.clone(), Priority::Live);
+                enqueued += 1;
+            }
+        }
+        session.explain(|| format!("enqueues {enqueued} daemon sets that the node concerns"));
+        Ok(Outcome::done())
+    }
+}

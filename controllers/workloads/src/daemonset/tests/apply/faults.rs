@@ -1,0 +1,79 @@
+//! Lost responses, late watches, throttling and kills.
+
+use std::time::Duration;
+
+use kcm_sandbox_apiserver::{Fault, NODES, PODS, Status, Verb};
+use kcm_testing::kill_after_each_write;
+
+use crate::cluster::environment;
+use crate::daemonset::DESCRIPTOR;
+use crate::daemonset::tests::cluster::{
+    Cluster, DAEMON_SETS, REVISIONS, create_node, create_set, one_each_and_unavailable_at_most, rolls_out, status,
+    with_image,
+};
+use crate::daemonset::tests::fixtures::{daemon_set, key};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_the_same_whatever_write_it_is_killed_after() {
+    let writes = kill_after_each_write(
+        || {
+            environment(&[DESCRIPTOR])
+                .prepare(|sandbox| ["n1", "n2", "n3"].iter().for_each(|node| create_node(sandbox, node)))
+        },
+        async |cluster| {
+            cluster.watches(&[PODS, NODES, DAEMON_SETS, REVISIONS]).await;
+            create_set(cluster.sandbox(), &daemon_set("agent"));
+            let invariant = |pods: &[serde_json::Value]| one_each_and_unavailable_at_most(pods, 3, 3);
+            rolls_out(cluster, invariant).await;
+            cluster.sandbox().patch(&DAEMON_SETS, &key("agent"), &with_image("image:2")).expect("it must be there");
+            rolls_out(cluster, |pods| one_each_and_unavailable_at_most(pods, 3, 1)).await;
+            assert_eq!(cluster.sandbox().list(&REVISIONS, None).len(), 2);
+        },
+    )
+    .await;
+    assert!(writes >= 14, "2 revisions, 6 creations, 3 deletions, and a status after each step: {writes}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_response_creates_no_second_pod_and_no_second_revision() {
+    for number in 0..12 {
+        let cluster = Cluster::start(&["n1", "n2", "n3"], |_| {}).await;
+        let lost = cluster.sandbox().faults().inject(Fault::on_writes().skip(number).times(1).lose_answer());
+        cluster.create(&daemon_set("agent"));
+        rolls_out(&cluster, |pods| one_each_and_unavailable_at_most(pods, 3, 3)).await;
+        cluster.patch(&with_image("image:2"));
+        rolls_out(&cluster, |pods| one_each_and_unavailable_at_most(pods, 3, 1)).await;
+        cluster.advance(MINUTE).await;
+        assert_eq!((cluster.pods().len(), cluster.revisions().len(), lost.hits()), (3, 2, 1), "{number}");
+        assert_eq!(cluster.status().get("collisionCount"), None, "{number}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_watches_lead_to_no_second_pod() {
+    for late in [PODS, NODES, DAEMON_SETS, REVISIONS] {
+        let delayed = late.clone();
+        let cluster =
+            Cluster::start(&["n1", "n2", "n3"], move |sandbox| sandbox.faults().delay_events(&delayed, MINUTE)).await;
+        cluster.create(&daemon_set("agent"));
+        rolls_out(&cluster, |pods| one_each_and_unavailable_at_most(pods, 3, 3)).await;
+        cluster.patch(&with_image("image:2"));
+        rolls_out(&cluster, |pods| one_each_and_unavailable_at_most(pods, 3, 1)).await;
+        let creations = cluster.bodies("POST").iter().filter(|body| body["kind"] == "Pod").count();
+        assert_eq!((creations, cluster.revisions().len()), (6, 2), "{late}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_delays_the_pods_and_no_more() {
+    let cluster = Cluster::start(&["n1", "n2"], |sandbox| {
+        let busy = Fault::on_any().when(|target| target.verb != Verb::Watch).times(30);
+        sandbox.faults().inject(busy.fail(Status::too_many_requests(1)));
+    })
+    .await;
+    cluster.create(&daemon_set("agent"));
+    rolls_out(&cluster, |pods| one_each_and_unavailable_at_most(pods, 2, 2)).await;
+    assert_eq!(status(cluster.sandbox())["numberAvailable"], 2);
+}

@@ -1,0 +1,16 @@
+mod apply;
+mod backoff;
+mod cluster;
+mod events;
+mod fixtures;
+mod history;
+mod limits;
+mod manage;
+mod node_updates;
+mod placement;
+mod pod_spec;
+mod pods_by_node;
+mod rolling;
+mod status;
+mod surge;
+mod words;
