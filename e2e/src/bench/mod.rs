@@ -7,6 +7,7 @@
 
 mod bars;
 mod chart;
+mod daemon_sets;
 mod figures;
 mod flaky_proxy;
 mod garbage;

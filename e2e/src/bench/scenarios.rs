@@ -6,10 +6,10 @@ use anyhow::Result;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 
-use super::garbage;
 use super::size::Size;
 use super::testbed::Testbed;
 use super::workload::Fleet;
+use super::{daemon_sets, garbage};
 
 /// One scenario: phases that follow each other on one control plane.
 pub struct Scenario {
@@ -44,7 +44,7 @@ const fn of_garbage(
 }
 
 /// Every scenario, in the order of the report.
-pub static SCENARIOS: [Scenario; 17] = [
+pub static SCENARIOS: [Scenario; 18] = [
     Scenario {
         quick: true,
         ..scenario("idle", "nothing to do for a minute", |testbed, size| idle(testbed, size).boxed_local())
@@ -105,6 +105,12 @@ pub static SCENARIOS: [Scenario; 17] = [
     of_garbage("gc-large", "2,000 config maps of 100 KB (quick: 500)", |testbed, size| {
         garbage::large_objects(testbed, size).boxed_local()
     }),
+    Scenario {
+        controllers: Some(daemon_sets::CONTROLLERS),
+        ..scenario("daemonsets", "10 daemon sets on 500 nodes (quick: 2 on 100), made and rolled", |testbed, size| {
+            daemon_sets::made_and_rolled(testbed, size).boxed_local()
+        })
+    },
 ];
 
 async fn idle(testbed: &mut Testbed, size: Size) -> Result<()> {

@@ -4,6 +4,7 @@ mod alone;
 mod api;
 mod autoscaling;
 mod cron_jobs;
+mod daemon_sets;
 mod deploy;
 mod deployments;
 mod disruption;
@@ -61,5 +62,6 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&stateful_sets::SCENARIOS)
         .chain(&pod_garbage::SCENARIOS)
         .chain(&ttl_after_finished::SCENARIOS)
+        .chain(&daemon_sets::SCENARIOS)
         .chain(&deployments::SCENARIOS)
 }

@@ -1,0 +1,241 @@
+//! Daemon sets, as a person with kubectl has them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use serde_json::{Value, json};
+
+use crate::kubectl::Kubectl;
+use crate::scenario::{Case, Runs, Scenario};
+use crate::subject::Subject;
+use crate::wait::{eventually, throughout};
+
+pub(super) static SCENARIOS: [Scenario; 4] = [
+    scenario("daemonset/places_pods_on_nodes", |case| places_pods_on_nodes(case).boxed_local()),
+    scenario("daemonset/rolls_and_rolls_back", |case| rolls_and_rolls_back(case).boxed_local()),
+    alone("daemonset/takes_over_and_gives_back", |case| takes_over_and_gives_back(case).boxed_local()),
+    alone("daemonset/takes_over_amid_a_surge", |case| takes_over_amid_a_surge(case).boxed_local()),
+];
+
+/// A scenario that replaces our manager.
+const fn alone(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario { subjects: &[Subject::Ours], runs: Runs::WithOwnManagers, ..scenario(name, run) }
+}
+
+const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario {
+        name,
+        controllers: "daemonset",
+        subjects: &Subject::ALL,
+        runs: Runs::OnSharedManager,
+        expected_errors: &[],
+        source: file!(),
+        run,
+    }
+}
+
+/// The nodes that the suite made, which other scenarios use too.
+const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
+
+/// A daemon set on nodes of these names.
+fn daemon_set(name: &str, nodes: &[&str], strategy: Value) -> Value {
+    let by_name = json!({ "key": "kubernetes.io/hostname", "operator": "In", "values": nodes });
+    let required = json!({ "nodeSelectorTerms": [{ "matchExpressions": [by_name] }] });
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": { "name": name },
+        "spec": {
+            "selector": { "matchLabels": { "app": name } },
+            "updateStrategy": { "type": "RollingUpdate", "rollingUpdate": strategy },
+            "template": {
+                "metadata": { "labels": { "app": name } },
+                "spec": {
+                    "affinity": {
+                        "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": required },
+                    },
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{ "name": "main", "image": "example/main:1" }],
+                },
+            },
+        },
+    })
+}
+
+async fn create(kubectl: &Kubectl<'_>, object: Value) -> Result<()> {
+    let manifest = kubectl.manifest(&object)?;
+    kubectl.run(&format!("create -f {manifest}")).await.map(drop)
+}
+
+async fn get(kubectl: &Kubectl<'_>, what: &str) -> Result<Value> {
+    let found = kubectl.run(&format!("get {what} -o json")).await?;
+    serde_json::from_str(&found).context("kubectl prints JSON")
+}
+
+/// The pods with the label `app` that are not being deleted, as one row of fields each, in order.
+async fn pods(kubectl: &Kubectl<'_>, app: &str, fields: &[&str]) -> Result<Vec<Vec<String>>> {
+    let list = get(kubectl, &format!("pods -l app={app}")).await?;
+    let pods = list["items"].as_array().context("a list has items")?.iter();
+    let rows = pods.filter(|pod| pod["metadata"].get("deletionTimestamp").is_none()).map(|pod| {
+        let field = |path: &&str| pod.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        fields.iter().map(field).collect::<Vec<_>>()
+    });
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort();
+    Ok(rows)
+}
+
+/// Waits until there is an available pod of the present template on just these nodes.
+async fn runs_on(kubectl: &Kubectl<'_>, name: &str, nodes: &[&str]) -> Result<()> {
+    eventually(&format!("{name} to run on {nodes:?}"), async || {
+        let on = pods(kubectl, name, &["/spec/nodeName"]).await?.concat();
+        ensure!(on == nodes, "it runs on {on:?}");
+        let set = get(kubectl, &format!("ds {name}")).await?;
+        let status = &set["status"];
+        ensure!(status["observedGeneration"] == set["metadata"]["generation"], "{status}");
+        for count in ["desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberAvailable"] {
+            ensure!(status[count].as_u64().unwrap_or(0) == nodes.len() as u64, "{count} in {status}");
+        }
+        ensure!(status["numberMisscheduled"] == 0 && status.get("numberUnavailable").is_none(), "{status}");
+        Ok(())
+    })
+    .await
+}
+
+/// Affinity and taints decide on which nodes there is a pod, and the pod of a node is bound to it by name.
+async fn places_pods_on_nodes(case: Case) -> Result<()> {
+    let kubectl = Kubectl::of(&case);
+    create(&kubectl, daemon_set("agent", &NODES[..2], json!({ "maxUnavailable": 1 }))).await?;
+    runs_on(&kubectl, "agent", &NODES[..2]).await?;
+    let required =
+        "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields/0";
+    let bound = pods(&kubectl, "agent", &[&format!("{required}/key"), &format!("{required}/values/0")]).await?;
+    ensure!(bound == [["metadata.name", "node-1"], ["metadata.name", "node-2"]], "{bound:?}");
+    let moved = daemon_set("agent", &NODES[1..], json!({ "maxUnavailable": 1 }));
+    let manifest = kubectl.manifest(&moved)?;
+    kubectl.run(&format!("replace -f {manifest}")).await?;
+    runs_on(&kubectl, "agent", &NODES[1..]).await?;
+
+    // Without room, so that the pod is not scheduled and nothing else is put there.
+    let own = format!("own-{}", case.namespace());
+    let labels = json!({ "kubernetes.io/hostname": own });
+    create(&kubectl, json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": own, "labels": labels } }))
+        .await?;
+    create(&kubectl, daemon_set("guest", &[&own], json!({ "maxUnavailable": 1 }))).await?;
+    for (taints, expected) in [
+        (json!([{ "key": "gpu", "effect": "NoSchedule" }]), 0),
+        (json!([{ "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule" }]), 1),
+        (json!([{ "key": "gpu", "effect": "NoExecute" }]), 0),
+        (Value::Null, 1),
+    ] {
+        let patch = json!({ "spec": { "taints": taints } }).to_string();
+        kubectl.run(&format!("patch node {own} --type=merge -p {patch}")).await?;
+        eventually(&format!("{expected} pods with {taints}"), async || {
+            let found = pods(&kubectl, "guest", &["/metadata/name"]).await?.len();
+            let status = get(&kubectl, "ds guest").await?["status"].clone();
+            let desired = status["desiredNumberScheduled"].as_u64();
+            ensure!((found, desired) == (expected, Some(expected as u64)), "{found} pods, {status}");
+            Ok(())
+        })
+        .await?;
+    }
+    kubectl.run("delete ds guest --cascade=orphan").await?;
+    kubectl.run(&format!("delete node {own}")).await.map(drop)
+}
+
+/// A template is rolled out with unavailable nodes and with a surge, and rolled back; revisions are numbered, and kept.
+async fn rolls_and_rolls_back(case: Case) -> Result<()> {
+    let kubectl = Kubectl::of(&case);
+    create(&kubectl, daemon_set("agent", &NODES, json!({ "maxUnavailable": 2 }))).await?;
+    runs_on(&kubectl, "agent", &NODES).await?;
+    let images = async |image: &str| {
+        runs_on(&kubectl, "agent", &NODES).await?;
+        let images = pods(&kubectl, "agent", &["/spec/containers/0/image"]).await?.concat();
+        ensure!(images.iter().all(|it| it == image), "{images:?}");
+        Ok(())
+    };
+    kubectl.run("set image ds/agent main=example/main:2").await?;
+    kubectl.run("rollout status ds/agent --timeout=60s").await?;
+    images("example/main:2").await?;
+    let surge = json!({ "spec": { "updateStrategy": { "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } } } });
+    kubectl.run(&format!("patch ds agent --type=merge -p {surge}")).await?;
+    kubectl.run("set image ds/agent main=example/main:3").await?;
+    kubectl.run("rollout status ds/agent --timeout=60s").await?;
+    images("example/main:3").await?;
+    kubectl.run("rollout undo ds/agent --to-revision=1").await?;
+    kubectl.run("rollout status ds/agent --timeout=60s").await?;
+    images("example/main:1").await?;
+    let revisions = get(&kubectl, "controllerrevisions -l app=agent").await?;
+    let revisions = revisions["items"].as_array().context("a list has items")?;
+    let mut numbers: Vec<_> = revisions.iter().filter_map(|revision| revision["revision"].as_u64()).collect();
+    numbers.sort_unstable();
+    ensure!(numbers == [2, 3, 4], "revisions {numbers:?}");
+    Ok(())
+}
+
+/// From the peer to ours and back: no pod is created or deleted, no revision is created, and nothing at rest is written.
+async fn takes_over_and_gives_back(case: Case) -> Result<()> {
+    let kubectl = Kubectl::of(&case);
+    let mut manager = case.start(Subject::Peer, &[])?;
+    create(&kubectl, daemon_set("agent", &NODES, json!({ "maxUnavailable": 1 }))).await?;
+    runs_on(&kubectl, "agent", &NODES).await?;
+    kubectl.run("set image ds/agent main=example/main:2").await?;
+    runs_on(&kubectl, "agent", &NODES).await?;
+    let versions = "jsonpath={.items[*].metadata.resourceVersion}";
+    let at_rest = async || kubectl.run(&format!("get ds,controllerrevisions,pods -l app=agent -o {versions}")).await;
+    let of_set = async || kubectl.run("get ds agent -o jsonpath={.metadata.resourceVersion}").await;
+    let before = (at_rest().await?, of_set().await?);
+    for (number, next) in [Subject::Ours, Subject::Peer].into_iter().enumerate() {
+        manager.terminate()?;
+        manager.wait(crate::wait::PATIENCE).await?;
+        manager = case.start(next, &[])?;
+        let probe = format!("probe-{number}");
+        create(&kubectl, daemon_set(&probe, &NODES[..1], json!({ "maxUnavailable": 1 }))).await?;
+        runs_on(&kubectl, &probe, &NODES[..1]).await.with_context(|| format!("{next} is to have taken over"))?;
+        throughout("nothing is written", Duration::from_secs(2), async || {
+            let now = (at_rest().await?, of_set().await?);
+            ensure!(now == before, "{next} wrote what was at rest: {now:?}, was {before:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// From the peer to ours in the middle of a rollout with surge, and the other way: new pods stay, and the rollout ends
+/// without another revision.
+async fn takes_over_amid_a_surge(case: Case) -> Result<()> {
+    let kubectl = Kubectl::of(&case);
+    for (name, from, to) in [("taken", Subject::Peer, Subject::Ours), ("given", Subject::Ours, Subject::Peer)] {
+        let mut manager = case.start(from, &[])?;
+        let mut set = daemon_set(name, &NODES, json!({ "maxSurge": 1, "maxUnavailable": 0 }));
+        set["spec"]["minReadySeconds"] = json!(3);
+        create(&kubectl, set).await?;
+        runs_on(&kubectl, name, &NODES).await?;
+        kubectl.run(&format!("set image ds/{name} main=example/main:2")).await?;
+        let new_pods = async || {
+            let rows = pods(&kubectl, name, &["/spec/containers/0/image", "/metadata/name"]).await?;
+            Ok::<_, anyhow::Error>(rows.into_iter().filter(|row| row[0] == "example/main:2").collect::<Vec<_>>())
+        };
+        eventually("a second new pod", async || {
+            ensure!(new_pods().await?.len() == 2, "not yet");
+            Ok(())
+        })
+        .await?;
+        manager.terminate()?;
+        manager.wait(crate::wait::PATIENCE).await?;
+        let amid = new_pods().await?;
+        ensure!(amid.len() < NODES.len(), "the rollout has ended: {amid:?}");
+        let mut manager = case.start(to, &[])?;
+        runs_on(&kubectl, name, &NODES).await.with_context(|| format!("{to} is to end the rollout"))?;
+        let end = new_pods().await?;
+        ensure!(amid.iter().all(|pod| end.contains(pod)), "{to} replaced a new pod: {amid:?}, then {end:?}");
+        let revisions = get(&kubectl, &format!("controllerrevisions -l app={name}")).await?;
+        ensure!(revisions["items"].as_array().map(Vec::len) == Some(2), "{revisions}");
+        manager.terminate()?;
+        manager.wait(crate::wait::PATIENCE).await?;
+    }
+    Ok(())
+}
