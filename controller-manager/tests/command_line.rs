@@ -197,12 +197,12 @@ fn what_a_star_leaves_out_is_warned_of() {
     };
     for arguments in [&[][..], &["--controllers=*"]] {
         let [warning] = &warnings(arguments)[..] else { panic!("one warning") };
-        assert!(warning.contains(" daemonset-controller, "), "{warning}");
+        assert!(warning.contains(" node-lifecycle-controller, "), "{warning}");
         for absent in [" deployment-controller", " token-cleaner-controller", " service-lb-controller"] {
             assert!(!warning.contains(absent), "{absent} in {warning}");
         }
     }
-    assert!(!warnings(&["--controllers=*,-daemonset"])[0].contains(" daemonset-controller"));
+    assert!(!warnings(&["--controllers=*,-nodelifecycle"])[0].contains(" node-lifecycle-controller"));
     assert_eq!(warnings(&["--controllers=replicaset"]), [""; 0]);
 }
 

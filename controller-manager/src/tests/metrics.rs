@@ -13,7 +13,6 @@ const ABSENT: &[(&str, &[&str])] = &[
             "attach_detach_controller_",
             "attachdetach_controller_",
             "clustertrustbundle_publisher_",
-            "daemonset_controller_",
             "device_taint_eviction_controller_",
             "ephemeral_volume_controller_",
             "node_collector_",
