@@ -40,7 +40,7 @@ const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, R
 const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
 
 /// A daemon set on nodes of these names.
-fn daemon_set(name: &str, nodes: &[&str], strategy: Value) -> Value {
+fn daemon_set(name: &str, nodes: &[&str], strategy: &Value) -> Value {
     let by_name = json!({ "key": "kubernetes.io/hostname", "operator": "In", "values": nodes });
     let required = json!({ "nodeSelectorTerms": [{ "matchExpressions": [by_name] }] });
     json!({
@@ -107,13 +107,13 @@ async fn runs_on(kubectl: &Kubectl<'_>, name: &str, nodes: &[&str]) -> Result<()
 /// Affinity and taints decide on which nodes there is a pod, and the pod of a node is bound to it by name.
 async fn places_pods_on_nodes(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
-    create(&kubectl, daemon_set("agent", &NODES[..2], json!({ "maxUnavailable": 1 }))).await?;
+    create(&kubectl, daemon_set("agent", &NODES[..2], &json!({ "maxUnavailable": 1 }))).await?;
     runs_on(&kubectl, "agent", &NODES[..2]).await?;
     let required =
         "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields/0";
     let bound = pods(&kubectl, "agent", &[&format!("{required}/key"), &format!("{required}/values/0")]).await?;
     ensure!(bound == [["metadata.name", "node-1"], ["metadata.name", "node-2"]], "{bound:?}");
-    let moved = daemon_set("agent", &NODES[1..], json!({ "maxUnavailable": 1 }));
+    let moved = daemon_set("agent", &NODES[1..], &json!({ "maxUnavailable": 1 }));
     let manifest = kubectl.manifest(&moved)?;
     kubectl.run(&format!("replace -f {manifest}")).await?;
     runs_on(&kubectl, "agent", &NODES[1..]).await?;
@@ -123,7 +123,7 @@ async fn places_pods_on_nodes(case: Case) -> Result<()> {
     let labels = json!({ "kubernetes.io/hostname": own });
     create(&kubectl, json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": own, "labels": labels } }))
         .await?;
-    create(&kubectl, daemon_set("guest", &[&own], json!({ "maxUnavailable": 1 }))).await?;
+    create(&kubectl, daemon_set("guest", &[&own], &json!({ "maxUnavailable": 1 }))).await?;
     for (taints, expected) in [
         (json!([{ "key": "gpu", "effect": "NoSchedule" }]), 0),
         (json!([{ "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule" }]), 1),
@@ -148,7 +148,7 @@ async fn places_pods_on_nodes(case: Case) -> Result<()> {
 /// A template is rolled out with unavailable nodes and with a surge, and rolled back; revisions are numbered, and kept.
 async fn rolls_and_rolls_back(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
-    create(&kubectl, daemon_set("agent", &NODES, json!({ "maxUnavailable": 2 }))).await?;
+    create(&kubectl, daemon_set("agent", &NODES, &json!({ "maxUnavailable": 2 }))).await?;
     runs_on(&kubectl, "agent", &NODES).await?;
     let images = async |image: &str| {
         runs_on(&kubectl, "agent", &NODES).await?;
@@ -179,7 +179,7 @@ async fn rolls_and_rolls_back(case: Case) -> Result<()> {
 async fn takes_over_and_gives_back(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
     let mut manager = case.start(Subject::Peer, &[])?;
-    create(&kubectl, daemon_set("agent", &NODES, json!({ "maxUnavailable": 1 }))).await?;
+    create(&kubectl, daemon_set("agent", &NODES, &json!({ "maxUnavailable": 1 }))).await?;
     runs_on(&kubectl, "agent", &NODES).await?;
     kubectl.run("set image ds/agent main=example/main:2").await?;
     runs_on(&kubectl, "agent", &NODES).await?;
@@ -192,7 +192,7 @@ async fn takes_over_and_gives_back(case: Case) -> Result<()> {
         manager.wait(crate::wait::PATIENCE).await?;
         manager = case.start(next, &[])?;
         let probe = format!("probe-{number}");
-        create(&kubectl, daemon_set(&probe, &NODES[..1], json!({ "maxUnavailable": 1 }))).await?;
+        create(&kubectl, daemon_set(&probe, &NODES[..1], &json!({ "maxUnavailable": 1 }))).await?;
         runs_on(&kubectl, &probe, &NODES[..1]).await.with_context(|| format!("{next} is to have taken over"))?;
         throughout("nothing is written", Duration::from_secs(2), async || {
             let now = (at_rest().await?, of_set().await?);
@@ -210,7 +210,7 @@ async fn takes_over_amid_a_surge(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
     for (name, from, to) in [("taken", Subject::Peer, Subject::Ours), ("given", Subject::Ours, Subject::Peer)] {
         let mut manager = case.start(from, &[])?;
-        let mut set = daemon_set(name, &NODES, json!({ "maxSurge": 1, "maxUnavailable": 0 }));
+        let mut set = daemon_set(name, &NODES, &json!({ "maxSurge": 1, "maxUnavailable": 0 }));
         set["spec"]["minReadySeconds"] = json!(3);
         create(&kubectl, set).await?;
         runs_on(&kubectl, name, &NODES).await?;

@@ -9,7 +9,7 @@ use kcm_framework::ownership::Owner;
 use kcm_framework::{Class, ReconcileError, Session};
 use serde_json::json;
 
-use super::changes::{Creation, PodChanges};
+use super::changes::{Creation, Deletion, PodChanges};
 use super::history::{Current, History, hash_of, pods_of_duplicates};
 use super::pod_spec::{InvalidTemplate, PodSpec, labels};
 use super::revision::CurrentRevision;
@@ -127,7 +127,7 @@ impl Writer<'_> {
     /// Creates and deletes pods. Deletions are tried after a failed creation too.
     pub(super) async fn apply(&self, changes: &PodChanges, revision: &CurrentRevision) -> Result<(), ReconcileError> {
         let created = self.create_pods(&changes.create, revision).await;
-        for event in changes.delete.iter().filter_map(|deletion| deletion.event()) {
+        for event in changes.delete.iter().filter_map(Deletion::event) {
             self.session.record(self.set, &event);
         }
         let victims: Vec<Arc<Pod>> = changes.delete.iter().map(|deletion| Arc::clone(&deletion.pod)).collect();

@@ -23,7 +23,7 @@ pub(super) fn plan(snapshot: &Snapshot<'_>, max_unavailable: usize) -> PodChange
     for (_, pods) in snapshot.pods.iter() {
         match NodePods::of(pods, &snapshot.revision) {
             None | Some(NodePods { new: None, old: None } | NodePods { new: Some(_), old: Some(_) }) => {
-                unavailable += 1
+                unavailable += 1;
             }
             Some(NodePods { new: Some(new), old: None }) => unavailable += usize::from(!snapshot.is_available(new)),
             Some(NodePods { new: None, old: Some(old) }) if snapshot.is_available(old) => candidates.push(old),

@@ -30,7 +30,9 @@ impl Cluster {
     /// Starts the controller with nodes of these names.
     pub(crate) async fn start(nodes: &'static [&'static str], prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         let prepare = move |sandbox: &Sandbox| {
-            nodes.iter().for_each(|name| create_node(sandbox, name));
+            for name in nodes {
+                create_node(sandbox, name);
+            }
             prepare(sandbox);
         };
         let watched = [PODS, NODES, DAEMON_SETS, REVISIONS];

@@ -18,7 +18,7 @@ const RUN: (bool, bool) = (true, true);
 const KEEP: (bool, bool) = (false, true);
 const LEAVE: (bool, bool) = (false, false);
 
-fn affinity(terms: Value) -> Value {
+fn affinity(terms: &Value) -> Value {
     json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms } } })
 }
 
@@ -38,8 +38,8 @@ fn a_node_is_chosen_by_name_selector_and_affinity() {
             daemon_set("agent").pod_spec("nodeName", json!("n1")).pod_spec("nodeSelector", json!({ "disk": "hdd" })),
             LEAVE,
         ),
-        ("its affinity", daemon_set("agent").pod_spec("affinity", affinity(expression(json!(["ssd"])))), RUN),
-        ("another affinity", daemon_set("agent").pod_spec("affinity", affinity(expression(json!(["hdd"])))), LEAVE),
+        ("its affinity", daemon_set("agent").pod_spec("affinity", affinity(&expression(json!(["ssd"])))), RUN),
+        ("another affinity", daemon_set("agent").pod_spec("affinity", affinity(&expression(json!(["hdd"])))), LEAVE),
         (
             "a preferred affinity does not count",
             daemon_set("agent").pod_spec(
@@ -54,7 +54,7 @@ fn a_node_is_chosen_by_name_selector_and_affinity() {
             "a field",
             daemon_set("agent").pod_spec(
                 "affinity",
-                affinity(json!([{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["n2"] }] }])),
+                affinity(&json!([{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["n2"] }] }])),
             ),
             LEAVE,
         ),
