@@ -6,7 +6,6 @@ use kcm_api::views::{EndpointSlice, Endpoints, EndpointsView, Service};
 use kcm_api::{KnownView as _, ObjectKey, OwnerReference};
 use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
-use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::MANAGED_BY;
@@ -16,7 +15,7 @@ use super::wiring::is_mirrored;
 use crate::shared::slices::{
     ExistingSlice, InvalidSlice, OwnWrites, SliceOwner, SliceWriter, SlicesOfServices, WriteError, delete_slice,
 };
-use crate::shared::subsets::Subset;
+use crate::shared::subsets::subsets_in;
 
 /// Reconciles endpoints.
 pub(super) struct Reconciler {
@@ -52,12 +51,6 @@ impl From<MirrorError> for ReconcileError {
     }
 }
 
-#[derive(Deserialize)]
-struct Subsets {
-    #[serde(default)]
-    subsets: Option<Vec<Subset>>,
-}
-
 #[async_trait]
 impl Reconcile for Reconciler {
     async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
@@ -79,9 +72,8 @@ impl Reconciler {
         };
         let slices = slices.into_iter().filter(|slice| !slice.metadata.is_terminating()).map(ExistingSlice::read);
         let slices = slices.collect::<Result<_, _>>()?;
-        let subsets: Subsets =
-            serde_json::from_str(endpoints.document.as_str()).map_err(MirrorError::InvalidSubsets)?;
-        let plan = plan(&endpoints, subsets.subsets.unwrap_or_default(), slices, self.max_endpoints);
+        let subsets = subsets_in(&endpoints.document).map_err(MirrorError::InvalidSubsets)?;
+        let plan = plan(&endpoints, subsets, slices, self.max_endpoints);
         session.explain(|| {
             let (create, update, delete) = (plan.create.len(), plan.update.len(), plan.delete.len());
             format!("creates {create}, updates {update} and deletes {delete} slices")

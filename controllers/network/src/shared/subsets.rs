@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kcm_api::Document;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::slices::TargetRef;
@@ -55,6 +56,13 @@ pub(crate) struct SubsetPort {
     /// `appProtocol`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) app_protocol: Option<String>,
+}
+
+/// The subsets of endpoints, as the API server sent them.
+pub(crate) fn subsets_in(endpoints: &Document) -> Result<Vec<Subset>, serde_json::Error> {
+    let Some(subsets) = endpoints.get(&["subsets"]) else { return Ok(Vec::new()) };
+    let subsets: Option<Vec<Subset>> = serde_json::from_str(subsets)?;
+    Ok(subsets.unwrap_or_default())
 }
 
 /// An address and the uid of its object: hosts may share an address.
