@@ -65,6 +65,7 @@ fn the_controllers_of_every_area_are_linked() {
         ("cluster", "garbage-collector-controller"),
         ("cluster", "namespace-controller"),
         ("cluster", "resourcequota-controller"),
+        ("network", "endpoints-controller"),
         ("network", "endpointslice-controller"),
         ("network", "endpointslice-mirroring-controller"),
         ("security", "serviceaccount-token-controller"),

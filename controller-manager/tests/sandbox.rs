@@ -67,8 +67,8 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
     assert!(tour.contains("\n  nodes        3\n"), "{tour}");
     let words: Vec<&str> = tour.split_whitespace().collect();
     let controllers = "controllers clusterrole-aggregation-controller, cronjob-controller, daemonset-controller, \
-                       deployment-controller, disruption-controller, endpointslice-controller, \
-                       endpointslice-mirroring-controller, garbage-collector-controller, \
+                       deployment-controller, disruption-controller, endpoints-controller, \
+                       endpointslice-controller, endpointslice-mirroring-controller, garbage-collector-controller, \
                        horizontal-pod-autoscaler-controller, job-controller, \
                        legacy-serviceaccount-token-cleaner-controller, \
                        namespace-controller, pod-garbage-collector-controller, replicaset-controller, \

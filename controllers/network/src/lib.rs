@@ -4,6 +4,7 @@
 
 mod shared;
 
+pub mod endpoints;
 pub mod endpointslice;
 pub mod endpointslice_mirroring;
 pub mod service_cidr;
