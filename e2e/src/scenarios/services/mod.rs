@@ -1,5 +1,6 @@
 //! Services and their endpoint slices, as a person with kubectl has them.
 
+mod endpoints;
 mod recorded;
 
 use std::time::Duration;
@@ -14,12 +15,25 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::{eventually, throughout};
 
-pub(super) static SCENARIOS: [Scenario; 4] = [
+pub(super) static SCENARIOS: [Scenario; 6] = [
     scenario("endpointslice/leads_to_the_pods_of_a_service", |case| leads_to_the_pods(case).boxed_local()),
     scenario("endpointslice/mirrors_endpoints", |case| mirrors_endpoints(case).boxed_local()),
     alone("endpointslice/takes_over_and_gives_back", |case| takes_over_and_gives_back(case).boxed_local()),
     alone("endpointslice/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local()),
+    Scenario {
+        controllers: ENDPOINTS,
+        ..scenario("endpoints/have_the_pods_of_a_service", |case| {
+            endpoints::have_the_pods_of_a_service(case).boxed_local()
+        })
+    },
+    Scenario {
+        controllers: ENDPOINTS,
+        ..alone("endpoints/take_over_and_give_back", |case| endpoints::take_over_and_give_back(case).boxed_local())
+    },
 ];
+
+/// With the controller that mirrors endpoints, which leaves those of pods alone.
+const ENDPOINTS: &str = "endpoint,endpointslicemirroring";
 
 /// A scenario that replaces our manager.
 const fn alone(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
