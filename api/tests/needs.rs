@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{Deployment, DeploymentView, Pod, PodAddresses, PodVolumes, ReplicaSetView};
+use kcm_api::views::{
+    AutoscaledPod, Deployment, DeploymentView, Pod, PodAddresses, PodDisruption, PodTargetNode, PodTermination,
+    PodVolumes, ReplicaSetView,
+};
 use kcm_api::{DecodeContext, DecodeError, Interner, Need, Needs, PartialObjectMeta, View};
 use serde_json::{Value, json};
 
@@ -98,8 +101,15 @@ fn a_part_that_is_not_decoded_cannot_be_read() {
 
 #[test]
 fn without_a_context_all_parts_are_decoded() {
-    let of_informer =
-        decode::<Pod>(&needs([Need::part::<PodVolumes>(), Need::part::<PodAddresses>()]), &pod()).unwrap();
+    let all = needs([
+        Need::part::<PodVolumes>(),
+        Need::part::<PodAddresses>(),
+        Need::part::<AutoscaledPod>(),
+        Need::part::<PodDisruption>(),
+        Need::part::<PodTargetNode>(),
+        Need::part::<PodTermination>(),
+    ]);
+    let of_informer = decode::<Pod>(&all, &pod()).unwrap();
     assert_eq!(Pod::decode(&pod().to_string()).unwrap(), of_informer);
     // Nor does the context of another view leave them out.
     let context = Arc::new(DecodeContext::new::<ReplicaSetView>(Arc::default(), &Needs::default()));

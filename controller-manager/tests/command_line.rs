@@ -40,6 +40,7 @@ fn the_help_has_every_flag_under_its_heading() {
     let mut expected: BTreeMap<&str, &str> = flags.map(|fields| (fields[1], fields[0])).collect();
     expected.extend([
         ("allow-missing-controllers", "Generic"),
+        ("concurrent-disruption-syncs", "Disruption-controller"),
         ("config", "Misc"),
         ("debug-ui", "Debugging"),
         ("exit-on-controller-failure", "Generic"),

@@ -48,7 +48,8 @@ fn the_printed_defaults_load_again_as_the_defaults() {
 }
 
 /// Where the printed defaults are not what upstream's `/configz` prints, and why.
-const DIFFERENCES: [(&str, &str); 3] = [
+const DIFFERENCES: [(&str, &str); 4] = [
+    ("/DisruptionController/ConcurrentDisruptionSyncs", "a key of ours; upstream has one worker"),
     ("/Generic/LeaderMigration/controllerLeaders", "an empty list, and null there"),
     ("/Logging/verbosity", "a key of ours, so that a reload can change it"),
     ("/Logging/vmodule", "a key of ours, so that a reload can change it"),

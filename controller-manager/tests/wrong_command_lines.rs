@@ -100,9 +100,9 @@ const CASES: &[Case] = &[
     (
         &["--concurrent-job-syncs=0", "--concurrent-gc-syncs=-1", "--concurrent-service-endpoint-syncs=51"],
         &[
+            "--concurrent-service-endpoint-syncs is \"51\": the value must be between 1 and 50",
             "--concurrent-gc-syncs is \"-1\": the value must be greater than zero",
             "--concurrent-job-syncs is \"0\": the value must be greater than zero",
-            "--concurrent-service-endpoint-syncs is \"51\": the value must be between 1 and 50",
         ],
     ),
     (

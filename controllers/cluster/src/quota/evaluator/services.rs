@@ -46,5 +46,9 @@ pub(in crate::quota) fn usage(service: &Service, constraint: ServiceConstraint) 
 
 /// Whether an update may free what a quota counts.
 pub(in crate::quota) fn replenishes(old: &Service, new: &Service) -> bool {
-    old.type_ != new.type_
+    let counted = |service: &Service| match service.type_ {
+        ServiceType::NodePort | ServiceType::LoadBalancer => Some(service.type_),
+        ServiceType::ExternalName | ServiceType::Other => None,
+    };
+    counted(old) != counted(new)
 }
