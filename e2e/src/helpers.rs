@@ -68,8 +68,8 @@ mod tests {
     fn our_manager_runs_the_helpers_that_it_has() {
         let ours = linked().expect("our controllers are linked");
         let (ours, upstreams) =
-            divided(&["namespace-controller", "statefulset-controller"], &ours).expect("both are named");
-        assert_eq!((ours, upstreams), (vec!["namespace-controller"], vec!["statefulset-controller"]));
+            divided(&["namespace-controller", "node-lifecycle-controller"], &ours).expect("both are named");
+        assert_eq!((ours, upstreams), (vec!["namespace-controller"], vec!["node-lifecycle-controller"]));
     }
 
     #[test]

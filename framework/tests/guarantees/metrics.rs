@@ -50,7 +50,7 @@ fn families(scrape: &str) -> BTreeMap<String, Family> {
 fn upstream() -> BTreeMap<String, Family> {
     let rows = UPSTREAM.lines().skip(1).map(|line| {
         let columns: Vec<&str> = line.split('\t').collect();
-        let labels = columns[2].split(',').map(str::to_owned).collect();
+        let labels = columns[2].split(',').filter(|label| !label.is_empty()).map(str::to_owned).collect();
         let buckets = columns[3].split_whitespace().map(|bound| bound.parse().unwrap()).collect();
         (columns[0].to_owned(), Family { kind: columns[1].to_owned(), labels, buckets })
     });

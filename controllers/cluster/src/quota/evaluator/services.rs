@@ -46,9 +46,8 @@ pub(in crate::quota) fn usage(service: &Service, constraint: ServiceConstraint) 
 
 /// Whether an update may free what a quota counts.
 pub(in crate::quota) fn replenishes(old: &Service, new: &Service) -> bool {
-    let counted = |service: &Service| match service.type_ {
-        ServiceType::NodePort | ServiceType::LoadBalancer => Some(service.type_),
-        ServiceType::ExternalName | ServiceType::Other => None,
+    let counted = |service: &Service| {
+        matches!(service.type_, ServiceType::NodePort | ServiceType::LoadBalancer).then_some(service.type_)
     };
     counted(old) != counted(new)
 }
