@@ -14,7 +14,9 @@ use crate::wait::{PATIENCE, eventually, throughout};
 /// The endpoints of a service; `null` where there are none.
 async fn endpoints(kubectl: &Kubectl<'_>, service: &str) -> Result<Value> {
     let found = kubectl.run(&format!("get endpoints {service} --ignore-not-found -o json")).await?;
-    if found.trim().is_empty() { Ok(Value::Null) } else { serde_json::from_str(&found).context("kubectl prints JSON") }
+    // After the object, or without one, is a warning that the API is deprecated.
+    let Some(object) = found.rfind("\n}").map(|end| &found[..end + 2]) else { return Ok(Value::Null) };
+    serde_json::from_str(object).context("kubectl prints JSON")
 }
 
 /// Waits until these are the subsets: of each the ready addresses, those that are not, and the ports, in this order.
