@@ -106,8 +106,8 @@ async fn read(kubectl: &Kubectl<'_>) -> Result<Value> {
             let annotations: Vec<&String> =
                 metadata["annotations"].as_object().into_iter().flatten().map(|(key, _)| key).collect();
             let owner = &metadata["ownerReferences"][0]["kind"];
-            let fields =
-                [&metadata["labels"], &metadata["generateName"], owner, &slice["addressType"], &slice["ports"]];
+            // Not `generateName`: upstream's mirroring drops it with the first update of a slice.
+            let fields = [&metadata["labels"], owner, &slice["addressType"], &slice["ports"]];
             // The trigger time is there or not by how many changes one sync saw.
             let annotations: Vec<_> = annotations.into_iter().filter(|key| !key.contains("trigger-time")).collect();
             shown.push(json!([fields, annotations, endpoints]).to_string());
