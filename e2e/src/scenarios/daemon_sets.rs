@@ -121,11 +121,18 @@ async fn places_pods_on_nodes(case: Case) -> Result<()> {
     // Without room, so that the pod is not scheduled and nothing else is put there.
     let own = format!("own-{}", case.namespace());
     let labels = json!({ "kubernetes.io/hostname": own });
-    create(&kubectl, json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": own, "labels": labels } }))
-        .await?;
+    // From the first, as a pod that is there stays.
+    let tainted = json!([{ "key": "gpu", "effect": "NoSchedule" }]);
+    let node = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": { "name": own, "labels": labels },
+        "spec": { "taints": tainted },
+    });
+    create(&kubectl, node).await?;
     create(&kubectl, daemon_set("guest", &[&own], &json!({ "maxUnavailable": 1 }))).await?;
     for (taints, expected) in [
-        (json!([{ "key": "gpu", "effect": "NoSchedule" }]), 0),
+        (tainted, 0),
         (json!([{ "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule" }]), 1),
         (json!([{ "key": "gpu", "effect": "NoExecute" }]), 0),
         (Value::Null, 1),
