@@ -17,7 +17,7 @@ use crate::wait::{eventually, throughout};
 
 pub(super) static SCENARIOS: [Scenario; 6] = [
     scenario("endpointslice/leads_to_the_pods_of_a_service", |case| leads_to_the_pods(case).boxed_local()),
-    scenario("endpointslice/mirrors_endpoints", |case| mirrors_endpoints(case).boxed_local()),
+    scenario("endpointslice-mirroring/mirrors_endpoints", |case| mirrors_endpoints(case).boxed_local()),
     alone("endpointslice/takes_over_and_gives_back", |case| takes_over_and_gives_back(case).boxed_local()),
     alone("endpointslice/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local()),
     Scenario {
