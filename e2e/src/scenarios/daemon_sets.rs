@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::kubectl::Kubectl;
@@ -236,7 +237,15 @@ async fn takes_over_amid_a_surge(case: Case) -> Result<()> {
         let amid = new_pods().await?;
         ensure!(amid.len() < NODES.len(), "the rollout has ended: {amid:?}");
         let mut manager = case.start(to, &[])?;
-        runs_on(&kubectl, name, &NODES).await.with_context(|| format!("{to} is to end the rollout"))?;
+        eventually(&format!("{to} to end the rollout"), async || {
+            // Upstream looks again at a pod that was ready before it started only when something else changes.
+            kubectl.run(&format!("annotate ds/{name} --overwrite looked-at={}", Timestamp::now())).await?;
+            let on = pods(&kubectl, name, &["/spec/nodeName"]).await?.concat();
+            ensure!(on == NODES, "it runs on {on:?}");
+            Ok(())
+        })
+        .await?;
+        runs_on(&kubectl, name, &NODES).await?;
         let end = new_pods().await?;
         ensure!(amid.iter().all(|pod| end.contains(pod)), "{to} replaced a new pod: {amid:?}, then {end:?}");
         let revisions = get(&kubectl, &format!("controllerrevisions -l app={name}")).await?;
