@@ -145,6 +145,27 @@ pub(super) async fn may_not_make_a_set(case: Case) -> Result<()> {
     let objects = Objects::of(&case);
     let web = objects.settle(deployment("web", 2)).await?;
     let quotas = limit(&case, "count/replicasets.apps", 1).await?;
+    let sets: Api<appsv1::ReplicaSet> = case.api();
+    let labels = json!({ "app": "another" });
+    let another = json!({
+        "metadata": { "name": "another" },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": { "containers": [{ "name": "main", "image": "example/main:1" }] },
+            },
+        },
+    });
+    eventually("the admission of quotas to have seen the quota", async || {
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        ensure!(
+            sets.create(&dry_run, &serde_json::from_value(another.clone())?).await.is_err(),
+            "it admits another set"
+        );
+        Ok(())
+    })
+    .await?;
     objects.patch("web", &image(2)).await?;
     let stuck = reports(&objects, "web", "Progressing", ("False", "ReplicaSetCreateError")).await?;
     let why = message(&stuck, "Progressing");
