@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::kubectl::Kubectl;
@@ -239,7 +238,10 @@ async fn takes_over_amid_a_surge(case: Case) -> Result<()> {
         let mut manager = case.start(to, &[])?;
         eventually(&format!("{to} to end the rollout"), async || {
             // Upstream looks again at a pod that was ready before it started only when something else changes.
-            kubectl.run(&format!("annotate ds/{name} --overwrite looked-at={}", Timestamp::now())).await?;
+            let version = get(&kubectl, &format!("ds {name}")).await?["metadata"]["resourceVersion"].clone();
+            kubectl
+                .run(&format!("annotate ds/{name} --overwrite seen={}", version.as_str().unwrap_or_default()))
+                .await?;
             let on = pods(&kubectl, name, &["/spec/nodeName"]).await?.concat();
             ensure!(on == NODES, "it runs on {on:?}");
             Ok(())
