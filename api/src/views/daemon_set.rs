@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::update_strategy::RawUpdateStrategy;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::scheduling::{NodeSelector, RequiredNodeAffinity, Toleration};
 use crate::{Documented, IntOrPercent, InternedStr, InvalidSelector, LabelSelector, Labels, Resource, Selector};
@@ -58,7 +59,7 @@ crate::view! {
 
 /// When the pods of an old template are replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "RawStrategy")]
+#[serde(from = "RawUpdateStrategy")]
 pub enum DaemonSetUpdateStrategy {
     /// Node by node.
     RollingUpdate {
@@ -73,18 +74,8 @@ pub enum DaemonSetUpdateStrategy {
     Other(InternedStr),
 }
 
-crate::message! {
-    struct RawStrategy {
-        type_: InternedStr = "type" @ 1;
-        "rollingUpdate" @ 2 {
-            max_unavailable: Option<IntOrPercent> = "maxUnavailable" @ 1;
-            max_surge: Option<IntOrPercent> = "maxSurge" @ 2;
-        }
-    }
-}
-
-impl From<RawStrategy> for DaemonSetUpdateStrategy {
-    fn from(RawStrategy { type_, max_unavailable, max_surge }: RawStrategy) -> Self {
+impl From<RawUpdateStrategy> for DaemonSetUpdateStrategy {
+    fn from(RawUpdateStrategy { type_, max_unavailable, max_surge }: RawUpdateStrategy) -> Self {
         match type_.as_str() {
             "RollingUpdate" => Self::RollingUpdate { max_unavailable, max_surge },
             "OnDelete" => Self::OnDelete,
@@ -100,7 +91,7 @@ impl Default for DaemonSetUpdateStrategy {
 }
 
 impl ProtobufType for DaemonSetUpdateStrategy {
-    const KIND: Kind = RawStrategy::KIND;
+    const KIND: Kind = RawUpdateStrategy::KIND;
 }
 
 crate::message! {

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::update_strategy::RawUpdateStrategy;
 use crate::protobuf::{Field, Kind, ProtobufType};
 use crate::{
     Condition, Documented, IntOrPercent, InternedStr, InvalidSelector, LabelSelector, Labels, Resource, Selector,
@@ -51,7 +52,7 @@ crate::view! {
 
 /// How the pods of one template take the place of those of another.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "RawStrategy")]
+#[serde(from = "RawUpdateStrategy")]
 pub enum DeploymentStrategy {
     /// Step by step.
     RollingUpdate {
@@ -66,18 +67,8 @@ pub enum DeploymentStrategy {
     Other(InternedStr),
 }
 
-crate::message! {
-    struct RawStrategy {
-        type_: InternedStr = "type" @ 1;
-        "rollingUpdate" @ 2 {
-            max_unavailable: Option<IntOrPercent> = "maxUnavailable" @ 1;
-            max_surge: Option<IntOrPercent> = "maxSurge" @ 2;
-        }
-    }
-}
-
-impl From<RawStrategy> for DeploymentStrategy {
-    fn from(RawStrategy { type_, max_unavailable, max_surge }: RawStrategy) -> Self {
+impl From<RawUpdateStrategy> for DeploymentStrategy {
+    fn from(RawUpdateStrategy { type_, max_unavailable, max_surge }: RawUpdateStrategy) -> Self {
         match type_.as_str() {
             "RollingUpdate" => Self::RollingUpdate { max_unavailable, max_surge },
             "Recreate" => Self::Recreate,
@@ -93,7 +84,7 @@ impl Default for DeploymentStrategy {
 }
 
 impl ProtobufType for DeploymentStrategy {
-    const KIND: Kind = RawStrategy::KIND;
+    const KIND: Kind = RawUpdateStrategy::KIND;
 }
 
 crate::message! {

@@ -28,6 +28,7 @@ mod resource_quota;
 mod service;
 mod service_cidr;
 mod stateful_set;
+mod update_strategy;
 
 pub use crate::scheduling::Taint;
 pub use autoscaled_pod::{AutoscaledPod, PodRequests, ReadyCondition};

@@ -5,7 +5,7 @@ use kcm_api::{InternedStr, InvalidSelector, LabelSelector, ResourceQuantity, Sel
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What an autoscaler is told beside its target and its bounds.
+/// What the spec of an autoscaler sets beside its target and its bounds.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Spec {

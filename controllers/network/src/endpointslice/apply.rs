@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kcm_api::views::EndpointSlice;
 
-use super::metrics::{Metrics, Operation};
+use super::metrics::Metrics;
 use super::plan::FamilyPlan;
-use crate::shared::slices::{Draft, SliceWriter, WriteError};
+use crate::shared::slices::{Draft, Operation, SliceWriter, WriteError};
 
 /// Writes the slices of one service.
 pub(super) struct Writer<'a> {

@@ -11,7 +11,7 @@ use kcm_framework::prometheus_client::metrics::histogram::{Histogram, exponentia
 use parking_lot::Mutex;
 
 use super::hints::distribution::TrafficDistribution;
-use crate::shared::slices::{Efficiency, Totals};
+use crate::shared::slices::{Efficiency, Operation, Totals};
 
 /// Upstream's default buckets.
 const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -38,17 +38,6 @@ pub(super) struct Metrics {
 struct State {
     totals: Totals,
     distributions: HashMap<ObjectKey, TrafficDistribution>,
-}
-
-/// A change of a slice, as the label `operation` names it.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Operation {
-    /// `create`
-    Create,
-    /// `update`
-    Update,
-    /// `delete`
-    Delete,
 }
 
 impl Metrics {
@@ -133,12 +122,7 @@ impl Metrics {
 
     /// Counts a written slice.
     pub(super) fn changed(&self, operation: Operation) {
-        let operation = match operation {
-            Operation::Create => "create",
-            Operation::Update => "update",
-            Operation::Delete => "delete",
-        };
-        self.changes.get_or_create(&[("operation", operation)]).inc();
+        self.changes.get_or_create(&[("operation", operation.as_str())]).inc();
     }
 
     /// Counts the slices of one family that were written.

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use kcm_config::{GoDuration, Initial, Row, Value, checks};
+use kcm_config::{GoDuration, Initial, Row};
 use kcm_framework::SettingsSection;
 use kcm_framework::workqueue::RetryLimits;
 use serde::Deserialize;
+
+use crate::shared::slices::settings::{slice_size, slice_syncs};
 
 /// How many services are processed at once.
 pub(super) const CONCURRENT_SYNCS: &str = "concurrent-service-endpoint-syncs";
@@ -25,14 +27,6 @@ pub(super) const ROWS: &[Row] = &[
         .help("How many endpoints an EndpointSlice may hold. More makes slices fewer and larger.")
         .check(slice_size),
 ];
-
-fn slice_syncs(value: &Value) -> Result<(), String> {
-    checks::between(value, 1, 50)
-}
-
-fn slice_size(value: &Value) -> Result<(), String> {
-    checks::between(value, 1, 1000)
-}
 
 /// The limits of retries: a service may need many requests, so that it is retried less soon than other keys.
 pub(super) const RETRY_LIMITS: RetryLimits = RetryLimits {

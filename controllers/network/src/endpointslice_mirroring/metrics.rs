@@ -11,7 +11,7 @@ use kcm_framework::prometheus_client::metrics::histogram::{Histogram, exponentia
 use parking_lot::Mutex;
 
 use super::plan::Plan;
-use crate::shared::slices::{Efficiency, Totals};
+use crate::shared::slices::{Efficiency, Operation, Totals};
 
 /// The labels of a metric that has none. As upstream's, it is not shown before it is set.
 type NoLabels = [(&'static str, &'static str); 0];
@@ -29,17 +29,6 @@ pub(super) struct Metrics {
     slices_desired: Family<NoLabels, Gauge>,
     changes: Family<[(&'static str, &'static str); 1], Counter>,
     totals: Arc<Mutex<Totals>>,
-}
-
-/// A change of a slice, as the label `operation` names it.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Operation {
-    /// `create`
-    Create,
-    /// `update`
-    Update,
-    /// `delete`
-    Delete,
 }
 
 impl Metrics {
@@ -120,12 +109,7 @@ impl Metrics {
 
     /// Counts a written slice.
     pub(super) fn changed(&self, operation: Operation) {
-        let operation = match operation {
-            Operation::Create => "create",
-            Operation::Update => "update",
-            Operation::Delete => "delete",
-        };
-        self.changes.get_or_create(&[("operation", operation)]).inc();
+        self.changes.get_or_create(&[("operation", operation.as_str())]).inc();
     }
 
     /// Sets what there is of endpoints.

@@ -9,11 +9,12 @@ use kcm_informers::Informer;
 use tokio::time::Instant;
 
 use super::MANAGED_BY;
-use super::metrics::{Metrics, Operation};
+use super::metrics::Metrics;
 use super::plan::{Plan, annotations_of, labels_of, plan};
 use super::wiring::is_mirrored;
 use crate::shared::slices::{
-    ExistingSlice, InvalidSlice, OwnWrites, SliceOwner, SliceWriter, SlicesOfServices, WriteError, delete_slice,
+    ExistingSlice, InvalidSlice, Operation, OwnWrites, SliceOwner, SliceWriter, SlicesOfServices, WriteError,
+    delete_slice,
 };
 use crate::shared::subsets::subsets_in;
 

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use kcm_config::{GoDuration, Initial, Row, Value, checks};
+use kcm_config::{GoDuration, Initial, Row};
 use kcm_framework::SettingsSection;
 use kcm_framework::workqueue::RetryLimits;
 use serde::Deserialize;
+
+use crate::shared::slices::settings::{slice_size, slice_syncs};
 
 /// How many endpoints are processed at once.
 pub(super) const CONCURRENT_SYNCS: &str = "mirroring-concurrent-service-endpoint-syncs";
@@ -31,14 +33,6 @@ pub(super) const ROWS: &[Row] = &[
         .help("How many addresses of a subset of Endpoints are mirrored.")
         .check(slice_size),
 ];
-
-fn slice_syncs(value: &Value) -> Result<(), String> {
-    checks::between(value, 1, 50)
-}
-
-fn slice_size(value: &Value) -> Result<(), String> {
-    checks::between(value, 1, 1000)
-}
 
 /// The limits of retries.
 pub(super) const RETRY_LIMITS: RetryLimits = RetryLimits {

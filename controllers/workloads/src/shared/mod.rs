@@ -2,5 +2,4 @@
 
 pub(crate) mod pod_control;
 pub(crate) mod replicas;
-#[allow(dead_code, unused_imports, reason = "the controllers of stateful sets and daemon sets use it")]
 pub(crate) mod revisions;

@@ -2,12 +2,15 @@
 
 mod content;
 mod efficiency;
+mod operation;
 mod placement;
+pub(crate) mod settings;
 mod writer;
 mod written;
 
 pub(crate) use content::{Conditions, Endpoint, EndpointPort, ExistingSlice, Hint, Hints, InvalidSlice, TargetRef};
 pub(crate) use efficiency::{Efficiency, Totals};
+pub(crate) use operation::Operation;
 pub(crate) use placement::{Draft, matches};
 pub(crate) use writer::{SliceOwner, SliceWriter, WriteError, delete_slice};
 pub(crate) use written::{OwnWrites, keys_for_slice};

@@ -2,6 +2,7 @@
 
 mod ports;
 mod services;
+pub(crate) mod services_of_pods;
 mod trigger_time;
 
 use std::sync::Arc;

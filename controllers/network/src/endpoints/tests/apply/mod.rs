@@ -4,17 +4,18 @@ mod faults;
 mod life;
 
 use jiff::Timestamp;
-use kcm_api::{ObjectKey, Resource};
+use kcm_api::Resource;
 use kcm_testing::sandbox::{EVENTS, PODS, Sandbox, SandboxOptions};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
 
 use crate::endpoints::DESCRIPTOR;
 use crate::shared::tests::merge;
+use crate::shared::tests::services_of_pods::{
+    NAMESPACE, SERVICES, create_pod_on, create_service, key, pod_name, set_ready,
+};
 
-const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
 const ENDPOINTS: Resource = Resource::namespaced("", "v1", "endpoints", "Endpoints");
-const NAMESPACE: &str = "shop";
 
 fn environment() -> TestEnvironment {
     let start: Timestamp = "2026-01-02T12:00:00Z".parse().unwrap();
@@ -28,20 +29,6 @@ async fn start(environment: TestEnvironment) -> TestCluster {
     cluster
 }
 
-fn key(name: &str) -> ObjectKey {
-    ObjectKey::namespaced(NAMESPACE, name)
-}
-
-/// Creates the service `web`, whose fields `change` changes.
-fn create_service(sandbox: &Sandbox, change: &Value) {
-    let spec = json!({
-        "selector": { "app": "web" }, "ports": [{ "name": "http", "port": 80, "targetPort": 8080 }],
-    });
-    let mut service = json!({ "metadata": { "namespace": NAMESPACE, "name": "web" }, "spec": spec });
-    merge(&mut service, change);
-    sandbox.create(&SERVICES, service).unwrap();
-}
-
 /// Creates endpoints with one address and this metadata, as another client does.
 fn create_endpoints(sandbox: &Sandbox, name: &str, metadata: &Value) {
     let mut endpoints = json!({
@@ -52,28 +39,9 @@ fn create_endpoints(sandbox: &Sandbox, name: &str, metadata: &Value) {
     sandbox.create(&ENDPOINTS, endpoints).unwrap();
 }
 
-/// Creates a pod of the service with the address `10.0.X.Y` of its number, ready.
+/// Creates a pod of the service with the address of its number, ready.
 fn create_pod(sandbox: &Sandbox, number: usize) {
-    let name = pod_name(number);
-    let spec = json!({ "nodeName": "node-a", "containers": [{ "name": "main", "image": "image" }] });
-    let pod = json!({ "metadata": { "namespace": NAMESPACE, "name": name, "labels": { "app": "web" } }, "spec": spec });
-    sandbox.create(&PODS, pod).unwrap();
-    let ip = format!("10.0.{}.{}", number / 256, number % 256);
-    let status = json!({ "phase": "Running", "podIP": ip, "podIPs": [{ "ip": ip }] });
-    sandbox.patch_status(&PODS, &key(&name), &json!({ "status": status })).unwrap();
-    set_ready(sandbox, number, true);
-}
-
-fn pod_name(number: usize) -> String {
-    format!("web-{number:04}")
-}
-
-fn set_ready(sandbox: &Sandbox, number: usize, ready: bool) {
-    let now = sandbox.now().to_string();
-    let now = now.split('.').next().unwrap().trim_end_matches('Z').to_owned() + "Z";
-    let status = if ready { "True" } else { "False" };
-    let condition = json!({ "type": "Ready", "status": status, "lastTransitionTime": now });
-    sandbox.patch_status(&PODS, &key(&pod_name(number)), &json!({ "status": { "conditions": [condition] } })).unwrap();
+    create_pod_on(sandbox, number, "node-a");
 }
 
 /// The endpoints of the service; `null` where there are none.

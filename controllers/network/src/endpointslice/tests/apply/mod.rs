@@ -10,11 +10,11 @@ use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
 
 use crate::endpointslice::DESCRIPTOR;
-use crate::shared::tests::merge;
+use crate::shared::tests::services_of_pods::{
+    NAMESPACE, SERVICES, create_pod_on, create_service, key, pod_name, set_ready,
+};
 
-const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
 const SLICES: Resource = Resource::namespaced("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice");
-const NAMESPACE: &str = "shop";
 
 fn start_time() -> Timestamp {
     "2026-01-02T12:00:00Z".parse().unwrap()
@@ -41,43 +41,9 @@ async fn start(environment: TestEnvironment) -> TestCluster {
     cluster
 }
 
-fn key(name: &str) -> ObjectKey {
-    ObjectKey::namespaced(NAMESPACE, name)
-}
-
-/// Creates the service `web`, whose spec `change` changes.
-fn create_service(sandbox: &Sandbox, change: &Value) {
-    let spec = json!({
-        "selector": { "app": "web" },
-        "ports": [{ "name": "http", "port": 80, "targetPort": 8080 }],
-    });
-    let mut service = json!({ "metadata": { "namespace": NAMESPACE, "name": "web" }, "spec": spec });
-    merge(&mut service, change);
-    sandbox.create(&SERVICES, service).unwrap();
-}
-
-/// Creates a pod of the service with the address `10.0.0.NUMBER`, ready, on the node of a zone.
+/// Creates a pod of the service with the address of its number, ready, on the node of a zone.
 fn create_pod(sandbox: &Sandbox, number: usize, zone: &str) {
-    let spec = json!({ "nodeName": format!("node-{zone}"), "containers": [{ "name": "main", "image": "image" }] });
-    let name = pod_name(number);
-    let pod = json!({ "metadata": { "namespace": NAMESPACE, "name": name, "labels": { "app": "web" } }, "spec": spec });
-    sandbox.create(&PODS, pod).unwrap();
-    let ip = format!("10.0.{}.{}", number / 256, number % 256);
-    let status = json!({ "phase": "Running", "podIP": ip, "podIPs": [{ "ip": ip }] });
-    sandbox.patch_status(&PODS, &key(&name), &json!({ "status": status })).unwrap();
-    set_ready(sandbox, number, true);
-}
-
-fn pod_name(number: usize) -> String {
-    format!("web-{number:04}")
-}
-
-fn set_ready(sandbox: &Sandbox, number: usize, ready: bool) {
-    let now = sandbox.now().to_string();
-    let now = now.split('.').next().unwrap().trim_end_matches('Z').to_owned() + "Z";
-    let status = if ready { "True" } else { "False" };
-    let condition = json!({ "type": "Ready", "status": status, "lastTransitionTime": now });
-    sandbox.patch_status(&PODS, &key(&pod_name(number)), &json!({ "status": { "conditions": [condition] } })).unwrap();
+    create_pod_on(sandbox, number, &format!("node-{zone}"));
 }
 
 fn slices(sandbox: &Sandbox) -> Vec<Value> {

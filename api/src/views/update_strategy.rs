@@ -1,0 +1,14 @@
+//! The update strategy that deployments and daemon sets have in the same fields.
+
+use crate::{IntOrPercent, InternedStr};
+
+crate::message! {
+    /// How a workload replaces its pods, as its object says it.
+    pub(super) struct RawUpdateStrategy {
+        pub(super) type_: InternedStr = "type" @ 1;
+        "rollingUpdate" @ 2 {
+            pub(super) max_unavailable: Option<IntOrPercent> = "maxUnavailable" @ 1;
+            pub(super) max_surge: Option<IntOrPercent> = "maxSurge" @ 2;
+        }
+    }
+}
