@@ -1,6 +1,6 @@
 //! Names, types, defaults and sections are upstream's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kcm_config::{Gate, GateStage, Kind, Row, Table, Value, absent, gates, generic};
 
@@ -8,16 +8,10 @@ const FLAGS: &str = include_str!("data/flags.tsv");
 const DEFAULTS: &str = include_str!("data/config-defaults.json");
 const GATES: &str = include_str!("data/feature-gates.tsv");
 
-/// What upstream does not have.
-const OURS: &[&str] = &[
-    generic::CONFIG,
-    generic::ALLOW_MISSING_CONTROLLERS,
-    "debug-ui",
-    "exit-on-controller-failure",
-    "exit-on-lost-lease",
-    "explain-memory",
-    "leader-elect-warm-standby",
-];
+/// The flags that upstream does not have.
+fn ours() -> BTreeSet<&'static str> {
+    include_str!("data/own-flags.tsv").lines().skip(1).filter_map(|line| line.split('\t').nth(1)).collect()
+}
 
 /// The generic rows and those of controllers that are not built yet.
 fn rows() -> impl Iterator<Item = Row> {
@@ -43,7 +37,7 @@ fn upstream_default(value: &Value, kind: Kind) -> String {
 #[test]
 fn every_flag_of_upstream_s_has_its_section_type_and_default() {
     let upstream = by_column(FLAGS, 1);
-    for row in rows().filter(|row| row.flag().is_some() && !OURS.contains(&row.name)) {
+    for row in rows().filter(|row| row.flag().is_some() && !ours().contains(row.name)) {
         let fields = upstream.get(row.name).unwrap_or_else(|| panic!("upstream has no --{}", row.name));
         let short = row.short.map(String::from).unwrap_or_default();
         let default = upstream_default(&row.initial.value(), row.kind());
@@ -55,7 +49,7 @@ fn every_flag_of_upstream_s_has_its_section_type_and_default() {
 #[test]
 fn what_is_ours_alone_is_not_upstream_s() {
     let upstream = by_column(FLAGS, 1);
-    for flag in OURS {
+    for flag in ours() {
         assert!(!upstream.contains_key(flag), "--{flag}");
     }
 }
