@@ -12,6 +12,7 @@ mod figures;
 mod flaky_proxy;
 mod garbage;
 mod micro;
+mod objects;
 mod report;
 mod scenarios;
 mod self_metrics;
