@@ -28,8 +28,32 @@ const fn bar(scenario: &'static str, phase: &'static str, figure: Figure, limit:
 
 const MB: f64 = 1e6;
 
-/// All bars, for full runs with the controllers of deployments and replica sets.
-pub(super) const BARS: [Bar; 14] = [
+/// What a controller costs beside the peer's in a phase of its own scenario.
+const OF_CONTROLLER: [(Figure, f64); 4] =
+    [(Figure::Cpu, 0.333), (Figure::Wall, 1.0), (Figure::ServerCpu, 1.0), (Figure::Resident, 0.166)];
+
+/// The phases to which that applies.
+const PHASES: &[(&str, &str)] = &[
+    ("jobs", "completed"),
+    ("job-large", "completed"),
+    ("stateful-sets", "made"),
+    ("stateful-sets", "rolled"),
+    ("stateful-sets", "scaled to zero"),
+    ("daemonsets", "made"),
+    ("daemonsets", "rolled"),
+    ("cron-jobs", "started"),
+];
+
+/// All bars.
+pub(super) fn bars() -> impl Iterator<Item = Bar> {
+    let of_phase = |&(scenario, phase)| {
+        OF_CONTROLLER.iter().map(move |&(figure, part)| bar(scenario, phase, figure, Limit::OfPeer(part)))
+    };
+    BARS.iter().copied().chain(PHASES.iter().flat_map(of_phase))
+}
+
+/// The bars of single figures, for full runs.
+const BARS: &[Bar] = &[
     bar("idle", "idle", Figure::Resident, Limit::Value(16.0 * MB)),
     bar("replica-sets", "made", Figure::Cpu, Limit::OfPeer(0.35)),
     bar("replica-sets", "made", Figure::Wall, Limit::OfPeer(1.05)),
@@ -44,6 +68,9 @@ pub(super) const BARS: [Bar; 14] = [
     bar("restart", "with 5,000 pods", Figure::Resident, Limit::Value(30.0 * MB)),
     bar("restart", "with 20,000 pods", Figure::PerPod, Limit::Value(3000.0)),
     bar("cut", "rolled", Figure::Wall, Limit::OfPeer(1.05)),
+    bar("workloads-idle", "idle", Figure::Resident, Limit::Value(20.0 * MB)),
+    bar("jobs", "completed", Figure::Latency, Limit::OfPeer(1.0)),
+    bar("cron-jobs", "started", Figure::LongestLatency, Limit::OfPeer(1.0)),
 ];
 
 /// How much longer an event may take beside many cached pods than beside few.
@@ -79,7 +106,7 @@ mod tests {
 
     #[test]
     fn every_bar_is_of_a_scenario() {
-        for bar in BARS {
+        for bar in bars() {
             assert!(SCENARIOS.iter().any(|scenario| scenario.name == bar.scenario), "{bar:?}");
         }
     }

@@ -1,6 +1,7 @@
 //! The figures of a phase.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +36,21 @@ pub(super) enum Figure {
     Held,
     /// Resident memory for each further pod, in bytes.
     PerPod,
+    /// The median of what the scenario times for each of its objects, in seconds.
+    Latency,
+    /// The 99th percentile of the same.
+    LatencyP99,
+    /// The longest of the same.
+    LongestLatency,
 }
 
 impl Figure {
     /// All of them, as they are printed.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Wall,
+        Self::Latency,
+        Self::LatencyP99,
+        Self::LongestLatency,
         Self::CachesFull,
         Self::Cpu,
         Self::Resident,
@@ -69,6 +79,9 @@ impl Figure {
             Self::Live => "live",
             Self::Held => "held beside it",
             Self::PerPod => "resident per further pod",
+            Self::Latency => "median latency",
+            Self::LatencyP99 => "99% of latencies below",
+            Self::LongestLatency => "longest latency",
         }
     }
 
@@ -76,7 +89,9 @@ impl Figure {
     pub(super) fn text(self, value: f64) -> String {
         match self {
             Self::Wall => format!("{value:.1} s"),
-            Self::LongestWait | Self::CachesFull => format!("{value:.3} s"),
+            Self::LongestWait | Self::CachesFull | Self::Latency | Self::LatencyP99 | Self::LongestLatency => {
+                format!("{value:.3} s")
+            }
             Self::Cpu | Self::ServerCpu => format!("{value:.2} s"),
             Self::Resident | Self::Peak | Self::Received | Self::Live | Self::Held => format!("{:.1} MB", value / 1e6),
             Self::PerPod => format!("{:.1} KB", value / 1e3),
@@ -116,9 +131,36 @@ impl Spread {
     }
 }
 
+/// The figures of latencies; none of none.
+pub(super) fn of_latencies(latencies: &[Duration]) -> impl Iterator<Item = (Figure, f64)> {
+    let mut sorted = latencies.to_vec();
+    sorted.sort_unstable();
+    // The rank that so many percent of them do not exceed, from 1.
+    let at = move |percent: usize| {
+        let rank = (sorted.len() * percent).div_ceil(100);
+        Some(sorted.get(rank.checked_sub(1)?)?.as_secs_f64())
+    };
+    [(Figure::Latency, 50), (Figure::LatencyP99, 99), (Figure::LongestLatency, 100)]
+        .into_iter()
+        .filter_map(move |(figure, percent)| Some((figure, at(percent)?)))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
+
+    #[test]
+    fn latencies_have_a_median_and_two_ends() {
+        let of =
+            |latencies: Range<u64>| of_latencies(&latencies.map(Duration::from_secs).collect::<Vec<_>>()).collect();
+        let figures: BTreeMap<Figure, f64> = of(1..201);
+        let expected = [(Figure::Latency, 100.0), (Figure::LatencyP99, 198.0), (Figure::LongestLatency, 200.0)];
+        assert_eq!(figures, BTreeMap::from(expected));
+        assert_eq!(of(1..2), BTreeMap::from(expected.map(|(figure, _)| (figure, 1.0))));
+        assert!(of(1..1).is_empty());
+    }
 
     #[test]
     fn a_spread_is_the_middle_and_the_ends() {

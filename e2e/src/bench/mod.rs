@@ -1,22 +1,28 @@
 //! Ours beside upstream's: memory, CPU, time and requests, scenario by scenario.
 //!
 //! Each run of each scenario has a control plane of its own, with nodes on which pods run, and one manager; the
-//! managers take turns, so that other load of the machine affects both. `testbed` measures, `workload` does the work,
-//! `scenarios` has the scenarios, `self_metrics` reads a manager's metrics and log, `micro` reads criterion's
-//! figures, `bars` has the limits, `report` and `chart` make the page.
+//! managers take turns, so that other load of the machine affects both. `testbed` measures, `workload` and `objects` do
+//! the work with the objects of `manifests`, `probe` shows that a manager works, `scenarios` has the scenarios,
+//! `self_metrics` reads a manager's metrics and log, `micro` reads criterion's figures, `bars` has the limits, `report`
+//! and `chart` make the page.
 
 mod bars;
 mod chart;
+mod cron_jobs;
 mod daemon_sets;
 mod figures;
 mod flaky_proxy;
 mod garbage;
+mod jobs;
+mod manifests;
 mod micro;
 mod objects;
+mod probe;
 mod report;
 mod scenarios;
 mod self_metrics;
 mod size;
+mod stateful_sets;
 mod testbed;
 mod workload;
 
@@ -49,7 +55,7 @@ pub struct Plan {
     pub scenarios: Vec<String>,
     /// What the managers run, as `--controllers` takes it, where a scenario does not say it.
     pub controllers: String,
-    /// The factor of the sizes of the scenarios about garbage and namespaces.
+    /// The factor of the sizes of the scenarios with controllers of their own.
     pub scale: f64,
 }
 
@@ -115,7 +121,7 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
                     subject,
                     controllers: scenario.controllers.unwrap_or(&plan.controllers).to_owned(),
                     scale: plan.scale,
-                    collects: scenario.controllers.is_some(),
+                    probe: scenario.probe,
                     collector: scenario.collector,
                     break_every: scenario.break_every,
                     rest: Duration::from_secs(match plan.size {

@@ -1,11 +1,20 @@
 //! Requests about objects of any kind, by path.
 
-use anyhow::{Context, Result, ensure};
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
 use futures::{TryStreamExt, stream};
+use kube::api::WatchEvent;
 use serde_json::{Value, json};
 
 use super::workload::{AT_ONCE, LIMIT, Workload};
 use crate::wait;
+
+/// Objects of which no more than the metadata is served.
+pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// Whole objects.
+pub(super) const WHOLE: &str = "application/json";
 
 impl Workload {
     /// Does something so often, several at a time.
@@ -19,10 +28,26 @@ impl Workload {
     /// Creates an object, and returns its uid.
     pub(super) async fn post(&self, path: &str, object: &Value) -> Result<String> {
         let request = http::Request::post(path).header("content-type", "application/json");
-        let request = request.header("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+        let request = request.header("accept", METADATA);
         let answer = self.client.request_text(request.body(object.to_string().into_bytes())?).await;
         let answer: Value = serde_json::from_str(&answer.with_context(|| format!("POST {path}"))?)?;
         Ok(answer["metadata"]["uid"].as_str().context("an object has a uid")?.to_owned())
+    }
+
+    /// Changes an object by a merge patch.
+    pub(super) async fn merge(&self, path: &str, change: &Value) -> Result<()> {
+        let request = http::Request::patch(path).header("content-type", "application/merge-patch+json");
+        let request = request.header("accept", METADATA).body(change.to_string().into_bytes())?;
+        self.client.request_text(request).await.with_context(|| format!("PATCH {path}")).map(drop)
+    }
+
+    /// Reads an object or a list; `None` where there is none.
+    pub(super) async fn get(&self, path: &str) -> Result<Option<Value>> {
+        match self.client.request_text(http::Request::get(path).body(Vec::new())?).await {
+            Ok(answer) => Ok(Some(serde_json::from_str(&answer)?)),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("GET {path}")),
+        }
     }
 
     /// Deletes an object.
@@ -51,6 +76,48 @@ impl Workload {
             Ok(())
         })
         .await
+    }
+
+    /// Waits until so many objects of a collection are as they should be.
+    pub(super) async fn are(&self, path: &str, expected: usize, is_done: impl Fn(&Value) -> bool) -> Result<()> {
+        wait::eventually_within(&format!("{expected} objects at {path} to be complete"), LIMIT, async || {
+            let list = self.get(path).await?.unwrap_or_default();
+            let done = list["items"].as_array().map_or(0, |items| items.iter().filter(|item| is_done(item)).count());
+            if done < expected {
+                // A large list costs the API server CPU time, and it shares the cores with the manager.
+                tokio::time::sleep(Duration::from_millis(250)).await;
+            }
+            ensure!(done == expected, "{done} of {expected} are");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Watches a collection and calls `see` with each event until it returns true. Objects that exist already come first,
+    /// as added.
+    pub(super) async fn watch_until(
+        &self,
+        path: &str,
+        accept: &str,
+        mut see: impl FnMut(WatchEvent<Value>) -> bool,
+    ) -> Result<()> {
+        let question = if path.contains('?') { '&' } else { '?' };
+        let request = http::Request::get(format!("{path}{question}watch=1")).header("accept", accept);
+        let request = request.body(Vec::new())?;
+        let watch = async {
+            let mut events = pin!(self.client.request_events::<Value>(request).await?);
+            while let Some(event) = events.try_next().await? {
+                if let WatchEvent::Error(status) = &event {
+                    bail!("{status:?}");
+                }
+                if see(event) {
+                    return Ok(());
+                }
+            }
+            bail!("it ended")
+        };
+        let watched = tokio::time::timeout(LIMIT, watch).await.context("it took too long").flatten();
+        watched.with_context(|| format!("WATCH {path}"))
     }
 }
 

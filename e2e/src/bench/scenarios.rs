@@ -6,10 +6,15 @@ use anyhow::Result;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 
+use super::probe::{self, Probe};
 use super::size::Size;
 use super::testbed::Testbed;
 use super::workload::Fleet;
-use super::{daemon_sets, garbage};
+use super::{cron_jobs, daemon_sets, garbage, jobs, stateful_sets};
+
+/// The controllers of workloads.
+const WORKLOADS: &str =
+    "deployment,replicaset,replicationcontroller,job,cronjob,ttl-after-finished,statefulset,daemonset,podgc";
 
 /// One scenario: phases that follow each other on one control plane.
 pub struct Scenario {
@@ -21,6 +26,7 @@ pub struct Scenario {
     pub quick: bool,
     /// What the managers run, where that is not what the plan says.
     pub controllers: Option<&'static str>,
+    pub(super) probe: Probe,
     pub(super) collector: bool,
     pub(super) break_every: Option<Duration>,
     pub(super) play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
@@ -31,7 +37,16 @@ const fn scenario(
     about: &'static str,
     play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
 ) -> Scenario {
-    Scenario { name, about, quick: false, controllers: None, collector: false, break_every: None, play }
+    Scenario {
+        name,
+        about,
+        quick: false,
+        controllers: None,
+        probe: probe::REPLICA_SET,
+        collector: false,
+        break_every: None,
+        play,
+    }
 }
 
 /// A scenario about the controllers of garbage and namespaces, which is played by name.
@@ -40,11 +55,21 @@ const fn of_garbage(
     about: &'static str,
     play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
 ) -> Scenario {
-    Scenario { controllers: Some(garbage::CONTROLLERS), ..scenario(name, about, play) }
+    of_controller(name, about, (garbage::CONTROLLERS, probe::GARBAGE), play)
+}
+
+/// A scenario for which the managers run controllers of its own, and are probed by one of them; it is played by name.
+const fn of_controller(
+    name: &'static str,
+    about: &'static str,
+    (controllers, probe): (&'static str, Probe),
+    play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
+) -> Scenario {
+    Scenario { controllers: Some(controllers), probe, ..scenario(name, about, play) }
 }
 
 /// Every scenario, in the order of the report.
-pub static SCENARIOS: [Scenario; 18] = [
+pub static SCENARIOS: &[Scenario] = &[
     Scenario {
         quick: true,
         ..scenario("idle", "nothing to do for a minute", |testbed, size| idle(testbed, size).boxed_local())
@@ -105,12 +130,43 @@ pub static SCENARIOS: [Scenario; 18] = [
     of_garbage("gc-large", "2,000 config maps of 100 KB (quick: 500)", |testbed, size| {
         garbage::large_objects(testbed, size).boxed_local()
     }),
-    Scenario {
-        controllers: Some(daemon_sets::CONTROLLERS),
-        ..scenario("daemonsets", "10 daemon sets on 500 nodes (quick: 2 on 100), made and rolled", |testbed, size| {
-            daemon_sets::made_and_rolled(testbed, size).boxed_local()
-        })
-    },
+    of_controller(
+        "jobs",
+        "100 indexed jobs of 20 pods, which finish at once; latency is from a job's last pod that finished until the \
+         job is complete",
+        (jobs::CONTROLLERS, probe::JOB),
+        |testbed, size| jobs::many(testbed, size).boxed_local(),
+    ),
+    of_controller(
+        "job-large",
+        "an indexed job of 5,000 pods (quick: 1,000); latency as of jobs",
+        (jobs::CONTROLLERS, probe::JOB),
+        |testbed, size| jobs::large(testbed, size).boxed_local(),
+    ),
+    of_controller(
+        "stateful-sets",
+        "50 ordered stateful sets of 20 pods (quick: 10 of 10), made, rolled, scaled to zero",
+        (stateful_sets::CONTROLLERS, probe::STATEFUL_SET),
+        |testbed, size| stateful_sets::made_rolled_and_scaled(testbed, size).boxed_local(),
+    ),
+    of_controller(
+        "daemonsets",
+        "10 daemon sets on 500 nodes (quick: 2 on 100), made and rolled",
+        (daemon_sets::CONTROLLERS, probe::DAEMON_SET),
+        |testbed, size| daemon_sets::made_and_rolled(testbed, size).boxed_local(),
+    ),
+    of_controller(
+        "cron-jobs",
+        "200 cron jobs that are due in one minute; latency is from the minute until a job is created",
+        (cron_jobs::CONTROLLERS, probe::CRON_JOB),
+        |testbed, size| cron_jobs::due_at_once(testbed, size).boxed_local(),
+    ),
+    of_controller(
+        "workloads-idle",
+        "nothing to do for a minute, for all controllers of workloads",
+        (WORKLOADS, probe::REPLICA_SET),
+        |testbed, size| idle(testbed, size).boxed_local(),
+    ),
 ];
 
 async fn idle(testbed: &mut Testbed, size: Size) -> Result<()> {

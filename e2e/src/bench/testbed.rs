@@ -7,8 +7,9 @@ use anyhow::{Context, Result, ensure};
 use tokio::process::Command;
 use tokio::time::Instant;
 
-use super::figures::{Figure, Phase};
+use super::figures::{self, Figure, Phase};
 use super::flaky_proxy::FlakyProxy;
+use super::probe::Probe;
 use super::self_metrics;
 use super::workload::Workload;
 use crate::control_plane::{ControlPlane, Options, free_ports};
@@ -34,8 +35,8 @@ const END: Duration = Duration::from_secs(30);
 pub(super) struct Setup {
     pub(super) subject: Subject,
     pub(super) controllers: String,
-    /// The manager collects garbage, and has no replica sets.
-    pub(super) collects: bool,
+    /// The kind of object that shows that the manager works.
+    pub(super) probe: Probe,
     /// The factor of [`Testbed::scaled`].
     pub(super) scale: f64,
     /// Run upstream's garbage collector beside the manager, so that dependents of deleted objects are deleted.
@@ -161,6 +162,13 @@ impl Testbed {
         }
     }
 
+    /// Adds latencies to the last phase: the median, the 99th percentile and the longest.
+    pub(super) fn latencies(&mut self, latencies: &[Duration]) {
+        if let Some(phase) = self.phases.last_mut() {
+            phase.figures.extend(figures::of_latencies(latencies));
+        }
+    }
+
     /// Waits until the manager has reconciled a probe.
     async fn probe(&mut self, name: &str) -> Result<()> {
         let workload = self.workload();
@@ -169,7 +177,7 @@ impl Testbed {
     }
 
     fn workload(&self) -> Workload {
-        Workload { client: self.plane.client(), collects: self.setup.collects }
+        Workload { client: self.plane.client(), probe: self.setup.probe }
     }
 
     /// A number of objects, as many times as the plan says.

@@ -11,6 +11,8 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use super::manifests::{deployment, replica_set};
+use super::probe::Probe;
 use crate::wait;
 
 /// How long a phase may take.
@@ -23,8 +25,8 @@ const NAMESPACE: &str = "bench";
 #[derive(Clone)]
 pub(super) struct Workload {
     pub(super) client: Client,
-    /// Whether the manager under test collects garbage, and has no replica sets.
-    pub(super) collects: bool,
+    /// The kind of object that shows that the manager under test works.
+    pub(super) probe: Probe,
 }
 
 /// A number of equal deployments.
@@ -42,12 +44,6 @@ impl Fleet {
     }
 }
 
-/// An object about which something is done only if the manager works: a replica set that gets its pod, or a config map
-/// that goes, as its owner never existed.
-pub(super) struct Probe {
-    name: String,
-}
-
 impl Workload {
     pub(super) async fn make_namespace(&self, name: &str) -> Result<()> {
         let mut namespace = corev1::Namespace::default();
@@ -59,37 +55,24 @@ impl Workload {
         }
     }
 
-    /// Creates a probe.
-    pub(super) async fn begin_probe(&self, name: &str) -> Result<Probe> {
+    /// Creates a probe, and returns its path.
+    pub(super) async fn begin_probe(&self, name: &str) -> Result<String> {
         self.make_namespace("probe").await?;
         // Names of phases have spaces and commas: `with 5,000 pods`.
         let name = format!("probe-{}", name.replace(' ', "-").replace(',', ""));
-        if self.collects {
-            let maps: Api<corev1::ConfigMap> = Api::namespaced(self.client.clone(), "probe");
-            let map = serde_json::from_value(owned_by_nothing(&name)).context("a probe must be built from its JSON")?;
-            maps.create(&PostParams::default(), &map).await.with_context(|| format!("cannot make {name}"))?;
-            return Ok(Probe { name });
+        self.post(self.probe.path, &(self.probe.object)(&name)).await?;
+        let path = format!("{}/{name}", self.probe.path);
+        if let Some(status) = (self.probe.status)() {
+            self.merge(&format!("{path}/status"), &json!({ "status": status })).await?;
         }
-        let sets: Api<appsv1::ReplicaSet> = Api::namespaced(self.client.clone(), "probe");
-        let set = serde_json::from_value(replica_set(&name, 1)).context("a probe must be built from its JSON")?;
-        sets.create(&PostParams::default(), &set).await.with_context(|| format!("cannot make {name}"))?;
-        Ok(Probe { name })
+        Ok(path)
     }
 
-    /// Waits until the probe has its pod and reports it, or is gone.
-    pub(super) async fn end_probe(&self, probe: &Probe) -> Result<()> {
-        if self.collects {
-            let maps: Api<corev1::ConfigMap> = Api::namespaced(self.client.clone(), "probe");
-            return wait::eventually_within("the probe to be collected", LIMIT, async || {
-                ensure!(maps.get_opt(&probe.name).await?.is_none(), "it is there");
-                Ok(())
-            })
-            .await;
-        }
-        let sets: Api<appsv1::ReplicaSet> = Api::namespaced(self.client.clone(), "probe");
+    /// Waits until the manager has acted on a probe.
+    pub(super) async fn end_probe(&self, path: &str) -> Result<()> {
         wait::eventually_within("the probe to be reconciled", LIMIT, async || {
-            let set = sets.get(&probe.name).await?;
-            ensure!(set.status.is_some_and(|status| status.replicas == 1), "it has no pod");
+            let probe = self.get(path).await.context("cannot read the probe")?;
+            ensure!((self.probe.is_done)(probe.as_ref()), "nothing has been done about {path}");
             Ok(())
         })
         .await
@@ -226,37 +209,4 @@ impl Workload {
         })
         .await
     }
-}
-
-fn template(name: &str) -> Value {
-    json!({
-        "metadata": { "labels": { "app": name } },
-        "spec": { "containers": [{
-            "name": "main",
-            "image": "example/main:1",
-            "resources": { "requests": { "cpu": "10m", "memory": "16Mi" } },
-        }] },
-    })
-}
-
-fn owned_by_nothing(name: &str) -> Value {
-    let uid = "11111111-2222-3333-4444-555555555555";
-    let owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": uid });
-    json!({ "metadata": { "name": name, "ownerReferences": [owner] } })
-}
-
-fn replica_set(name: &str, pods: usize) -> Value {
-    let mut template = template(name);
-    template["spec"]["schedulerName"] = json!("no-scheduler");
-    json!({
-        "metadata": { "name": name },
-        "spec": { "replicas": pods, "selector": { "matchLabels": { "app": name } }, "template": template },
-    })
-}
-
-fn deployment(name: &str, pods: usize) -> Value {
-    json!({
-        "metadata": { "name": name },
-        "spec": { "replicas": pods, "selector": { "matchLabels": { "app": name } }, "template": template(name) },
-    })
 }

@@ -18,8 +18,8 @@ usage: cargo xtask bench [FLAGS]
   --full               all of it, five times; of both managers with the usual controllers it is for the record:
                        docs/benchmark.md and its folder
   --scenario=NAME,...  only these
-  --controllers=LIST   what both managers run (default deployment,replicaset); the scenarios gc-… run their own
-  --scale=FACTOR       so many times as many objects in the scenarios gc-…
+  --controllers=LIST   what both managers run (default deployment,replicaset); later scenarios run their own
+  --scale=FACTOR       so many times as many objects in scenarios that run controllers of their own
   --only=ours|peer     measure one manager only
   --runs=N             repeat each scenario so often; figures are medians
   --json=FILE          write every figure of every run as JSON too
@@ -47,7 +47,7 @@ async fn run() -> Result<()> {
         match arg.split_once('=').unwrap_or((arg, "")) {
             ("--help", _) => {
                 print!("{USAGE}\nscenarios:\n");
-                for scenario in &SCENARIOS {
+                for scenario in SCENARIOS {
                     println!("  {:<15} {}", scenario.name, scenario.about);
                 }
                 return Ok(());

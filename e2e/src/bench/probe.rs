@@ -1,0 +1,95 @@
+//! Probes: objects by which a scenario sees that its manager works.
+
+use serde_json::{Value, json};
+
+use super::manifests::replica_set;
+
+/// A kind of object that one of the manager's controllers acts on at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Probe {
+    /// The path of its collection, in the namespace `probe`.
+    pub(super) path: &'static str,
+    /// The object of a name.
+    pub(super) object: fn(&str) -> Value,
+    /// What is written into its status after its creation, where that makes the controller act.
+    pub(super) status: fn() -> Option<Value>,
+    /// Whether the controller has acted, by the object as it is now.
+    pub(super) is_done: fn(Option<&Value>) -> bool,
+}
+
+/// A replica set, which gets its pod.
+pub(super) const REPLICA_SET: Probe = Probe {
+    path: "/apis/apps/v1/namespaces/probe/replicasets",
+    object: |name| replica_set(name, 1),
+    status: || None,
+    is_done: |set| set.is_some_and(|set| set["status"]["replicas"] == 1),
+};
+
+/// A config map whose owner never existed, which is collected.
+pub(super) const GARBAGE: Probe = Probe {
+    path: "/api/v1/namespaces/probe/configmaps",
+    object: |name| {
+        let uid = "11111111-2222-3333-4444-555555555555";
+        let owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": uid });
+        json!({ "metadata": { "name": name, "ownerReferences": [owner] } })
+    },
+    status: || None,
+    is_done: |map| map.is_none(),
+};
+
+/// A suspended job, whose condition is written.
+pub(super) const JOB: Probe = Probe {
+    path: "/apis/batch/v1/namespaces/probe/jobs",
+    object: |name| json!({ "metadata": { "name": name }, "spec": { "suspend": true, "template": never_again() } }),
+    status: || None,
+    is_done: |job| job.is_some_and(|job| job["status"]["conditions"].is_array()),
+};
+
+/// A cron job with an active job that does not exist, which is taken from its status. Nothing else is written before a
+/// start is due.
+pub(super) const CRON_JOB: Probe = Probe {
+    path: "/apis/batch/v1/namespaces/probe/cronjobs",
+    object: |name| {
+        let job = json!({ "spec": { "template": never_again() } });
+        let spec = json!({ "schedule": "0 0 29 2 *", "timeZone": "Etc/UTC", "jobTemplate": job });
+        json!({ "metadata": { "name": name }, "spec": spec })
+    },
+    status: || {
+        let job =
+            json!({ "apiVersion": "batch/v1", "kind": "Job", "namespace": "probe", "name": "gone", "uid": "gone" });
+        Some(json!({ "active": [job] }))
+    },
+    is_done: |cron_job| cron_job.is_some_and(|cron_job| cron_job["status"]["active"].is_null()),
+};
+
+/// A stateful set without pods, whose status is written.
+pub(super) const STATEFUL_SET: Probe = Probe {
+    path: "/apis/apps/v1/namespaces/probe/statefulsets",
+    object: |name| replica_set(name, 0),
+    status: || None,
+    is_done: is_observed,
+};
+
+/// A daemon set for no node, whose status is written.
+pub(super) const DAEMON_SET: Probe = Probe {
+    path: "/apis/apps/v1/namespaces/probe/daemonsets",
+    object: |name| {
+        let mut set = replica_set(name, 0);
+        set["spec"]["template"]["spec"]["nodeSelector"] = json!({ "none": "such" });
+        if let Some(spec) = set["spec"].as_object_mut() {
+            spec.remove("replicas");
+        }
+        set
+    },
+    status: || None,
+    is_done: is_observed,
+};
+
+/// The template of pods that end.
+fn never_again() -> Value {
+    json!({ "spec": { "restartPolicy": "Never", "containers": [{ "name": "main", "image": "example/main:1" }] } })
+}
+
+fn is_observed(object: Option<&Value>) -> bool {
+    object.is_some_and(|object| object["status"]["observedGeneration"] == object["metadata"]["generation"])
+}
