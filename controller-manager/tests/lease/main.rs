@@ -1,13 +1,16 @@
-//! Leader election of the binary: its lease, its exit codes, and the controllers that migrate.
+//! Leader election of the binary: its lease, its exit codes, its standbys, and the controllers that migrate.
 
 #![cfg(feature = "builtin")]
 
+mod migration;
+mod standby;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::time::Duration;
 
 use kcm_sandbox_apiserver::{
-    DEPLOYMENTS, EVENTS, Fault, LEASES, NAMESPACES, ObjectKey, PODS, REPLICA_SETS, Resource, Sandbox, Status, Verb,
+    EVENTS, Fault, LEASES, NAMESPACES, ObjectKey, PODS, REPLICA_SETS, Resource, Sandbox, Status, Verb,
 };
 use serde_json::{Value, json};
 use support::program::{Ended, Folder, Process, run};
@@ -254,114 +257,6 @@ async fn discovery_that_takes_longer_than_the_lease_does_not_lose_it() {
     assert_eq!(spec(&server.sandbox, &main_lease())["leaseTransitions"], 0);
     server.release();
     until("discovery goes on", || since().iter().any(|request| request == "GET /apis")).await;
-    manager.terminate();
-    assert_eq!(manager.ended().await.code, Some(0));
-}
-
-/// Over a socket of its own, so that its requests are known.
-#[tokio::test]
-async fn a_standby_writes_nothing_and_asks_no_more_than_the_leader() {
-    let sandbox = Sandbox::default();
-    let (first, second) = (Server::start(sandbox.clone()).await, Server::start(sandbox.clone()).await);
-    let folders = [Folder::new(), Folder::new()];
-    let mut leader = start(&first, &folders[0], &["--controllers=replicaset"]);
-    leader.says("\"Started controller\"").await;
-    let mut standby = start(&second, &folders[1], &["--controllers=replicaset"]);
-    standby.says("Attempting to acquire leader lease").await;
-    create(&sandbox, &REPLICA_SETS, "web", 20);
-    until("the leader has made the pods", || sandbox.list(&PODS, None).len() == 20).await;
-    let renewed = || spec(&sandbox, &main_lease())["renewTime"].clone();
-    for _ in 0..6 {
-        let before = renewed();
-        until("the lease is renewed", || renewed() != before).await;
-    }
-    standby.terminate();
-    assert_eq!(standby.ended().await.code, Some(0));
-    let asked = second.requests();
-    let watches = asked.iter().filter(|request| *request == "GET /api/v1/pods").count();
-    assert!(watches > 0, "its caches are filled");
-    let writes: Vec<_> = asked.iter().filter(|request| !request.starts_with("GET ")).collect();
-    assert!(writes.is_empty(), "{writes:?}");
-    assert!(asked.len() <= first.requests().len(), "{asked:#?}");
-    leader.terminate();
-    assert_eq!(leader.ended().await.code, Some(0));
-    assert!(
-        first.requests().iter().any(|request| request.starts_with("POST ")),
-        "those of the leader are recorded too"
-    );
-}
-
-const MIGRATION: &str = "apiVersion: controllermanager.config.k8s.io/v1\nkind: LeaderMigrationConfiguration\n\
-                         leaderName: migration\ncontrollerLeaders:\n";
-
-#[tokio::test]
-async fn controllers_that_migrate_run_under_a_lease_of_their_own() {
-    let sandbox = Sandbox::default();
-    let of_another = json!({
-        "metadata": { "name": "migration", "namespace": "kube-system" },
-        "spec": { "holderIdentity": "another", "leaseDurationSeconds": 3600, "leaseTransitions": 7 },
-    });
-    sandbox.create(&LEASES, of_another).expect("the lease is valid");
-    create(&sandbox, &REPLICA_SETS, "bare", 1);
-    create(&sandbox, &DEPLOYMENTS, "web", 1);
-    let server = Server::start(sandbox).await;
-    let sandbox = &server.sandbox;
-    let folder = Folder::new();
-    let entries = "- {name: deployment-controller, component: kube-controller-manager}\n";
-    let file = folder.file("migration.yaml", &format!("{MIGRATION}{entries}"));
-    let file = format!("--leader-migration-config={file}");
-    let arguments = ["--enable-leader-migration", &file, "--controllers=deployment,replicaset"];
-    let manager = start(&server, &folder, &arguments);
-    until("the controller that does not migrate acts", || !sandbox.list(&PODS, None).is_empty()).await;
-    assert_eq!(sandbox.list(&REPLICA_SETS, None).len(), 1, "another process holds the lease of the other controller");
-
-    let free = json!({ "spec": { "holderIdentity": "" } });
-    sandbox.patch(&LEASES, &key("migration"), &free).expect("the patch is valid");
-    until("the controller that migrates acts", || sandbox.list(&REPLICA_SETS, None).len() == 2).await;
-    let holders = [main_lease(), key("migration")].map(|lease| spec(sandbox, &lease)["holderIdentity"].clone());
-    assert_eq!(holders[0], holders[1], "one identity for both");
-    assert_eq!(spec(sandbox, &key("migration"))["leaseTransitions"], 8);
-
-    manager.terminate();
-    let ended = manager.ended().await;
-    assert_eq!((ended.code, unexpected(&ended)), (Some(0), vec![]));
-    for lease in [main_lease(), key("migration")] {
-        assert_eq!(spec(sandbox, &lease)["holderIdentity"], "", "{lease} is released");
-    }
-}
-
-#[tokio::test]
-async fn the_loss_of_the_lease_of_migration_ends_the_process_too() {
-    let server = Server::start(Sandbox::default()).await;
-    let folder = Folder::new();
-    let file =
-        folder.file("migration.yaml", &format!("{MIGRATION}- {{name: deployment-controller, component: '*'}}\n"));
-    let file = format!("--leader-migration-config={file}");
-    let mut manager = start(&server, &folder, &["--enable-leader-migration", &file]);
-    manager.says("Starting the controllers that migrate").await;
-    manager.expect_error("Leader election lost");
-    give_away(&server.sandbox, &key("migration"), 15);
-    assert_eq!(manager.ended().await.code, Some(3));
-    assert_eq!(spec(&server.sandbox, &main_lease())["holderIdentity"], "");
-}
-
-#[tokio::test]
-async fn a_controller_that_another_component_runs_does_not_run() {
-    let sandbox = Sandbox::default();
-    create(&sandbox, &REPLICA_SETS, "bare", 1);
-    create(&sandbox, &DEPLOYMENTS, "web", 1);
-    let server = Server::start(sandbox).await;
-    let folder = Folder::new();
-    let entries =
-        "- {name: deployment-controller, component: cloud-controller-manager}\n- {name: replicaset, component: x}\n";
-    let file = folder.file("migration.yaml", &format!("{MIGRATION}{entries}"));
-    let file = format!("--leader-migration-config={file}");
-    let mut manager =
-        start(&server, &folder, &["--enable-leader-migration", &file, "--controllers=deployment,replicaset"]);
-    manager.says("leader migration names \"replicaset\", an alias, and moves no controller by it").await;
-    manager.says("\"Controller is disabled\" controller=\"deployment-controller\"").await;
-    until("the other controller acts", || !server.sandbox.list(&PODS, None).is_empty()).await;
-    assert_eq!(server.sandbox.list(&REPLICA_SETS, None).len(), 1);
     manager.terminate();
     assert_eq!(manager.ended().await.code, Some(0));
 }
