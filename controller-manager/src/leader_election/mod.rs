@@ -14,6 +14,8 @@
 //! that ours and upstream's binary take turns on one lease.
 
 mod elector;
+#[cfg(test)]
+mod elector_tests;
 mod ended;
 mod fences;
 mod health;
