@@ -1,10 +1,12 @@
 //! Replicas that wait for the lease: what they ask the API server for, and what they keep.
 
-use kcm_sandbox_apiserver::{PODS, REPLICA_SETS, Sandbox};
+use kcm_sandbox_apiserver::{DEPLOYMENTS, ObjectKey, PODS, REPLICA_SETS, Sandbox};
+use rcgen::KeyPair;
+use serde_json::json;
 
 use crate::support::program::Folder;
 use crate::support::server::Server;
-use crate::{create, main_lease, spec, start, until};
+use crate::{create, give_away, main_lease, spec, start, until};
 
 /// Over a socket of its own, so that its requests are known.
 #[tokio::test]
@@ -37,4 +39,96 @@ async fn a_standby_writes_nothing_and_asks_no_more_than_the_leader() {
         first.requests().iter().any(|request| request.starts_with("POST ")),
         "those of the leader are recorded too"
     );
+}
+
+/// How many times `path` was read over the socket of a server.
+fn gets_of(server: &Server, path: &str) -> usize {
+    let get = format!("GET {path}");
+    server.requests().iter().filter(|request| **request == get).count()
+}
+
+#[tokio::test]
+async fn a_standby_of_all_controllers_writes_nothing() {
+    let sandbox = Sandbox::default();
+    let (first, second) = (Server::start(sandbox.clone()).await, Server::start(sandbox.clone()).await);
+    let folders = [Folder::new(), Folder::new()];
+    let mut leader = start(&first, &folders[0], &["--controllers=replicaset"]);
+    leader.says("\"Started controller\"").await;
+    let key = folders[1].file("sa.key", &KeyPair::generate().expect("a key").serialize_pem());
+    let key = format!("--service-account-private-key-file={key}");
+    let mut standby = start(&second, &folders[1], &[&key]);
+    standby.says("Attempting to acquire leader lease").await;
+    until("its caches are filled", || {
+        ["/api/v1/secrets", "/apis/apps/v1/deployments"].iter().all(|path| gets_of(&second, path) > 0)
+    })
+    .await;
+    create(&sandbox, &DEPLOYMENTS, "web", 1);
+    let renewed = || spec(&sandbox, &main_lease())["renewTime"].clone();
+    for _ in 0..6 {
+        let before = renewed();
+        until("the lease is renewed", || renewed() != before).await;
+    }
+    standby.terminate();
+    assert_eq!(standby.ended().await.code, Some(0));
+    let asked = second.requests();
+    let writes: Vec<_> = asked.iter().filter(|request| !request.starts_with("GET ")).collect();
+    assert!(writes.is_empty(), "{writes:?}");
+    leader.terminate();
+    assert_eq!(leader.ended().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_cold_standby_reads_no_objects_but_the_lease_until_it_leads() {
+    let sandbox = Sandbox::default();
+    let (first, second) = (Server::start(sandbox.clone()).await, Server::start(sandbox.clone()).await);
+    let folders = [Folder::new(), Folder::new()];
+    let mut leader = start(&first, &folders[0], &["--controllers=replicaset"]);
+    leader.says("\"Started controller\"").await;
+    let cold = ["--leader-elect-warm-standby=false", "--controllers=replicaset"];
+    let mut standby = start(&second, &folders[1], &cold);
+    standby.says("Attempting to acquire leader lease").await;
+    create(&sandbox, &REPLICA_SETS, "web", 2);
+    until("the leader has made the pods", || sandbox.list(&PODS, None).len() == 2).await;
+    let renewed = || spec(&sandbox, &main_lease())["renewTime"].clone();
+    for _ in 0..6 {
+        let before = renewed();
+        until("the lease is renewed", || renewed() != before).await;
+    }
+    let is_of_objects = |request: &&String| {
+        let path = request.rsplit('/').next();
+        !request.starts_with("GET ") || path.is_some_and(|plural| ["pods", "replicasets"].contains(&plural))
+    };
+    let asked = second.requests();
+    let of_objects: Vec<_> = asked.iter().filter(is_of_objects).collect();
+    assert!(of_objects.is_empty(), "{of_objects:?}");
+    assert!(asked.iter().any(|request| request.contains("/leases")), "it competes");
+
+    leader.terminate();
+    assert_eq!(leader.ended().await.code, Some(0));
+    standby.says("\"Started controller\"").await;
+    sandbox
+        .patch(&REPLICA_SETS, &ObjectKey::namespaced("default", "web"), &json!({ "spec": { "replicas": 3 } }))
+        .expect("the patch is valid");
+    until("it acts", || sandbox.list(&PODS, None).len() == 3).await;
+    standby.terminate();
+    assert_eq!(standby.ended().await.code, Some(0));
+    assert!(second.requests().iter().any(|request| request == "POST /api/v1/namespaces/default/pods"));
+}
+
+#[tokio::test]
+async fn a_process_that_steps_down_keeps_its_caches() {
+    let server = Server::start(Sandbox::default()).await;
+    let folder = Folder::new();
+    let mut manager = start(&server, &folder, &["--exit-on-lost-lease=false", "--controllers=replicaset"]);
+    manager.says("\"Started controller\"").await;
+    let lists = || ["/api/v1/pods", "/apis/apps/v1/replicasets"].map(|path| gets_of(&server, path));
+    until("its caches are filled", || lists() == [1, 1]).await;
+    give_away(&server.sandbox, &main_lease(), 1);
+    manager.says("Leader election lost; the controllers stop, and this process competes again").await;
+    manager.says("\"Started controller\"").await;
+    create(&server.sandbox, &REPLICA_SETS, "web", 1);
+    until("it acts", || server.sandbox.list(&PODS, None).len() == 1).await;
+    assert_eq!(lists(), [1, 1], "the watches went on");
+    manager.terminate();
+    assert_eq!(manager.ended().await.code, Some(0));
 }
