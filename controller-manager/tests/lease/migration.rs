@@ -1,6 +1,7 @@
 //! Leader migration: controllers under a lease of their own.
 
 use kcm_sandbox_apiserver::{DEPLOYMENTS, LEASES, PODS, REPLICA_SETS, Sandbox};
+use rcgen::KeyPair;
 use serde_json::json;
 
 use crate::support::program::Folder;
@@ -80,4 +81,28 @@ async fn a_controller_that_another_component_runs_does_not_run() {
     assert_eq!(server.sandbox.list(&REPLICA_SETS, None).len(), 1);
     manager.terminate();
     assert_eq!(manager.ended().await.code, Some(0));
+}
+
+/// As everything that acts as a service account needs it.
+#[tokio::test]
+async fn the_token_controller_runs_under_the_main_lease_whatever_the_configuration_says() {
+    for component in ["'*'", "cloud-controller-manager"] {
+        let server = Server::start(Sandbox::default()).await;
+        let of_another = json!({
+            "metadata": { "name": "migration", "namespace": "kube-system" },
+            "spec": { "holderIdentity": "another", "leaseDurationSeconds": 3600, "leaseTransitions": 7 },
+        });
+        server.sandbox.create(&LEASES, of_another).expect("the lease is valid");
+        let folder = Folder::new();
+        let key = folder.file("sa.key", &KeyPair::generate().expect("a key").serialize_pem());
+        let key = format!("--service-account-private-key-file={key}");
+        let entries = format!("- {{name: serviceaccount-token-controller, component: {component}}}\n");
+        let file = folder.file("migration.yaml", &format!("{MIGRATION}{entries}"));
+        let file = format!("--leader-migration-config={file}");
+        let mut manager =
+            start(&server, &folder, &["--enable-leader-migration", &file, &key, "--controllers=replicaset"]);
+        manager.says("\"Started controller\" controller=\"serviceaccount-token-controller\"").await;
+        manager.terminate();
+        assert_eq!(manager.ended().await.code, Some(0));
+    }
 }
