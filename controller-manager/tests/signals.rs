@@ -19,6 +19,10 @@ struct Busy {
 }
 
 async fn busy(fault: Fault) -> Busy {
+    busy_with(fault, &[]).await
+}
+
+async fn busy_with(fault: Fault, arguments: &[&str]) -> Busy {
     let sandbox = Sandbox::default();
     let create = sandbox.faults().inject(fault);
     sandbox
@@ -40,7 +44,8 @@ async fn busy(fault: Fault) -> Busy {
     let server = Server::start(sandbox).await;
     let folder = Folder::new();
     let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
-    let manager = Process::start(env!("CARGO_BIN_EXE_kube-controller-manager"), &["--leader-elect=false", &kubeconfig]);
+    let arguments = [&["--leader-elect=false", &kubeconfig], arguments].concat();
+    let manager = Process::start(env!("CARGO_BIN_EXE_kube-controller-manager"), &arguments);
     hit(&create).await;
     Busy { manager, server, _folder: folder }
 }
@@ -68,6 +73,19 @@ async fn the_first_signal_lets_running_reconciles_finish() {
     assert_eq!(server.sandbox.list(&PODS, None).len(), 1);
     let status = &server.sandbox.list(&REPLICA_SETS, None)[0]["status"];
     assert_eq!(status["observedGeneration"], 1, "the reconcile goes on to its end");
+}
+
+#[tokio::test]
+async fn a_reconcile_that_outlasts_the_shutdown_timeout_is_given_up() {
+    let stalled = Fault::on(Verb::Create).resource(PODS).stall();
+    let Busy { mut manager, server, _folder } = busy_with(stalled, &["--controller-shutdown-timeout=1s"]).await;
+    let begun = tokio::time::Instant::now();
+    manager.terminate();
+    manager.says("\"Stage did not end in time; its tasks are aborted\" stage=\"Loops\"").await;
+    assert_eq!(manager.ended().await.code, Some(0));
+    // The default is ten seconds.
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(server.sandbox.list(&PODS, None).is_empty());
 }
 
 #[tokio::test]
