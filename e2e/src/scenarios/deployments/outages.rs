@@ -11,11 +11,12 @@ use k8s_openapi::api::apps::v1 as appsv1;
 use k8s_openapi::api::core::v1 as corev1;
 use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::super::serving::{Credential, Port};
 use super::{Objects, held, image, is_complete, is_ready};
-use crate::control_plane::Component;
+use crate::control_plane::{Component, free_ports};
 use crate::scenario::Case;
 use crate::subject::Subject;
 use crate::wait::{PATIENCE, eventually, eventually_within};
@@ -65,8 +66,12 @@ const fn margin(subject: Subject) -> Duration {
     }
 }
 
+/// How long after an outage the caches of our manager may take to hold a change that is made when the API server is ready
+/// again.
+const LIVE_WITHIN: Duration = Duration::from_secs(2);
+
 /// How long after an outage our manager may take to act on a new object, from the moment at which the API server is ready
-/// again: its caches are live before.
+/// again.
 const ACTS_WITHIN: Duration = Duration::from_secs(3);
 
 /// How many times longer the rollouts themselves may take: caches of the API server are cold after it.
@@ -95,7 +100,14 @@ pub(super) async fn hang_of_etcd(case: Case) -> Result<()> {
 
 async fn roll_through(case: &Case, component: Component, outage: Outage, outages: u64) -> Result<()> {
     let objects = Objects::of(case);
-    let mut manager = case.start(case.subject(), &[])?;
+    let [port] = free_ports()?;
+    let flags = [
+        format!("--secure-port={port}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--authorization-always-allow-paths={CACHES}"),
+    ];
+    let (flags, port) = (flags.each_ref().map(String::as_str), Port(port));
+    let mut manager = case.start(case.subject(), if case.subject() == Subject::Ours { &flags } else { &[] })?;
     try_join_all((0..DEPLOYMENTS).map(|number| objects.create(held(&name(number), REPLICAS)))).await?;
     all_are_complete(&objects).await?;
 
@@ -110,9 +122,10 @@ async fn roll_through(case: &Case, component: Component, outage: Outage, outages
         outage.pass(case, component).await?;
         let back = Instant::now();
         if case.subject() == Subject::Ours {
-            acts_on_a_new_set(&objects, &format!("new-{number}"))
-                .await
-                .with_context(|| format!("after outage {number} the manager did not act within {ACTS_WITHIN:?}"))?;
+            let name = format!("new-{number}");
+            let checks =
+                async { tokio::try_join!(caches_are_live(&objects, &port, &name), acts_on_a_new_set(&objects, &name)) };
+            checks.await.with_context(|| format!("after outage {number} the manager did not go on in time"))?;
         }
         all_are_complete(&objects).await?;
         let took = back.elapsed();
@@ -123,6 +136,48 @@ async fn roll_through(case: &Case, component: Component, outage: Outage, outages
         );
     }
     manager.must_run()
+}
+
+/// What shows the caches of our manager.
+const CACHES: &str = "/debug/caches";
+
+/// Changes an object of each kind that the manager caches, and waits until the caches hold the changes.
+async fn caches_are_live(objects: &Objects, port: &Port, name: &str) -> Result<()> {
+    let touch = Patch::Merge(json!({ "metadata": { "annotations": { "touched": name } } }));
+    let params = PatchParams::default();
+    let deployment = objects.deployments.patch(&self::name(0), &params, &touch).await?.resource_version();
+    let sets = objects.sets.list(&ListParams::default().limit(1)).await.context("cannot list replica sets")?;
+    let set = sets.items.first().context("there is no replica set")?.name_any();
+    let set = objects.sets.patch(&set, &params, &touch).await?.resource_version();
+    let pod = json!({
+        "metadata": { "name": format!("pod-{name}") },
+        "spec": held(name, 1)["spec"]["template"]["spec"],
+    });
+    let pod: corev1::Pod = serde_json::from_value(pod).context("this is no pod")?;
+    let pod =
+        objects.pods.create(&PostParams::default(), &pod).await.context("cannot create a pod")?.resource_version();
+    let written = [("Deployment", deployment), ("ReplicaSet", set), ("Pod", pod)];
+    eventually_within("the caches to hold the changes", LIVE_WITHIN, async || {
+        let (code, body) = port.get(CACHES, &Credential::default()).await?;
+        ensure!(code == 200, "{code}: {body}");
+        let body: Value = serde_json::from_str(&body).context("the caches are shown as JSON")?;
+        let caches = body["caches"].as_array().context("there are no caches")?;
+        for (kind, version) in &written {
+            let version: u64 = version.as_deref().unwrap_or_default().parse().context("the version is no number")?;
+            let mut of_kind = caches.iter().filter(|cache| cache["kind"] == *kind).peekable();
+            ensure!(of_kind.peek().is_some(), "no cache of {kind}: {body}");
+            let is_behind = |cache: &&Value| {
+                cache["resourceVersion"]
+                    .as_str()
+                    .and_then(|seen| seen.parse::<u64>().ok())
+                    .is_none_or(|seen| seen < version)
+            };
+            let behind = of_kind.find(is_behind);
+            ensure!(behind.is_none(), "{version} is not in {behind:?}");
+        }
+        Ok(())
+    })
+    .await
 }
 
 /// Creates a replica set, whose pod the manager creates in time.
