@@ -3,7 +3,7 @@
 //! Linux maps a file in blocks of 64 KB around each page that is touched, so functions that are executed and lie between
 //! others that are not make both resident (`docs/adr/0012-function-order.md`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 
 use anyhow::{Context, Result, bail};
@@ -16,13 +16,13 @@ const LIST: &str = "controller-manager/layout/functions.txt";
 /// How the path of the recorded program ends.
 const MANAGER: &str = "/kube-controller-manager";
 
-/// Rewrites the list from what callgrind has recorded of one or more runs.
+/// Rewrites the list from what callgrind has recorded of one or more runs, in the order of the runs.
 ///
 /// # Errors
 ///
 /// If a file cannot be read, or holds no function with a mangled name.
 pub(crate) fn write(recordings: &[&str]) -> Result<()> {
-    let mut functions = BTreeSet::new();
+    let mut executed_by = Vec::new();
     for recording in recordings {
         let text = fs::read_to_string(recording).with_context(|| format!("cannot read {recording}"))?;
         let found = executed(&text);
@@ -31,17 +31,21 @@ pub(crate) fn write(recordings: &[&str]) -> Result<()> {
                 "{recording} names no function of kube-controller-manager: record it with `valgrind --tool=callgrind --demangle=no`"
             );
         }
-        functions.extend(found);
+        executed_by.push(found);
     }
-    let mut text = String::new();
-    for function in &functions {
-        text.push_str(function);
-        text.push('\n');
-    }
+    let functions = in_order(executed_by);
+    let text: String = functions.iter().flat_map(|function| [function.as_str(), "\n"]).collect();
     let path = step::root().join(LIST);
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     println!("{} ({} functions)", path.display(), functions.len());
     Ok(())
+}
+
+/// Each function once, where the first recording that has it stands: what every manager executes stays apart from what
+/// only some controllers do, if the first recording is of an idle manager.
+fn in_order(executed_by: Vec<BTreeSet<String>>) -> Vec<String> {
+    let mut listed = HashSet::new();
+    executed_by.into_iter().flatten().filter(|function| listed.insert(function.clone())).collect()
 }
 
 /// The functions of the manager that a recording of callgrind names, as patterns of the linker.
@@ -116,6 +120,13 @@ mod tests {
                          cfn=(13) walk'2\ncalls=1\nfn=(13)\nfn=(14) walk\nfn=(15) 0x0000fe\nfn=(16) (below main)\nob=(2)\nfn=(20)\n";
         let found: Vec<String> = executed(recording).into_iter().collect();
         assert_eq!(found, ["main", "walk"]);
+    }
+
+    #[test]
+    fn functions_stand_where_the_first_recording_has_them() {
+        let recordings = [["main", "walk"].as_slice(), &["jobs", "main"]];
+        let sets = recordings.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(in_order(sets.into()), ["main", "walk", "jobs"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Reading and editing objects as JSON.
 
+pub(crate) mod encode;
 mod merge_patch;
 mod metadata;
 

@@ -115,11 +115,10 @@ fn write_field(text: &mut Vec<u8>, name: &str, value: &Value) -> Range<usize> {
     if text.len() > 1 {
         text.push(b',');
     }
-    let writes = "values are written to memory";
-    serde_json::to_writer(&mut *text, name).expect(writes);
+    json::encode::append(text, name);
     text.push(b':');
     let from = text.len();
-    serde_json::to_writer(&mut *text, value).expect(writes);
+    json::encode::append(text, value);
     from..text.len()
 }
 

@@ -1,0 +1,51 @@
+//! JSON with the escapes of Go's `encoding/json`, in which the API server returns objects.
+//!
+//! They matter where a client compares bytes: the data of controller revisions.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::Formatter;
+
+/// Appends a value to JSON.
+///
+/// # Panics
+/// If the value is none that JSON has; a [`serde_json::Value`] always is.
+pub(crate) fn append(json: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    value.serialize(&mut Serializer::with_formatter(json, GoEscapes)).expect("values are written to memory");
+}
+
+/// Compact JSON in which `<`, `>`, `&`, U+2028 and U+2029 are escaped.
+struct GoEscapes;
+
+impl Formatter for GoEscapes {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+            let (before, from) = rest.split_at(at);
+            let mut after = from.chars();
+            let escaped = after.next().map_or(0, u32::from);
+            write!(writer, "{before}\\u{escaped:04x}")?;
+            rest = after.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::append;
+
+    #[test]
+    fn what_go_escapes_is_escaped() {
+        let value = json!({ "a<b": ["x && y > z", "\u{2028}\u{2029}\"\n", "plain", 1] });
+        let mut json = Vec::new();
+        append(&mut json, &value);
+        let json = String::from_utf8(json).unwrap();
+        assert_eq!(json, r#"{"a\u003cb":["x \u0026\u0026 y \u003e z","\u2028\u2029\"\n","plain",1]}"#);
+        assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), value);
+    }
+}
