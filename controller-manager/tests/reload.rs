@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::os::unix::fs::symlink;
+
 use kcm_sandbox_apiserver::Sandbox;
 use rustix::process::Signal;
 use support::program::{Folder, Process};
@@ -45,6 +47,33 @@ async fn a_signal_and_a_changed_file_apply_settings_and_a_bad_file_changes_nothi
     );
     manager.says("\"Reloaded the configuration\" applied=\"Logs,Controllers,Workers\"").await;
     manager.says("\"Stopping controller, as it is disabled now\" controller=\"deployment-controller\"").await;
+    manager.terminate();
+    let ended = manager.ended().await;
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.stderr.contains(AT_4), "{}", ended.stderr);
+}
+
+/// The kubelet writes a new folder, and renames a link to it over the one of the old folder.
+#[tokio::test]
+async fn an_updated_config_map_is_read_through_its_links() {
+    let server = Server::start(Sandbox::default()).await;
+    let folder = Folder::new();
+    let write = |version: &str, body: &str| {
+        std::fs::create_dir(folder.path(version)).expect("there must be room for a folder");
+        folder.file(&format!("{version}/kcm.yaml"), &format!("{HEAD}{body}"));
+        symlink(version, folder.path("..new")).expect("the link is new");
+        std::fs::rename(folder.path("..new"), folder.path("..data")).expect("a link can be replaced");
+    };
+    write("..1", "logging: {verbosity: 0}\n");
+    let file = folder.path("kcm.yaml");
+    symlink("..data/kcm.yaml", &file).expect("the link is new");
+    let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
+    let flag = format!("--config={}", file.display());
+    let program = env!("CARGO_BIN_EXE_kube-controller-manager");
+    let mut manager = Process::start(program, &["--leader-elect=false", &flag, &kubeconfig]);
+    manager.says("\"Started controller\"").await;
+    write("..2", "logging: {verbosity: 4}\n");
+    manager.says("\"Reloaded the configuration\" applied=\"Logs\"").await;
     manager.terminate();
     let ended = manager.ended().await;
     assert_eq!(ended.code, Some(0));
