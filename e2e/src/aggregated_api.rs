@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use rustls::pki_types::pem::PemObject;
@@ -12,17 +12,31 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use crate::pki::Pki;
 
-/// The responses by their paths, without queries.
-type Responses = Arc<Mutex<BTreeMap<String, Value>>>;
+/// What the server serves, and what it has served.
+#[derive(Default)]
+struct State {
+    /// By path.
+    responses: BTreeMap<String, Value>,
+    served: Vec<Served>,
+}
+
+/// A response that was served.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub(crate) at: Instant,
+    /// The path under which it was set.
+    pub(crate) path: String,
+}
 
 /// A server of its own on a port of this machine. It ends when it is dropped.
 pub(crate) struct AggregatedApi {
     port: u16,
-    responses: Responses,
+    state: Arc<Mutex<State>>,
     _tasks: JoinSet<()>,
 }
 
@@ -40,19 +54,25 @@ impl AggregatedApi {
             .with_single_cert(certificates, key)?;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on a free port")?;
         let port = listener.local_addr()?.port();
-        let responses = Responses::default();
+        let state = Arc::<Mutex<State>>::default();
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), Arc::clone(&responses)));
-        Ok(Self { port, responses, _tasks: tasks })
+        tasks.spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), Arc::clone(&state)));
+        Ok(Self { port, state, _tasks: tasks })
     }
 
-    /// Serves a response under a path; `None` for none.
+    /// Serves a response under a path, whatever the query; `None` for none. A path with a query is for that query, and
+    /// comes before the same path without one.
     pub(crate) fn set(&self, path: &str, response: Option<Value>) {
-        let mut responses = self.responses.lock().unwrap_or_else(PoisonError::into_inner);
+        let responses = &mut lock(&self.state).responses;
         match response {
             Some(response) => responses.insert(path.to_owned(), response),
             None => responses.remove(path),
         };
+    }
+
+    /// What was served, in this order.
+    pub(crate) fn served(&self) -> Vec<Served> {
+        lock(&self.state).served.clone()
     }
 
     /// The service that leads kube-apiserver here, and the registrations of these groups and versions.
@@ -76,15 +96,19 @@ impl AggregatedApi {
     }
 }
 
-async fn accept(listener: TcpListener, acceptor: TlsAcceptor, responses: Responses) {
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, state: Arc<Mutex<State>>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             Ok((stream, _)) = listener.accept() => {
-                let (acceptor, responses) = (acceptor.clone(), Arc::clone(&responses));
+                let (acceptor, state) = (acceptor.clone(), Arc::clone(&state));
                 connections.spawn(async move {
                     // A client that leaves is no failure of the scenario.
-                    let _ended = serve(stream, acceptor, responses).await;
+                    let _ended = serve(stream, acceptor, &state).await;
                 });
             }
             Some(_) = connections.join_next() => {}
@@ -93,7 +117,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, responses: Respons
 }
 
 /// Answers the requests of a connection, none of which has a body.
-async fn serve(stream: TcpStream, acceptor: TlsAcceptor, responses: Responses) -> Result<()> {
+async fn serve(stream: TcpStream, acceptor: TlsAcceptor, state: &Mutex<State>) -> Result<()> {
     const END: &[u8] = b"\r\n\r\n";
     let mut stream = acceptor.accept(stream).await?;
     let mut read = Vec::new();
@@ -110,9 +134,9 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, responses: Responses) -
         let head = String::from_utf8_lossy(&read[..end]).into_owned();
         read.drain(..end + END.len());
         let path = head.split(' ').nth(1).unwrap_or_default();
-        // The one character of the paths here that kube-apiserver escapes.
-        let path = path.split('?').next().unwrap_or_default().replace("%2A", "*");
-        let (code, body) = respond(&path, &responses);
+        // The characters of paths and queries here that clients and kube-apiserver escape.
+        let path = path.replace("%2A", "*").replace("%3D", "=");
+        let (code, body) = respond(&path, &mut lock(state));
         let body = body.to_string();
         let length = body.len();
         let head = format!("HTTP/1.1 {code}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
@@ -121,11 +145,15 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, responses: Responses) -
     }
 }
 
-fn respond(path: &str, responses: &Responses) -> (&'static str, Value) {
-    let found = responses.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-    if let Some(found) = found {
-        return ("200 OK", found);
+fn respond(path: &str, state: &mut State) -> (&'static str, Value) {
+    let without_query = path.split('?').next().unwrap_or_default();
+    for path in [path, without_query] {
+        if let Some(found) = state.responses.get(path).cloned() {
+            state.served.push(Served { at: Instant::now(), path: path.to_owned() });
+            return ("200 OK", found);
+        }
     }
+    let path = without_query;
     if let ["", "apis", group, version] = path.split('/').collect::<Vec<_>>()[..] {
         let version = format!("{group}/{version}");
         let list = json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": [] });
@@ -136,4 +164,27 @@ fn respond(path: &str, responses: &Responses) -> (&'static str, Value) {
         "message": "there is no such metric",
     });
     ("404 Not Found", status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_for_a_query_comes_before_that_of_its_path_and_what_is_served_is_kept() {
+        let mut state = State::default();
+        for path in ["/pods", "/pods?labelSelector=app=web"] {
+            state.responses.insert(path.to_owned(), json!(path));
+        }
+        for (path, expected) in [
+            ("/pods?labelSelector=app=web", "/pods?labelSelector=app=web"),
+            ("/pods?labelSelector=app=db", "/pods"),
+            ("/pods", "/pods"),
+        ] {
+            assert_eq!(respond(path, &mut state), ("200 OK", json!(expected)), "{path}");
+        }
+        assert_eq!(respond("/nodes", &mut state).0, "404 Not Found");
+        let served: Vec<&str> = state.served.iter().map(|it| &*it.path).collect();
+        assert_eq!(served, ["/pods?labelSelector=app=web", "/pods", "/pods"]);
+    }
 }
