@@ -44,12 +44,30 @@ const PHASES: &[(&str, &str)] = &[
     ("cron-jobs", "started"),
 ];
 
+/// The same for the controllers of endpoints, budgets and autoscalers.
+const OF_TRAFFIC: [(Figure, f64); 4] =
+    [(Figure::Cpu, 0.333), (Figure::Wall, 1.0), (Figure::Requests, 1.0), (Figure::Resident, 0.166)];
+
+/// The phases to which that applies.
+const TRAFFIC: &[(&str, &str)] = &[
+    ("services", "made"),
+    ("services", "rolled"),
+    ("services", "deleted"),
+    ("service-large", "made"),
+    ("service-large", "rolled"),
+    ("service-large", "deleted"),
+    ("budgets", "drained"),
+    ("autoscalers", "scaled"),
+];
+
 /// All bars.
 pub(super) fn bars() -> impl Iterator<Item = Bar> {
-    let of_phase = |&(scenario, phase)| {
-        OF_CONTROLLER.iter().map(move |&(figure, part)| bar(scenario, phase, figure, Limit::OfPeer(part)))
+    let of_phases = |phases: &'static [(&str, &str)], parts: &'static [(Figure, f64)]| {
+        phases.iter().flat_map(|&(scenario, phase)| {
+            parts.iter().map(move |&(figure, part)| bar(scenario, phase, figure, Limit::OfPeer(part)))
+        })
     };
-    BARS.iter().copied().chain(PHASES.iter().flat_map(of_phase))
+    BARS.iter().copied().chain(of_phases(PHASES, &OF_CONTROLLER)).chain(of_phases(TRAFFIC, &OF_TRAFFIC))
 }
 
 /// The bars of single figures, for full runs.
@@ -71,6 +89,18 @@ const BARS: &[Bar] = &[
     bar("workloads-idle", "idle", Figure::Resident, Limit::Value(20.0 * MB)),
     bar("jobs", "completed", Figure::Latency, Limit::OfPeer(1.0)),
     bar("cron-jobs", "started", Figure::LongestLatency, Limit::OfPeer(1.0)),
+    bar("services", "made", Figure::Latency, Limit::OfPeer(1.0)),
+    bar("services", "made", Figure::LatencyP99, Limit::OfPeer(1.0)),
+    bar("services", "rolled", Figure::Latency, Limit::OfPeer(1.0)),
+    bar("services", "rolled", Figure::LatencyP99, Limit::OfPeer(1.0)),
+    bar("service-large", "made", Figure::Latency, Limit::OfPeer(1.0)),
+    bar("service-large", "made", Figure::LatencyP99, Limit::OfPeer(1.0)),
+    bar("service-large", "rolled", Figure::Latency, Limit::OfPeer(1.0)),
+    bar("service-large", "rolled", Figure::LatencyP99, Limit::OfPeer(1.0)),
+    bar("autoscalers", "rested", Figure::Cpu, Limit::OfPeer(0.333)),
+    bar("autoscalers", "rested", Figure::Requests, Limit::OfPeer(1.0)),
+    bar("autoscalers", "rested", Figure::Resident, Limit::OfPeer(0.166)),
+    bar("autoscalers", "restarted", Figure::LongestLatency, Limit::Value(15.0)),
 ];
 
 /// How much longer an event may take beside many cached pods than beside few.

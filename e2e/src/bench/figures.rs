@@ -42,15 +42,18 @@ pub(super) enum Figure {
     LatencyP99,
     /// The longest of the same.
     LongestLatency,
+    /// The number of requests of the manager, where the scenario says what they are about; without lists and watches.
+    Requests,
 }
 
 impl Figure {
     /// All of them, as they are printed.
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Wall,
         Self::Latency,
         Self::LatencyP99,
         Self::LongestLatency,
+        Self::Requests,
         Self::CachesFull,
         Self::Cpu,
         Self::Resident,
@@ -82,6 +85,7 @@ impl Figure {
             Self::Latency => "median latency",
             Self::LatencyP99 => "99% of latencies below",
             Self::LongestLatency => "longest latency",
+            Self::Requests => "requests of the manager",
         }
     }
 
@@ -95,7 +99,7 @@ impl Figure {
             Self::Cpu | Self::ServerCpu => format!("{value:.2} s"),
             Self::Resident | Self::Peak | Self::Received | Self::Live | Self::Held => format!("{:.1} MB", value / 1e6),
             Self::PerPod => format!("{:.1} KB", value / 1e3),
-            Self::ChangesPerCpu => format!("{value:.0}"),
+            Self::ChangesPerCpu | Self::Requests => format!("{value:.0}"),
         }
     }
 }

@@ -6,10 +6,13 @@
 //! `self_metrics` reads a manager's metrics and log, `micro` reads criterion's figures, `bars` has the limits, `report`
 //! and `chart` make the page.
 
+mod autoscalers;
 mod bars;
+mod budgets;
 mod chart;
 mod cron_jobs;
 mod daemon_sets;
+mod endpoint_latency;
 mod figures;
 mod flaky_proxy;
 mod garbage;
@@ -21,6 +24,7 @@ mod probe;
 mod report;
 mod scenarios;
 mod self_metrics;
+mod services;
 mod size;
 mod stateful_sets;
 mod testbed;
@@ -122,6 +126,8 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
                     controllers: scenario.controllers.unwrap_or(&plan.controllers).to_owned(),
                     scale: plan.scale,
                     probe: scenario.probe,
+                    requests: scenario.requests,
+                    is_periodic: scenario.is_periodic,
                     collector: scenario.collector,
                     break_every: scenario.break_every,
                     rest: Duration::from_secs(match plan.size {

@@ -13,7 +13,9 @@ pub(super) struct Probe {
     pub(super) object: fn(&str) -> Value,
     /// What is written into its status after its creation, where that makes the controller act.
     pub(super) status: fn() -> Option<Value>,
-    /// Whether the controller has acted, by the object as it is now.
+    /// The path of what the controller writes for a name, where that is not the object.
+    pub(super) effect: Option<fn(&str) -> String>,
+    /// Whether the controller has acted, by the object, or what is at the path of the effect, as it is now.
     pub(super) is_done: fn(Option<&Value>) -> bool,
 }
 
@@ -22,6 +24,7 @@ pub(super) const REPLICA_SET: Probe = Probe {
     path: "/apis/apps/v1/namespaces/probe/replicasets",
     object: |name| replica_set(name, 1),
     status: || None,
+    effect: None,
     is_done: |set| set.is_some_and(|set| set["status"]["replicas"] == 1),
 };
 
@@ -34,6 +37,7 @@ pub(super) const GARBAGE: Probe = Probe {
         json!({ "metadata": { "name": name, "ownerReferences": [owner] } })
     },
     status: || None,
+    effect: None,
     is_done: |map| map.is_none(),
 };
 
@@ -42,6 +46,7 @@ pub(super) const JOB: Probe = Probe {
     path: "/apis/batch/v1/namespaces/probe/jobs",
     object: |name| json!({ "metadata": { "name": name }, "spec": { "suspend": true, "template": never_again() } }),
     status: || None,
+    effect: None,
     is_done: |job| job.is_some_and(|job| job["status"]["conditions"].is_array()),
 };
 
@@ -59,6 +64,7 @@ pub(super) const CRON_JOB: Probe = Probe {
             json!({ "apiVersion": "batch/v1", "kind": "Job", "namespace": "probe", "name": "gone", "uid": "gone" });
         Some(json!({ "active": [job] }))
     },
+    effect: None,
     is_done: |cron_job| cron_job.is_some_and(|cron_job| cron_job["status"]["active"].is_null()),
 };
 
@@ -67,6 +73,7 @@ pub(super) const STATEFUL_SET: Probe = Probe {
     path: "/apis/apps/v1/namespaces/probe/statefulsets",
     object: |name| replica_set(name, 0),
     status: || None,
+    effect: None,
     is_done: is_observed,
 };
 
@@ -82,7 +89,47 @@ pub(super) const DAEMON_SET: Probe = Probe {
         set
     },
     status: || None,
+    effect: None,
     is_done: is_observed,
+};
+
+/// A service, which gets a slice without endpoints.
+pub(super) const SERVICE: Probe = Probe {
+    path: "/api/v1/namespaces/probe/services",
+    object: |name| {
+        let spec = json!({ "selector": { "app": name }, "ports": [{ "port": 80 }] });
+        json!({ "metadata": { "name": name }, "spec": spec })
+    },
+    status: || None,
+    effect: Some(|name| {
+        let slices = "/apis/discovery.k8s.io/v1/namespaces/probe/endpointslices";
+        format!("{slices}?labelSelector=kubernetes.io/service-name%3D{name}")
+    }),
+    is_done: |slices| slices.is_some_and(|slices| slices["items"][0].is_object()),
+};
+
+/// A budget without pods, whose status is written.
+pub(super) const BUDGET: Probe = Probe {
+    path: "/apis/policy/v1/namespaces/probe/poddisruptionbudgets",
+    object: |name| {
+        let spec = json!({ "maxUnavailable": 1, "selector": { "matchLabels": { "app": name } } });
+        json!({ "metadata": { "name": name }, "spec": spec })
+    },
+    status: || None,
+    effect: None,
+    is_done: is_observed,
+};
+
+/// An autoscaler without a target, whose conditions are written after a period of 15 s.
+pub(super) const AUTOSCALER: Probe = Probe {
+    path: "/apis/autoscaling/v2/namespaces/probe/horizontalpodautoscalers",
+    object: |name| {
+        let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": name });
+        json!({ "metadata": { "name": name }, "spec": { "scaleTargetRef": target, "maxReplicas": 1 } })
+    },
+    status: || None,
+    effect: None,
+    is_done: |autoscaler| autoscaler.is_some_and(|autoscaler| autoscaler["status"]["conditions"].is_array()),
 };
 
 /// The template of pods that end.

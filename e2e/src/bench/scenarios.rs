@@ -10,7 +10,7 @@ use super::probe::{self, Probe};
 use super::size::Size;
 use super::testbed::Testbed;
 use super::workload::Fleet;
-use super::{cron_jobs, daemon_sets, garbage, jobs, stateful_sets};
+use super::{autoscalers, budgets, cron_jobs, daemon_sets, garbage, jobs, services, stateful_sets};
 
 /// The controllers of workloads.
 const WORKLOADS: &str =
@@ -27,6 +27,10 @@ pub struct Scenario {
     /// What the managers run, where that is not what the plan says.
     pub controllers: Option<&'static str>,
     pub(super) probe: Probe,
+    /// What no client but the managers writes or gets.
+    pub(super) requests: &'static [&'static str],
+    /// The managers are never idle.
+    pub(super) is_periodic: bool,
     pub(super) collector: bool,
     pub(super) break_every: Option<Duration>,
     pub(super) play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
@@ -43,6 +47,8 @@ const fn scenario(
         quick: false,
         controllers: None,
         probe: probe::REPLICA_SET,
+        requests: &[],
+        is_periodic: false,
         collector: false,
         break_every: None,
         play,
@@ -167,6 +173,48 @@ pub static SCENARIOS: &[Scenario] = &[
         (WORKLOADS, probe::REPLICA_SET),
         |testbed, size| idle(testbed, size).boxed_local(),
     ),
+    Scenario {
+        requests: services::REQUESTS,
+        collector: true,
+        ..of_controller(
+            "services",
+            "1,000 services of 20 pods (quick: 100), made, rolled, deleted; latency is from a pod's readiness until it is \
+             a ready endpoint of a slice",
+            (services::SLICES, probe::SERVICE),
+            |testbed, size| services::many(testbed, size).boxed_local(),
+        )
+    },
+    Scenario {
+        requests: services::REQUESTS,
+        collector: true,
+        ..of_controller(
+            "service-large",
+            "a service of 5,000 pods (quick: 1,000), with slices and endpoints, made, rolled, deleted; latency as of \
+             services",
+            (services::SLICES_AND_ENDPOINTS, probe::SERVICE),
+            |testbed, size| services::large(testbed, size).boxed_local(),
+        )
+    },
+    Scenario {
+        requests: budgets::REQUESTS,
+        ..of_controller(
+            "budgets",
+            "500 disruption budgets of 4 pods (quick: 100), all of which are evicted as soon as the budget allows it",
+            (budgets::CONTROLLERS, probe::BUDGET),
+            |testbed, size| budgets::drained(testbed, size).boxed_local(),
+        )
+    },
+    Scenario {
+        requests: autoscalers::REQUESTS,
+        is_periodic: true,
+        ..of_controller(
+            "autoscalers",
+            "1,000 autoscalers by CPU (quick: 200), made, at rest, scaled, gone through after a restart; latency at rest \
+             is the time between two syncs of an autoscaler, after the restart the time from the first sync of any",
+            (autoscalers::CONTROLLERS, probe::AUTOSCALER),
+            |testbed, size| autoscalers::scaled(testbed, size).boxed_local(),
+        )
+    },
 ];
 
 async fn idle(testbed: &mut Testbed, size: Size) -> Result<()> {

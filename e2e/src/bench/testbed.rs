@@ -12,17 +12,18 @@ use super::flaky_proxy::FlakyProxy;
 use super::probe::Probe;
 use super::self_metrics;
 use super::workload::Workload;
+use crate::aggregated_api::AggregatedApi;
 use crate::control_plane::{ControlPlane, Options, free_ports};
 use crate::peer_metrics::PeerMetrics;
 use crate::process::Process;
-use crate::requests::Requests;
+use crate::requests::{Kind, Requests};
 use crate::scenario::LIMITS;
 use crate::subject::Subject;
 use crate::wait::eventually_within;
 use crate::{helpers, manager, nodes};
 
 /// Nodes that pods run on.
-const NODES: usize = 50;
+pub(super) const NODES: usize = 50;
 /// The controllers that scenarios need beside those under test.
 const HELPERS: [&str; 1] = ["garbage-collector-controller"];
 /// How long a manager may take until it is idle.
@@ -37,6 +38,10 @@ pub(super) struct Setup {
     pub(super) controllers: String,
     /// The kind of object that shows that the manager works.
     pub(super) probe: Probe,
+    /// The resources, with their subresources, that no client but the manager writes or gets: [`Figure::Requests`].
+    pub(super) requests: &'static [&'static str],
+    /// The manager works all the time, and is never idle.
+    pub(super) is_periodic: bool,
     /// The factor of [`Testbed::scaled`].
     pub(super) scale: f64,
     /// Run upstream's garbage collector beside the manager, so that dependents of deleted objects are deleted.
@@ -66,7 +71,10 @@ pub(super) struct Testbed {
 impl Testbed {
     /// Starts everything, and waits until the manager has reconciled a probe and is idle.
     pub(super) async fn start(setup: Setup) -> Result<Self> {
-        let plane = ControlPlane::start(Options { scheduler: true, kwok: true, ..Options::default() }).await?;
+        // The last of two equal flags counts: this has addresses for thousands of services.
+        let api_server_args = vec!["--service-cluster-ip-range=10.96.0.0/16".to_owned()];
+        let options = Options { scheduler: true, kwok: true, api_server_args, ..Options::default() };
+        let plane = ControlPlane::start(options).await?;
         nodes::create(&plane.client(), "node", NODES).await?;
         let helpers = if setup.collector { helpers::start(&plane, &HELPERS)? } else { Vec::new() };
         let proxy = match setup.break_every {
@@ -115,6 +123,13 @@ impl Testbed {
         let changes = requests.changes();
         if changes > 0 && !cpu.is_zero() {
             figures.insert(Figure::ChangesPerCpu, as_f64(changes) / cpu.as_secs_f64());
+        }
+        if !self.setup.requests.is_empty() {
+            let is_theirs = |kind: &Kind| {
+                self.setup.requests.contains(&&*kind.resource) && !["LIST", "WATCH"].contains(&&*kind.verb)
+            };
+            let theirs = requests.iter().filter(|(kind, _)| is_theirs(kind)).map(|(_, count)| count).sum();
+            figures.insert(Figure::Requests, as_f64(theirs));
         }
         self.add_heap(&mut figures).await?;
         let requests = requests.iter().map(|(kind, count)| (format!("{} {}", kind.verb, kind.resource), count));
@@ -167,6 +182,20 @@ impl Testbed {
         if let Some(phase) = self.phases.last_mut() {
             phase.figures.extend(figures::of_latencies(latencies));
         }
+    }
+
+    /// Adds to the requests of the last phase those that the manager sent to an aggregated API, which kube-apiserver does not
+    /// count.
+    pub(super) fn aggregated_requests(&mut self, kind: &str, count: u64) {
+        if let Some(phase) = self.phases.last_mut() {
+            phase.requests.insert(kind.to_owned(), count);
+            *phase.figures.entry(Figure::Requests).or_default() += as_f64(count);
+        }
+    }
+
+    /// Starts an API server behind that of the testbed.
+    pub(super) async fn aggregated_api(&self) -> Result<AggregatedApi> {
+        AggregatedApi::start(self.plane.logs()).await
     }
 
     /// Waits until the manager has reconciled a probe.
@@ -247,7 +276,7 @@ impl Testbed {
             let cpu = self.manager.cpu_time()?;
             // A manager that only runs timers or collects garbage is idle.
             let spent = cpu.saturating_sub(quiet_since.1);
-            if spent > quiet_since.0.elapsed().mul_f64(0.05) + Duration::from_millis(50) {
+            if !self.setup.is_periodic && spent > quiet_since.0.elapsed().mul_f64(0.05) + Duration::from_millis(50) {
                 quiet_since = (Instant::now(), cpu);
             }
         }

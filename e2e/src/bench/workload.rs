@@ -55,7 +55,7 @@ impl Workload {
         }
     }
 
-    /// Creates a probe, and returns its path.
+    /// Creates a probe, and returns the path of what the manager writes.
     pub(super) async fn begin_probe(&self, name: &str) -> Result<String> {
         self.make_namespace("probe").await?;
         // Names of phases have spaces and commas: `with 5,000 pods`.
@@ -65,7 +65,7 @@ impl Workload {
         if let Some(status) = (self.probe.status)() {
             self.merge(&format!("{path}/status"), &json!({ "status": status })).await?;
         }
-        Ok(path)
+        Ok(self.probe.effect.map_or(path, |effect| effect(&name)))
     }
 
     /// Waits until the manager has acted on a probe.
