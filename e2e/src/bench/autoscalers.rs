@@ -50,16 +50,20 @@ pub(super) async fn scaled(testbed: &mut Testbed, size: Size) -> Result<()> {
             are_synced(&api, start, count).await
         })
         .await?;
+    // The syncs of autoscalers that were made together come together: a phase begins between two such rounds, so that it
+    // sees as many of them for both managers.
+    are_synced(&api, Instant::now(), count).await?;
     let start = Instant::now();
     testbed
         .phase("rested", async |_| {
             // At least one sync of each.
-            tokio::time::sleep(Duration::from_secs(size.pick(20, 60))).await;
+            tokio::time::sleep(Duration::from_secs(size.pick(16, 60))).await;
             Ok(())
         })
         .await?;
     testbed.latencies(&periods(&api.served(), start));
     testbed.aggregated_requests(KIND, served_since(&api, start));
+    are_synced(&api, Instant::now(), count).await?;
     let start = Instant::now();
     testbed
         .phase("scaled", async |it| {
