@@ -102,19 +102,27 @@ impl Workload {
         mut see: impl FnMut(WatchEvent<Value>) -> bool,
     ) -> Result<()> {
         let question = if path.contains('?') { '&' } else { '?' };
-        let request = http::Request::get(format!("{path}{question}watch=1")).header("accept", accept);
-        let request = request.body(Vec::new())?;
+        let mut seen = String::new();
         let watch = async {
-            let mut events = pin!(self.client.request_events::<Value>(request).await?);
-            while let Some(event) = events.try_next().await? {
-                if let WatchEvent::Error(status) = &event {
-                    bail!("{status:?}");
-                }
-                if see(event) {
-                    return Ok(());
+            // The API server ends a watch that does not take its events fast enough.
+            loop {
+                let request = http::Request::get(format!("{path}{question}watch=1&resourceVersion={seen}"));
+                let request = request.header("accept", accept).body(Vec::new())?;
+                let mut events = pin!(self.client.request_events::<Value>(request).await?);
+                while let Some(event) = events.try_next().await? {
+                    match &event {
+                        WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+                            let version = object["metadata"]["resourceVersion"].as_str();
+                            version.context("an object has a resource version")?.clone_into(&mut seen);
+                        }
+                        WatchEvent::Bookmark(_) => {}
+                        WatchEvent::Error(status) => bail!("{status:?}"),
+                    }
+                    if see(event) {
+                        return Ok(());
+                    }
                 }
             }
-            bail!("it ended")
         };
         let watched = tokio::time::timeout(LIMIT, watch).await.context("it took too long").flatten();
         watched.with_context(|| format!("WATCH {path}"))
