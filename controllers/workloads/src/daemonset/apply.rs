@@ -14,6 +14,7 @@ use super::history::{Current, History, hash_of, pods_of_duplicates};
 use super::pod_spec::{InvalidTemplate, PodSpec, labels};
 use super::revision::CurrentRevision;
 use super::status::with_status;
+use super::template_hash::template_hash;
 use crate::shared::pod_control::{PodControl, PodTemplate};
 use crate::shared::revisions::{
     self, Creation as RevisionCreation, NewRevision, POD_REVISION, RevisionData, revision_hash, revision_name,
@@ -67,7 +68,9 @@ impl Writer<'_> {
 
     async fn create_revision(&self, data: &RevisionData, number: i64) -> Result<Option<String>, ReconcileError> {
         let set = self.set;
-        let hash = revision_hash(data, set.status.collision_count);
+        let collisions = set.status.collision_count;
+        let hash = set.template().and_then(|template| template_hash(template, collisions));
+        let hash = hash.unwrap_or_else(|| revision_hash(data, collisions));
         let name = revision_name(set.metadata.key.name(), &hash);
         let template_labels = set.raw(&["spec", "template", "metadata", "labels"]);
         let labels = match template_labels {

@@ -50,7 +50,7 @@
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | the framework reads its own writes | expectations, and since 1.36 a comparison of versions | holds for every controller, and has no five-minute time-out; `daemonset_controller_stale_sync_skips_total` stays 0 |
-//! | names of revisions end in a hash of their data | in a hash of Go's printed structures | the data is compared, not the names |
+//! | with a quantity that Go keeps as a decimal, such as `100Ti`, the name of a revision ends in a hash of its data | in the hash of the Go types | revisions are found by their data |
 //! | names of pods are generated here, in addition to `generateName` | by the API server | a creation whose response was lost can be looked up |
 //! | deletions have the uid of the object as a precondition | no precondition | an object that was recreated under the same name is not deleted |
 //! | nodes go in the order of their names | in random order | |
@@ -86,6 +86,7 @@ mod rollout;
 mod settings;
 mod snapshot;
 mod status;
+mod template_hash;
 mod tolerations;
 mod wiring;
 mod words;

@@ -13,4 +13,5 @@ mod pods_by_node;
 mod rolling;
 mod status;
 mod surge;
+mod template_hash;
 mod words;

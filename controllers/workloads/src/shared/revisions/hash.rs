@@ -10,10 +10,18 @@ const LONGEST_PREFIX: usize = 223;
 /// # Upstream
 /// `history.HashControllerRevision`: the 32-bit FNV-1 hash in decimal digits, each digit replaced by a character.
 pub(crate) fn revision_hash(data: &RevisionData, collision_count: Option<i32>) -> String {
-    const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let count = collision_count.map(|count| count.to_string()).unwrap_or_default();
     let bytes = data.as_str().bytes().chain(count.bytes());
     let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(byte));
+    safe_encode(hash)
+}
+
+/// A hash in at most ten characters, which spell no word.
+///
+/// # Upstream
+/// `SafeEncodeString`, of the decimal digits.
+pub(crate) fn safe_encode(hash: u32) -> String {
+    const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     hash.to_string().bytes().map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])).collect()
 }
 

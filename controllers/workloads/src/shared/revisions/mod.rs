@@ -34,7 +34,7 @@ mod requests;
 mod tests;
 
 pub(crate) use data::RevisionData;
-pub(crate) use hash::{revision_hash, revision_name};
+pub(crate) use hash::{revision_hash, revision_name, safe_encode};
 pub(crate) use history::{next_revision, oldest_unused, sort};
 pub(crate) use requests::{Creation, NewRevision, create, delete, renumber};
 

@@ -1,7 +1,9 @@
 //! Revisions: creation, rollback, collision, duplicates and the history limit.
 
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
+use crate::daemonset::template_hash::template_hash;
 use crate::daemonset::tests::cluster::{Cluster, DAEMON_SETS, REVISIONS, rolls_out, status, with_image};
 use crate::daemonset::tests::fixtures::{NAMESPACE, daemon_set, key};
 
@@ -12,6 +14,8 @@ async fn a_revision_holds_the_template_and_belongs_to_the_set() {
     cluster.eventually("it is created", |_| cluster.revisions().len() == 1).await;
     let revision = cluster.revisions()[&1].clone();
     let hash = revision["metadata"]["labels"]["controller-revision-hash"].as_str().expect("it has a hash");
+    let template = to_raw_value(&set["spec"]["template"]).expect("it is JSON");
+    assert_eq!(template_hash(&template, None).as_deref(), Some(hash), "the hash of upstream");
     assert_eq!(revision["metadata"]["name"], format!("agent-{hash}"));
     assert_eq!(revision["metadata"]["labels"], json!({ "app": "agent", "controller-revision-hash": hash }));
     assert_eq!(revision["metadata"]["annotations"], set["metadata"]["annotations"]);
@@ -19,6 +23,16 @@ async fn a_revision_holds_the_template_and_belongs_to_the_set() {
     let mut template = set["spec"]["template"].clone();
     template["$patch"] = json!("replace");
     assert_eq!(revision["data"], json!({ "spec": { "template": template } }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_that_upstream_cannot_hash_has_a_revision_with_a_hash_of_its_data() {
+    let cluster = Cluster::start(&["n1"], |_| {}).await;
+    let limits = json!({ "limits": { "ephemeral-storage": "100Ti" } });
+    cluster.create(&daemon_set("agent").with("/spec/template/spec/containers/0", "resources", limits));
+    rolls_out(&cluster, |_| {}).await;
+    let hash = cluster.revisions()[&1]["metadata"]["labels"]["controller-revision-hash"].clone();
+    assert!(hash.as_str().is_some_and(|hash| !hash.is_empty()), "{hash}");
 }
 
 #[tokio::test(start_paused = true)]
