@@ -3,7 +3,8 @@
 //! A write with a response is confirmed by the caches. A write whose response was lost is confirmed by a live list,
 //! which begins when the request can no longer take effect: after 34 s, or at once where the connection broke and the
 //! repetition of the request by the [`Session`](crate::Session) was refused, because the request had taken effect or
-//! had become impossible. A repetition that succeeds needs no list.
+//! had become impossible, and where the API server ended the request with an error without a reason. A repetition that
+//! succeeds needs no list.
 //!
 //! # Contract
 //!
@@ -24,6 +25,8 @@
 //!   the second of two: use [`Session::generate_name`](crate::Session::generate_name).
 //! - **An error of the server holds the key unless a second landing would be refused.** It would be where the request
 //!   carries a resource version or a uid.
+//! - **A 500 without a reason holds the key until a live list that begins at once.** The API server has ended the request,
+//!   as an admission plugin failed, for example. Where storage did not answer, it may still take effect.
 //! - **The answer of a failing webhook settles a write.** Admission comes before storage.
 //!
 //! The next try

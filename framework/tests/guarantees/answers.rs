@@ -289,6 +289,16 @@ async fn an_error_of_the_server_holds_the_key_unless_a_second_landing_would_be_r
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_500_without_a_reason_holds_the_key_until_a_live_list_that_begins_at_once() {
+    let kinds = [Change::Create, Change::PatchOfName, Change::Put, Change::PatchOfUid, Change::Delete];
+    for (kind, lists) in kinds.into_iter().zip([1, 1, 0, 0, 0]) {
+        let (world, answers) = answered(kind, Status::new(500, "", "the plugin failed")).await;
+        assert!(answers.lock()[0].is_err(), "{kind:?}");
+        assert_eq!((world.live_checks().len(), world.parked().len()), (lists, 0), "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_answer_of_a_failing_webhook_settles_a_write() {
     for kind in [Change::Create, Change::PatchOfName, Change::Put, Change::PatchOfUid, Change::Delete] {
         let (world, answers) = answered(kind, failed_webhook()).await;

@@ -46,6 +46,9 @@ pub(crate) enum Answer {
     FailedWebhook,
     /// 5xx as storage did not answer the API server, without `Retry-After`.
     StorageFailed,
+    /// 500 without a reason and without `Retry-After`: the API server has ended the request, as an admission plugin
+    /// failed. Errors of storage have a reason, or are [`StorageFailed`](Self::StorageFailed).
+    Aborted,
     /// 5xx except 501, with its `Retry-After`.
     ServerError(Option<Duration>),
     /// A refusal that holds for every attempt of the request: a conflict, a missing or an invalid object.
@@ -61,6 +64,7 @@ impl Answer {
             501 => Self::Denied,
             _ if is_failed_webhook(status) => Self::FailedWebhook,
             500.. if retry_after.is_none() && is_storage_failure(status) => Self::StorageFailed,
+            500 if retry_after.is_none() && status.reason.is_empty() => Self::Aborted,
             500.. => Self::ServerError(retry_after),
             _ if is_final(status) => Self::Refused,
             _ => Self::Denied,
@@ -93,6 +97,8 @@ pub(crate) enum Effect {
     Unread,
     /// This attempt may have taken effect, or still does until its deadline.
     Open,
+    /// This attempt may have taken effect, and will not do so any more.
+    Ended,
     /// As [`Open`](Self::Open), but nothing happens twice: the API server refuses the same write once it has landed.
     Harmless,
 }
@@ -140,6 +146,10 @@ pub(crate) const fn meaning(kind: RequestKind, answer: Answer, in_doubt: bool) -
             (Effect::None, if matches!(kind, Eviction) { Repeat::Never } else { asked(retry_after) })
         }
         Answer::FailedWebhook | Answer::Denied => (Effect::None, Repeat::Never),
+        Answer::Aborted => {
+            let ended = if matches!(kind, Read) { Effect::None } else { Effect::Ended };
+            (harmless_or(kind, ended), Repeat::Never)
+        }
         Answer::StorageFailed => (harmless_or(kind, open), reconnect),
         Answer::ServerError(retry_after) => (harmless_or(kind, open), asked(retry_after)),
         Answer::Refused => (Effect::Settled, Repeat::Never),
@@ -174,6 +184,9 @@ pub(crate) fn retry_after(header: Option<&str>) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use http::StatusCode;
+
+    use super::super::status::read_status;
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -181,7 +194,7 @@ mod tests {
     /// The whole table: for each answer the meaning for each kind, in the order of `KINDS`.
     #[test]
     fn every_answer_has_one_meaning_for_every_kind_of_request() {
-        use Effect::{Harmless, Landed, None as NoEffect, Open, Settled, Unread};
+        use Effect::{Ended, Harmless, Landed, None as NoEffect, Open, Settled, Unread};
         use Repeat::{After, Never, Reconnect};
         use RequestKind::{Create, CreateUnnamed, Cumulative, Eviction, Guarded, Idempotent, Read};
 
@@ -189,7 +202,7 @@ mod tests {
         let after = After(SECOND);
         let all = |effect, repeat| [(effect, repeat); 7];
         #[rustfmt::skip]
-        let table: [(Answer, [(Effect, Repeat); 7]); 13] = [
+        let table: [(Answer, [(Effect, Repeat); 7]); 14] = [
             (Answer::Success, all(Landed, Never)),
             (Answer::Undecodable, [
                 (NoEffect, Never), (Unread, Never), (Unread, Never), (Unread, Never), (Unread, Never), (Unread, Never),
@@ -213,6 +226,10 @@ mod tests {
             (Answer::StorageFailed, [
                 (NoEffect, Never), (Open, Reconnect), (Open, Never), (Harmless, Reconnect), (Open, Reconnect),
                 (Open, Never), (Harmless, Reconnect),
+            ]),
+            (Answer::Aborted, [
+                (NoEffect, Never), (Ended, Never), (Ended, Never), (Harmless, Never), (Ended, Never), (Ended, Never),
+                (Harmless, Never),
             ]),
             (Answer::ServerError(None), [
                 (NoEffect, Never), (Open, Never), (Open, Never), (Harmless, Never), (Open, Never), (Open, Never),
@@ -243,11 +260,16 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_storage_is_like_a_broken_connection() {
+    fn an_error_without_a_time_may_be_of_storage_of_admission_or_of_a_proxy() {
+        let read = |body: &[u8]| read_status(StatusCode::INTERNAL_SERVER_ERROR, None, body);
         let status = |code, message: &str| Status { code, message: message.to_owned(), ..Status::default() };
         for (status, answer) in [
             (status(500, "etcdserver: request timed out"), Answer::StorageFailed),
             (status(503, "service unavailable"), Answer::ServerError(None)),
+            (status(500, "the plugin failed"), Answer::Aborted),
+            (read(br#"{"kind":"Status","message":"the plugin failed"}"#), Answer::Aborted),
+            (read(br#"{"kind":"Status","reason":"InternalError"}"#), Answer::ServerError(None)),
+            (read(b"upstream failed"), Answer::ServerError(None)),
         ] {
             assert_eq!(Answer::of_status(&status, None), answer, "{status:?}");
         }

@@ -119,6 +119,11 @@ impl Attempts {
                 self.may_have_landed = true;
                 self.open_until = self.open_until.max(Some(deadline));
             }
+            Effect::Ended => {
+                self.may_have_landed = true;
+                // A live list shows now whether it did.
+                self.open_until = self.open_until.max(Some(now));
+            }
             Effect::Harmless => self.may_have_landed = true,
         }
         let next = match repeat {

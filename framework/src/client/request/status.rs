@@ -5,11 +5,14 @@ use kcm_api::Status;
 
 /// Reads the status of a response that is no success; a body that is no status object is described by its code.
 ///
-/// A `Retry-After` header in seconds overrides the one in the body.
+/// A `Retry-After` header in seconds overrides the one in the body. A reason that is absent follows from the code, apart
+/// from the API server's 500 without a reason: it ended the request with an error that has none.
 pub(in super::super) fn read_status(code: StatusCode, retry_after: Option<&str>, body: &[u8]) -> Status {
-    let mut status = from_body(body).unwrap_or_else(|| Status { message: describe(code, body), ..Status::default() });
+    let sent = from_body(body);
+    let is_without_reason = sent.is_some() && code == StatusCode::INTERNAL_SERVER_ERROR;
+    let mut status = sent.unwrap_or_else(|| Status { message: describe(code, body), ..Status::default() });
     status.code = code.as_u16();
-    if status.reason.is_empty() {
+    if status.reason.is_empty() && !is_without_reason {
         reason_of(code).clone_into(&mut status.reason);
     }
     if let Some(seconds) = retry_after.and_then(|seconds| seconds.trim().parse().ok()) {
