@@ -260,16 +260,25 @@ fn a_deprecated_flag_works_and_is_noticed() {
 
 #[test]
 fn gates_that_go_away_or_have_no_effect_are_warned_of() {
-    let settings = load_arguments(&["--feature-gates=JobManagedBy=true,PodDeletionCost=false,SELinuxMount=true"]);
+    let settings =
+        load_arguments(&["--feature-gates=SELinuxChangePolicy=true,PodDeletionCost=false,SELinuxMount=true"]);
     let warnings: Vec<String> =
         settings.expect("the gates are known").warnings().iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
         [
-            "--feature-gates: feature gate JobManagedBy is generally available, and will be removed",
-            "--feature-gates: feature gate JobManagedBy has no effect: nothing that reads it is part of this program",
+            "--feature-gates: feature gate SELinuxChangePolicy is generally available, and will be removed",
+            "--feature-gates: feature gate SELinuxChangePolicy has no effect: nothing that reads it is part of this program",
             "--feature-gates: feature gate SELinuxMount has no effect: nothing that reads it is part of this program",
         ]
+    );
+    let honoured = load_arguments(&["--feature-gates=JobManagedBy=true,StaleControllerConsistencyReplicaSet=false"]);
+    let warnings: Vec<String> =
+        honoured.expect("the gates are known").warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        ["--feature-gates: feature gate JobManagedBy is generally available, and will be removed"],
+        "what jobs honour has an effect"
     );
     let only_known = load_arguments(&["--feature-gates=KubeletCrashLoopBackOffMax=false"]).expect("the gate is known");
     assert_eq!(only_known.warnings(), [], "kube-controller-manager does not read it either");

@@ -132,6 +132,13 @@ const CASES: &[Case] = &[
             "--feature-gates: this program makes no workloads and pod groups for jobs: leave the feature gate WorkloadWithJob off",
         ],
     ),
+    (
+        &["--emulated-version=1.33", "--feature-gates=JobManagedBy=false,JobPodReplacementPolicy=false"],
+        &[
+            "--feature-gates: this program honours JobManagedBy in every emulated version: leave the feature gate on",
+            "--feature-gates: this program honours JobPodReplacementPolicy in every emulated version: leave the feature gate on",
+        ],
+    ),
     (&["--allocate-node-cidrs=true"], &["--cluster-cidr: \"\" must be ranges of addresses, such as 10.244.0.0/16"]),
     (
         &[

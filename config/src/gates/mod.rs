@@ -60,9 +60,44 @@ pub const IN_PLACE_POD_VERTICAL_SCALING: Gate =
 pub const MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS: Gate =
     Gate { name: "MutableSchedulingDirectivesForSuspendedJobs", default: true, stage: GateStage::Beta, locked: false };
 
-/// Whether syncs of jobs that caches are too old for are skipped. Keys wait for their own writes in any case.
+/// Whether each index of a job may have a limit of failures.
+pub const JOB_BACKOFF_LIMIT_PER_INDEX: Gate =
+    Gate { name: "JobBackoffLimitPerIndex", default: true, stage: GateStage::Ga, locked: true };
+
+/// Whether jobs with another controller in `spec.managedBy` are left to that.
+pub const JOB_MANAGED_BY: Gate = Gate { name: "JobManagedBy", default: true, stage: GateStage::Ga, locked: true };
+
+/// Whether jobs may replace pods only once they have failed, and count terminating pods.
+pub const JOB_POD_REPLACEMENT_POLICY: Gate =
+    Gate { name: "JobPodReplacementPolicy", default: true, stage: GateStage::Ga, locked: true };
+
+/// Whether jobs may be complete before all their indexes are.
+pub const JOB_SUCCESS_POLICY: Gate =
+    Gate { name: "JobSuccessPolicy", default: true, stage: GateStage::Ga, locked: true };
+
+/// Whether the ages of pods are compared by their order of magnitude when surplus pods are chosen.
+pub const LOGARITHMIC_SCALE_DOWN: Gate =
+    Gate { name: "LogarithmicScaleDown", default: true, stage: GateStage::Ga, locked: true };
+
+/// Whether a pod of a job has finished only when its sidecars have.
+pub const SIDECAR_CONTAINERS: Gate =
+    Gate { name: "SidecarContainers", default: true, stage: GateStage::Ga, locked: true };
+
+/// Whether syncs of daemon sets that caches are too old for are skipped. Keys wait for their own writes in any case.
+pub const STALE_CONTROLLER_CONSISTENCY_DAEMON_SET: Gate =
+    Gate { name: "StaleControllerConsistencyDaemonSet", default: true, stage: GateStage::Beta, locked: false };
+
+/// The same for jobs.
 pub const STALE_CONTROLLER_CONSISTENCY_JOB: Gate =
     Gate { name: "StaleControllerConsistencyJob", default: true, stage: GateStage::Beta, locked: false };
+
+/// The same for replica sets.
+pub const STALE_CONTROLLER_CONSISTENCY_REPLICA_SET: Gate =
+    Gate { name: "StaleControllerConsistencyReplicaSet", default: true, stage: GateStage::Beta, locked: false };
+
+/// The same for stateful sets.
+pub const STALE_CONTROLLER_CONSISTENCY_STATEFUL_SET: Gate =
+    Gate { name: "StaleControllerConsistencyStatefulSet", default: true, stage: GateStage::Beta, locked: false };
 
 /// Whether workloads and pod groups are made for jobs, which is refused.
 pub const WORKLOAD_WITH_JOB: Gate =
@@ -101,6 +136,11 @@ pub const KNOWN: &[Gate] = &[
     HPA_CONFIGURABLE_TOLERANCE,
     HPA_SCALE_TO_ZERO,
     IN_PLACE_POD_VERTICAL_SCALING,
+    JOB_BACKOFF_LIMIT_PER_INDEX,
+    JOB_MANAGED_BY,
+    JOB_POD_REPLACEMENT_POLICY,
+    JOB_SUCCESS_POLICY,
+    LOGARITHMIC_SCALE_DOWN,
     LOGGING_ALPHA_OPTIONS,
     LOGGING_BETA_OPTIONS,
     MAX_UNAVAILABLE_STATEFUL_SET,
@@ -108,7 +148,11 @@ pub const KNOWN: &[Gate] = &[
     POD_DELETION_COST,
     POD_LEVEL_RESOURCES,
     RECOVER_VOLUME_EXPANSION_FAILURE,
+    SIDECAR_CONTAINERS,
+    STALE_CONTROLLER_CONSISTENCY_DAEMON_SET,
     STALE_CONTROLLER_CONSISTENCY_JOB,
+    STALE_CONTROLLER_CONSISTENCY_REPLICA_SET,
+    STALE_CONTROLLER_CONSISTENCY_STATEFUL_SET,
     STATEFUL_SET_SEMANTIC_REVISION_COMPARISON,
     TAINT_TOLERATION_COMPARISON_OPERATORS,
     VOLUME_ATTRIBUTES_CLASS,
