@@ -14,6 +14,7 @@ use super::conditions::{Ending, JobResult};
 use super::indexes::Indexes;
 use super::job_pod::{is_tracked, replaces_failed_only};
 use super::track::Applied;
+use crate::shared::stale_syncs;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
@@ -81,12 +82,12 @@ impl Metrics {
         );
         registry.register(
             "job_controller_pod_failures_handled_by_failure_policy",
-            "[ALPHA] How many failures of pods a rule of a pod failure policy matched, by its action",
+            "[BETA] How many failures of pods a rule of a pod failure policy matched, by its action",
             self.policy_actions.clone(),
         );
         registry.register(
             "job_controller_terminated_pods_tracking_finalizer",
-            "[ALPHA] How many finished pods with the finalizer of jobs came, and how many are gone or lost it",
+            "[BETA] How many finished pods with the finalizer of jobs came, and how many are gone or lost it",
             self.tracking_finalizers.clone(),
         );
         registry.register(
@@ -99,16 +100,7 @@ impl Metrics {
             "[ALPHA] How many pods were created, or could not be, and why",
             self.pods_created.clone(),
         );
-        let skips: Family<Labels<2>, Counter> = Family::default();
-        // A key waits for its own writes, so that no sync is ever skipped.
-        for (group, resource) in [("", "pods"), ("batch", "jobs")] {
-            drop(skips.get_or_create(&[("group", group.to_owned()), ("resource", resource.to_owned())]));
-        }
-        registry.register(
-            "job_controller_stale_sync_skips",
-            "[ALPHA] How many reconciles of jobs were skipped because caches were behind",
-            skips,
-        );
+        stale_syncs::register(registry, "job_controller", &[("", "pods"), ("batch", "jobs")]);
     }
 
     /// Counts a reconcile.

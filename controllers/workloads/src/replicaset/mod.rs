@@ -32,7 +32,7 @@
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | the framework reads its own writes | expectations, and since 1.36 a comparison of versions | holds for every controller, and has no five-minute time-out; so the status is not written while pods are awaited, and `replicaset_controller_stale_sync_skips_total` never counts |
+//! | the framework reads its own writes | expectations, and since 1.36 a comparison of versions | holds for every controller, and has no five-minute time-out; so the status is not written while pods are awaited, and `replicaset_controller_stale_sync_skips_total` stays 0 |
 //! | names of pods are generated here, in addition to `generateName` | by the API server | a creation whose response was lost can be looked up |
 //! | deletions have the uid of the pod as a precondition | no precondition | a pod that was recreated under the same name is not deleted; a 409 records no event, is not a failure, and is retried soon |
 //! | in a terminating namespace each reconcile tries one creation | a whole burst, then none for five minutes | without expectations each deleted pod would cost a burst |

@@ -3,3 +3,4 @@
 pub(crate) mod pod_control;
 pub(crate) mod replicas;
 pub(crate) mod revisions;
+pub(crate) mod stale_syncs;

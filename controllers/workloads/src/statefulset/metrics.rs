@@ -2,11 +2,11 @@
 
 use kcm_api::ObjectKey;
 use kcm_api::views::{PodManagementPolicy, StatefulSet};
-use kcm_framework::prometheus_client::metrics::counter::Counter;
 use kcm_framework::prometheus_client::metrics::family::Family;
 use kcm_framework::prometheus_client::metrics::gauge::Gauge;
 
 use super::rollout::max_unavailable;
+use crate::shared::stale_syncs;
 
 /// The labels of a stateful set.
 type SetLabels = [(&'static str, String); 3];
@@ -16,7 +16,6 @@ type SetLabels = [(&'static str, String); 3];
 pub(super) struct Metrics {
     max_unavailable: Family<SetLabels, Gauge>,
     unavailable: Family<SetLabels, Gauge>,
-    stale_syncs: Family<[(&'static str, &'static str); 2], Counter>,
 }
 
 impl Metrics {
@@ -34,15 +33,8 @@ impl Metrics {
                 "[ALPHA] How many pods of a stateful set are missing or not available",
                 metrics.unavailable.clone(),
             );
-            // The text format appends `_total`.
-            registry.register(
-                "statefulset_controller_stale_sync_skips",
-                "[ALPHA] Syncs that were skipped because a cache was stale; always 0, as keys wait for their own writes",
-                metrics.stale_syncs.clone(),
-            );
-            for (group, resource) in [("", "pods"), ("", "persistentvolumeclaims"), ("apps", "statefulsets")] {
-                drop(metrics.stale_syncs.get_or_create(&[("group", group), ("resource", resource)]));
-            }
+            let resources = [("", "pods"), ("", "persistentvolumeclaims"), ("apps", "statefulsets")];
+            stale_syncs::register(registry, "statefulset_controller", &resources);
             metrics
         })
     }

@@ -2,6 +2,8 @@
 
 use kcm_framework::prometheus_client::metrics::histogram::Histogram;
 
+use crate::shared::stale_syncs;
+
 /// The ages of deleted pods relative to the youngest pod.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
@@ -18,6 +20,8 @@ impl Metrics {
                 "[ALPHA] How many times as old as the youngest ready pod a pod is that is chosen for deletion",
                 deletion_age_ratio.clone(),
             );
+            // Upstream has it for replica sets alone.
+            stale_syncs::register(registry, "replicaset_controller", &[("", "pods"), ("apps", "replicasets")]);
             Self { deletion_age_ratio }
         })
     }
