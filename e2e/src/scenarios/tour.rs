@@ -77,6 +77,20 @@ async fn is_toured(case: Case) -> Result<()> {
     let image = kubectl.run("get deployment web -o jsonpath={.spec.template.spec.containers[0].image}").await?;
     ensure!(image == "shop:2.0", "{image}");
 
+    for command in [
+        "create job report --image=tool:1.0",
+        "wait job/report --for=condition=complete --timeout=90s",
+        "create cronjob nightly --image=tool:1.0 --schedule=@daily",
+        "create job tonight --from=cronjob/nightly",
+        "wait job/tonight --for=condition=complete --timeout=90s",
+    ] {
+        kubectl.run(command).await?;
+    }
+    let pods = kubectl.run("get pods -l batch.kubernetes.io/job-name").await?;
+    ensure!(pods.lines().filter(|line| line.contains("Completed")).count() == 2, "{pods}");
+    kubectl.run("delete cronjob nightly").await?;
+    kubectl.run("delete job report --timeout=90s").await?;
+
     kubectl.run("drain node-1 --timeout=90s").await?;
     kubectl.run(ROLLED).await?;
     let pods = kubectl.run("get pods -o wide").await?;
