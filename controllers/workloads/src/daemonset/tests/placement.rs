@@ -1,6 +1,5 @@
 //! Placement, by the cases of upstream's `TestNodeShouldRunDaemonPod` and its neighbours.
 
-use kcm_api::scheduling::ComparisonOperators;
 use serde_json::{Value, json};
 
 use super::fixtures::{DEFAULTS, DaemonSetBuilder, NodeBuilder, daemon_set, node};
@@ -99,5 +98,5 @@ fn comparison_operators_need_their_gate() {
     let set = daemon_set("agent").pod_spec("tolerations", tolerations);
     let node = node("n1").with("/spec", "taints", json!([{ "key": "sla", "value": "950", "effect": "NoSchedule" }]));
     assert_eq!(check(&set, &node, DEFAULTS), KEEP);
-    assert_eq!(check(&set, &node, Settings { comparison: ComparisonOperators::Enabled }), RUN);
+    assert_eq!(check(&set, &node, Settings::from_gates(|gate| gate.name == "TaintTolerationComparisonOperators")), RUN);
 }

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use kcm_testing::kill_after_each_write;
-use kcm_testing::sandbox::{Fault, PODS, Sandbox, Status, Verb};
+use kcm_api::ObjectKey;
+use kcm_testing::sandbox::{Fault, InjectedFault, NODES, PODS, Sandbox, Status, Verb};
+use kcm_testing::{TestCluster, kill_after_each_write};
 use serde_json::{Value, json};
 
-use super::kubelet::{Cluster, JOBS, Kubelet, is_finished, new_job, status};
+use super::kubelet::{Cluster, JOBS, Kubelet, finish, is_finished, new_job, status};
 use crate::cluster::{NAMESPACE, environment, key};
 use crate::job::DESCRIPTOR;
+use crate::pod_garbage_collector;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -66,14 +68,14 @@ async fn each_pod_is_counted_once_whatever_response_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_that_are_a_minute_behind_count_no_pod_twice() {
+async fn watches_that_are_minutes_behind_count_no_pod_twice() {
     for late in [PODS, JOBS] {
         let cluster = Cluster::start(|_| {}).await;
-        cluster.sandbox().faults().delay_events(&late, MINUTE);
+        cluster.sandbox().faults().delay_events(&late, 2 * MINUTE);
         cluster.create(three());
         let kubelet = Kubelet::failing_first(1);
         kubelet.run(&cluster, "the job is complete", is_finished).await;
-        cluster.advance(5 * MINUTE).await;
+        cluster.advance(10 * MINUTE).await;
         kubelet.assert_all_counted(cluster.sandbox());
         assert_eq!(kubelet.outcomes(), (3, 1), "no surplus pod was created");
     }
@@ -119,7 +121,113 @@ async fn pods_that_vanish_with_their_node_are_counted_before_they_are_gone() {
     cluster
         .eventually("they are counted and gone", |sandbox| status(sandbox)["failed"] == 2 && count(sandbox) == 0)
         .await;
-    let kubelet = Kubelet::succeeding().after_failures(2);
+    let kubelet = Kubelet::succeeding().after(0, 2);
     kubelet.run(&cluster, "the job is complete", is_finished).await;
     assert_eq!((&status(cluster.sandbox())["succeeded"], &status(cluster.sandbox())["failed"]), (&json!(2), &json!(2)));
+}
+
+/// Keeps the status of the job, or the finalizers of its pods, from being written until it is removed.
+fn hold(cluster: &TestCluster, verb: Verb) -> InjectedFault {
+    let refused = Status::conflict(&JOBS, "sum", "the test holds it");
+    let is_held = move |target: &kcm_testing::sandbox::Target| {
+        target.verb == verb && (target.resource == JOBS || target.resource == PODS && target.subresource.is_none())
+    };
+    cluster.sandbox().faults().inject(Fault::on_any().when(is_held).fail(refused))
+}
+
+/// The names of the pods, in order of creation.
+fn pod_names(sandbox: &Sandbox) -> Vec<String> {
+    let pods = sandbox.list(&PODS, Some(NAMESPACE));
+    pods.iter().map(|pod| pod["metadata"]["name"].as_str().expect("pods have names").to_owned()).collect()
+}
+
+fn remove_finalizers(sandbox: &Sandbox, pod: &str) {
+    let patch = json!({ "metadata": { "finalizers": null } });
+    sandbox.patch(&PODS, &key(pod), &patch).expect("the pod must be there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_their_node_takes_along_before_they_are_counted_are_counted_once() {
+    for mut job in [new_job(3, 2), indexed()] {
+        job["spec"]["parallelism"] = json!(2);
+        let writes = kill_after_each_write(
+            || environment(&[DESCRIPTOR, pod_garbage_collector::DESCRIPTOR]),
+            async |cluster| {
+                cluster.watches(&[PODS, JOBS, NODES]).await;
+                let sandbox = cluster.sandbox();
+                let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "gone" } });
+                sandbox.create(&NODES, node).unwrap();
+                sandbox.create(&JOBS, job.clone()).unwrap();
+                cluster.eventually("two pods are there", |sandbox| pod_names(sandbox).len() == 2).await;
+                cluster.settle().await;
+                let held = hold(cluster, Verb::Update);
+                let pods = pod_names(sandbox);
+                for pod in &pods {
+                    sandbox.bind_pod(&key(pod), "gone").unwrap();
+                }
+                finish(sandbox, &pods[0], true);
+                sandbox.set_pod_phase(&key(&pods[1]), "Running").unwrap();
+                sandbox.delete(&NODES, &ObjectKey::cluster_scoped("gone")).unwrap();
+                let are_terminating = |sandbox: &Sandbox| {
+                    let is_terminating = |pod: &String| {
+                        let pod = sandbox.get(&PODS, &key(pod)).expect("the finalizer keeps it");
+                        pod["metadata"]["deletionTimestamp"].is_string()
+                    };
+                    pods.iter().all(is_terminating)
+                };
+                cluster.advance(2 * MINUTE).await;
+                cluster.eventually("the pod garbage collector has deleted both", are_terminating).await;
+                let counted = |field: &str| status(sandbox)[field].as_i64().unwrap_or(0);
+                assert_eq!((counted("succeeded"), counted("failed")), (0, 0), "neither is counted");
+                held.remove();
+                let kubelet = Kubelet::succeeding().after(1, 1);
+                kubelet.run(cluster, "the job is complete", is_finished).await;
+                kubelet.assert_all_counted(sandbox);
+                assert_eq!(kubelet.outcomes(), (3, 1));
+                cluster.settle().await;
+            },
+        )
+        .await;
+        assert!(writes >= 14, "4 creations, 4 finalizers, 2 deletions with their statuses, and statuses: {writes}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_that_somebody_removes_makes_no_pod_count_twice() {
+    for job in [new_job(1, 1), indexed()] {
+        let wanted = job["spec"]["completions"].clone();
+        for (moment, held, is_listed) in [
+            ("before the uid of the pod is in the status", Verb::Update, false),
+            ("before it is a count", Verb::Patch, true),
+        ] {
+            let cluster = Cluster::start(|_| {}).await;
+            cluster.create(job.clone());
+            cluster.eventually("it runs", |sandbox| status(sandbox)["active"] == wanted).await;
+            let held = hold(&cluster, held);
+            let pod = pod_names(cluster.sandbox()).remove(0);
+            finish(cluster.sandbox(), &pod, true);
+            let counted = |sandbox: &Sandbox| {
+                let status = status(sandbox);
+                let listed = [&status["uncountedTerminatedPods"]["succeeded"][0], &status["completedIndexes"]];
+                listed.iter().any(|listed| listed.as_str().is_some_and(|listed| !listed.is_empty()))
+            };
+            if is_listed {
+                cluster.eventually("the status has the pod", counted).await;
+            } else {
+                cluster.advance(MINUTE).await;
+                assert!(!counted(cluster.sandbox()));
+            }
+            remove_finalizers(cluster.sandbox(), &pod);
+            held.remove();
+            let kubelet = Kubelet::succeeding().after(1, 0);
+            kubelet.run(&cluster, "the job is complete", is_finished).await;
+            cluster.settle().await;
+            let status = status(cluster.sandbox());
+            assert_eq!(status["succeeded"], wanted, "{moment}: {status}");
+            // A pod without the finalizer that the status does not have may have been counted before: it is replaced.
+            let more = i64::from(!is_listed);
+            let ran = i64::try_from(kubelet.outcomes().0).unwrap();
+            assert_eq!(Some(ran), wanted.as_i64().map(|wanted| wanted + more), "{moment}");
+        }
+    }
 }

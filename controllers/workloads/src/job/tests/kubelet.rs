@@ -80,6 +80,15 @@ pub(super) fn index(pod: &Value) -> Option<i32> {
     pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"].as_str()?.parse().ok()
 }
 
+/// Ends a pod as a kubelet does.
+pub(super) fn finish(sandbox: &Sandbox, pod: &str, succeeds: bool) {
+    let (phase, code) = if succeeds { ("Succeeded", 0) } else { ("Failed", 1) };
+    let ended = json!({ "exitCode": code, "finishedAt": kcm_api::time::format_seconds(sandbox.now()) });
+    let container = json!({ "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": ended } });
+    let status = json!({ "status": { "phase": phase, "containerStatuses": [container] } });
+    sandbox.patch_status(&PODS, &key(pod), &status).expect("the pod must be there");
+}
+
 /// Whether a pod fails, of which so many have finished before.
 type Fails = dyn Fn(&Value, usize) -> bool;
 
@@ -118,9 +127,10 @@ impl Kubelet {
         Self::new(move |pod, _| index(pod) == Some(failing) && !has_failed.replace(true))
     }
 
-    /// So many pods have failed before.
-    pub(super) fn after_failures(self, count: usize) -> Self {
-        self.outcomes.borrow_mut().extend((0..count).map(|number| (format!("before-{number}"), false)));
+    /// So many pods have succeeded and failed before.
+    pub(super) fn after(self, succeeded: usize, failed: usize) -> Self {
+        let before = (0..succeeded + failed).map(|number| (format!("before-{number}"), number < succeeded));
+        self.outcomes.borrow_mut().extend(before);
         self
     }
 
@@ -149,12 +159,7 @@ impl Kubelet {
             }
             let finished = self.outcomes.borrow().len();
             let fails = (self.fails)(&pod, finished);
-            let (phase, code) = if fails { ("Failed", 1) } else { ("Succeeded", 0) };
-            let ended = json!({ "exitCode": code, "finishedAt": kcm_api::time::format_seconds(sandbox.now()) });
-            let container = json!({ "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": ended } });
-            let status = json!({ "status": { "phase": phase, "containerStatuses": [container] } });
-            let name = meta["name"].as_str().expect("pods have names");
-            sandbox.patch_status(&PODS, &key(name), &status).expect("the pod must be there");
+            finish(sandbox, meta["name"].as_str().expect("pods have names"), !fails);
             self.outcomes.borrow_mut().insert(meta["uid"].as_str().expect("pods have uids").to_owned(), !fails);
         }
     }

@@ -220,9 +220,9 @@ async fn lost_responses_late_watches_and_a_busy_server_change_nothing() {
         assert_eq!(names(cluster.sandbox()), ["kept"]);
     }
     let cluster = start(with_orphan()).await;
-    cluster.sandbox().faults().delay_events(&PODS, 90 * SECOND);
+    cluster.sandbox().faults().delay_events(&PODS, 180 * SECOND);
     cluster.eventually("the orphan is gone", |sandbox| names(sandbox) == ["kept"]).await;
-    cluster.advance(300 * SECOND).await;
+    cluster.advance(600 * SECOND).await;
     assert_eq!(
         writes(&cluster),
         ["PATCH orphan/status", "DELETE orphan"],

@@ -153,9 +153,9 @@ async fn lost_responses_late_watches_and_a_busy_server_change_nothing() {
     deleted(&cluster).await;
 
     let cluster = start(with_job(completed("a", 0))).await;
-    cluster.sandbox().faults().delay_events(&JOBS, 90 * SECOND);
+    cluster.sandbox().faults().delay_events(&JOBS, 180 * SECOND);
     deleted(&cluster).await;
-    cluster.advance(300 * SECOND).await;
+    cluster.advance(600 * SECOND).await;
     let deletions = requests(&cluster).iter().filter(|request| request.starts_with("DELETE")).count();
     assert_eq!(deletions, 1, "the job is not reconciled before the deletion is seen");
 
