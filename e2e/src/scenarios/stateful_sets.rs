@@ -12,9 +12,15 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::{PATIENCE, eventually, throughout};
 
-pub(super) static SCENARIOS: [Scenario; 3] = [
+pub(super) static SCENARIOS: [Scenario; 5] = [
     scenario("statefulset/is_made_scaled_rolled_and_rolled_back", |case| lives(case).boxed_local()),
     scenario("statefulset/gives_each_pod_its_claim", |case| gives_claims(case).boxed_local()),
+    scenario("statefulset/leaves_a_broken_rollout_to_a_person", |case| leaves_to_a_person(case).boxed_local()),
+    Scenario {
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        ..scenario("statefulset/recovers_a_broken_rollout_with_its_gate", |case| recovers(case).boxed_local())
+    },
     Scenario {
         subjects: &[Subject::Ours],
         runs: Runs::WithOwnManagers,
@@ -78,10 +84,14 @@ async fn pods(kubectl: &Kubectl<'_>, app: &str) -> Result<(Vec<String>, Vec<Stri
     Ok((pods.iter().map(word).collect(), pods.iter().map(|pod| text(&pod["metadata"]["uid"])).collect()))
 }
 
-/// Makes every pod ready that is not.
+/// The image that does not run.
+const BROKEN: u8 = 9;
+
+/// Makes every pod ready that is not, and whose image runs.
 async fn run_pods(kubectl: &Kubectl<'_>, app: &str) -> Result<()> {
     for pod in list(kubectl, &format!("pods -l app={app}")).await? {
-        if pod["status"]["phase"] == "Pending" {
+        let is_broken = pod["spec"]["containers"][0]["image"] == format!("example/main:{BROKEN}");
+        if pod["status"]["phase"] == "Pending" && !is_broken {
             let ready = json!({ "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z" });
             let patch = json!({ "status": { "phase": "Running", "conditions": [ready] } });
             kubectl
@@ -162,6 +172,43 @@ async fn lives(case: Case) -> Result<()> {
         Ok(())
     })
     .await
+}
+
+/// Rolls out an image that does not run, and then one that does.
+async fn breaks_and_repairs(kubectl: &Kubectl<'_>) -> Result<()> {
+    create(kubectl, &set("web", 2)).await?;
+    has(kubectl, "web", &[1, 1]).await?;
+    roll(kubectl, "web", BROKEN, 0).await?;
+    eventually("the last pod to have the broken image", async || {
+        let (found, _) = pods(kubectl, "web").await?;
+        ensure!(found == ["web-0 example/main:1", "web-1 example/main:9"], "{found:?}");
+        Ok(())
+    })
+    .await?;
+    roll(kubectl, "web", 3, 0).await
+}
+
+/// A pod that can never become ready holds up its repair until a person deletes it.
+async fn leaves_to_a_person(case: Case) -> Result<()> {
+    let kubectl = Kubectl::of(&case);
+    breaks_and_repairs(&kubectl).await?;
+    throughout("nothing is replaced", Duration::from_secs(3), async || {
+        let (found, _) = pods(&kubectl, "web").await?;
+        ensure!(found == ["web-0 example/main:1", "web-1 example/main:9"], "{found:?}");
+        Ok(())
+    })
+    .await?;
+    kubectl.run("delete pod web-1").await?;
+    has(&kubectl, "web", &[3, 3]).await.map(drop)
+}
+
+/// With the gate it does not.
+async fn recovers(case: Case) -> Result<()> {
+    let kubectl = Kubectl::of(&case);
+    let mut manager = case.start(Subject::Ours, &["--feature-gates=StatefulSetRolloutRecovery=true"])?;
+    breaks_and_repairs(&kubectl).await?;
+    has(&kubectl, "web", &[3, 3]).await?;
+    manager.must_run()
 }
 
 /// Each pod has its claim, whose owner is as the retention policy says.

@@ -33,7 +33,8 @@
 //!
 //! # What it does not do
 //! Claims are deleted by the garbage collector, which follows their owner references. A rollout in order that waits for a
-//! pod which can never become available waits until a person deletes the pod, as upstream.
+//! pod which can never become available waits until a person deletes the pod, as upstream, unless the gate
+//! `StatefulSetRolloutRecovery` is on.
 //!
 //! # Differences from upstream
 //! Upstream is `pkg/controller/statefulset` of Kubernetes 1.36.3. Everything else is as there, messages of events
@@ -42,6 +43,7 @@
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | the framework reads its own writes | since 1.36 a comparison of versions, and a retry | holds for every controller; `statefulset_controller_stale_sync_skips_total` stays 0 |
+//! | with the gate `StatefulSetRolloutRecovery` a pod that is not ready, of an earlier revision of which no pod is, is replaced in order (`recovery.rs`) | waits until a person deletes the pod | kubernetes/kubernetes#67250; off by default |
 //! | new claims have the owner reference of the retention policy | a second write adds it | fewer writes, and no claim is left behind between the two |
 //! | a claim whose owner references change is read live | comes from the cache | the cache does not have whole claims |
 //! | the pod is not written if only the owners of its claims change; the event is recorded | a write without changes | fewer writes |
@@ -69,6 +71,7 @@ mod new_objects;
 mod observe;
 mod plan;
 mod reconcile;
+mod recovery;
 mod retention;
 mod revisions;
 mod rollout;
@@ -91,7 +94,7 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
 use metrics::Metrics;
 use observe::Caches;
 use reconcile::Reconciler;
-use settings::{CONCURRENT_SYNCS, ROWS, Settings};
+use settings::{CONCURRENT_SYNCS, ROLLOUT_RECOVERY, ROWS, Settings};
 use wiring::{keys_for_claim, keys_for_pod, owners};
 
 /// The descriptor of the controller.
@@ -99,6 +102,7 @@ pub const DESCRIPTOR: ControllerDescriptor =
     ControllerDescriptor::new("statefulset-controller", |context| ready(init(context).map(Some)).boxed())
         .aliases(&["statefulset"])
         .settings(ROWS)
+        .feature_gates(&[ROLLOUT_RECOVERY])
         .needs(&[Need::part::<PodVolumes>()]);
 
 fn init(context: &ControllerContext) -> Result<Running, BoxError> {

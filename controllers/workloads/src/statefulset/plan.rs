@@ -6,7 +6,7 @@
 //!
 //! | phase | pods | steps |
 //! | --- | --- | --- |
-//! | 1 | in the range of ordinals, from the lowest | delete finished pods, create missing ones, repair identity and claims |
+//! | 1 | in the range of ordinals, from the lowest | delete finished pods, create missing ones, repair identity and claims; `recovery.rs` |
 //! | 2 | surplus, from the highest | repair owner references of claims |
 //! | 3 | surplus, from the highest | delete |
 //! | 4 | in the range of ordinals, from the highest | delete those of another revision: `rollout.rs` |
@@ -18,6 +18,7 @@ use kcm_api::views::{Pod, PodManagementPolicy, PodPhase, StatefulSet, StatefulSe
 
 use super::claim_work::{ClaimWork, PodClaims, claims_of, missing_volumes};
 use super::identity::{Ordinals, has_identity, ordinal, pod_name};
+use super::recovery;
 use super::rollout::plan_rollout;
 use super::status::{is_running_and_ready, is_unavailable};
 use super::steps::{Deletion, Input, Phase, Plan, Replicas, Step, Wait, Which};
@@ -183,6 +184,16 @@ fn plan_replica(input: Input<'_>, ordinal: i64, pod: &Arc<Pod>, in_order: bool) 
         } else {
             None
         };
+        if matches!(wait, Some(Wait::NotReady { .. })) {
+            let next = match revision_of_new(input.set, ordinal) {
+                Which::Current => &input.revisions.current,
+                Which::Update => &input.revisions.update,
+            };
+            if recovery::replaces(input, pod, &next.name) {
+                let delete = Step::Delete { pod: Arc::clone(pod), reason: Deletion::Outdated };
+                return (vec![delete], Some(Wait::Deleted { pod: name() }));
+            }
+        }
         if wait.is_some() {
             return (steps, wait);
         }

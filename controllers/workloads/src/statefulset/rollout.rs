@@ -3,7 +3,7 @@
 //!
 //! One pod at a time may be unavailable, or `maxUnavailable` with the gate `MaxUnavailableStatefulSet`. Without the gate
 //! an unavailable pod is waited for even if it is of the old revision and can never become available: a rollout that gets
-//! stuck with a broken image stays stuck until a person deletes the pod, as upstream.
+//! stuck with a broken image stays stuck until a person deletes the pod, as upstream, or until `recovery.rs` replaces it.
 
 use std::sync::Arc;
 

@@ -77,11 +77,12 @@ pub(super) fn roll(cluster: &TestCluster, image: &str) {
     patch(cluster, &json!({ "spec": { "template": { "spec": { "containers": containers } } } }));
 }
 
-/// Makes every pod ready, as kubelets do.
+/// Makes every pod ready, as kubelets do, unless its image is `broken`.
 pub(super) fn run_pods(sandbox: &Sandbox) {
     for pod in sandbox.list(&PODS, Some(NAMESPACE)) {
+        let is_broken = pod["spec"]["containers"][0]["image"].as_str().is_some_and(|image| image.starts_with("broken"));
         let is_new = pod["status"]["phase"] == "Pending" && pod["metadata"]["deletionTimestamp"].is_null();
-        if is_new {
+        if is_new && !is_broken {
             let name = pod["metadata"]["name"].as_str().expect("pods have names");
             drop(sandbox.set_pod_ready(&key(name), true, sandbox.now()));
         }

@@ -7,7 +7,7 @@ use kcm_testing::sandbox::{Fault, PODS, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, kill_after_each_write};
 use serde_json::{Value, json};
 
-use super::apply::{CLAIMS, Cluster, REVISIONS, SETS, has, is_complete, patch, roll, run_pods, scale, web};
+use super::apply::{CLAIMS, Cluster, REVISIONS, SETS, has, images, is_complete, patch, roll, run_pods, scale, web};
 use super::fixtures::with_claims;
 use crate::cluster::{NAMESPACE, environment, key};
 use crate::statefulset::DESCRIPTOR;
@@ -20,8 +20,8 @@ fn is_ready(pod: &Value) -> bool {
         && conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
-/// What holds at every moment of a life in order: each ordinal has one pod, no pod exists above one that is missing, and
-/// every pod has its claim.
+/// What holds at every moment of a life in order: each ordinal has one pod, every pod has its claim, and no more than one
+/// pod is not ready.
 fn check_invariants(sandbox: &Sandbox) {
     let pods = sandbox.list(&PODS, Some(NAMESPACE));
     let indexes: Vec<_> =
@@ -35,11 +35,23 @@ fn check_invariants(sandbox: &Sandbox) {
     assert!(unready <= 1, "{unready} pods are not ready");
 }
 
-async fn passes(cluster: &TestCluster, pods: &[(&str, &str)]) {
+/// Waits until there are these pods and no others, all of them ready and reported, while the invariants hold.
+pub(super) async fn passes(cluster: &TestCluster, pods: &[(&str, &str)]) {
+    passes_with(cluster, pods, 0).await;
+}
+
+/// The same, while no more than one pod is missing or not ready: a rollout.
+pub(super) async fn rolls(cluster: &TestCluster, pods: &[(&str, &str)]) {
+    passes_with(cluster, pods, pods.len() - 1).await;
+}
+
+async fn passes_with(cluster: &TestCluster, pods: &[(&str, &str)], ready: usize) {
     let what = format!("there are {pods:?}, and they are reported");
     cluster
         .eventually(&what, |sandbox| {
             check_invariants(sandbox);
+            let are_ready = sandbox.list(&PODS, Some(NAMESPACE)).iter().filter(|pod| is_ready(pod)).count();
+            assert!(are_ready >= ready, "{are_ready} pods are ready, fewer than {ready}");
             run_pods(sandbox);
             is_complete(sandbox, pods)
         })
@@ -52,9 +64,9 @@ async fn live(cluster: &TestCluster) {
     passes(cluster, &[("web-0", "image:1"), ("web-1", "image:1")]).await;
     patch(cluster, &json!({ "spec": { "updateStrategy": { "rollingUpdate": { "partition": 1 } } } }));
     roll(cluster, "image:2");
-    passes(cluster, &[("web-0", "image:1"), ("web-1", "image:2")]).await;
+    rolls(cluster, &[("web-0", "image:1"), ("web-1", "image:2")]).await;
     patch(cluster, &json!({ "spec": { "updateStrategy": { "rollingUpdate": { "partition": 0 } } } }));
-    passes(cluster, &[("web-0", "image:2"), ("web-1", "image:2")]).await;
+    rolls(cluster, &[("web-0", "image:2"), ("web-1", "image:2")]).await;
     scale(cluster, 1);
     passes(cluster, &[("web-0", "image:2")]).await;
     // A later start has nothing to do.
@@ -91,10 +103,10 @@ async fn a_lost_response_makes_nothing_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_a_minute_behind_makes_no_pod_twice() {
+async fn watches_that_are_minutes_behind_make_no_pod_twice() {
     let cluster = Cluster::start(|sandbox| {
         for resource in [PODS, CLAIMS, REVISIONS] {
-            sandbox.faults().delay_events(&resource, MINUTE);
+            sandbox.faults().delay_events(&resource, 2 * MINUTE);
         }
     })
     .await;
@@ -110,6 +122,33 @@ async fn a_busy_server_delays_the_pods_and_no_more() {
     })
     .await;
     live(&cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_stays_terminating_holds_up_a_rollout_and_costs_no_other_pod() {
+    let cluster = Cluster::start(|_| {}).await;
+    cluster.create(web(3, with_claims("Retain", "Retain")));
+    passes(&cluster, &[("web-0", "image:1"), ("web-1", "image:1"), ("web-2", "image:1")]).await;
+    let held = |finalizers: Value| {
+        let patch = json!({ "metadata": { "finalizers": finalizers } });
+        cluster.sandbox().patch(&CLAIMS, &key("data-web-1"), &patch).expect("the claim must be there");
+    };
+    held(json!(["example.com/held"]));
+    cluster.sandbox().delete(&CLAIMS, &key("data-web-1")).unwrap();
+    roll(&cluster, "image:2");
+    let left = [("web-0".to_owned(), "image:1".to_owned()), ("web-2".to_owned(), "image:2".to_owned())];
+    let is_held = |sandbox: &Sandbox| {
+        check_invariants(sandbox);
+        run_pods(sandbox);
+        images(sandbox) == left
+    };
+    cluster.eventually("the pod of the claim is gone", is_held).await;
+    cluster.consistently("it is not created, and no other pod is replaced", 10 * MINUTE, is_held).await;
+    let message = "Create Pod web-1 in StatefulSet web failed error: pvc data-web-1 is being deleted";
+    assert!(cluster.events().iter().any(|(_, _, told)| told == message), "{:?}", cluster.events());
+    held(Value::Null);
+    passes(&cluster, &[("web-0", "image:2"), ("web-1", "image:2"), ("web-2", "image:2")]).await;
+    assert!(cluster.object(&CLAIMS, "data-web-1")["metadata"]["deletionTimestamp"].is_null());
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,7 +17,8 @@ use crate::statefulset::settings::Settings;
 use crate::statefulset::steps::{Input, Plan};
 
 /// The gates as they are by default.
-pub(super) const SETTINGS: Settings = Settings { semantic_revisions: true, max_unavailable: false };
+pub(super) const SETTINGS: Settings =
+    Settings { semantic_revisions: true, max_unavailable: false, rollout_recovery: false };
 
 /// A stateful set `web` of three pods in order, without claims, as the API serves one, with changes merged into it.
 pub(super) fn set(changes: Value) -> Arc<StatefulSet> {
@@ -90,6 +91,8 @@ pub(super) enum Is {
     Unready,
     /// The same, of the current revision.
     OldUnready,
+    /// The same, of a revision before both.
+    OlderUnready,
     /// Ready for two seconds.
     Young,
     Pending,
@@ -109,7 +112,7 @@ pub(super) fn pod_with(ordinal: i64, is: Is, changes: Value) -> Arc<Pod> {
     let name = format!("web-{ordinal}");
     let revision = match is {
         Is::Old | Is::OldUnready => "web-old",
-        Is::Older => "web-older",
+        Is::Older | Is::OlderUnready => "web-older",
         Is::Ready
         | Is::Unready
         | Is::Young
@@ -123,12 +126,25 @@ pub(super) fn pod_with(ordinal: i64, is: Is, changes: Value) -> Arc<Pod> {
         Is::Pending => "Pending",
         Is::Failed | Is::FailedTerminating => "Failed",
         Is::Succeeded => "Succeeded",
-        Is::Ready | Is::Old | Is::Older | Is::Unready | Is::OldUnready | Is::Young | Is::Terminating => "Running",
+        Is::Ready
+        | Is::Old
+        | Is::Older
+        | Is::Unready
+        | Is::OldUnready
+        | Is::OlderUnready
+        | Is::Young
+        | Is::Terminating => "Running",
     };
     let ready = match is {
         Is::Ready | Is::Old | Is::Older | Is::Terminating => Some(3600),
         Is::Young => Some(2),
-        Is::Unready | Is::OldUnready | Is::Pending | Is::Failed | Is::Succeeded | Is::FailedTerminating => None,
+        Is::Unready
+        | Is::OldUnready
+        | Is::OlderUnready
+        | Is::Pending
+        | Is::Failed
+        | Is::Succeeded
+        | Is::FailedTerminating => None,
     };
     let condition = ready.map(|since| json!({ "type": "Ready", "status": "True", "lastTransitionTime": ago(since) }));
     let mut pod = json!({
