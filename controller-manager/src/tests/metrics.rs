@@ -45,10 +45,10 @@ const ABSENT: &[(&str, &[&str])] = &[
         &["apiserver_client_certificate_", "apiserver_delegated_authn_", "authenticat", "authorization_"],
     ),
     (
-        "there are no jobs, and no pods to collect in this test",
+        "there are no jobs, and no pods to collect in this test: see workload_metrics.rs",
         &["job_controller_job", "job_controller_pod_failures_", "job_controller_terminated_pods_", "pod_gc_collector_"],
     ),
-    ("the gate MaxUnavailableStatefulSet is off", &["statefulset_controller_statefulset_"]),
+    ("the gate MaxUnavailableStatefulSet is off: see workload_metrics.rs", &["statefulset_controller_statefulset_"]),
     ("informers handle events as they read them, and have no queue", &["informer_"]),
     ("there is no lease in this test", &["leader_election_"]),
     ("they are in /metrics/slis", &["kubernetes_healthcheck"]),

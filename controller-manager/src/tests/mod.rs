@@ -2,6 +2,7 @@
 
 mod debug;
 mod metrics;
+mod workload_metrics;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use tokio::task::JoinSet;
 struct Running {
     metrics: Arc<Metrics>,
     handle: ManagerHandle,
+    sandbox: Sandbox,
     _tasks: JoinSet<()>,
 }
 
@@ -34,10 +36,16 @@ async fn running() -> Running {
 
 /// A manager that runs these controllers.
 async fn running_of(controllers: &[&str]) -> Running {
+    running_with(controllers, &[]).await
+}
+
+/// A manager that runs these controllers with arguments.
+async fn running_with(controllers: &[&str], arguments: &[&str]) -> Running {
     let sandbox = Sandbox::default();
     let registry = Registry::linked().expect("the built-in controllers are linked");
     let table = crate::settings::table(&registry, &[]).expect("the rows make a table");
-    let Ok(Outcome::Settings(settings)) = table.load(&Sources::default()) else { panic!("the defaults are valid") };
+    let sources = Sources::default().arguments(arguments.iter().copied());
+    let Ok(Outcome::Settings(settings)) = table.load(&sources) else { panic!("the arguments are valid") };
     let selection = Selection::parse(controllers.iter().copied(), &registry, &[]).expect("they are linked");
     let manager = Manager::builder(registry, *settings)
         .selection(selection)
@@ -64,5 +72,5 @@ async fn running_of(controllers: &[&str]) -> Running {
     });
     sandbox.create(&Deployment::RESOURCE, deployment).expect("it can be created");
     tokio::time::sleep(Duration::from_secs(5)).await;
-    Running { metrics, handle, _tasks: tasks }
+    Running { metrics, handle, sandbox, _tasks: tasks }
 }
