@@ -34,7 +34,7 @@ pub(super) static SCENARIOS: [Scenario; 2] = [
     },
 ];
 
-fn cron_job(name: &str, schedule: &str) -> Value {
+pub(super) fn cron_job(name: &str, schedule: &str) -> Value {
     let pod = json!({ "restartPolicy": "Never", "containers": [{ "name": "main", "image": "example/main:1" }] });
     json!({
         "apiVersion": "batch/v1",

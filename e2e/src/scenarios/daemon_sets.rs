@@ -40,7 +40,7 @@ const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, R
 const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
 
 /// A daemon set on nodes of these names.
-fn daemon_set(name: &str, nodes: &[&str], strategy: &Value) -> Value {
+pub(super) fn daemon_set(name: &str, nodes: &[&str], strategy: &Value) -> Value {
     let by_name = json!({ "key": "kubernetes.io/hostname", "operator": "In", "values": nodes });
     let required = json!({ "nodeSelectorTerms": [{ "matchExpressions": [by_name] }] });
     json!({

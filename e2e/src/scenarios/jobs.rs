@@ -36,7 +36,7 @@ const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, R
 }
 
 /// A job of pods that are not scheduled.
-fn job(name: &str, spec: Value) -> Value {
+pub(super) fn job(name: &str, spec: Value) -> Value {
     let mut job = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",

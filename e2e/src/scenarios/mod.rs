@@ -30,6 +30,7 @@ mod stateful_sets;
 mod tour;
 mod ttl_after_finished;
 mod website;
+mod workloads;
 
 use crate::scenario::Scenario;
 
@@ -56,6 +57,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&garbage::SCENARIOS)
         .chain(&tour::SCENARIOS)
         .chain(&website::SCENARIOS)
+        .chain(&workloads::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)
         .chain(&jobs::SCENARIOS)
         .chain(&replication_controllers::SCENARIOS)

@@ -41,7 +41,7 @@ const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, R
 }
 
 /// A stateful set of pods that are not scheduled; the scenario makes them ready.
-fn set(name: &str, replicas: usize) -> Value {
+pub(super) fn set(name: &str, replicas: usize) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",

@@ -23,7 +23,7 @@ pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
 }];
 
 /// A job that another controller manages, so that its status is the scenario's.
-fn job(name: &str, time_to_live: Option<i32>) -> Value {
+pub(super) fn job(name: &str, time_to_live: Option<i32>) -> Value {
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",

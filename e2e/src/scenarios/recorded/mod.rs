@@ -1,5 +1,8 @@
 //! The same changes by kubectl under the peer and under ours, with a comparison of all that follows from each.
 
+mod objects;
+mod rounds;
+
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
@@ -7,6 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tokio::time::{Instant, sleep};
 
+pub(super) use self::objects::{Names, Objects};
+pub(super) use self::rounds::{Script, play_rounds, prepare};
 use crate::kubectl::Kubectl;
 use crate::wait::PATIENCE;
 
