@@ -7,6 +7,8 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
+use super::stateful_sets::run_pods;
+use super::takeover::{TURNS, end};
 use crate::kubectl::Kubectl;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
@@ -182,7 +184,8 @@ async fn rolls_and_rolls_back(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// From the peer to ours and back: no pod is created or deleted, no revision is created, and nothing at rest is written.
+/// Three times back and forth, at rest and in the middle of two rollouts with surge: no pod is created or deleted
+/// needlessly, no revision is created, and nothing at rest is written.
 async fn takes_over_and_gives_back(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
     let mut manager = case.start(Subject::Peer, &[])?;
@@ -194,21 +197,52 @@ async fn takes_over_and_gives_back(case: Case) -> Result<()> {
     let at_rest = async || kubectl.run(&format!("get ds,controllerrevisions,pods -l app=agent -o {versions}")).await;
     let of_set = async || kubectl.run("get ds agent -o jsonpath={.metadata.resourceVersion}").await;
     let before = (at_rest().await?, of_set().await?);
-    for (number, next) in [Subject::Ours, Subject::Peer].into_iter().enumerate() {
-        manager.terminate()?;
-        manager.wait(crate::wait::PATIENCE).await?;
+
+    // The scenario runs its pods, so that a rollout goes on when the scenario lets it.
+    let mut surge = daemon_set("surge", &NODES, &json!({ "maxSurge": 1, "maxUnavailable": 0 }));
+    surge["spec"]["template"]["spec"]["schedulerName"] = json!("no-scheduler");
+    create(&kubectl, surge).await?;
+    has_images(&kubectl, "surge", &[1, 1, 1]).await?;
+    run_pods(&kubectl, "surge").await?;
+    kubectl.run("set image ds/surge main=example/main:2").await?;
+    let mut pods = has_images(&kubectl, "surge", &[1, 1, 1, 2]).await?;
+    for (next, images) in
+        TURNS.into_iter().zip([&[1, 1, 2, 2][..], &[1, 2, 2, 2], &[2, 2, 2], &[2, 2, 3, 3], &[2, 3, 3, 3], &[3, 3, 3]])
+    {
+        end(&mut manager).await?;
+        run_pods(&kubectl, "surge").await?;
         manager = case.start(next, &[])?;
-        let probe = format!("probe-{number}");
-        create(&kubectl, daemon_set(&probe, &NODES[..1], &json!({ "maxUnavailable": 1 }))).await?;
-        runs_on(&kubectl, &probe, &NODES[..1]).await.with_context(|| format!("{next} is to have taken over"))?;
+        let now =
+            has_images(&kubectl, "surge", images).await.with_context(|| format!("{next} is to have taken over"))?;
+        // An old pod goes for the new one that runs, and another new one comes.
+        let went = pods.iter().filter(|pod| !now.contains(pod)).count();
+        ensure!(went == 1, "{next} deleted {went} pods: {pods:?}, then {now:?}");
         throughout("nothing is written", Duration::from_secs(2), async || {
             let now = (at_rest().await?, of_set().await?);
             ensure!(now == before, "{next} wrote what was at rest: {now:?}, was {before:?}");
             Ok(())
         })
         .await?;
+        pods = now;
+        if images == [2, 2, 2] {
+            kubectl.run("set image ds/surge main=example/main:3").await?;
+            pods = has_images(&kubectl, "surge", &[2, 2, 2, 3]).await?;
+        }
     }
-    Ok(())
+    let revisions = get(&kubectl, "controllerrevisions -l app=surge").await?;
+    ensure!(revisions["items"].as_array().map(Vec::len) == Some(3), "{revisions}");
+    manager.must_run()
+}
+
+/// Waits until there are pods of just these images. Returns their images and names.
+async fn has_images(kubectl: &Kubectl<'_>, app: &str, images: &[u8]) -> Result<Vec<Vec<String>>> {
+    let wanted: Vec<_> = images.iter().map(|image| format!("example/main:{image}")).collect();
+    eventually(&format!("{app} to have {wanted:?}"), async || {
+        let rows = pods(kubectl, app, &["/spec/containers/0/image", "/metadata/name"]).await?;
+        ensure!(rows.iter().map(|row| &row[0]).eq(&wanted), "{rows:?}");
+        Ok(rows)
+    })
+    .await
 }
 
 /// From the peer to ours in the middle of a rollout with surge, and the other way: new pods stay, and the rollout ends

@@ -5,8 +5,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::takeover::{TURNS, end};
 use crate::kubectl::Kubectl;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
@@ -91,9 +93,13 @@ async fn runs(kubectl: &Kubectl<'_>, name: &str, count: usize) -> Result<Vec<(St
 
 /// Ends a pod with an exit code.
 async fn finish(kubectl: &Kubectl<'_>, pod: &str, code: i32) -> Result<()> {
+    finish_at(kubectl, pod, code, crate::clock::now()).await
+}
+
+/// As [`finish`], at another time, after which the back-off begins.
+async fn finish_at(kubectl: &Kubectl<'_>, pod: &str, code: i32, at: Timestamp) -> Result<()> {
     let phase = if code == 0 { "Succeeded" } else { "Failed" };
-    let terminated =
-        json!({ "exitCode": code, "finishedAt": crate::clock::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string() });
+    let terminated = json!({ "exitCode": code, "finishedAt": at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string() });
     let container = json!({ "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": terminated } });
     let patch = json!({ "status": { "phase": phase, "containerStatuses": [container] } }).to_string();
     kubectl
@@ -208,8 +214,8 @@ async fn suspends_and_resumes(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// Three times back and forth in the middle of an indexed job with failures: no pod is counted twice or made again, and
-/// nothing at rest is written.
+/// Three times back and forth in the middle of an indexed job with failures, of which each manager meets one after it has
+/// taken over: no pod is counted twice or made again, and nothing at rest is written.
 async fn takes_over_and_gives_back(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
     let mut manager = case.start(Subject::Peer, &[])?;
@@ -217,16 +223,17 @@ async fn takes_over_and_gives_back(case: Case) -> Result<()> {
     let pods = runs(&kubectl, "done", 1).await?;
     finish(&kubectl, &pods[0].0, 0).await?;
     ended(&kubectl, "done", "Complete", "CompletionsReached").await?;
-    create(&kubectl, job("sum", json!({ "completions": 8, "parallelism": 2, "completionMode": "Indexed" }))).await?;
+    let spec = json!({ "completions": 13, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1 });
+    create(&kubectl, job("sum", spec)).await?;
     let versions = "jsonpath={.items[*].metadata.resourceVersion}";
     let at_rest =
         async || kubectl.run(&format!("get jobs,pods -l batch.kubernetes.io/job-name=done -o {versions}")).await;
-    for (number, next) in [Subject::Ours, Subject::Peer, Subject::Ours].into_iter().enumerate() {
+    for (number, next) in TURNS.into_iter().enumerate() {
         let pods = runs(&kubectl, "sum", 2).await?;
-        manager.terminate()?;
-        manager.wait(crate::wait::PATIENCE).await?;
-        // One pod finishes while there is no manager, and one of another kind of end each time.
-        finish(&kubectl, &pods[0].0, i32::from(number == 1)).await?;
+        end(&mut manager).await?;
+        // One pod finishes while there is no manager, and fails in two of the turns; its back-off is over.
+        let hour_ago = crate::clock::now() - SignedDuration::from_hours(1);
+        finish_at(&kubectl, &pods[0].0, i32::from([1, 2].contains(&number)), hour_ago).await?;
         let before = at_rest().await?;
         manager = case.start(next, &[])?;
         finish(&kubectl, &pods[1].0, 0).await.with_context(|| format!("{next} takes over"))?;
@@ -238,15 +245,15 @@ async fn takes_over_and_gives_back(case: Case) -> Result<()> {
         })
         .await?;
     }
-    // Of eight indexes five have succeeded, and a pod has failed.
+    // Of thirteen indexes ten have succeeded, and two pods have failed.
     for expected in [2, 1] {
         for (name, _) in runs(&kubectl, "sum", expected).await? {
             finish(&kubectl, &name, 0).await?;
         }
     }
     let status = ended(&kubectl, "sum", "Complete", "CompletionsReached").await?;
-    ensure!(status["completedIndexes"] == "0-7" && counts(&status) == (8, 1), "{status}");
+    ensure!(status["completedIndexes"] == "0-12" && counts(&status) == (13, 2), "{status}");
     let pods = read(&kubectl, "pods -l batch.kubernetes.io/job-name=sum").await?;
-    ensure!(pods["items"].as_array().map(Vec::len) == Some(9), "{pods}");
-    Ok(())
+    ensure!(pods["items"].as_array().map(Vec::len) == Some(15), "{pods}");
+    manager.must_run()
 }

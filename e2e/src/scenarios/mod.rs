@@ -27,6 +27,7 @@ mod service_cidrs;
 mod services;
 mod serving;
 mod stateful_sets;
+mod takeover;
 mod tour;
 mod ttl_after_finished;
 mod website;

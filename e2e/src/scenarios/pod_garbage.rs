@@ -8,17 +8,22 @@ use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use super::alone::Alone;
+use super::takeover::{TURNS, end};
 use crate::kubectl::Kubectl;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
-use crate::wait::eventually_within;
+use crate::wait::{eventually_within, throughout};
 
 /// Quarantine of a missing node, two rounds, and a margin.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-pub(super) static SCENARIOS: [Scenario; 2] = [
+pub(super) static SCENARIOS: [Scenario; 3] = [
     scenario("podgc/deletes_what_no_kubelet_will", |case| deletes_what_no_kubelet_will(case).boxed_local()),
     scenario("podgc/keeps_the_youngest_terminated_pods", |case| keeps_the_youngest_terminated_pods(case).boxed_local()),
+    Scenario {
+        subjects: &[Subject::Ours],
+        ..scenario("podgc/takes_over_and_gives_back", |case| takes_over_and_gives_back(case).boxed_local())
+    },
 ];
 
 const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
@@ -48,7 +53,7 @@ async fn create(kubectl: &Kubectl<'_>, object: Value) -> Result<()> {
 }
 
 /// A pod on a node, or on none, that a finalizer keeps to be looked at.
-fn pod(name: &str, node: Option<&str>) -> Value {
+pub(super) fn pod(name: &str, node: Option<&str>) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -113,6 +118,41 @@ async fn deletes_what_no_kubelet_will(case: Case) -> Result<()> {
     let waiting = kubectl.run("get pod waiting -o jsonpath={.status.phase}").await?;
     ensure!(waiting.trim() == "Pending", "the pod of the node that is not ready: {waiting}");
     alone.is_refused_nothing()
+}
+
+/// Three times back and forth: the next manager deletes at once what is left, leaves alone what the last one did, and
+/// gives a missing node its whole quarantine.
+async fn takes_over_and_gives_back(case: Case) -> Result<()> {
+    let kubectl = Kubectl::of(&case);
+    let mut manager = case.start(Subject::Peer, &[])?;
+    for (name, node) in [("stays", None), ("orphan", Some("gone"))] {
+        create(&kubectl, pod(name, node)).await?;
+    }
+    let versions = "jsonpath={.items[*].metadata.resourceVersion}";
+    let mut at_rest: Vec<String> = ["stays", "orphan"].map(str::to_owned).to_vec();
+    for (turn, next) in TURNS.into_iter().enumerate() {
+        end(&mut manager).await?;
+        let left = format!("left-{turn}");
+        create(&kubectl, pod(&left, None)).await?;
+        kubectl.run(&format!("delete pod {left} --wait=false")).await?;
+        let rest = format!("get pods {} -o {versions}", at_rest.join(" "));
+        let before = kubectl.run(&rest).await?;
+        manager = case.start(next, &[])?;
+        ended(&kubectl, &left).await.with_context(|| format!("{next} is to have taken over"))?;
+        throughout("nothing is written", Duration::from_secs(2), async || {
+            let now = kubectl.run(&rest).await?;
+            ensure!(now == before, "{next} wrote what was at rest: {now}, was {before}");
+            Ok(())
+        })
+        .await?;
+        at_rest.push(left);
+    }
+    manager.must_run()?;
+    // The namespace could not go with them.
+    for name in at_rest {
+        kubectl.run(&format!(r#"patch pod {name} -p {{"metadata":{{"finalizers":null}}}}"#)).await?;
+    }
+    Ok(())
 }
 
 /// Of four terminated pods with a threshold of two, the evicted one and the oldest other one go.

@@ -7,10 +7,11 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
+use super::takeover::{TURNS, end};
 use crate::kubectl::Kubectl;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
-use crate::wait::{PATIENCE, eventually, throughout};
+use crate::wait::{eventually, throughout};
 
 pub(super) static SCENARIOS: [Scenario; 5] = [
     scenario("statefulset/is_made_scaled_rolled_and_rolled_back", |case| lives(case).boxed_local()),
@@ -88,7 +89,7 @@ async fn pods(kubectl: &Kubectl<'_>, app: &str) -> Result<(Vec<String>, Vec<Stri
 const BROKEN: u8 = 9;
 
 /// Makes every pod ready that is not, and whose image runs.
-async fn run_pods(kubectl: &Kubectl<'_>, app: &str) -> Result<()> {
+pub(super) async fn run_pods(kubectl: &Kubectl<'_>, app: &str) -> Result<()> {
     for pod in list(kubectl, &format!("pods -l app={app}")).await? {
         let is_broken = pod["spec"]["containers"][0]["image"] == format!("example/main:{BROKEN}");
         if pod["status"]["phase"] == "Pending" && !is_broken {
@@ -119,6 +120,21 @@ async fn has(kubectl: &Kubectl<'_>, name: &str, images: &[u8]) -> Result<Vec<Str
         Ok(uids)
     })
     .await
+}
+
+/// Waits until a rollout has come down to an ordinal, whose pod is new and does not run yet. Returns the uids of the pods,
+/// of which only that one is other than before.
+async fn waits_for(kubectl: &Kubectl<'_>, name: &str, ordinal: usize, before: &[String]) -> Result<Vec<String>> {
+    let uids = eventually(&format!("{name}-{ordinal} to be replaced"), async || {
+        let (pods, uids) = pods(kubectl, name).await?;
+        ensure!(pods.len() == before.len() && pods[ordinal].ends_with(":2"), "{pods:?}");
+        Ok(uids)
+    })
+    .await?;
+    for (at, (old, new)) in before.iter().zip(&uids).enumerate() {
+        ensure!((old == new) == (at != ordinal), "{name}-{at} was restarted, or {name}-{ordinal} was not");
+    }
+    Ok(uids)
 }
 
 async fn roll(kubectl: &Kubectl<'_>, name: &str, image: u8, partition: usize) -> Result<()> {
@@ -252,39 +268,43 @@ async fn gives_claims(case: Case) -> Result<()> {
     .await
 }
 
-/// From the peer to ours, back, and to ours again, at rest and in the middle of a rollout: no pod is restarted, no revision
-/// made, and nothing at rest is written.
+/// Three times back and forth, at rest and in the middle of an ordered and a parallel rollout, the latter with a
+/// partition: no pod is restarted, no revision made, and nothing at rest is written.
 async fn takes_over(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
     let mut manager = case.start(Subject::Peer, &[])?;
-    create(&kubectl, &set("web", 3)).await?;
-    create(&kubectl, &set("rolling", 3)).await?;
-    has(&kubectl, "web", &[1, 1, 1]).await?;
-    has(&kubectl, "rolling", &[1, 1, 1]).await?;
+    let mut parallel = set("parallel", 8);
+    parallel["spec"]["podManagementPolicy"] = json!("Parallel");
+    for (name, set) in [("web", set("web", 3)), ("rolling", set("rolling", 3)), ("ordered", set("ordered", 7))] {
+        create(&kubectl, &set).await?;
+        has(&kubectl, name, &[1; 7][..if name == "ordered" { 7 } else { 3 }]).await?;
+    }
+    create(&kubectl, &parallel).await?;
+    has(&kubectl, "parallel", &[1; 8]).await?;
     roll(&kubectl, "rolling", 2, 2).await?;
     has(&kubectl, "rolling", &[1, 1, 2]).await?;
     let versions = "jsonpath={.items[*].metadata.resourceVersion}";
-    let at_rest = async || kubectl.run(&format!("get sts,pods,controllerrevisions -o {versions} -l app!=probe")).await;
+    let at_rest = async || {
+        let sets = kubectl.run(&format!("get sts web rolling -o {versions}")).await?;
+        let selector = "app!=ordered,app!=parallel";
+        let others = kubectl.run(&format!("get pods,controllerrevisions -l {selector} -o {versions}")).await?;
+        Ok::<_, anyhow::Error>(sets + &others)
+    };
     let before = at_rest().await?;
-    for (number, next) in [Subject::Ours, Subject::Peer, Subject::Ours].into_iter().enumerate() {
-        manager.terminate()?;
-        manager.wait(PATIENCE).await?;
+    let [mut ordered, mut parallel] = [pods(&kubectl, "ordered").await?.1, pods(&kubectl, "parallel").await?.1];
+    roll(&kubectl, "ordered", 2, 0).await?;
+    roll(&kubectl, "parallel", 2, 1).await?;
+    ordered = waits_for(&kubectl, "ordered", 6, &ordered).await?;
+    parallel = waits_for(&kubectl, "parallel", 7, &parallel).await?;
+    for (turn, next) in TURNS.into_iter().enumerate() {
+        end(&mut manager).await?;
+        // What the rollouts wait for comes while there is no manager.
+        run_pods(&kubectl, "ordered").await?;
+        run_pods(&kubectl, "parallel").await?;
         manager = case.start(next, &[])?;
-        create(&kubectl, &json!({
-            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": format!("probe-{number}"), "labels": { "app": "probe" } },
-            "spec": {
-                "replicas": 0, "serviceName": "governing", "selector": { "matchLabels": { "app": "probe" } },
-                "template": { "metadata": { "labels": { "app": "probe" } }, "spec": { "containers": [{ "name": "main", "image": "a" }] } },
-            },
-        }))
-        .await?;
-        eventually("the probe to be reported", async || {
-            let reported =
-                kubectl.run(&format!("get sts probe-{number} -o jsonpath={{.status.updateRevision}}")).await?;
-            ensure!(!reported.is_empty(), "{next} is to have taken over");
-            Ok(())
-        })
-        .await?;
+        let context = || format!("{next} is to have taken over");
+        ordered = waits_for(&kubectl, "ordered", 5 - turn, &ordered).await.with_context(context)?;
+        parallel = waits_for(&kubectl, "parallel", 6 - turn, &parallel).await.with_context(context)?;
         throughout("nothing is written", Duration::from_secs(2), async || {
             let now = at_rest().await?;
             ensure!(now == before, "{next} wrote what was at rest: {now}, was {before}");
@@ -292,14 +312,22 @@ async fn takes_over(case: Case) -> Result<()> {
         })
         .await?;
     }
+    for (name, images, rolled) in [("ordered", &[2; 7][..], ordered), ("parallel", &[1, 2, 2, 2, 2, 2, 2, 2], parallel)]
+    {
+        let found = has(&kubectl, name, images).await?;
+        ensure!(found == rolled, "{name} has replaced a pod twice: {rolled:?}, then {found:?}");
+        let found = revisions(&kubectl, name).await?;
+        ensure!(found.len() == 2, "no new revision of {name}: {found:?}");
+    }
+    end(&mut manager).await?;
+    manager = case.start(Subject::Ours, &[])?;
     // Ours completes what the peer began, and the peer rolls back what ours completed.
     let uids = pods(&kubectl, "rolling").await?.1;
     roll(&kubectl, "rolling", 2, 0).await?;
     let completed = has(&kubectl, "rolling", &[2, 2, 2]).await?;
     ensure!(completed[2] == uids[2], "the pod that was rolled stays");
-    manager.terminate()?;
-    manager.wait(PATIENCE).await?;
-    let mut manager = case.start(Subject::Peer, &[])?;
+    end(&mut manager).await?;
+    manager = case.start(Subject::Peer, &[])?;
     roll(&kubectl, "rolling", 1, 0).await?;
     has(&kubectl, "rolling", &[1, 1, 1]).await?;
     let found = revisions(&kubectl, "rolling").await?;

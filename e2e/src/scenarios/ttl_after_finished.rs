@@ -2,25 +2,38 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use futures::FutureExt;
+use futures::future::LocalBoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::takeover::{TURNS, end};
 use crate::kubectl::Kubectl;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::{eventually, throughout};
 
-pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
-    name: "ttl-after-finished/deletes_finished_jobs",
-    controllers: "ttl-after-finished",
-    subjects: &Subject::ALL,
-    runs: Runs::OnSharedManager,
-    expected_errors: &[],
-    source: file!(),
-    run: |case| deletes_finished_jobs(case).boxed_local(),
-}];
+pub(super) static SCENARIOS: [Scenario; 2] = [
+    scenario("ttl-after-finished/deletes_finished_jobs", |case| deletes_finished_jobs(case).boxed_local()),
+    Scenario {
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        ..scenario("ttl-after-finished/takes_over_and_gives_back", |case| takes_over(case).boxed_local())
+    },
+];
+
+const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
+    Scenario {
+        name,
+        controllers: "ttl-after-finished",
+        subjects: &Subject::ALL,
+        runs: Runs::OnSharedManager,
+        expected_errors: &[],
+        source: file!(),
+        run,
+    }
+}
 
 /// A job that another controller manages, so that its status is the scenario's.
 pub(super) fn job(name: &str, time_to_live: Option<i32>) -> Value {
@@ -85,4 +98,32 @@ async fn deletes_finished_jobs(case: Case) -> Result<()> {
     let left = kubectl.run("get jobs -o name").await?;
     ensure!(left.trim() == "job.batch/long", "{left}");
     Ok(())
+}
+
+/// Three times back and forth: a job goes whose time to live ends while there is no manager, or under the next one; one
+/// that is to stay is not written.
+async fn takes_over(case: Case) -> Result<()> {
+    let kubectl = Kubectl::of(&case);
+    let mut manager = case.start(Subject::Peer, &[])?;
+    for (name, time_to_live) in [("endless", None), ("long", Some(3600))] {
+        create(&kubectl, job(name, time_to_live)).await?;
+        fail(&kubectl, name).await?;
+    }
+    let versions = "jsonpath={.items[*].metadata.resourceVersion}";
+    let at_rest = async || kubectl.run(&format!("get jobs endless long -o {versions}")).await;
+    let before = at_rest().await?;
+    for (turn, next) in TURNS.into_iter().enumerate() {
+        let [missed, pending] = ["missed", "pending"].map(|name| format!("{name}-{turn}"));
+        create(&kubectl, job(&pending, Some(4))).await?;
+        fail(&kubectl, &pending).await?;
+        end(&mut manager).await?;
+        create(&kubectl, job(&missed, Some(0))).await?;
+        fail(&kubectl, &missed).await?;
+        manager = case.start(next, &[])?;
+        gone(&kubectl, &missed).await.with_context(|| format!("{next} is to have taken over"))?;
+        gone(&kubectl, &pending).await.with_context(|| format!("{next} is to have taken over"))?;
+        let now = at_rest().await?;
+        ensure!(now == before, "{next} wrote what was at rest: {now}, was {before}");
+    }
+    manager.must_run()
 }

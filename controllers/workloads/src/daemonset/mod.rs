@@ -59,6 +59,7 @@
 //! | a failed pod is deleted as soon as its back-off ends | up to twice as late | |
 //! | the set is requeued for the time at which the next pod becomes available | a whole `minReadySeconds` after each reconcile | |
 //! | a node that is deleted enqueues the sets with a pod on it | nothing | their status counts nodes |
+//! | a change of a node concerns a pod that the scheduler has not bound to it yet | bound pods only | a pod that may not stay goes at once |
 //! | in a rolling update with surge, pods of a node that does not exist are left alone | the update fails until they are gone | other nodes go on |
 //! | the status is written once in a reconcile, and not read back after a conflict | with a second try on the live object | a conflict is retried soon |
 //! | a relist that returns the known version enqueues nothing | enqueues the set | nothing changed; a resync still enqueues |

@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tokio::time::{Instant, sleep};
 
-pub(super) use self::objects::{Names, Objects};
-pub(super) use self::rounds::{Script, play_rounds, prepare};
+use self::objects::{Names, Objects};
+pub(super) use self::rounds::{Script, Stage, play_rounds, prepare};
 use crate::kubectl::Kubectl;
 use crate::wait::PATIENCE;
 
@@ -41,7 +41,7 @@ async fn at_rest<T: PartialEq + Debug>(mut read: impl AsyncFnMut() -> Result<T>)
     let (mut since, mut last) = (start, read().await?);
     while since.elapsed() < QUIET {
         ensure!(start.elapsed() < PATIENCE, "it never comes to rest: {last:?}");
-        sleep(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(100)).await;
         let now = read().await?;
         if now != last {
             (since, last) = (Instant::now(), now);

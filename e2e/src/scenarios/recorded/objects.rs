@@ -32,11 +32,11 @@ const RUN: Duration = Duration::from_hours(12);
 const UNCOUNTED: &str = "batch.kubernetes.io/job-tracking";
 
 /// All objects of workloads, and their events.
-pub(in super::super) struct Objects(Vec<Value>);
+pub(super) struct Objects(Vec<Value>);
 
 impl Objects {
     /// Lists them.
-    pub(in super::super) async fn read(client: &Client) -> Result<Self> {
+    pub(super) async fn read(client: &Client) -> Result<Self> {
         let lists = LISTS.map(|path| async move {
             let request = http::Request::get(path).body(Vec::new())?;
             let list: Value = client.request(request).await.with_context(|| format!("cannot list {path}"))?;
@@ -85,7 +85,7 @@ impl Objects {
 
 /// The names of a run, for which a normal form has others.
 #[derive(Default)]
-pub(in super::super) struct Names {
+pub(super) struct Names {
     /// The objects by uid.
     uids: BTreeMap<String, String>,
     /// How many objects there were under a name.
@@ -96,7 +96,7 @@ pub(in super::super) struct Names {
 
 impl Names {
     /// The fields of all objects, one a line, and their events.
-    pub(in super::super) fn record(&mut self, objects: &Objects) -> Record {
+    pub(super) fn record(&mut self, objects: &Objects) -> Record {
         for object in &objects.0 {
             self.see(object);
         }

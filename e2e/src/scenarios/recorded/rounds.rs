@@ -22,6 +22,7 @@ use crate::kubectl::Kubectl;
 /// | `exit CODE POD` | its container has ended an hour ago, and so has the pod |
 /// | `finish JOB CONDITION` | a job of another controller is `Complete` or `Failed`, since an hour ago |
 /// | `due CRONJOB` | its last start was 400 days ago |
+/// | `bind POD NODE` | the pod is scheduled to the node |
 ///
 /// `NAME.json` stands for the manifest of that name, and `CONTROLLER[KEY]` for an active pod or job of a controller: see
 /// [`Objects::dependent`].
@@ -32,16 +33,29 @@ pub(in super::super) struct Script {
     pub(in super::super) rounds: &'static [&'static [&'static str]],
 }
 
-/// Plays the rounds of all scripts side by side, and returns what there is after each.
-pub(in super::super) async fn play_rounds(plane: &ControlPlane, scripts: &[&Script]) -> Result<Vec<Record>> {
-    let client = plane.client();
-    let (mut names, mut records, mut reads) = (Names::default(), Vec::new(), 0);
-    for round in 0..scripts.iter().map(|script| script.rounds.len()).max().unwrap_or(0) {
-        let objects = Objects::read(&client).await?;
-        try_join_all(scripts.iter().map(|script| play_round(plane, script, round, &objects))).await?;
+/// A control plane on which scripts are played.
+pub(in super::super) struct Stage<'a> {
+    plane: &'a ControlPlane,
+    names: Names,
+}
+
+impl<'a> Stage<'a> {
+    pub(in super::super) fn on(plane: &'a ControlPlane) -> Self {
+        Self { plane, names: Names::default() }
+    }
+
+    /// Makes the changes of a round of all scripts, side by side.
+    pub(in super::super) async fn play(&self, scripts: &[&Script], round: usize) -> Result<()> {
+        let objects = Objects::read(&self.plane.client()).await?;
+        try_join_all(scripts.iter().map(|script| play_round(self.plane, script, round, &objects))).await.map(drop)
+    }
+
+    /// What there is when the changes have had their effect.
+    pub(in super::super) async fn record(&mut self) -> Result<Record> {
+        let (client, mut reads) = (self.plane.client(), 0);
         let read = async || {
             let objects = Objects::read(&client).await?;
-            let mut record = names.record(&objects);
+            let mut record = self.names.record(&objects);
             if objects.are_behind() {
                 // It is not at rest, however long nothing changes.
                 reads += 1;
@@ -49,7 +63,16 @@ pub(in super::super) async fn play_rounds(plane: &ControlPlane, scripts: &[&Scri
             }
             Ok(record)
         };
-        records.push(at_rest(read).await.with_context(|| format!("after round {round}"))?);
+        at_rest(read).await
+    }
+}
+
+/// Plays the rounds of all scripts side by side, and returns what there is after each.
+pub(in super::super) async fn play_rounds(plane: &ControlPlane, scripts: &[&Script]) -> Result<Vec<Record>> {
+    let (mut stage, mut records) = (Stage::on(plane), Vec::new());
+    for round in 0..scripts.iter().map(|script| script.rounds.len()).max().unwrap_or(0) {
+        stage.play(scripts, round).await?;
+        records.push(stage.record().await.with_context(|| format!("after round {round}"))?);
     }
     Ok(records)
 }
@@ -79,7 +102,16 @@ async fn play_round(plane: &ControlPlane, script: &Script, round: usize, objects
             }
             (None, None) => Ok(word.to_owned()),
         });
-        let words = words.collect::<Result<Vec<_>>>()?;
+        let mut words = words.collect::<Result<Vec<_>>>()?;
+        if let [bind, pod, node] = &words[..]
+            && bind == "bind"
+        {
+            let target = json!({ "kind": "Node", "name": node });
+            let binding =
+                json!({ "apiVersion": "v1", "kind": "Binding", "metadata": { "name": pod }, "target": target });
+            let path = format!("/api/v1/namespaces/{}/pods/{pod}/binding", script.namespace);
+            words = ["create", "--raw", &path, "-f", &kubectl.manifest(&binding)?].map(str::to_owned).to_vec();
+        }
         kubectl.run(&command(&words)).await?;
     }
     Ok(())

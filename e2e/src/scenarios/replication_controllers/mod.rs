@@ -9,6 +9,7 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
+use super::takeover::{TURNS, end};
 use crate::kubectl::Kubectl;
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
@@ -126,22 +127,25 @@ async fn adopts_and_releases(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// From the peer to ours and back: no pod is created or deleted, and nothing at rest is written.
+/// Three times back and forth: no pod is created or deleted needlessly, also when a manager ends as soon as the number of
+/// replicas has changed, and nothing at rest is written.
 async fn takes_over_and_gives_back(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
     let mut manager = case.start(Subject::Peer, &[])?;
     create(&kubectl, controller("web", 3)).await?;
+    create(&kubectl, controller("busy", 2)).await?;
     has(&kubectl, "web", 3).await?;
     let versions = "jsonpath={.items[*].metadata.resourceVersion}";
     let at_rest = async || kubectl.run(&format!("get rc,pods -l app=web -o {versions}")).await;
     let before = at_rest().await?;
-    for (number, next) in [Subject::Ours, Subject::Peer].into_iter().enumerate() {
-        manager.terminate()?;
-        manager.wait(crate::wait::PATIENCE).await?;
+    for (next, replicas) in TURNS.into_iter().zip([12, 4, 15, 3, 14, 1]) {
+        let pods = has(&kubectl, "busy", replicas_of(&kubectl, "busy").await?).await?;
+        kubectl.run(&format!("scale rc busy --replicas={replicas}")).await?;
+        end(&mut manager).await?;
         manager = case.start(next, &[])?;
-        let probe = format!("probe-{number}");
-        create(&kubectl, controller(&probe, 1)).await?;
-        has(&kubectl, &probe, 1).await.with_context(|| format!("{next} is to have taken over"))?;
+        let now = has(&kubectl, "busy", replicas).await.with_context(|| format!("{next} is to have taken over"))?;
+        let (few, many) = if now.len() < pods.len() { (&now, &pods) } else { (&pods, &now) };
+        ensure!(few.iter().all(|pod| many.contains(pod)), "{next} replaced a pod: {pods:?}, then {now:?}");
         throughout("nothing is written", Duration::from_secs(2), async || {
             let now = at_rest().await?;
             ensure!(now == before, "{next} wrote what was at rest: {now}, was {before}");
@@ -149,5 +153,10 @@ async fn takes_over_and_gives_back(case: Case) -> Result<()> {
         })
         .await?;
     }
-    Ok(())
+    manager.must_run()
+}
+
+async fn replicas_of(kubectl: &Kubectl<'_>, name: &str) -> Result<usize> {
+    let replicas = kubectl.run(&format!("get rc {name} -o jsonpath={{.spec.replicas}}")).await?;
+    replicas.trim().parse().context("it is a number")
 }

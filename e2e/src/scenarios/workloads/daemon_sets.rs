@@ -40,6 +40,10 @@ pub(super) const SCRIPT: Script = Script {
         &[
             r#"patch pod agent[alpha] --subresource=status -p {"status":{"phase":"Failed"}}"#,
             r#"patch node beta -p {"spec":{"taints":[{"key":"gpu","effect":"NoSchedule"}]}}"#,
+            "bind agent[gamma] gamma",
+            "bind surge[beta] beta",
+            "bind surge[gamma] gamma",
+            "bind solo[beta] beta",
         ],
         &[
             "label pod agent[alpha] app=other --overwrite",

@@ -4,6 +4,7 @@ mod cron_jobs;
 mod daemon_sets;
 mod finished_jobs;
 mod jobs;
+mod pods;
 mod stateful_sets;
 
 use anyhow::{Context, Result};
@@ -15,16 +16,27 @@ use super::recorded::{Record, Script, are_equal, play_rounds, prepare};
 use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 
-pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
-    name: "workloads/act_as_recorded",
-    controllers: "job,cronjob,ttl-after-finished,statefulset,daemonset",
-    subjects: &[Subject::Ours],
-    // A change has had its effect when nothing has changed for a while: a busy machine would end it too early.
-    runs: Runs::Exclusively,
-    expected_errors: &[],
-    source: file!(),
-    run: |case| act_as_recorded(case).boxed_local(),
-}];
+pub(super) static SCENARIOS: [Scenario; 2] = [
+    Scenario {
+        name: "workloads/act_as_recorded",
+        controllers: "job,cronjob,ttl-after-finished,statefulset,daemonset",
+        subjects: &[Subject::Ours],
+        // A change has had its effect when nothing has changed for a while: a busy machine would end it too early.
+        runs: Runs::Exclusively,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| act_as_recorded(case).boxed_local(),
+    },
+    Scenario {
+        name: "podgc/acts_as_recorded",
+        controllers: "podgc",
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| pods::acts_as_recorded(case).boxed_local(),
+    },
+];
 
 /// Each is of other kinds, so that they take no longer together than one of them alone.
 const SCRIPTS: [&Script; 5] =
@@ -45,11 +57,11 @@ async fn under(case: &Case, subject: Subject) -> Result<Vec<Record>> {
 
 #[cfg(test)]
 mod tests {
-    use super::SCRIPTS;
+    use super::{SCRIPTS, pods};
 
     #[test]
     fn each_controller_sees_twenty_changes() {
-        for script in SCRIPTS {
+        for script in SCRIPTS.into_iter().chain([&pods::SCRIPT]) {
             let changes = script.rounds.iter().map(|round| round.len()).sum::<usize>();
             assert!(changes >= 20, "{} has {changes}", script.namespace);
         }
