@@ -83,7 +83,7 @@ async fn one_active(kubectl: &Kubectl<'_>, name: &str, but: &str) -> Result<Stri
 }
 
 /// Sets the last start, so that a daily one is due.
-async fn last_started(kubectl: &Kubectl<'_>, name: &str, hours_ago: i64) -> Result<()> {
+pub(super) async fn last_started(kubectl: &Kubectl<'_>, name: &str, hours_ago: i64) -> Result<()> {
     let at = Timestamp::from_second(crate::clock::now().as_second())? - SignedDuration::from_hours(hours_ago);
     let patch = json!({ "status": { "lastScheduleTime": at } });
     kubectl.run(&format!("patch cronjob {name} --subresource=status --type=merge -p {patch}")).await.map(drop)

@@ -223,7 +223,7 @@ async fn takes_over_and_gives_back(case: Case) -> Result<()> {
     let pods = runs(&kubectl, "done", 1).await?;
     finish(&kubectl, &pods[0].0, 0).await?;
     ended(&kubectl, "done", "Complete", "CompletionsReached").await?;
-    let spec = json!({ "completions": 13, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1 });
+    let spec = json!({ "completions": 13, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 2 });
     create(&kubectl, job("sum", spec)).await?;
     let versions = "jsonpath={.items[*].metadata.resourceVersion}";
     let at_rest =

@@ -57,7 +57,7 @@ async fn create(kubectl: &Kubectl<'_>, job: Value) -> Result<()> {
 }
 
 /// Puts the status of a job that has failed now.
-async fn fail(kubectl: &Kubectl<'_>, name: &str) -> Result<()> {
+pub(super) async fn fail(kubectl: &Kubectl<'_>, name: &str) -> Result<()> {
     let now = Timestamp::from_second(crate::clock::now().as_second())?;
     let condition = |type_: &str| json!({ "type": type_, "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": now });
     let status = json!({ "startTime": now, "conditions": [condition("FailureTarget"), condition("Failed")] });

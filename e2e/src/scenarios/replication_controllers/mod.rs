@@ -40,7 +40,7 @@ const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, R
 }
 
 /// A replication controller of pods that are not scheduled.
-fn controller(name: &str, replicas: usize) -> Value {
+pub(super) fn controller(name: &str, replicas: usize) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ReplicationController",
