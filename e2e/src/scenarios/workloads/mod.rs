@@ -18,7 +18,7 @@ use crate::subject::Subject;
 
 pub(super) static SCENARIOS: [Scenario; 2] = [
     Scenario {
-        name: "workloads/act_as_recorded",
+        name: "workload/acts_as_recorded",
         controllers: "job,cronjob,ttl-after-finished,statefulset,daemonset",
         subjects: &[Subject::Ours],
         // A change has had its effect when nothing has changed for a while: a busy machine would end it too early.
