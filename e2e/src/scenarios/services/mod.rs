@@ -2,6 +2,7 @@
 
 mod endpoints;
 mod recorded;
+mod rolling;
 
 use std::time::Duration;
 
@@ -15,10 +16,16 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::{eventually, throughout};
 
-pub(super) static SCENARIOS: [Scenario; 6] = [
+pub(super) static SCENARIOS: [Scenario; 7] = [
     scenario("endpointslice/leads_to_the_pods_of_a_service", |case| leads_to_the_pods(case).boxed_local()),
     scenario("endpointslice-mirroring/mirrors_endpoints", |case| mirrors_endpoints(case).boxed_local()),
     alone("endpointslice/takes_over_and_gives_back", |case| takes_over_and_gives_back(case).boxed_local()),
+    Scenario {
+        controllers: "endpointslice",
+        ..alone("endpointslice/is_handed_over_while_a_service_rolls", |case| {
+            rolling::is_handed_over_while_it_rolls(case).boxed_local()
+        })
+    },
     alone("endpointslice/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local()),
     Scenario {
         controllers: ENDPOINTS,
