@@ -17,9 +17,14 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::{PATIENCE, eventually};
 
-pub(super) static SCENARIOS: [Scenario; 2] = [
+pub(super) static SCENARIOS: [Scenario; 3] = [
     scenario("disruption/computes_what_may_be_evicted", |case| computes_what_may_be_evicted(case).boxed_local()),
     scenario("disruption/evictions_keep_to_a_budget", |case| evictions_keep_to_a_budget(case).boxed_local()),
+    Scenario {
+        // It cordons a node, on which other scenarios need pods.
+        runs: Runs::WithOwnManagers,
+        ..scenario("disruption/a_drain_keeps_to_a_budget", |case| a_drain_keeps_to_a_budget(case).boxed_local())
+    },
 ];
 
 const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, Result<()>>) -> Scenario {
@@ -33,6 +38,9 @@ const fn scenario(name: &'static str, run: fn(Case) -> LocalBoxFuture<'static, R
         run,
     }
 }
+
+/// The pods whose eviction a budget limits.
+const REPLICAS: i32 = 5;
 
 /// The objects of a scenario.
 struct Objects {
@@ -109,6 +117,47 @@ impl Objects {
             Ok(())
         })
         .await
+    }
+
+    /// Creates the budget of the replica set, which lets one pod be unavailable.
+    async fn create_budget(&self) -> Result<()> {
+        Kubectl::of(&self.case).run("create poddisruptionbudget web --selector=app=web --max-unavailable=1").await?;
+        self.allows("web", [1, REPLICAS, REPLICAS - 1, REPLICAS]).await
+    }
+
+    /// Waits for `act`, and fails as soon as fewer pods are ready than the budget wants.
+    async fn while_enough_are_ready(&self, act: impl Future<Output = Result<()>>) -> Result<()> {
+        let listed = self.pods.list(&ListParams::default().labels("app=web")).await?;
+        let mut healthy: BTreeMap<String, bool> =
+            listed.items.iter().map(|pod| (pod.name_any(), is_healthy(pod))).collect();
+        let version = listed.metadata.resource_version.context("a list has a version")?;
+        let params = WatchParams::default().labels("app=web");
+        let watch = self.pods.watch(&params, &version).await?;
+        pin_mut!(watch);
+        let count = async {
+            while let Some(event) = watch.try_next().await? {
+                match event {
+                    WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
+                        healthy.insert(pod.name_any(), is_healthy(&pod));
+                    }
+                    WatchEvent::Deleted(pod) => {
+                        healthy.remove(&pod.name_any());
+                    }
+                    WatchEvent::Bookmark(_) => {}
+                    WatchEvent::Error(status) => anyhow::bail!("the watch failed: {status:?}"),
+                }
+                let ready = healthy.values().filter(|healthy| **healthy).count();
+                ensure!(ready + 1 >= usize::try_from(REPLICAS)?, "only {ready} pods are ready");
+            }
+            anyhow::bail!("the watch ended first")
+        };
+        let acted = async {
+            tokio::select! {
+                ended = act => ended,
+                ended = count => ended,
+            }
+        };
+        tokio::time::timeout(PATIENCE, acted).await.map_err(|_| anyhow::anyhow!("not all pods were evicted in time"))?
     }
 
     /// Evicts a pod; returns whether its budget allows that.
@@ -198,28 +247,17 @@ async fn change(kubectl: &Kubectl<'_>, spec: &Value) -> Result<()> {
     kubectl.run(&format!("patch poddisruptionbudget web --type=merge -p {patch}")).await.map(drop)
 }
 
-/// All pods of a replica set are evicted one after the other, as a drain does. At no time fewer are ready than the budget
-/// wants, which a watch counts.
+/// All pods of a replica set are evicted one after the other. At no time fewer are ready than the budget wants, which a
+/// watch counts.
 async fn evictions_keep_to_a_budget(case: Case) -> Result<()> {
-    const REPLICAS: i32 = 5;
     let objects = Objects::of(case);
     objects.create_set(REPLICAS, "default-scheduler").await?;
-    Kubectl::of(&objects.case).run("create poddisruptionbudget web --selector=app=web --max-unavailable=1").await?;
-    objects.allows("web", [1, REPLICAS, REPLICAS - 1, REPLICAS]).await?;
-
-    let listed = objects.pods.list(&ListParams::default().labels("app=web")).await?;
-    let mut healthy: BTreeMap<String, bool> =
-        listed.items.iter().map(|pod| (pod.name_any(), is_healthy(pod))).collect();
-    let mut left: Vec<String> = healthy.keys().cloned().collect();
-    let version = listed.metadata.resource_version.context("a list has a version")?;
-    let params = WatchParams::default().labels("app=web");
-    let watch = objects.pods.watch(&params, &version).await?;
-    pin_mut!(watch);
-
+    objects.create_budget().await?;
+    let mut left: Vec<String> = objects.pods().await?.iter().map(ResourceExt::name_any).collect();
     let evict = async {
         while !left.is_empty() {
             let mut refused = Vec::new();
-            for name in left {
+            for name in std::mem::take(&mut left) {
                 if !objects.evict(&name).await? {
                     refused.push(name);
                 }
@@ -229,28 +267,33 @@ async fn evictions_keep_to_a_budget(case: Case) -> Result<()> {
         }
         objects.allows("web", [1, REPLICAS, REPLICAS - 1, REPLICAS]).await
     };
-    let count = async {
-        while let Some(event) = watch.try_next().await? {
-            match event {
-                WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
-                    healthy.insert(pod.name_any(), is_healthy(&pod));
-                }
-                WatchEvent::Deleted(pod) => {
-                    healthy.remove(&pod.name_any());
-                }
-                WatchEvent::Bookmark(_) => {}
-                WatchEvent::Error(status) => anyhow::bail!("the watch failed: {status:?}"),
-            }
-            let ready = healthy.values().filter(|healthy| **healthy).count();
-            ensure!(ready + 1 >= usize::try_from(REPLICAS)?, "only {ready} pods are ready");
-        }
-        anyhow::bail!("the watch ended first")
+    objects.while_enough_are_ready(evict).await
+}
+
+/// `kubectl drain` empties a node. At no time fewer pods are ready than the budget wants, which a watch counts.
+async fn a_drain_keeps_to_a_budget(case: Case) -> Result<()> {
+    let mut manager = case.start(case.subject(), &[])?;
+    let objects = Objects::of(case);
+    let kubectl = Kubectl::of(&objects.case);
+    objects.create_set(REPLICAS, "default-scheduler").await?;
+    objects.create_budget().await?;
+    let mut nodes: BTreeMap<String, usize> = BTreeMap::new();
+    for pod in objects.pods().await? {
+        *nodes.entry(pod.spec.and_then(|spec| spec.node_name).context("it has a node")?).or_default() += 1;
+    }
+    let (node, _) = nodes.into_iter().max_by_key(|(_, count)| *count).context("there are pods")?;
+    let drain = async {
+        kubectl.run(&format!("drain {node} --pod-selector=app=web --timeout=50s")).await?;
+        let left = objects
+            .pods()
+            .await?
+            .into_iter()
+            .filter(|pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == Some(&node));
+        ensure!(left.count() == 0, "pods are left on {node}");
+        objects.allows("web", [1, REPLICAS, REPLICAS - 1, REPLICAS]).await
     };
-    let drained = async {
-        tokio::select! {
-            ended = evict => ended,
-            ended = count => ended,
-        }
-    };
-    tokio::time::timeout(PATIENCE, drained).await.map_err(|_| anyhow::anyhow!("not all pods were evicted in time"))?
+    let drained = objects.while_enough_are_ready(drain).await;
+    kubectl.run(&format!("uncordon {node}")).await?;
+    drained?;
+    manager.must_run()
 }
