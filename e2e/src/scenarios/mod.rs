@@ -29,6 +29,7 @@ mod serving;
 mod stateful_sets;
 mod takeover;
 mod tour;
+mod traffic;
 mod ttl_after_finished;
 mod website;
 mod workloads;
@@ -57,6 +58,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&serving::SCENARIOS)
         .chain(&garbage::SCENARIOS)
         .chain(&tour::SCENARIOS)
+        .chain(&traffic::SCENARIOS)
         .chain(&website::SCENARIOS)
         .chain(&workloads::SCENARIOS)
         .chain(&replica_sets::SCENARIOS)

@@ -1,0 +1,93 @@
+//! The script of pod disruption budgets. Each selects the pods of its name.
+
+use super::ROUNDS;
+
+pub(super) const CHANGES: [&[&str]; ROUNDS] = [
+    &[
+        "owner replicasets num 3",
+        "owned num1 num replicasets/num",
+        "owned num2 num replicasets/num",
+        "owned num3 num replicasets/num",
+        "ready num1 11",
+        "ready num2 12",
+        "ready num3 13",
+        r#"budget num {"minAvailable":2}"#,
+        "owner statefulsets pct 4",
+        "owned pct1 pct statefulsets/pct",
+        "owned pct2 pct statefulsets/pct",
+        "owned pct3 pct statefulsets/pct",
+        "owned pct4 pct statefulsets/pct",
+        "ready pct1 21",
+        "ready pct2 22",
+        "ready pct3 23",
+        "ready pct4 24",
+        r#"budget pct {"maxUnavailable":"25%"}"#,
+        "owner deployments dep 3",
+        "owner replicasets dep 3",
+        "owned dep1 dep replicasets/dep",
+        "owned dep2 dep replicasets/dep",
+        "ready dep1 31",
+        "ready dep2 32",
+        r#"budget dep {"minAvailable":"50%"}"#,
+        "owner replicationcontrollers rc 2",
+        "owned rc1 rc replicationcontrollers/rc",
+        "owned rc2 rc replicationcontrollers/rc",
+        "ready rc1 41",
+        "ready rc2 42",
+        r#"budget rc {"maxUnavailable":1}"#,
+        r#"budget none {"minAvailable":1}"#,
+        "pod alone1 alone ",
+        "ready alone1 51",
+        r#"budget alone {"maxUnavailable":1}"#,
+        "pod quiet1 quiet ",
+        "ready quiet1 52",
+        r#"budget quiet {"minAvailable":1}"#,
+    ],
+    &[
+        r#"set poddisruptionbudgets/num {"spec":{"minAvailable":"50%"}}"#,
+        "unready pct1 21",
+        r#"set deployments/dep {"spec":{"replicas":6}}"#,
+        "unready dep1 31",
+        "evict rc1",
+        r#"set poddisruptionbudgets/none {"spec":{"minAvailable":null,"maxUnavailable":"100%"}}"#,
+    ],
+    &[
+        "keep rc2",
+        r#"set poddisruptionbudgets/num {"spec":{"minAvailable":null,"maxUnavailable":1}}"#,
+        r#"set pods/pct2 {"metadata":{"finalizers":["example.com/hold"]}}"#,
+        r#"set poddisruptionbudgets/dep {"spec":{"selector":{"matchLabels":{"app":"empty"}}}}"#,
+        r#"set poddisruptionbudgets/quiet/status {"status":{"disruptionsAllowed":7}}"#,
+        r#"set poddisruptionbudgets/alone {"spec":{"maxUnavailable":null,"minAvailable":1}}"#,
+    ],
+    &[
+        "delete pods/pct2",
+        r#"set pods/num1/status {"status":{"phase":"Succeeded"}}"#,
+        // Upstream computes no budget of the labels that a pod had before.
+        r#"set pods/num2 {"metadata":{"labels":{"tier":"new"}}}"#,
+        r#"set poddisruptionbudgets/dep {"spec":{"selector":{"matchLabels":{"app":"dep"}}}}"#,
+        r#"set pods/quiet1/status {"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"DisruptionTarget","status":"True","reason":"EvictionByEvictionAPI","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#,
+        r#"set pods/alone1/status {"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"DisruptionTarget","status":"True","reason":"TerminationByKubelet","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#,
+    ],
+    &[
+        r#"set poddisruptionbudgets/pct/status {"status":{"disruptedPods":{"pct3":"2026-01-01T00:00:00Z","pct9":"2026-01-01T00:00:00Z"}}}"#,
+        r#"set statefulsets/pct {"spec":{"replicas":8}}"#,
+        "delete poddisruptionbudgets/rc",
+        r#"set poddisruptionbudgets/num {"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}"#,
+        "ready dep1 31",
+    ],
+    &[
+        r#"set pods/pct2 {"metadata":{"finalizers":null}}"#,
+        r#"set replicasets/num {"spec":{"replicas":9}}"#,
+        "unready num3 13",
+        r#"budget rc {"minAvailable":"100%"}"#,
+        r#"set poddisruptionbudgets/quiet {"metadata":{"labels":{"team":"a"}}}"#,
+    ],
+];
+
+/// While no manager runs.
+pub(super) const BETWEEN: &[&str] = &[
+    r#"set poddisruptionbudgets/num {"spec":{"maxUnavailable":8}}"#,
+    "unready pct3 23",
+    "delete pods/dep1",
+    r#"set poddisruptionbudgets/rc {"spec":{"minAvailable":0}}"#,
+];
