@@ -13,10 +13,12 @@ use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, ServiceAccount};
 use kube::api::{Api, DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 use subcommand::{QUICK, client, names, sandbox, start, started};
 use support::program::Folder;
@@ -127,6 +129,41 @@ async fn the_port_of_its_manager_is_served_where_it_is_asked_for() {
     };
     let metrics = tokio::time::timeout(Duration::from_mins(1), scraped).await.expect("everyone may scrape it");
     assert!(metrics.contains("workqueue_depth"), "{metrics}");
+    process.terminate();
+    assert_eq!(process.ended().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn its_controllers_and_nothing_else_give_namespaces_their_account_and_the_root_ca() {
+    let folder = Folder::new();
+    let process =
+        started(&folder, &["--controllers=serviceaccount-controller,root-ca-certificate-publisher-controller"]).await;
+    let api = client(&folder).await;
+    let kubeconfig = kube::config::Kubeconfig::read_from(folder.path("sandbox.kubeconfig")).expect("it is there");
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default()).await;
+    let authority = config.expect("it is whole").root_cert.expect("it holds the authority");
+    for namespace in ["default", "kube-system"] {
+        let found = async {
+            loop {
+                let accounts: Api<ServiceAccount> = Api::namespaced(api.clone(), namespace);
+                let maps: Api<ConfigMap> = Api::namespaced(api.clone(), namespace);
+                let found = (accounts.get_opt("default").await, maps.get_opt("kube-root-ca.crt").await);
+                if let (Ok(Some(_)), Ok(Some(map))) = found {
+                    return map.data.and_then(|mut data| data.remove("ca.crt")).unwrap_or_default();
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let published = tokio::time::timeout(Duration::from_mins(1), found).await.expect("they come");
+        let published = CertificateDer::pem_slice_iter(published.as_bytes()).next().expect("there is a certificate");
+        assert_eq!(&*published.expect("it is one"), &authority[0][..], "{namespace}");
+    }
+    process.terminate();
+    assert_eq!(process.ended().await.code, Some(0));
+
+    let process = started(&folder, &["--run-controllers=false"]).await;
+    let accounts: Api<ServiceAccount> = Api::all(client(&folder).await);
+    assert!(accounts.list(&ListParams::default()).await.expect("accounts are served").items.is_empty());
     process.terminate();
     assert_eq!(process.ended().await.code, Some(0));
 }
@@ -380,16 +417,20 @@ async fn an_address_that_others_reach_is_warned_of() {
 async fn the_demo_in_a_pipe_is_lines_and_a_summary() {
     let folder = Folder::new();
     folder.file("pods.yaml", QUICK);
-    let ended = start(&folder, &["--demo", "--pods=pods.yaml"]).ended().await;
+    // The autoscaler looks at once, and at pods that have just started.
+    let soon =
+        ["--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-cpu-initialization-period=0s"];
+    let ended = start(&folder, &[&["--demo", "--pods=pods.yaml"], &soon[..]].concat()).ended().await;
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
     for line in ended.stdout.lines() {
         assert!(!line.contains('\x1b'), "{line:?}");
     }
     let (played, summary) = ended.stdout.split_once("\nWhat you saw:\n").expect("it ends with a summary");
-    assert_eq!(played.matches("\n$ kubectl ").count(), 5, "{played}");
+    assert_eq!(played.matches("\n$ kubectl ").count(), 6, "{played}");
     assert!(played.contains("rev 3 shop:missing 0/"), "{played}");
     assert!(played.contains("web 10/10 ready; rev 4 shop:2.0 10/10; pods: 10 ready\n"), "{played}");
-    assert_eq!(summary.matches("\n    ").count(), 5, "{summary}");
+    assert!(played.contains("web 14/14 ready; rev 4 shop:2.0 14/14; pods: 14 ready\n"), "{played}");
+    assert_eq!(summary.matches("\n    ").count(), 6, "{summary}");
     assert!(!summary.contains("it was not over"), "{summary}");
     assert_eq!(names(&folder), ["pods.yaml"]);
 }

@@ -127,6 +127,12 @@ impl ManagerBuilder {
         Self { extensions, ..self }
     }
 
+    /// Adds one value to the extensions; the last of a type counts.
+    pub fn extension<T: Send + Sync + 'static>(self, value: T) -> Self {
+        self.extensions.insert(value);
+        self
+    }
+
     /// Shows of the metrics what `options` say. The default shows all that are not hidden.
     pub fn exposition(self, options: ExpositionOptions) -> Self {
         Self { exposition: options, ..self }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use kcm_framework::client::ClientAuthority;
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{Metrics, Stop, error_chain};
 use kcm_sandbox_apiserver::{Sandbox, SandboxOptions};
@@ -81,6 +82,8 @@ impl Bound {
         let cluster = ClusterOptions { nodes: options.nodes, seed, rules, ..ClusterOptions::default() };
         let cluster = Arc::new(Cluster::start(&sandbox, cluster));
         let metrics = Metrics::new();
+        // What the kubeconfig of a manager in another process would hold.
+        let authority = ClientAuthority::new(listener.authority());
         console::print(&if options.demo { banner.short() } else { banner.text() });
 
         let mut tasks = Tasks::default();
@@ -107,7 +110,8 @@ impl Bound {
             });
         }
         if options.run_controllers {
-            let manager = manager.metrics(metrics.clone()).build(sandbox.client(), banner.server.clone());
+            let manager = manager.metrics(metrics.clone()).extension(authority);
+            let manager = manager.build(sandbox.client(), banner.server.clone());
             if let Some(port) = port {
                 tasks.start("the HTTPS port of the controller manager", (port.serve)(&manager, stop.clone()));
             }

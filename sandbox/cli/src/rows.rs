@@ -17,7 +17,7 @@ pub const ROWS: &[Row] = &[
         .help("Where the API listens, as ADDRESS:PORT; port 0 takes a free one. Anything but loopback is reachable by others, who then need the token.")
         .check(address),
     Row::new("demo", SECTION, Initial::Bool(false))
-        .help("Play a deployment, a rolling update, a bad image, a rollback and a scale in the terminal, then end."),
+        .help("Play a deployment, a rolling update, a bad image, a rollback, a scale and an autoscaler in the terminal, then end."),
     Row::new("differences", SECTION, Initial::Bool(false))
         .help("Print where the sandbox knowingly differs from a real cluster, and end."),
     Row::new("load", SECTION, Initial::String(""))

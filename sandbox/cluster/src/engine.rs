@@ -10,7 +10,6 @@ use crate::dice::Dice;
 use crate::drain::Drains;
 use crate::event_recorder::EventRecorder;
 use crate::kubelet::Kubelets;
-use crate::namespaces::Namespaces;
 use crate::nodes::Nodes;
 use crate::options::ClusterOptions;
 use crate::schedule::Scheduler;
@@ -42,8 +41,6 @@ pub(crate) struct Engine {
     pub(crate) nodes: Nodes,
     pub(crate) kubelets: Kubelets,
     scheduler: Option<Scheduler>,
-    /// Absent where namespaces get no default objects.
-    namespaces: Option<Namespaces>,
     pub(crate) drains: Drains,
     recorder: EventRecorder,
 }
@@ -60,7 +57,6 @@ impl Engine {
             nodes: Nodes::new(dice, options.node_lifecycle),
             kubelets: Kubelets::new(dice, options.rules),
             scheduler: options.scheduler.then(|| Scheduler::new(dice)),
-            namespaces: options.furniture.then(Namespaces::default),
             drains: Drains::default(),
             recorder: EventRecorder::new(dice, options.events_kept),
         }
@@ -76,9 +72,6 @@ impl Engine {
             scheduler.act(&self.scheduler_api, &mut self.recorder, BATCH);
         }
         self.kubelets.act(&self.kubelet_api, &mut self.recorder, &self.nodes, BATCH);
-        if let Some(namespaces) = &mut self.namespaces {
-            namespaces.act(&self.api);
-        }
         self.drains.act(&self.api, &self.nodes);
         self.recorder.act(&self.api, BATCH);
 
@@ -86,7 +79,6 @@ impl Engine {
             self.nodes.next(),
             self.kubelets.next(),
             self.scheduler.as_ref().and_then(Scheduler::next),
-            self.namespaces.as_ref().and_then(Namespaces::next),
             self.drains.next(),
             self.recorder.next(),
         ];
@@ -141,9 +133,6 @@ impl Engine {
         self.kubelets.observe(&change, now);
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.observe(&change);
-        }
-        if let Some(namespaces) = &mut self.namespaces {
-            namespaces.observe(&change);
         }
         if *resource == EVENTS {
             self.recorder.observe(key, new.is_some(), now);

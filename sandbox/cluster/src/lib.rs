@@ -6,8 +6,8 @@
 //! ```text
 //!             ┌── nodes ─────── register, renew their leases, fail, come back
 //! store ─▶ changes ── scheduler ── binds pods, or reports why it cannot
-//!   ▲      (a cursor) ├─ kubelets ─── start, restart, fail, finish and stop bound pods
-//!   │         └── namespaces ── get their default objects
+//!   ▲      (a cursor) └─ kubelets ─── start, restart, fail, finish and stop bound pods
+//!   │
 //!   └───────────── writes with the semantics of requests, but for faults
 //! ```
 //!
@@ -36,18 +36,16 @@ mod drain;
 mod engine;
 mod event_recorder;
 mod kubelet;
-mod namespaces;
 mod nodes;
 mod options;
 mod resource_list;
 mod schedule;
+mod server_objects;
 mod timers;
 
 use std::sync::Arc;
 
-use kcm_api::Resource;
 use parking_lot::Mutex;
-use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -58,8 +56,6 @@ use self::nodes::Nodes;
 pub use self::options::ClusterOptions;
 use kcm_sandbox_apiserver::Sandbox;
 use kcm_sandbox_apiserver::direct::DirectClient;
-
-const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
 
 /// A running cluster in a sandbox; dropping it stops all components.
 pub struct Cluster {
@@ -84,14 +80,14 @@ impl Cluster {
     #[must_use]
     pub fn start(sandbox: &Sandbox, options: ClusterOptions) -> Self {
         let api = DirectClient::new(sandbox);
-        let (nodes, furniture) = (options.nodes, options.furniture);
+        let (nodes, server_objects) = (options.nodes, options.server_objects);
         let engine = Engine::new(&api, options);
         for number in 1..=nodes {
             // Already exists is success.
             drop(Nodes::create(&api.by("kubelet"), &format!("node-{number}")));
         }
-        if furniture && api.serves(&SERVICES) {
-            drop(api.create(&SERVICES, kubernetes_service()));
+        if server_objects {
+            server_objects::create(&api);
         }
         let engine = Arc::new(Mutex::new(engine));
         let mut tasks = JoinSet::new();
@@ -140,19 +136,4 @@ async fn drive(engine: Arc<Mutex<Engine>>, api: DirectClient) {
             }
         }
     }
-}
-
-fn kubernetes_service() -> serde_json::Value {
-    json!({
-        "metadata": {
-            "name": "kubernetes", "namespace": "default",
-            "labels": { "component": "apiserver", "provider": "kubernetes" },
-        },
-        "spec": {
-            "type": "ClusterIP", "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"],
-            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "internalTrafficPolicy": "Cluster",
-            "sessionAffinity": "None",
-            "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443 }],
-        },
-    })
 }

@@ -15,8 +15,9 @@ pub struct ClusterOptions {
     pub scheduler: bool,
     /// Taints nodes whose lease is not renewed, evicts their pods, and deletes pods of deleted nodes.
     pub node_lifecycle: bool,
-    /// Creates a service account and a root certificate in each namespace, and the service `kubernetes` in `default`.
-    pub furniture: bool,
+    /// Creates the objects that an API server keeps for itself: the service `kubernetes` and the day since which the use of
+    /// legacy tokens is tracked.
+    pub server_objects: bool,
     /// Number of events that are kept, of any writer; the oldest are deleted first, and all after an hour. With 0 the
     /// cluster writes no events.
     pub events_kept: usize,
@@ -31,7 +32,7 @@ impl Default for ClusterOptions {
             rules: PodRules::default(),
             scheduler: true,
             node_lifecycle: true,
-            furniture: true,
+            server_objects: true,
             events_kept: 5_000,
         }
     }

@@ -191,6 +191,12 @@ impl Listener {
         self.address
     }
 
+    /// The certificate of the authority that signed the server's, in PEM.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
     /// A kubeconfig for clients on this machine; who has it is the user.
     #[must_use]
     pub fn kubeconfig(&self) -> String {

@@ -61,10 +61,7 @@ impl Shop {
     async fn create(alone: Alone) -> Result<Self> {
         let shop = Self(alone);
         shop.kubectl().run("create namespace shop").await?;
-        let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "default" } });
-        let account = shop.kubectl().manifest(&account)?;
-        // A sandbox has it in every namespace.
-        shop.kubectl().run(&format!("apply --server-side -f {account}")).await?;
+        shop.kubectl().run("create serviceaccount default").await?;
         Ok(shop)
     }
 

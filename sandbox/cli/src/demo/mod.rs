@@ -1,4 +1,4 @@
-//! The demo: a deployment, a rolling update, a bad image, a rollback and a scale, live in the terminal.
+//! The demo: a deployment, a rolling update, a bad image, a rollback, a scale and an autoscaler, live in the terminal.
 //!
 //! `script` lists the steps and when each is over, `snapshot` extracts the displayed state from the objects, `view`
 //! formats it; all three are pure. This module is the loop that writes, reads and draws.
@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use kcm_framework::Metrics;
-use kcm_sandbox_apiserver::{DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS, Sandbox, Status};
+use kcm_sandbox_apiserver::{DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS, Resource, Sandbox, Status};
 use tokio::time::Instant;
 
 use crate::screen::Screen;
@@ -21,7 +21,11 @@ use snapshot::{Event, Objects, Snapshot};
 use view::Progress;
 
 /// Controllers that the demo needs to finish.
-pub(super) const CONTROLLERS: [&str; 2] = ["deployment-controller", "replicaset-controller"];
+pub(super) const CONTROLLERS: [&str; 3] =
+    ["deployment-controller", "replicaset-controller", "horizontal-pod-autoscaler-controller"];
+
+const AUTOSCALERS: Resource =
+    Resource::namespaced("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler");
 
 const NAMESPACE: &str = "default";
 /// Interval between two snapshots.
@@ -121,6 +125,9 @@ impl<W: Write> Demo<'_, W> {
         let patch = match act {
             Action::Create { image, replicas } => {
                 return self.sandbox.create(&DEPLOYMENTS, script::deployment(image, replicas)).map(drop);
+            }
+            Action::Autoscale { max } => {
+                return self.sandbox.create(&AUTOSCALERS, script::autoscaler(max)).map(drop);
             }
             Action::SetImage(image) | Action::Undo(image) => script::image_patch(image),
             Action::Scale(replicas) => serde_json::json!({ "spec": { "replicas": replicas } }),

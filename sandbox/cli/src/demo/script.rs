@@ -1,5 +1,6 @@
 //! The steps of the demo, and the condition that ends each. Pure.
 
+use kcm_sandbox_apiserver::USAGE_CPU;
 use serde_json::{Value, json};
 
 use super::snapshot::{Deployment, PodState, Snapshot};
@@ -21,7 +22,7 @@ pub(super) struct Step {
     until: Until,
 }
 
-/// A change to the deployment.
+/// A change that a step makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Create {
@@ -32,6 +33,10 @@ pub(super) enum Action {
     /// Back to the previous image.
     Undo(&'static str),
     Scale(u64),
+    /// Creates an autoscaler with a target of half of the requested CPU.
+    Autoscale {
+        max: u64,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +48,7 @@ enum Until {
 }
 
 /// The steps of the demo.
-pub(super) const STEPS: [Step; 5] = [
+pub(super) const STEPS: [Step; 6] = [
     Step {
         act: Action::Create { image: "shop:1.0", replicas: 6 },
         caption: "A deployment of six pods",
@@ -79,6 +84,13 @@ pub(super) const STEPS: [Step; 5] = [
         lesson: "the replica set that serves grew to ten",
         until: Until::RolledOut,
     },
+    Step {
+        act: Action::Autoscale { max: 14 },
+        caption: "An autoscaler: pods use 80 % of their CPU, and half is the target",
+        command: "kubectl autoscale deployment/web --cpu=50% --min=2 --max=14",
+        lesson: "the metrics of the pods asked for sixteen, and the autoscaler stopped at fourteen",
+        until: Until::RolledOut,
+    },
 ];
 
 impl Step {
@@ -100,7 +112,7 @@ impl Step {
             Action::Create { image, .. } | Action::SetImage(image) | Action::Undo(image) => {
                 newest.is_some_and(|set| set.image == image)
             }
-            Action::Scale(replicas) => web.desired == replicas,
+            Action::Scale(replicas) | Action::Autoscale { max: replicas } => web.desired == replicas,
         }
     }
 }
@@ -119,9 +131,25 @@ pub(super) fn deployment(image: &str, replicas: u64) -> Value {
             "replicas": replicas,
             "selector": { "matchLabels": { "app": NAME } },
             "template": {
-                "metadata": { "labels": { "app": NAME } },
+                "metadata": { "labels": { "app": NAME }, "annotations": { USAGE_CPU: "80m" } },
                 "spec": { "containers": [container(image)] },
             },
+        },
+    })
+}
+
+/// The autoscaler of that deployment.
+pub(super) fn autoscaler(max: u64) -> Value {
+    let cpu = json!({ "name": "cpu", "target": { "type": "Utilization", "averageUtilization": 50 } });
+    json!({
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": { "name": NAME },
+        "spec": {
+            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": NAME },
+            "minReplicas": 2,
+            "maxReplicas": max,
+            "metrics": [{ "type": "Resource", "resource": cpu }],
         },
     })
 }

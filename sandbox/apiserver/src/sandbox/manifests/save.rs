@@ -12,7 +12,7 @@ use crate::json;
 use crate::kinds::{EVENTS, Kind, LEASES, NODES};
 use crate::sandbox::Sandbox;
 
-/// Objects that the API server or the simulated cluster creates.
+/// Objects that the API server, the simulated cluster or a controller creates in every cluster or namespace.
 const INITIAL_OBJECTS: [(&str, &str); 8] = [
     ("ConfigMap", "kube-apiserver-legacy-service-account-token-tracking"),
     ("ConfigMap", "kube-root-ca.crt"),
