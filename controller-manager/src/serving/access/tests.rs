@@ -57,7 +57,8 @@ fn api_server(reviews: &Reviews) -> kube::Client {
             let mut review: Value = serde_json::from_slice(&body).expect("it is JSON");
             reviews.lock().push(review.clone());
             // Time for equal reviews to meet.
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            let hangs = review["spec"]["token"] == "hangs";
+            tokio::time::sleep(if hangs { Duration::from_mins(10) } else { Duration::from_millis(100) }).await;
             review["status"] = answer(&review);
             let response =
                 Response::builder().status(201).body(kube::client::Body::from(review.to_string().into_bytes()));
@@ -78,6 +79,11 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with(true)
+    }
+
+    /// A world in which reviews are sent, or there is no API server for them.
+    fn with(has_reviews: bool) -> Self {
         let (clients, proxies) = (Authority::new(), Authority::new());
         let one = |text: &str| vec![text.to_owned()];
         let headers = HeaderNames {
@@ -92,7 +98,7 @@ impl World {
         let api = ClientBuilder::new(api_server(&reviews), UserAgent::default(), Limits::UNLIMITED);
         let metrics = Metrics::new();
         let counted = metrics.register(AccessMetrics::register);
-        let reviewer = Some(Arc::new(Reviewer::new(api.client_for("access"), counted.clone())));
+        let reviewer = has_reviews.then(|| Arc::new(Reviewer::new(api.client_for("access"), counted.clone())));
         let clock = Arc::new(SimulatedClock::starting_at("2026-01-02T03:04:05Z".parse().expect("it is a time")));
         let second = Duration::from_secs(1);
         let authentication = Authentication::new(trust, clock, reviewer.clone(), 10 * second, counted.clone());
@@ -112,6 +118,7 @@ impl World {
         match name {
             "none" => (None, Vec::new()),
             "wrong-token" => (None, token("Bearer wrong")),
+            "token-that-hangs" => (None, token("Bearer hangs")),
             "token-of-nobody" => (None, token(nobody)),
             "token-of-reader" => (None, token(reader)),
             "certificate-of-nobody" => (Some(self.clients.certify("nobody", &["people"])), Vec::new()),
@@ -267,6 +274,31 @@ async fn masters_cost_no_review() {
     let world = World::new();
     assert_eq!(world.get("/metrics", "certificate-of-masters").await, 200);
     assert_eq!(world.cost(), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_api_server_to_ask_only_masters_get_more_than_open_paths() {
+    let world = World::with(false);
+    for (path, credential, code) in [
+        ("/healthz", "none", 200),
+        ("/healthz", "token-of-reader", 200),
+        ("/metrics", "none", 403),
+        ("/metrics", "token-of-reader", 403),
+        ("/metrics", "certificate-of-reader", 403),
+        ("/metrics", "certificate-of-masters", 200),
+        ("/configz", "certificate-of-masters", 200),
+    ] {
+        assert_eq!(world.get(path, credential).await, code, "{path} with {credential}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_does_not_answer_is_given_up_after_ten_seconds() {
+    let world = World::with(true);
+    let started = tokio::time::Instant::now();
+    assert_eq!(world.get("/metrics", "token-that-hangs").await, 401);
+    assert_eq!(started.elapsed().as_secs(), 10);
+    assert_eq!(world.get("/metrics", "token-of-reader").await, 200);
 }
 
 #[test]

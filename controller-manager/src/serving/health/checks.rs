@@ -50,3 +50,59 @@ fn caches(informers: &[InformerStatus]) -> Result<(), String> {
         .collect();
     if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::time::Duration;
+
+    use futures::FutureExt as _;
+    use kcm_framework::api::ObjectKey;
+    use kcm_framework::api::views::Pod;
+    use kcm_framework::{
+        ControllerContext, ControllerDescriptor, Manager, Outcome, Reconcile, ReconcileError, Registry, Running,
+        Session, Stop, async_trait,
+    };
+    use kcm_sandbox_apiserver::{Fault, PODS, Sandbox, Status};
+    use tokio::task::JoinSet;
+
+    use super::*;
+    use crate::serving::tests::settings;
+
+    struct Nothing;
+
+    #[async_trait]
+    impl Reconcile for Nothing {
+        async fn reconcile(&self, _: &ObjectKey, _: &Session) -> Result<Outcome, ReconcileError> {
+            Ok(Outcome::done())
+        }
+    }
+
+    fn reads_pods(context: &ControllerContext) -> Running {
+        let mut pods = context.control_loop("pods");
+        pods.primary::<Pod>();
+        Running::new().with(pods.reconcile(Nothing))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cache_that_does_not_sync_is_named_with_its_reason_and_makes_nothing_else_fail() {
+        let sandbox = Sandbox::default();
+        let refusal = Status::forbidden(&PODS, "", "no role allows it");
+        let fault = sandbox.faults().inject(Fault::on_any().resource(PODS).fail(refusal));
+        let controller =
+            ControllerDescriptor::new("pods-controller", |context| ready(Ok(Some(reads_pods(context)))).boxed());
+        let registry = Registry::of([controller]).expect("it is one controller");
+        let manager = Manager::builder(registry, settings(&[])).build(sandbox.client(), "https://127.0.0.1");
+        let handle = manager.handle();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move { drop(manager.run(Stop::default()).await) });
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let check = caches_check(&handle);
+        let reason = check.run().expect_err("pods cannot be listed");
+        assert!(reason.starts_with("pods has not synced: ") && reason.contains("no role allows it"), "{reason}");
+        assert!(live(&handle, &[]).iter().all(|check| check.run().is_ok()), "a restart does not cure it");
+        fault.remove();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert_eq!(check.run(), Ok(()));
+    }
+}
