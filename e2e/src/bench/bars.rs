@@ -11,6 +11,8 @@ pub(super) enum Limit {
     OfPeer(f64),
     /// A factor of ours in another phase of the scenario.
     OfPhase(f64, &'static str),
+    /// So much above ours in another phase of the scenario.
+    AbovePhase(f64, &'static str),
 }
 
 /// A limit of one figure in one phase.
@@ -60,6 +62,19 @@ const TRAFFIC: &[(&str, &str)] = &[
     ("autoscalers", "scaled"),
 ];
 
+/// What the collection of garbage and the removal of namespaces cost beside the peer's.
+const OF_GARBAGE: [(Figure, f64); 3] = [(Figure::Cpu, 0.333), (Figure::Wall, 1.0), (Figure::Resident, 0.166)];
+
+/// The phases to which that applies.
+const GARBAGE: &[(&str, &str)] = &[
+    ("gc-background", "collected"),
+    ("gc-namespace", "removed"),
+    ("gc-orphans", "orphaned"),
+    ("gc-chains", "collected"),
+    ("gc-restart", "restarted"),
+    ("gc-kinds", "removed"),
+];
+
 /// All bars.
 pub(super) fn bars() -> impl Iterator<Item = Bar> {
     let of_phases = |phases: &'static [(&str, &str)], parts: &'static [(Figure, f64)]| {
@@ -67,7 +82,11 @@ pub(super) fn bars() -> impl Iterator<Item = Bar> {
             parts.iter().map(move |&(figure, part)| bar(scenario, phase, figure, Limit::OfPeer(part)))
         })
     };
-    BARS.iter().copied().chain(of_phases(PHASES, &OF_CONTROLLER)).chain(of_phases(TRAFFIC, &OF_TRAFFIC))
+    BARS.iter()
+        .copied()
+        .chain(of_phases(PHASES, &OF_CONTROLLER))
+        .chain(of_phases(TRAFFIC, &OF_TRAFFIC))
+        .chain(of_phases(GARBAGE, &OF_GARBAGE))
 }
 
 /// The bars of single figures, for full runs.
@@ -101,6 +120,8 @@ const BARS: &[Bar] = &[
     bar("autoscalers", "rested", Figure::Requests, Limit::OfPeer(1.0)),
     bar("autoscalers", "rested", Figure::Resident, Limit::OfPeer(0.166)),
     bar("autoscalers", "restarted", Figure::LongestLatency, Limit::Value(15.0)),
+    bar("gc-large", "with them", Figure::Resident, Limit::AbovePhase(2.0 * MB, "without them")),
+    bar("gc-large", "restarted", Figure::Resident, Limit::AbovePhase(2.0 * MB, "without them")),
 ];
 
 /// How much longer an event may take beside many cached pods than beside few.
@@ -125,6 +146,7 @@ impl Limit {
             Self::Value(value) => Some(value),
             Self::OfPeer(part) => peer.map(|peer| peer * part),
             Self::OfPhase(part, phase) => of_phase(phase).map(|value| value * part),
+            Self::AbovePhase(more, phase) => of_phase(phase).map(|value| value + more),
         }
     }
 }

@@ -131,6 +131,9 @@ impl Record {
                 Limit::Value(_) => bar.figure.text(limit),
                 Limit::OfPeer(part) => format!("{part} of the peer's: {}", bar.figure.text(limit)),
                 Limit::OfPhase(part, phase) => format!("{part} of ours, {phase}: {}", bar.figure.text(limit)),
+                Limit::AbovePhase(more, phase) => {
+                    format!("{} above ours, {phase}: {}", bar.figure.text(more), bar.figure.text(limit))
+                }
             };
             let verdict = if ours <= limit { "reached" } else { "**missed**" };
             line(
@@ -286,6 +289,10 @@ mod tests {
         record.add("deployments", "today", Subject::Ours, phases);
         let bars = record.bars();
         assert!(bars.contains("| 25.0 MB | – | 1.2 of ours, restarted: 24.0 MB | **missed** |\n"), "{bars}");
+        let phases = vec![resident("without them", 15e6), resident("with them", 16.5e6)];
+        record.add("gc-large", "today", Subject::Ours, phases);
+        let bars = record.bars();
+        assert!(bars.contains("| 16.5 MB | – | 2.0 MB above ours, without them: 17.0 MB | reached |\n"), "{bars}");
     }
 
     #[test]
