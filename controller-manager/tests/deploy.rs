@@ -126,4 +126,21 @@ fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user() {
     for feature in features.split(',') {
         assert!(package.contains(&format!("\n{feature} = [")), "{feature}");
     }
+    // It is what `cargo shipped` builds.
+    let cargo = fs::read_to_string(deploy("../.cargo/config.toml")).expect("the file is there");
+    let shipped = cargo.lines().find_map(|line| line.strip_prefix("shipped = ")).expect("it has the command");
+    let words = shipped.split('"').filter(|word| word.starts_with("--config=")).map(|word| &word["--config=".len()..]);
+    let configurations: Vec<&str> = words.collect();
+    assert!(!configurations.is_empty());
+    for configuration in configurations {
+        assert!(build.contains(&format!("--config \"{configuration}\"")), "{configuration}");
+    }
+    assert!(build.contains("--locked") && build.contains("--package kcm-controller-manager"), "{build}");
+    // What is copied into the image is what the build leaves, and the build sees all that it reads.
+    let binary = "/target/shipped/kube-controller-manager";
+    assert!(build.contains(&binary[1..]), "{build}");
+    assert!(image.iter().any(|line| line.starts_with("COPY --from=build /source") && line.contains(binary)));
+    let ignored = fs::read_to_string(deploy("../.containerignore")).expect("the file is there");
+    let needed = [".cargo", "Cargo.lock", "Cargo.toml", "controller-manager", "rust-toolchain.toml", "*"];
+    assert!(ignored.lines().all(|line| !needed.contains(&line.trim_matches('/'))), "{ignored}");
 }
