@@ -1,5 +1,6 @@
 //! Service accounts, their tokens, the root CA and aggregated cluster roles.
 
+mod cleaner;
 mod recorded;
 mod takeover;
 
@@ -23,7 +24,7 @@ use crate::scenario::{Case, LIMITS, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::{PATIENCE, eventually};
 
-pub(super) static SCENARIOS: [Scenario; 8] = [
+pub(super) static SCENARIOS: [Scenario; 9] = [
     scenario("serviceaccount/is_in_every_namespace", |case| account_is_in_every_namespace(case).boxed_local()),
     scenario("root-ca-cert-publisher/is_in_every_namespace", |case| root_ca_is_in_every_namespace(case).boxed_local()),
     scenario("serviceaccount-token/tokens_live_with_their_accounts", |case| tokens_live(case).boxed_local()),
@@ -31,6 +32,13 @@ pub(super) static SCENARIOS: [Scenario; 8] = [
     scenario("legacy-service-account-token-cleaner/cleans_up", |case| unused_tokens_are_cleaned_up(case).boxed_local()),
     scenario("serviceaccount/is_taken_over_at_rest", |case| is_taken_over_at_rest(case).boxed_local()),
     scenario("serviceaccount/is_taken_over_amid_work", |case| takeover::goes_on_amid_work(case).boxed_local()),
+    Scenario {
+        subjects: &[Subject::Ours],
+        runs: Runs::Exclusively,
+        ..scenario("legacy-service-account-token-cleaner/acts_as_recorded", |case| {
+            cleaner::acts_as_recorded(case).boxed_local()
+        })
+    },
     Scenario {
         subjects: &[Subject::Ours],
         // A change has had its effect when nothing has changed for a while: a busy machine would end it too early.
