@@ -13,7 +13,7 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::eventually;
 
-pub(super) static SCENARIOS: [Scenario; 2] = [
+pub(super) static SCENARIOS: [Scenario; 3] = [
     Scenario {
         name: "host/sandbox_is_toured",
         controllers: "",
@@ -31,6 +31,15 @@ pub(super) static SCENARIOS: [Scenario; 2] = [
         expected_errors: &[],
         source: file!(),
         run: |case| explains(case).boxed_local(),
+    },
+    Scenario {
+        name: "host/sandbox_autoscales",
+        controllers: "",
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| autoscales(case).boxed_local(),
     },
 ];
 
@@ -112,6 +121,65 @@ async fn is_toured(case: Case) -> Result<()> {
     let status = sandbox.wait(END).await?;
     ensure!(status.success(), "it ended with {status}:\n{}", sandbox.printed()?);
     ensure!(!kubeconfig.exists(), "its kubeconfig was left behind");
+    Ok(())
+}
+
+/// The commands of the section "Autoscaling" of docs/sandbox.md; the autoscaler looks every second.
+async fn autoscales(case: Case) -> Result<()> {
+    const PAGE: &str = include_str!("../../../docs/sandbox.md");
+    let folder = case.plane().logs().join(case.namespace());
+    std::fs::create_dir_all(&folder)?;
+    let kubeconfig = folder.join("sandbox.kubeconfig");
+    let arguments = [
+        "sandbox".to_owned(),
+        "--horizontal-pod-autoscaler-sync-period=1s".to_owned(),
+        // Usage of pods counts from their start on.
+        "--horizontal-pod-autoscaler-cpu-initialization-period=0s".to_owned(),
+        format!("--write-kubeconfig={}", kubeconfig.display()),
+        "--socket=".to_owned(),
+    ];
+    let mut sandbox = case.start_program(&Subject::Ours.program()?, &arguments.each_ref().map(String::as_str))?;
+    eventually("the sandbox to run", async || {
+        sandbox.must_run()?;
+        let output = sandbox.printed()?;
+        ensure!(output.contains("Ctrl-C ends it all."), "{output}");
+        Ok(())
+    })
+    .await?;
+    let kubectl = Kubectl { kubeconfig: &kubeconfig, namespace: "default", folder: &folder };
+    kubectl.run("create deployment web --image=shop:1.0 --replicas=2").await?;
+    let section =
+        PAGE.split("\n## ").find(|section| section.starts_with("Autoscaling\n")).context("no such section")?;
+    let commands: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("kubectl ")).collect();
+    let [request, autoscale, annotate, top, watch] = commands.as_slice() else {
+        anyhow::bail!("not the five commands that are run here: {commands:?}")
+    };
+    kubectl.run(request).await?;
+    kubectl.run(ROLLED).await?;
+    kubectl.run(autoscale).await?;
+    kubectl.run(annotate).await?;
+    eventually("the usage of the two pods", async || {
+        let used = kubectl.run(top).await?;
+        let is_shown = |line: &&str| line.starts_with("web-") && line.contains(" 200m ") && line.contains(" 1Mi");
+        ensure!(used.lines().filter(is_shown).count() == 2, "{used}");
+        Ok(())
+    })
+    .await?;
+    let nodes = kubectl.run("top nodes").await?;
+    ensure!(nodes.contains("node-1") && nodes.contains('%'), "{nodes}");
+    let watch = kubectl.start(watch)?;
+    is_printed(&watch, "/50%").await?;
+    // Two pods use what eight may use; those that are new use next to nothing.
+    eventually("the autoscaler to scale up", async || {
+        let replicas = kubectl.run("get deployment web -o jsonpath={.spec.replicas}").await?;
+        ensure!(replicas == "8", "{replicas}");
+        Ok(())
+    })
+    .await?;
+    drop(watch);
+    sandbox.terminate()?;
+    let status = sandbox.wait(END).await?;
+    ensure!(status.success(), "it ended with {status}:\n{}", sandbox.printed()?);
     Ok(())
 }
 
