@@ -75,25 +75,30 @@ impl AggregatedApi {
         lock(&self.state).served.clone()
     }
 
-    /// The service that leads kube-apiserver here, and the registrations of these groups and versions.
+    /// The registrations of these groups and versions.
     pub(crate) fn registrations(&self, served: &[(&str, &str)]) -> Vec<Value> {
-        let service = json!({
-            "apiVersion": "v1", "kind": "Service", "metadata": { "namespace": "default", "name": "aggregated" },
-            "spec": { "type": "ExternalName", "externalName": "localhost" },
-        });
-        let registration = |(group, version): &(&str, &str)| {
-            json!({
-                "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-                "metadata": { "name": format!("{version}.{group}") },
-                "spec": {
-                    "group": group, "version": version, "insecureSkipTLSVerify": true,
-                    "groupPriorityMinimum": 100, "versionPriority": 100,
-                    "service": { "namespace": "default", "name": "aggregated", "port": self.port },
-                },
-            })
-        };
-        std::iter::once(service).chain(served.iter().map(registration)).collect()
+        registrations(self.port, served)
     }
+}
+
+/// The service that leads kube-apiserver to this machine, and the registrations of these groups and versions at a port.
+pub(crate) fn registrations(port: u16, served: &[(&str, &str)]) -> Vec<Value> {
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "namespace": "default", "name": "aggregated" },
+        "spec": { "type": "ExternalName", "externalName": "localhost" },
+    });
+    let registration = |(group, version): &(&str, &str)| {
+        json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": { "name": format!("{version}.{group}") },
+            "spec": {
+                "group": group, "version": version, "insecureSkipTLSVerify": true,
+                "groupPriorityMinimum": 100, "versionPriority": 100,
+                "service": { "namespace": "default", "name": "aggregated", "port": port },
+            },
+        })
+    };
+    std::iter::once(service).chain(served.iter().map(registration)).collect()
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {

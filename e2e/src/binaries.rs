@@ -40,9 +40,22 @@ pub fn control_plane(name: &str) -> Result<PathBuf> {
 ///
 /// If it is not there; the message names the command that gathers it.
 pub fn kwok_stages() -> Result<PathBuf> {
-    let file = root().join(".control-plane/kwok-stages.yaml");
+    kwok_file("kwok-stages.yaml")
+}
+
+/// The file by which kwok says what pods use, as kubelets do.
+///
+/// # Errors
+///
+/// If it is not there; the message names the command that gathers it.
+pub fn kwok_usage() -> Result<PathBuf> {
+    kwok_file("kwok-usage.yaml")
+}
+
+fn kwok_file(name: &str) -> Result<PathBuf> {
+    let file = root().join(".control-plane").join(name);
     if !file.is_file() {
-        bail!("kwok's stages are missing: {} does not exist; run `cargo xtask control-plane`", file.display());
+        bail!("a file of kwok is missing: {} does not exist; run `cargo xtask control-plane`", file.display());
     }
     Ok(file)
 }

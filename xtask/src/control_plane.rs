@@ -30,7 +30,7 @@ struct Tool {
     package: &'static str,
 }
 
-const MODULES: [Module; 5] = [
+const MODULES: [Module; 6] = [
     Module {
         folder: "etcd",
         upstream: "go.etcd.io/etcd/server/v3",
@@ -68,15 +68,29 @@ const MODULES: [Module; 5] = [
         ldflags: "-s -w -X k8s.io/component-base/version.gitVersion=VERSION \
                   -X k8s.io/component-base/version.gitTreeState=clean",
     },
+    // After Kubernetes, with which it has nearly all packages in common.
+    Module {
+        folder: "metrics-server",
+        upstream: "sigs.k8s.io/metrics-server",
+        tools: &[Tool { binary: "metrics-server", package: "sigs.k8s.io/metrics-server/cmd/metrics-server" }],
+        ldflags: "-s -w -X k8s.io/client-go/pkg/version.gitVersion=VERSION",
+    },
 ];
 
-/// The stages that make kwok's nodes ready and its pods run, in its module.
-const KWOK_STAGES: [&str; 5] = [
-    "node/fast/node-initialize.yaml",
-    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
-    "pod/fast/pod-ready.yaml",
-    "pod/fast/pod-complete.yaml",
-    "pod/fast/pod-delete.yaml",
+/// Files of kwok's configuration, each gathered from manifests of its module: without them kwok leaves nodes and pods as they
+/// are, and does not say what they use.
+const KWOK_FILES: [(&str, &[&str]); 2] = [
+    (
+        "kwok-stages.yaml",
+        &[
+            "stage/node/fast/node-initialize.yaml",
+            "stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+            "stage/pod/fast/pod-ready.yaml",
+            "stage/pod/fast/pod-complete.yaml",
+            "stage/pod/fast/pod-delete.yaml",
+        ],
+    ),
+    ("kwok-usage.yaml", &["metrics/resource/metrics-resource.yaml", "metrics/usage/usage-from-annotation.yaml"]),
 ];
 
 /// Builds what is missing or out of date.
@@ -85,7 +99,9 @@ pub(crate) fn build() -> Result<()> {
     for module in &MODULES {
         target.build(module)?;
     }
-    target.kwok_stages()?;
+    for (name, parts) in KWOK_FILES {
+        target.kwok_file(name, parts)?;
+    }
     println!("control plane: ready in {}", target.folder.display());
     Ok(())
 }
@@ -139,30 +155,29 @@ impl Target {
         Ok(())
     }
 
-    /// Gathers kwok's stages in one file: without it kwok leaves nodes and pods as they are.
-    fn kwok_stages(&self) -> Result<()> {
-        const NAME: &str = "kwok-stages.yaml";
+    /// Gathers manifests of kwok's module in one file.
+    fn kwok_file(&self, name: &str, parts: &[&str]) -> Result<()> {
         let module = MODULES.iter().find(|module| module.folder == "kwok").context("kwok is not among the modules")?;
         let source = Source::read(module)?;
-        let stamp = format!("{}\n{KWOK_STAGES:?}", source.stamp);
-        let file = self.folder.join(NAME);
-        if file.is_file() && self.has_stamp(NAME, &stamp) {
+        let stamp = format!("{}\n{parts:?}", source.stamp);
+        let file = self.folder.join(name);
+        if file.is_file() && self.has_stamp(name, &stamp) {
             return Ok(());
         }
-        let stages = source_of(module)?.join("kustomize/stage");
+        let folder = source_of(module)?.join("kustomize");
         let mut text = String::new();
-        for stage in KWOK_STAGES {
-            let path = stages.join(stage);
+        for part in parts {
+            let path = folder.join(part);
             let part =
-                fs::read_to_string(&path).with_context(|| format!("cannot read kwok's stage {}", path.display()))?;
+                fs::read_to_string(&path).with_context(|| format!("cannot read kwok's manifest {}", path.display()))?;
             text.push_str("---\n");
             text.push_str(&part);
             text.push('\n');
         }
-        let aside = self.folder.join(format!("{NAME}.new"));
+        let aside = self.folder.join(format!("{name}.new"));
         fs::write(&aside, text).with_context(|| format!("cannot write {}", aside.display()))?;
         put(&aside, &file)?;
-        self.stamp(NAME, &stamp)
+        self.stamp(name, &stamp)
     }
 
     /// The path of a program that `KUBEBUILDER_ASSETS` holds.

@@ -16,6 +16,7 @@ mod jobs;
 mod kubectl;
 mod lease;
 mod metrics;
+mod metrics_server;
 mod namespaces;
 mod pod_garbage;
 mod quotas;
@@ -50,6 +51,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         .chain(&kubectl::SCENARIOS)
         .chain(&lease::SCENARIOS)
         .chain(&metrics::SCENARIOS)
+        .chain(&metrics_server::SCENARIOS)
         .chain(&namespaces::SCENARIOS)
         .chain(&security::SCENARIOS)
         .chain(&service_cidrs::SCENARIOS)

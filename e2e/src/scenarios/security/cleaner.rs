@@ -56,23 +56,26 @@ async fn rounds(case: &Case, subjects: [Subject; 2]) -> Result<Vec<Record>> {
     let cluster = Cluster::start(case).await?;
     let kubectl = cluster.kubectl("default");
     fill(&cluster, &kubectl, subjects[0]).await?;
-    let label = |secret: &corev1::Secret| secret.labels().get(INVALID_SINCE).cloned();
     let first = round(&cluster, subjects[0], |secrets| {
-        let is_there = |name: &str| secrets.iter().any(|secret| secret.name_any() == name);
-        let is_labelled = |secret: &&corev1::Secret| secret.name_any() == "unused" && label(secret).is_some();
-        !is_there("invalid-long-ago") && secrets.iter().any(|secret| is_labelled(&secret))
+        find(secrets, "invalid-long-ago").is_none() && find(secrets, "unused").is_some_and(is_invalid)
     });
     let first = first.await.with_context(|| format!("the first round, of {}", subjects[0]))?;
     for change in BETWEEN {
         kubectl.run(change).await?;
     }
     let second = round(&cluster, subjects[1], |secrets| {
-        let is_there = |name: &str| secrets.iter().any(|secret| secret.name_any() == name);
-        let is_labelled = |secret: &&corev1::Secret| secret.name_any() == BY_HAND && label(secret).is_some();
-        !is_there("used-long-ago") && secrets.iter().any(|secret| is_labelled(&secret))
+        find(secrets, "used-long-ago").is_none() && find(secrets, BY_HAND).is_some_and(is_invalid)
     });
     let second = second.await.with_context(|| format!("the second round, of {}", subjects[1]))?;
     Ok(vec![first, second])
+}
+
+fn find<'a>(secrets: &'a [corev1::Secret], name: &str) -> Option<&'a corev1::Secret> {
+    secrets.iter().find(|secret| secret.name_any() == name)
+}
+
+fn is_invalid(secret: &corev1::Secret) -> bool {
+    secret.labels().contains_key(INVALID_SINCE)
 }
 
 /// Creates the secrets, their tokens, and what references them.
