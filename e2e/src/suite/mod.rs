@@ -29,7 +29,7 @@ use crate::scenario::Selected;
 use crate::subject::Subject;
 
 /// Scenarios that a sandbox cannot show, by a part of their names, each with the reason.
-const NOT_ON_A_SANDBOX: [(&str, &str); 25] = [
+const NOT_ON_A_SANDBOX: [(&str, &str); 26] = [
     ("/acts_as_recorded", WITH_UPSTREAM),
     ("/gives_back", WITH_UPSTREAM),
     ("/take_over", WITH_UPSTREAM),
@@ -49,6 +49,7 @@ const NOT_ON_A_SANDBOX: [(&str, &str); 25] = [
     ("serving/", "it reviews neither tokens nor access"),
     ("identities/", "it issues no tokens of service accounts, and its only user may do everything"),
     ("deploy/has_the_rights", "it issues no tokens of service accounts, and its only user may do everything"),
+    ("horizontal-pod-autoscaler/", "it has no aggregated API"),
     ("traffic/", "it has no aggregated API"),
     ("hello/labels_namespaces", "counts requests by the API server's metrics"),
     ("replicaset/quota", "quotas are stored and not enforced"),

@@ -24,7 +24,7 @@ pub fn is_refused_by_authorizer(status: &Status) -> bool {
 /// Whether an error response passes on what etcd's client reported: storage did not answer the API server.
 #[must_use]
 pub fn is_storage_failure(status: &Status) -> bool {
-    const REPORTED: [&str; 3] = ["etcdserver: ", "rpc error: code = ", "context deadline exceeded"];
+    const REPORTED: [&str; 4] = ["etcdserver: ", "rpc error: code = ", "context deadline exceeded", "context canceled"];
     status.code >= 500 && !is_of_webhook(status) && REPORTED.iter().any(|part| status.message.contains(part))
 }
 
@@ -50,6 +50,7 @@ mod tests {
             (status(500, "etcdserver: leader changed"), true),
             (status(500, "rpc error: code = Unavailable desc = error reading from server: EOF"), true),
             (status(500, "context deadline exceeded"), true),
+            (status(500, "context canceled"), true),
             (status(504, "Timeout: request did not complete within requested timeout"), true),
             (status(503, "service unavailable"), true),
             (status(502, "Bad Gateway"), true),
