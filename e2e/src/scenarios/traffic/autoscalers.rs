@@ -53,12 +53,12 @@ pub(super) const CHANGES: [&[&str]; ROUNDS] = [
     &[
         "serve average 5",
         "serve value 5",
+        "unready usage2 72",
         r#"set deployments/off {"spec":{"replicas":2}}"#,
         r#"set horizontalpodautoscalers/lost {"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"lost"}}}"#,
         r#"set horizontalpodautoscalers/hits {"spec":{"maxReplicas":3}}"#,
     ],
     &[
-        "unready usage2 72",
         "serve usage 200m",
         r#"set deployments/average {"spec":{"replicas":9}}"#,
         r#"set horizontalpodautoscalers/off {"spec":{"metrics":[{"type":"External","external":{"metric":{"name":"off"},"target":{"type":"AverageValue","averageValue":"10"}}},{"type":"External","external":{"metric":{"name":"absent"},"target":{"type":"AverageValue","averageValue":"10"}}}]}}"#,

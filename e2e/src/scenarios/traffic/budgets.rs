@@ -1,4 +1,5 @@
-//! The script of pod disruption budgets. Each selects the pods of its name.
+//! The script of pod disruption budgets. Each selects the pods of its name. Owners change a round before what computes
+//! their budgets again: a budget that is computed in the same round may see the old owner or the new one.
 
 use super::ROUNDS;
 
@@ -29,6 +30,10 @@ pub(super) const CHANGES: [&[&str]; ROUNDS] = [
         "ready dep1 31",
         "ready dep2 32",
         r#"budget dep {"minAvailable":"50%"}"#,
+        "owner statefulsets grow 4",
+        "owned grow1 grow statefulsets/grow",
+        "ready grow1 33",
+        r#"budget grow {"maxUnavailable":"25%"}"#,
         "owner replicationcontrollers rc 2",
         "owned rc1 rc replicationcontrollers/rc",
         "owned rc2 rc replicationcontrollers/rc",
@@ -47,7 +52,6 @@ pub(super) const CHANGES: [&[&str]; ROUNDS] = [
         r#"set poddisruptionbudgets/num {"spec":{"minAvailable":"50%"}}"#,
         "unready pct1 21",
         r#"set deployments/dep {"spec":{"replicas":6}}"#,
-        "unready dep1 31",
         "evict rc1",
         r#"set poddisruptionbudgets/none {"spec":{"minAvailable":null,"maxUnavailable":"100%"}}"#,
     ],
@@ -70,15 +74,16 @@ pub(super) const CHANGES: [&[&str]; ROUNDS] = [
     ],
     &[
         r#"set poddisruptionbudgets/pct/status {"status":{"disruptedPods":{"pct3":"2026-01-01T00:00:00Z","pct9":"2026-01-01T00:00:00Z"}}}"#,
-        r#"set statefulsets/pct {"spec":{"replicas":8}}"#,
+        r#"set statefulsets/grow {"spec":{"replicas":8}}"#,
+        r#"set replicasets/num {"spec":{"replicas":9}}"#,
         "delete poddisruptionbudgets/rc",
-        r#"set poddisruptionbudgets/num {"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}"#,
-        "ready dep1 31",
+        "unready dep1 31",
     ],
     &[
         r#"set pods/pct2 {"metadata":{"finalizers":null}}"#,
-        r#"set replicasets/num {"spec":{"replicas":9}}"#,
+        r#"set poddisruptionbudgets/num {"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}"#,
         "unready num3 13",
+        "unready grow1 33",
         r#"budget rc {"minAvailable":"100%"}"#,
         r#"set poddisruptionbudgets/quiet {"metadata":{"labels":{"team":"a"}}}"#,
     ],

@@ -41,26 +41,31 @@ pub(super) const SELECTING: [&[&str]; ROUNDS] = [
     ],
     &[
         "ready b1 3",
-        r#"set pods/c1 {"metadata":{"labels":{"app":"other"}}}"#,
         r#"set services/dual {"spec":{"ipFamilyPolicy":"SingleStack"}}"#,
         r#"set services/same {"spec":{"trafficDistribution":null}}"#,
-        r#"set services/topology {"metadata":{"annotations":{"service.kubernetes.io/topology-mode":"Disabled"}}}"#,
     ],
     &[
-        r#"set pods/c1 {"metadata":{"labels":{"app":"web"}}}"#,
+        // Apart from changes of pods: with these, the events of hints depend on how many changes one sync has seen.
+        r#"set services/topology {"metadata":{"annotations":{"service.kubernetes.io/topology-mode":"Disabled"}}}"#,
         r#"set services/dual {"spec":{"ipFamilyPolicy":"RequireDualStack"}}"#,
         r#"set services/web {"spec":{"selector":{"app":"none"}}}"#,
         "delete endpoints/six",
+        r#"set endpoints/head {"subsets":[]}"#,
         "mark-slices near",
     ],
     &[
         r#"set services/web {"spec":{"selector":{"app":"web"}}}"#,
-        r#"set services/topology {"metadata":{"annotations":{"service.kubernetes.io/topology-mode":"Auto"}}}"#,
+        r#"set pods/c1 {"metadata":{"labels":{"app":"other"}}}"#,
         r#"set pods/a2 {"metadata":{"finalizers":["example.com/hold"]}}"#,
         r#"set services/head {"spec":{"publishNotReadyAddresses":false}}"#,
         r#"set services/six {"spec":{"ports":[{"name":"http","port":80,"targetPort":7070}]}}"#,
     ],
-    &["delete pods/a2", "delete-slices head", "delete services/same", r#"set endpoints/dual {"subsets":[]}"#],
+    &[
+        r#"set pods/c1 {"metadata":{"labels":{"app":"web"}}}"#,
+        "delete pods/a2",
+        "delete-slices head",
+        "delete services/same",
+    ],
 ];
 
 /// While no manager runs.
