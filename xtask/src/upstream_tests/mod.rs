@@ -21,8 +21,7 @@ use table::{Outcome, Table};
 const TABLE: &str = include_str!("../../data/upstream-tests.tsv");
 
 /// The packages that `cargo xtask ci` runs: those that end within some minutes together.
-const QUICK: [&str; 6] =
-    ["replicaset", "replicationcontroller", "namespace", "garbagecollector", "cronjob", "statefulset"];
+const QUICK: [&str; 5] = ["replicaset", "namespace", "garbagecollector", "cronjob", "statefulset"];
 
 const USAGE: &str = "usage: cargo xtask upstream-tests [--peer] PACKAGE... [-- -test.run=REGEX ...]";
 
