@@ -12,7 +12,7 @@ use futures::future::LocalBoxFuture;
 use k8s_openapi::api::authentication::v1 as authenticationv1;
 use k8s_openapi::api::core::v1 as corev1;
 use k8s_openapi::api::rbac::v1 as rbacv1;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::audit::{self, forbidden};
@@ -345,6 +345,14 @@ async fn unused_tokens_are_cleaned_up(case: Case) -> Result<()> {
     manager.wait(PATIENCE).await?;
     others_stay().await?;
     kubectl.run(&format!("label --overwrite secret unused {INVALID_SINCE}=2020-01-01")).await?;
+    // A manager looks once at its start, at what the API server has cached.
+    eventually("a cached list to have the label", async || {
+        let cached = secrets.list(&ListParams::default().match_any()).await?;
+        let mut labels = cached.iter().filter_map(|secret| secret.metadata.labels.as_ref()?.get(INVALID_SINCE));
+        ensure!(labels.any(|since| since == "2020-01-01"), "it has another");
+        Ok(())
+    })
+    .await?;
     let _manager = cluster.run(case.subject(), &period)?;
     cluster.is_gone("default", "unused").await?;
     others_stay().await?;
