@@ -20,18 +20,13 @@ async fn a_standby_writes_nothing_and_asks_no_more_than_the_leader() {
     standby.says("Attempting to acquire leader lease").await;
     create(&sandbox, &REPLICA_SETS, "web", 20);
     until("the leader has made the pods", || sandbox.list(&PODS, None).len() == 20).await;
-    let renewed = || spec(&sandbox, &main_lease())["renewTime"].clone();
-    for _ in 0..6 {
-        let before = renewed();
-        until("the lease is renewed", || renewed() != before).await;
-    }
+    six_renewals(&sandbox).await;
     standby.terminate();
     assert_eq!(standby.ended().await.code, Some(0));
     let asked = second.requests();
     let watches = asked.iter().filter(|request| *request == "GET /api/v1/pods").count();
     assert!(watches > 0, "its caches are filled");
-    let writes: Vec<_> = asked.iter().filter(|request| !request.starts_with("GET ")).collect();
-    assert!(writes.is_empty(), "{writes:?}");
+    assert_eq!(writes_over(&second), [""; 0]);
     assert!(asked.len() <= first.requests().len(), "{asked:#?}");
     leader.terminate();
     assert_eq!(leader.ended().await.code, Some(0));
@@ -45,6 +40,20 @@ async fn a_standby_writes_nothing_and_asks_no_more_than_the_leader() {
 fn gets_of(server: &Server, path: &str) -> usize {
     let get = format!("GET {path}");
     server.requests().iter().filter(|request| **request == get).count()
+}
+
+/// The requests over the socket of a server that are not reads.
+fn writes_over(server: &Server) -> Vec<String> {
+    server.requests().into_iter().filter(|request| !request.starts_with("GET ")).collect()
+}
+
+/// Waits until the leader has renewed its lease six times.
+async fn six_renewals(sandbox: &Sandbox) {
+    let renewed = || spec(sandbox, &main_lease())["renewTime"].clone();
+    for _ in 0..6 {
+        let before = renewed();
+        until("the lease is renewed", || renewed() != before).await;
+    }
 }
 
 #[tokio::test]
@@ -63,16 +72,10 @@ async fn a_standby_of_all_controllers_writes_nothing() {
     })
     .await;
     create(&sandbox, &DEPLOYMENTS, "web", 1);
-    let renewed = || spec(&sandbox, &main_lease())["renewTime"].clone();
-    for _ in 0..6 {
-        let before = renewed();
-        until("the lease is renewed", || renewed() != before).await;
-    }
+    six_renewals(&sandbox).await;
     standby.terminate();
     assert_eq!(standby.ended().await.code, Some(0));
-    let asked = second.requests();
-    let writes: Vec<_> = asked.iter().filter(|request| !request.starts_with("GET ")).collect();
-    assert!(writes.is_empty(), "{writes:?}");
+    assert_eq!(writes_over(&second), [""; 0]);
     leader.terminate();
     assert_eq!(leader.ended().await.code, Some(0));
 }
@@ -89,11 +92,7 @@ async fn a_cold_standby_reads_no_objects_but_the_lease_until_it_leads() {
     standby.says("Attempting to acquire leader lease").await;
     create(&sandbox, &REPLICA_SETS, "web", 2);
     until("the leader has made the pods", || sandbox.list(&PODS, None).len() == 2).await;
-    let renewed = || spec(&sandbox, &main_lease())["renewTime"].clone();
-    for _ in 0..6 {
-        let before = renewed();
-        until("the lease is renewed", || renewed() != before).await;
-    }
+    six_renewals(&sandbox).await;
     let is_of_objects = |request: &&String| {
         let path = request.rsplit('/').next();
         !request.starts_with("GET ") || path.is_some_and(|plural| ["pods", "replicasets"].contains(&plural))
