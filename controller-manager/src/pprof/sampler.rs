@@ -1,4 +1,4 @@
-//! Samples the stacks of a process' threads: its parent's.
+//! Samples the stacks of the threads of the parent process.
 //!
 //! Each thread is seized with ptrace, which alone does not stop it. A hundred times a second, those that run are stopped for
 //! as long as their registers and the upper part of their stack are read. Threads that wait are left alone.
@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::IoSliceMut;
+use std::os::unix::process::parent_id;
 use std::time::Duration;
 
 use framehop::{
@@ -27,17 +28,22 @@ use super::symbols::{Section, code};
 /// The time between samples, as Go's.
 const PERIOD: Duration = Duration::from_millis(10);
 
+/// How often, and after which time, a thread that was told to stop is looked at: 20 ms in all.
+const STOP_CHECKS: u32 = 400;
+const STOP_CHECK: Duration = Duration::from_micros(50);
+
 /// How much of a stack is read.
 const STACK: usize = 128 * 1024;
 
 /// The frames of a stack at most.
 const FRAMES: usize = 256;
 
-/// Samples process `pid` for some time.
+/// Samples the parent for some time, or until it ends.
 ///
 /// # Errors
-/// Where the process may not be traced.
-pub(super) async fn sample(pid: u32, duration: Duration) -> Result<Profile, String> {
+/// Where the parent may not be traced.
+pub(super) async fn sample(duration: Duration) -> Result<Profile, String> {
+    let pid = parent_id();
     let maps =
         fs::read_to_string(format!("/proc/{pid}/maps")).map_err(|error| format!("cannot read the maps: {error}"))?;
     let nanos = i64::try_from(PERIOD.as_nanos()).unwrap_or(i64::MAX);
@@ -52,7 +58,7 @@ pub(super) async fn sample(pid: u32, duration: Duration) -> Result<Profile, Stri
     let end = Instant::now() + duration;
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    while Instant::now() < end {
+    while Instant::now() < end && parent_id() == pid {
         process.seize()?;
         process.pass_signals_on();
         for thread in process.running() {
@@ -124,9 +130,8 @@ impl Traced {
     /// Lets go on what stopped for a signal, which it receives then.
     fn pass_signals_on(&self) {
         for thread in &self.threads {
-            let flags = WaitPidFlag::WNOHANG | WaitPidFlag::__WALL;
-            if let Ok(status) = waitpid(*thread, Some(flags)) {
-                go_on(*thread, signal_of(status));
+            if let Some(signal) = stopped(*thread) {
+                go_on(*thread, signal);
             }
         }
     }
@@ -149,13 +154,20 @@ impl Traced {
     /// Stops a thread, reads its stack, and lets it go on.
     fn stack(&mut self, thread: Pid) -> Option<Vec<u64>> {
         ptrace::interrupt(thread).ok()?;
-        let status = waitpid(thread, Some(WaitPidFlag::__WALL)).ok()?;
+        // A thread that stops later goes on with the next sample.
+        let signal = (0..STOP_CHECKS).find_map(|_| {
+            let signal = stopped(thread);
+            if signal.is_none() {
+                std::thread::sleep(STOP_CHECK);
+            }
+            signal
+        })?;
         let read = registers(thread).map(|registers| {
             let (pc, sp, regs) = registers;
             let base = usize::try_from(sp).unwrap_or_default();
             (pc, sp, regs, self.read_stack(thread, base))
         });
-        go_on(thread, signal_of(status));
+        go_on(thread, signal);
         let (pc, sp, regs, length) = read?;
         let bytes = &self.stack[..length];
         let mut read = |address: u64| {
@@ -189,20 +201,20 @@ impl Traced {
     }
 }
 
-/// The signal for which a thread stopped: that of a stop that was asked for is none.
-fn signal_of(status: WaitStatus) -> Option<Signal> {
+/// Whether a thread is stopped, and for which signal: a stop that was asked for has none.
+///
+/// It does not block: the main thread of a process that ends is not waited for before its other threads, which are waited
+/// for here as well.
+fn stopped(thread: Pid) -> Option<Option<Signal>> {
+    let status = waitpid(thread, Some(WaitPidFlag::WNOHANG | WaitPidFlag::__WALL)).ok()?;
     match status {
-        WaitStatus::Stopped(_, signal) => Some(signal),
-        WaitStatus::PtraceEvent(..)
-        | WaitStatus::PtraceSyscall(_)
-        | WaitStatus::Exited(..)
-        | WaitStatus::Signaled(..)
-        | WaitStatus::Continued(_)
-        | WaitStatus::StillAlive => None,
+        WaitStatus::Stopped(_, signal) => Some(Some(signal)),
+        WaitStatus::PtraceEvent(..) | WaitStatus::PtraceSyscall(_) => Some(None),
+        WaitStatus::Exited(..) | WaitStatus::Signaled(..) | WaitStatus::Continued(_) | WaitStatus::StillAlive => None,
     }
 }
 
-/// Lets a thread go on that is stopped; others are left alone by the kernel.
+/// Lets a thread go on that was seen stopped. One that was not may stop for a signal just now, which would be lost.
 fn go_on(thread: Pid, signal: Option<Signal>) {
     // It may have ended meanwhile.
     let _gone = ptrace::cont(thread, signal);

@@ -56,7 +56,7 @@ fn run(Invocation { settings, manager: _ }: Invocation) -> Result<Action, Vec<St
             let read = std::io::stdin().read_to_string(&mut input);
             read.map_err(|error| failed(format!("cannot read what the manager writes: {error}")))?;
             let parent = std::os::unix::process::parent_id();
-            let mut profile = profile(kind, parent, &input).await.map_err(failed)?;
+            let mut profile = profile(kind, &input).await.map_err(failed)?;
             resolve(parent, &mut profile);
             let encoded = profile.encode().and_then(|encoded| std::io::stdout().write_all(&encoded));
             encoded.map_err(|error| failed(format!("cannot write the profile: {error}")))
@@ -64,20 +64,20 @@ fn run(Invocation { settings, manager: _ }: Invocation) -> Result<Action, Vec<St
     })))
 }
 
-async fn profile(kind: Kind, parent: u32, input: &str) -> Result<Profile, String> {
+async fn profile(kind: Kind, input: &str) -> Result<Profile, String> {
     match kind {
-        Kind::Cpu(duration) => cpu(parent, duration).await,
+        Kind::Cpu(duration) => cpu(duration).await,
         Kind::Heap => heap_dump::parse(input).ok_or_else(|| "what jemalloc wrote is no heap profile".to_owned()),
     }
 }
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-async fn cpu(parent: u32, duration: Duration) -> Result<Profile, String> {
-    super::sampler::sample(parent, duration).await
+async fn cpu(duration: Duration) -> Result<Profile, String> {
+    super::sampler::sample(duration).await
 }
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-async fn cpu(_parent: u32, _duration: Duration) -> Result<Profile, String> {
+async fn cpu(_duration: Duration) -> Result<Profile, String> {
     Err("CPU profiles are made on Linux on x86_64 and aarch64 only".to_owned())
 }
 
