@@ -72,6 +72,18 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
         self.read(|index| index.entries.get(key).map_or(0, SortedChunks::len))
     }
 
+    /// Whether an object with that key matches.
+    ///
+    /// The cache takes no change meanwhile, so `matches` does no more than to look at the object.
+    #[must_use]
+    pub fn any<Q>(&self, key: &Q, matches: impl FnMut(&V) -> bool) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.read(|index| index.entries.get(key).is_some_and(|objects| objects.any(matches)))
+    }
+
     fn read<R>(&self, read: impl FnOnce(&IndexMap<V, K>) -> R) -> R {
         self.user.store.read_index(self.user.slot, read)
     }

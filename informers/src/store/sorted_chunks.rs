@@ -41,6 +41,10 @@ impl<V: View> SortedChunks<V> {
         objects
     }
 
+    pub(super) fn any(&self, mut matches: impl FnMut(&V) -> bool) -> bool {
+        self.0.iter().flatten().any(|object| matches(object))
+    }
+
     /// Inserts an object, which replaces the object of its key.
     pub(super) fn insert(&mut self, object: &Arc<V>) {
         let key = &object.meta().key;

@@ -143,6 +143,9 @@ proptest! {
                     model.values().filter(|object| app_of(object).as_deref() == Some(app)).cloned().collect();
                 prop_assert!(same_objects(&by_app.get(app), &expected), "index app");
                 prop_assert_eq!(by_app.count(app), expected.len());
+                let last = expected.last().map(|object| &object.meta().key);
+                prop_assert_eq!(by_app.any(app, |object| Some(&object.meta().key) == last), last.is_some());
+                prop_assert!(!by_app.any(app, |_| false));
             }
             for namespace in ["ns0", "ns1", "ns2"] {
                 let expected: Vec<_> =

@@ -44,6 +44,7 @@
 //! | the framework reads its own writes | expectations for pods and finalizers, and since 1.36 a comparison of versions | holds for every controller; `job_controller_stale_sync_skips_total` stays 0 |
 //! | names of pods are generated here, in addition to `generateName` | by the API server | a creation whose response was lost can be looked up |
 //! | deletions and patches of pods have their uid | no precondition | a pod that was recreated under the same name is left alone |
+//! | a pod that succeeds as the last one of its job enqueues it at once | after a second | people wait for the end of a job; it costs no request more |
 //! | pods of one rank are deleted by their uid | in the order of the cache | the result does not depend on it |
 //! | orphans of a finished job are found by owner | by label selector | a selector looks at all pods of the namespace; orphans without owner are enqueued by their own events |
 //! | an orphan whose finalizer cannot be removed is tried again | only when something changes, if its job has finished | |
@@ -128,13 +129,15 @@ fn jobs(context: &ControllerContext) -> Result<Loop, BoxError> {
     });
     described.keyed_by(&jobs);
     let (counted, owners) = (metrics.clone(), owners(jobs.clone()));
-    let pods = described.watches::<Pod, _>(move |change| {
+    let dependents = Dependents::of(&described.reads::<Pod>());
+    let pods = dependents.clone();
+    described.watches::<Pod, _>(move |change| {
         counted.observe_pod(change);
-        keys_for_pod(change, &owners)
+        keys_for_pod(change, &owners, |job| pods.any_controlled_by(job, |pod| !pod.is_finished()))
     });
     Ok(described.reconcile(Reconciler {
         jobs,
-        dependents: Dependents::of(&pods),
+        dependents,
         terminations: context.part()?,
         backoffs: BackoffStore::default(),
         metrics,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::views::{Job, Pod};
+use kcm_api::views::{Job, Pod, PodPhase};
 use kcm_api::{KnownView as _, ObjectKey, Uid};
 use kcm_framework::ownership::{OwnerLister, Owners};
 use kcm_framework::{Enqueue, QueueKey};
@@ -41,11 +41,27 @@ pub(super) fn key_for_job(change: &Change<Job>) -> Option<Enqueue<ObjectKey>> {
 
 /// A change of a pod enqueues, after [`BATCH_PERIOD`], the job that controls it, before and after the change. That of an
 /// orphan enqueues all jobs that select it.
+///
+/// A pod that has succeeded as the last one of its job enqueues the job at once: no change is left to be collected, and
+/// people wait for the end of a job. `has_unfinished` tells whether a job, by its uid, has pods that have not finished.
 pub(super) fn keys_for_pod<L: OwnerLister<Job>>(
     change: &Change<Pod>,
     owners: &Owners<Job, L>,
+    has_unfinished: impl FnOnce(&Uid) -> bool,
 ) -> Vec<Enqueue<ObjectKey>> {
-    owners.keys(change).into_iter().map(|key| Enqueue::after(key, BATCH_PERIOD)).collect()
+    let is_last = || controller_of_succeeded(change).is_some_and(|job| !has_unfinished(job));
+    let delay = if is_last() { Duration::ZERO } else { BATCH_PERIOD };
+    owners.keys(change).into_iter().map(|key| Enqueue::after(key, delay)).collect()
+}
+
+/// The uid of the controller of a pod that has succeeded just now.
+fn controller_of_succeeded(change: &Change<Pod>) -> Option<&Uid> {
+    match change {
+        Change::Updated { old, new } if !old.is_finished() && new.phase == PodPhase::Succeeded => {
+            Some(&new.metadata.controller()?.uid)
+        }
+        Change::Added(_) | Change::Updated { .. } | Change::Deleted { .. } => None,
+    }
 }
 
 /// The key of the queue of orphans: pods that have the finalizer of jobs, and no job that will remove it.

@@ -5,6 +5,7 @@ mod faults;
 mod fixtures;
 mod indexes;
 mod kubelet;
+mod latency;
 mod plan;
 mod pod_template;
 mod policies;

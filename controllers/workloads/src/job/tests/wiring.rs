@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::ObjectKey;
 use kcm_api::views::{Job, Pod};
+use kcm_api::{ObjectKey, Uid};
 use kcm_framework::Enqueue;
 use kcm_informers::Change;
 use serde_json::json;
@@ -44,12 +44,32 @@ fn a_job_is_reconciled_at_once_when_its_spec_changes_and_later_when_its_status_d
 #[test]
 fn a_pod_enqueues_its_job_or_those_that_select_it() {
     let jobs = || vec![Arc::new(job().build())];
-    let keys = |pod: &PodBuilder| keys_for_pod(&Change::Added(pod.view()), &owners(jobs()));
+    let keys = |pod: &PodBuilder| keys_for_pod(&Change::Added(pod.view()), &owners(jobs()), |_| false);
     let later = vec![Enqueue::after(sum(), BATCH_PERIOD)];
     let orphan = pod("a").with("/metadata", "ownerReferences", json!([]));
     assert_eq!(keys(&pod("a")), later);
     assert_eq!(keys(&orphan), later);
     assert_eq!(keys(&orphan.with("/metadata", "labels", json!({ "app": "other" }))), []);
+}
+
+#[test]
+fn a_pod_that_succeeds_as_the_last_of_its_job_enqueues_it_at_once() {
+    let keys = |old: &PodBuilder, new: &PodBuilder, others: &[PodBuilder]| {
+        let has_unfinished = |_: &Uid| others.iter().any(|pod| !pod.view().is_finished());
+        let change = Change::Updated { old: old.view(), new: new.view() };
+        keys_for_pod(&change, &owners(vec![Arc::new(job().build())]), has_unfinished)
+    };
+    let (running, succeeded) = (|| pod("a").phase("Running"), || pod("a").succeeded(0));
+    let (at_once, later) = (vec![Enqueue::from(sum())], vec![Enqueue::after(sum(), BATCH_PERIOD)]);
+    for (name, old, new, others, expected) in [
+        ("the only one", running(), succeeded(), vec![], &at_once),
+        ("the last one", running(), succeeded(), vec![pod("b").failed(1)], &at_once),
+        ("not the last one", running(), succeeded(), vec![pod("b").phase("Pending")], &later),
+        ("failed", running(), pod("a").failed(0), vec![], &later),
+        ("succeeded before", succeeded(), succeeded().counted(), vec![], &later),
+    ] {
+        assert_eq!(keys(&old, &new, &others), *expected, "{name}");
+    }
 }
 
 #[test]
