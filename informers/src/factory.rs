@@ -19,6 +19,7 @@ use crate::list_options::ListOptions;
 use crate::metadata_informer::{MetadataInformer, MetadataSource};
 use crate::metrics::{MetricsOf, NoMetrics};
 use crate::reflector;
+use crate::reflector_store::ViewStore;
 use crate::registrations::{Recorder, Registrations};
 use crate::shared_informer::SharedInformer;
 use crate::status::InformerStatus;
@@ -104,7 +105,7 @@ trait AnyView: Send + Sync {
 
 impl<V: View> AnyView for SharedInformer<V> {
     fn availability(&self) -> &Availability {
-        &self.availability
+        &self.state.availability
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
@@ -253,7 +254,9 @@ impl Inner {
         let metrics = metrics(&resource);
         let shared =
             Arc::new(SharedInformer::<V>::new(resource.clone(), list_options.clone(), decode_context, metrics));
-        let task = reflector::run(Arc::clone(&shared), client.clone(), connection.clone(), state.seeds.u64(..)).boxed();
+        let store = Box::new(ViewStore::new(Arc::clone(&shared)));
+        let (client, connection, seed) = (client.clone(), connection.clone(), state.seeds.u64(..));
+        let task = reflector::run(Arc::clone(&shared.state), store, client, connection, seed).boxed();
         let id = state.next_id;
         state.next_id += 1;
         state.informers.push(Entry {

@@ -151,13 +151,13 @@ impl<V: View> Informer<V> {
     /// The resource that is listed and watched.
     #[must_use]
     pub fn resource(&self) -> &Resource {
-        &self.shared.resource
+        &self.shared.state.resource
     }
 
     /// The list options.
     #[must_use]
     pub fn list_options(&self) -> &ListOptions {
-        &self.shared.list_options
+        &self.shared.state.list_options
     }
 
     /// Whether an object with that metadata matches the list options; `None` where the metadata do not decide that.

@@ -149,6 +149,7 @@ mod panic_message;
 mod progress_hooks;
 pub mod protocol;
 mod reflector;
+mod reflector_store;
 mod registrations;
 mod request;
 mod shared_informer;

@@ -8,12 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use kcm_api::View;
 use kube::Client;
 use tokio::time::{Instant, sleep_until};
 
 use crate::connection::{Connection, ConnectionChange, ConnectionChanges};
-use crate::decode::{decode, decode_otherwise};
 use crate::envelope::{Bookmark, Event, EventKind, Page, status_of_event};
 use crate::error_chain::chain;
 use crate::failure::{Cause, ExchangeError};
@@ -21,29 +19,34 @@ use crate::frames::{Frame, Frames};
 use crate::http_exchange::{HttpExchange, ResponseBody, ResponseEvent};
 use crate::panic_message::panic_message;
 use crate::protocol::{Effect, Failure, Input, ListWatchRequest, Protocol};
-use crate::request::{Form, http_request};
-use crate::shared_informer::{SharedInformer, Staged};
+use crate::reflector_store::{Destination, ReflectorStore};
+use crate::request::http_request;
+use crate::shared_informer::InformerState;
 use crate::status::Phase;
-use crate::store::is_same_version;
-use crate::undecodable::Undecodable;
 
 /// Lists and watches until it is dropped. After a panic it lists again; when the resource has disappeared it empties the
 /// cache, and lists again when the resource appears.
-pub(crate) async fn run<V: View>(shared: Arc<SharedInformer<V>>, client: Client, connection: Connection, seed: u64) {
+///
+/// It is one task for all types of objects: what depends on them is behind `store`.
+pub(crate) async fn run(
+    shared: Arc<InformerState>,
+    store: Box<dyn ReflectorStore>,
+    client: Client,
+    connection: Connection,
+    seed: u64,
+) {
     let _stopped = StoppedOnDrop(Arc::clone(&shared));
-    let reflector = || Reflector::new(Arc::clone(&shared), client.clone(), connection.clone(), seed);
-    let mut current = reflector();
+    let mut reflector = Reflector::new(Arc::clone(&shared), store, client, connection, seed);
     loop {
         tokio::select! {
-            Err(panic) = AssertUnwindSafe(current.drive()).catch_unwind() => {
-                current.start_again(&panic_message(&*panic));
+            Err(panic) = AssertUnwindSafe(reflector.drive()).catch_unwind() => {
+                reflector.start_again(&panic_message(&*panic));
             }
             () = shared.availability.disappeared() => {
                 tracing::info!(resource = %shared.resource, "The API server does not serve the resource any more");
                 shared.record.lock().enter(Phase::NotServed);
-                shared.empty();
                 // The new one waits without a request; the old one drops its exchange.
-                current = reflector();
+                reflector = reflector.renewed(seed);
                 shared.availability.appeared().await;
                 shared.availability.set_not_found(false);
             }
@@ -51,16 +54,17 @@ pub(crate) async fn run<V: View>(shared: Arc<SharedInformer<V>>, client: Client,
     }
 }
 
-struct StoppedOnDrop<V: View>(Arc<SharedInformer<V>>);
+struct StoppedOnDrop(Arc<InformerState>);
 
-impl<V: View> Drop for StoppedOnDrop<V> {
+impl Drop for StoppedOnDrop {
     fn drop(&mut self) {
         self.0.record.lock().enter(Phase::Stopped);
     }
 }
 
-struct Reflector<V> {
-    shared: Arc<SharedInformer<V>>,
+struct Reflector {
+    shared: Arc<InformerState>,
+    store: Box<dyn ReflectorStore>,
     client: Client,
     connection: Connection,
     connection_changes: ConnectionChanges,
@@ -71,15 +75,21 @@ struct Reflector<V> {
     exchange: HttpExchange,
     frames: Frames,
     page: Vec<u8>,
-    staged: Staged<V>,
     /// Whether the last exchange failed in a way that may be an outage, and led to a back-off.
     was_suspected: bool,
 }
 
-impl<V: View> Reflector<V> {
-    fn new(shared: Arc<SharedInformer<V>>, client: Client, connection: Connection, seed: u64) -> Self {
+impl Reflector {
+    fn new(
+        shared: Arc<InformerState>,
+        store: Box<dyn ReflectorStore>,
+        client: Client,
+        connection: Connection,
+        seed: u64,
+    ) -> Self {
         Self {
             shared,
+            store,
             client,
             connection_changes: connection.changes(),
             connection,
@@ -89,20 +99,27 @@ impl<V: View> Reflector<V> {
             exchange: HttpExchange::Idle,
             frames: Frames::default(),
             page: Vec::new(),
-            staged: Staged::default(),
             was_suspected: false,
         }
+    }
+
+    /// A new one, with an empty cache.
+    fn renewed(self, seed: u64) -> Self {
+        let Self { shared, mut store, client, connection, .. } = self;
+        store.unstage();
+        store.empty();
+        Self::new(shared, store, client, connection, seed)
     }
 
     async fn drive(&mut self) -> Infallible {
         loop {
             let now = Instant::now();
-            self.shared.resync(now);
+            self.store.resync(now);
             if self.protocol.deadline() <= now - self.started {
                 self.step(Input::Deadline);
             }
             let deadline = self.started.checked_add(self.protocol.deadline());
-            let wake = [deadline, self.shared.next_resync()].into_iter().flatten().min();
+            let wake = [deadline, self.store.next_resync()].into_iter().flatten().min();
             tokio::select! {
                 event = self.exchange.next() => self.on_response_event(event),
                 () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
@@ -145,23 +162,22 @@ impl<V: View> Reflector<V> {
                 self.close();
             }
             Effect::Commit(version) => {
-                let staged = std::mem::take(&mut self.staged);
-                self.shared.commit(staged, version);
+                self.store.commit(version);
                 let mut record = self.shared.record.lock();
                 record.all_is_well();
                 record.enter(Phase::Watching);
             }
-            Effect::Advance(version) => self.shared.advance(version),
+            Effect::Advance(version) => self.store.advance(version),
         }
     }
 
     fn open(&mut self, request: ListWatchRequest) {
         if request.begins_a_list() {
-            self.staged = Staged::default();
+            self.store.unstage();
         }
         let phase = if self.protocol.must_list() { Phase::Listing } else { Phase::Watching };
         self.shared.record.lock().enter(phase);
-        let http_request = http_request(&self.shared.resource, &self.shared.list_options, Form::of::<V>(), &request);
+        let http_request = http_request(&self.shared.resource, &self.shared.list_options, self.store.form(), &request);
         tracing::debug!(resource = %self.shared.resource, %request, uri = %http_request.uri(), "Sending request");
         self.exchange = HttpExchange::open(self.client.clone(), http_request);
         self.request = request;
@@ -171,7 +187,7 @@ impl<V: View> Reflector<V> {
         self.exchange = HttpExchange::Idle;
         self.frames = Frames::default();
         self.page = Vec::new();
-        self.staged = Staged::default();
+        self.store.unstage();
         if self.is_backing_off() {
             self.shared.record.lock().enter(Phase::BackingOff);
         }
@@ -233,11 +249,11 @@ impl<V: View> Reflector<V> {
         self.shared.record.lock().received_event();
         match event.kind {
             EventKind::Added | EventKind::Modified | EventKind::Deleted => {
-                let decoded = decode::<V>(event.object).or_else(|undecodable| match frame {
-                    Frame::Line(line) => decode_otherwise(line, event, undecodable),
-                    Frame::Message(_) => Err(undecodable),
-                });
-                self.on_object(event.kind == EventKind::Deleted, decoded);
+                let line = match frame {
+                    Frame::Line(line) => Some(line),
+                    Frame::Message(_) => None,
+                };
+                self.on_object(event, line);
             }
             EventKind::Bookmark => match Bookmark::read(event.object) {
                 Ok(Bookmark { version, ends_initial_events }) => {
@@ -252,48 +268,19 @@ impl<V: View> Reflector<V> {
         }
     }
 
-    fn on_object(&mut self, deleted: bool, decoded: Result<V, Undecodable>) {
-        let version = match &decoded {
-            Ok(object) => Some(object.meta().resource_version.clone()),
-            Err(undecodable) => undecodable.resource_version(),
+    fn on_object(&mut self, event: Event<'_>, line: Option<&[u8]>) {
+        let now = self.now();
+        let mut effect = Effect::Nothing;
+        let mut destination = |version| match self.protocol.step(Input::Object(version), now) {
+            Effect::Stage => Destination::Staged,
+            Effect::Apply => Destination::Cache,
+            other @ (Effect::Nothing | Effect::Open(_) | Effect::Close(_) | Effect::Commit(_) | Effect::Advance(_)) => {
+                effect = other;
+                Destination::Dropped
+            }
         };
-        match self.protocol.step(Input::Object(version), self.now()) {
-            Effect::Stage => self.stage(deleted, decoded),
-            Effect::Apply => match (deleted, decoded) {
-                (false, Ok(object)) => self.shared.put(Arc::new(object)),
-                (true, Ok(object)) => self.shared.remove(Arc::new(object)),
-                (false, Err(undecodable)) => self.shared.put_undecodable(undecodable),
-                (true, Err(undecodable)) => self.shared.remove_undecodable(undecodable),
-            },
-            effect
-            @ (Effect::Nothing | Effect::Open(_) | Effect::Close(_) | Effect::Commit(_) | Effect::Advance(_)) => {
-                self.perform(effect);
-            }
-        }
-    }
-
-    fn stage(&mut self, deleted: bool, decoded: Result<V, Undecodable>) {
-        let Staged { objects, undecodable_objects } = &mut self.staged;
-        match decoded {
-            Ok(object) => {
-                let key = &object.meta().key;
-                undecodable_objects.forget(key);
-                if deleted {
-                    objects.retain(|staged| staged.meta().key != *key);
-                    return;
-                }
-                // An unchanged object keeps its copy in the cache: a relist does not need twice the memory.
-                let known = self.shared.store.get(key).filter(|known| is_same_version(known.meta(), object.meta()));
-                objects.push(known.unwrap_or_else(|| Arc::new(object)));
-            }
-            Err(Undecodable::Named(object)) if deleted => {
-                objects.retain(|staged| staged.meta().key != object.key);
-                undecodable_objects.forget(&object.key);
-            }
-            Err(undecodable) => {
-                undecodable_objects.note(undecodable);
-            }
-        }
+        self.store.read(event, line, &mut destination);
+        self.perform(effect);
     }
 
     fn on_page(&mut self) {
@@ -306,7 +293,7 @@ impl<V: View> Reflector<V> {
         let context = Arc::clone(&self.shared.decode_context);
         context.scope(|| {
             for item in page.items {
-                self.stage(false, decode::<V>(item));
+                self.store.stage(item);
             }
             let continue_token = page.metadata.continue_token.filter(|token| !token.is_empty());
             self.step(Input::Page { version: page.metadata.resource_version, continue_token });
@@ -355,7 +342,7 @@ impl<V: View> Reflector<V> {
 
     fn start_again(&mut self, panic: &str) {
         self.shared.metrics.panicked("informer");
-        self.shared.store.rebuild_indexes();
+        self.store.repair();
         self.fail(Cause::Panic(panic.to_owned()));
     }
 }

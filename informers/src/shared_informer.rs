@@ -24,14 +24,21 @@ use crate::status::{InformerStatus, Record};
 use crate::store::Store;
 use crate::undecodable::{SharedUndecodable, Undecodable, UndecodableObject, UndecodableObjects};
 
-pub(crate) struct SharedInformer<V> {
+/// What an informer has whatever the type of its objects.
+pub(crate) struct InformerState {
     pub(crate) resource: Resource,
     pub(crate) list_options: ListOptions,
     pub(crate) decode_context: Arc<DecodeContext>,
     pub(crate) metrics: Arc<dyn Metrics>,
-    pub(crate) store: Arc<Store<V>>,
     pub(crate) record: Mutex<Record>,
     pub(crate) availability: Availability,
+    /// Notified when an event handler is added, which may have a resync period.
+    pub(crate) rescheduled: Notify,
+}
+
+pub(crate) struct SharedInformer<V> {
+    pub(crate) state: Arc<InformerState>,
+    pub(crate) store: Arc<Store<V>>,
     undecodable: SharedUndecodable,
     /// Held from before the cache changes until all event handlers are notified. Reentrant only so that a handler that
     /// adds a handler causes a clear panic instead of a deadlock.
@@ -39,8 +46,6 @@ pub(crate) struct SharedInformer<V> {
     hooks: Arc<ProgressHooks>,
     observed: watch::Sender<ResourceVersion>,
     synced: watch::Sender<bool>,
-    /// Notified when an event handler is added, which may have a resync period.
-    pub(crate) rescheduled: Notify,
 }
 
 /// The objects of a list that is not complete yet.
@@ -62,20 +67,23 @@ impl<V: View> SharedInformer<V> {
         decode_context: Arc<DecodeContext>,
         metrics: Arc<dyn Metrics>,
     ) -> Self {
-        Self {
+        let state = InformerState {
             resource,
             list_options,
             decode_context,
             metrics,
-            store: Arc::new(Store::new()),
             record: Mutex::new(Record::new()),
             availability: Availability::new(),
+            rescheduled: Notify::new(),
+        };
+        Self {
+            state: Arc::new(state),
+            store: Arc::new(Store::new()),
             undecodable: SharedUndecodable::default(),
             handlers: ReentrantMutex::new(RefCell::new(EventHandlers::new())),
             hooks: Arc::default(),
             observed: watch::Sender::new(ResourceVersion::default()),
             synced: watch::Sender::new(false),
-            rescheduled: Notify::new(),
         }
     }
 
@@ -133,8 +141,8 @@ impl<V: View> SharedInformer<V> {
     /// Replaces the contents of the cache by a complete list at that version.
     pub(crate) fn commit(&self, staged: Staged<V>, version: ResourceVersion) {
         let first = self.last_sync_resource_version().is_unset();
-        self.record.lock().lists += 1;
-        self.metrics.listed(!first);
+        self.state.record.lock().lists += 1;
+        self.state.metrics.listed(!first);
         let Staged { mut objects, undecodable_objects } = staged;
         for (object, error) in self.undecodable.new_of(&undecodable_objects) {
             self.report_undecodable(object.map(|object| object.key.clone()).as_ref(), &error);
@@ -196,7 +204,7 @@ impl<V: View> SharedInformer<V> {
             self.observed.send_replace(version);
         }
         if self.synced.send_if_modified(|synced| !std::mem::replace(synced, true)) {
-            tracing::info!(v = 2, resource = %self.resource, "Caches populated");
+            tracing::info!(v = 2, resource = %self.state.resource, "Caches populated");
         }
         self.call_hooks(ended);
     }
@@ -234,9 +242,9 @@ impl<V: View> SharedInformer<V> {
     }
 
     fn report_undecodable(&self, key: Option<&ObjectKey>, error: &str) {
-        self.metrics.undecodable();
+        self.state.metrics.undecodable();
         let key = key.map(tracing::field::display);
-        tracing::error!(resource = %self.resource, key, error, "Object cannot be decoded");
+        tracing::error!(resource = %self.state.resource, key, error, "Object cannot be decoded");
     }
 
     pub(crate) fn add_event_handler(&self, options: HandlerOptions, handler: Handler<V>) -> HandlerRegistration {
@@ -244,7 +252,7 @@ impl<V: View> SharedInformer<V> {
             let initial = self.store.list().into_iter().map(Change::Added);
             handlers.add(options, handler, initial, report)
         });
-        self.rescheduled.notify_one();
+        self.state.rescheduled.notify_one();
         id
     }
 
@@ -275,7 +283,7 @@ impl<V: View> SharedInformer<V> {
     }
 
     fn report(&self) -> Report<'_> {
-        Report { resource: &self.resource, metrics: &*self.metrics }
+        Report { resource: &self.state.resource, metrics: &*self.state.metrics }
     }
 
     pub(crate) async fn wait_for_resource_version(&self, version: &ResourceVersion) {
@@ -289,11 +297,11 @@ impl<V: View> SharedInformer<V> {
 
 impl<V: View> Cache for SharedInformer<V> {
     fn resource(&self) -> &Resource {
-        &self.resource
+        &self.state.resource
     }
 
     fn list_options(&self) -> &ListOptions {
-        &self.list_options
+        &self.state.list_options
     }
 
     fn has_synced(&self) -> bool {
@@ -305,10 +313,10 @@ impl<V: View> Cache for SharedInformer<V> {
         let objects = self.store.len();
         let last_sync_resource_version = self.last_sync_resource_version();
         let (undecodable, sentence) = self.undecodable.read(|objects| (objects.len(), objects.sentence()));
-        let record = self.record.lock();
+        let record = self.state.record.lock();
         InformerStatus {
-            resource: self.resource.clone(),
-            list_options: self.list_options.clone(),
+            resource: self.state.resource.clone(),
+            list_options: self.state.list_options.clone(),
             view: std::any::type_name::<V>(),
             also_watched_as: Vec::new(),
             phase: record.phase(),
@@ -344,7 +352,7 @@ impl<V: View> Cache for SharedInformer<V> {
     }
 
     fn covers(&self, meta: &Meta) -> Option<bool> {
-        self.list_options.covers(meta)
+        self.state.list_options.covers(meta)
     }
 
     fn undecodable(&self, key: &ObjectKey) -> Option<Arc<UndecodableObject>> {

@@ -335,7 +335,11 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
     /// The loop, which reconciles with `reconciler`; from here on, changes enqueue keys.
     ///
     /// A mistake in the description is an error of the loop when it starts.
-    pub fn reconcile<R: Reconcile<K>>(mut self, reconciler: R) -> Loop {
+    pub fn reconcile<R: Reconcile<K>>(self, reconciler: R) -> Loop {
+        self.described(Box::new(reconciler))
+    }
+
+    fn described(mut self, reconciler: Box<dyn Reconcile<K>>) -> Loop {
         let queue = self.queue();
         let primary = self.primary.of(&self.caches).into();
         let triggers = Arc::clone(&self.triggers);

@@ -4,7 +4,6 @@ use kcm_api::{ObjectKey, Resource};
 use kcm_workqueue::{KeyStage, KeyStatus};
 use tokio::time::Instant;
 
-use super::Reconcile;
 use super::worker::Workers;
 use crate::consistency::pending_writes::PendingWrite;
 use crate::explain::{
@@ -12,7 +11,7 @@ use crate::explain::{
 };
 use crate::queue_key::QueueKey;
 
-impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
+impl<K: QueueKey> Workers<K> {
     fn resource(&self) -> Option<&Resource> {
         self.primary.resource(&self.caches)
     }
@@ -75,7 +74,7 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
     }
 }
 
-impl<K: QueueKey, R: Reconcile<K>> Inspect for Workers<K, R> {
+impl<K: QueueKey> Inspect for Workers<K> {
     fn queue_status(&self) -> QueueStatus {
         let resource = self.resource();
         QueueStatus {

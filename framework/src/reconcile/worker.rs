@@ -32,12 +32,13 @@ use crate::queue_key::QueueKey;
 const PREPARE_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1), Duration::MAX);
 
 /// A [`Reconcile`] over a queue, with a number of workers.
-pub(crate) struct ReconcileLoop<K, R> {
+pub(crate) struct ReconcileLoop<K> {
     pub(crate) controller: &'static str,
     pub(crate) name: &'static str,
     pub(crate) queue: Queue<K>,
     pub(crate) triggers: Arc<Triggers<K>>,
-    pub(crate) reconciler: R,
+    /// Behind a pointer, so that workers are code of a key's type only, and not of each reconciler's.
+    pub(crate) reconciler: Box<dyn Reconcile<K>>,
     pub(crate) api: ApiClient,
     pub(crate) live: ApiClient,
     pub(crate) context: Arc<LoopContext>,
@@ -49,7 +50,7 @@ pub(crate) struct ReconcileLoop<K, R> {
     pub(crate) has_barrier: bool,
 }
 
-impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
+impl<K: QueueKey> ReconcileLoop<K> {
     pub(crate) fn into_loop(self) -> Loop {
         let caches: Arc<[_]> = self.caches.into();
         let reads = caches.to_vec();
@@ -95,14 +96,14 @@ impl<K: QueueKey, R: Reconcile<K>> ReconcileLoop<K, R> {
     }
 }
 
-pub(super) struct Workers<K: QueueKey, R> {
+pub(super) struct Workers<K: QueueKey> {
     pub(super) controller: &'static str,
     pub(super) name: &'static str,
     pub(super) queue: Queue<K>,
     /// The keys that failed in what may be an outage.
     undecided: Undecided<(K, Class)>,
     pub(super) recording: Recording<K>,
-    reconciler: R,
+    reconciler: Box<dyn Reconcile<K>>,
     pub(super) api: ApiClient,
     live: ApiClient,
     pub(super) context: Arc<LoopContext>,
@@ -115,7 +116,7 @@ pub(super) struct Workers<K: QueueKey, R> {
     gate: Option<Gate>,
 }
 
-impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
+impl<K: QueueKey> Workers<K> {
     /// Prepares the reconciler, with back-off until it succeeds, and waits until the caches show what it wrote.
     async fn prepare(&self) {
         let mut backoff = PREPARE_BACKOFF;
@@ -190,7 +191,7 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
         }
     }
 
-    async fn handle(&self, mut processing: Processing<'_, K, R>) {
+    async fn handle(&self, mut processing: Processing<'_, K>) {
         if self.guard.holds(&processing.key) {
             processing.is_handled = true;
             return;
@@ -296,8 +297,8 @@ impl<K: QueueKey, R: Reconcile<K>> Workers<K, R> {
 }
 
 /// A key that a worker processes. When it is dropped, the key returns to the queue and waits for its pending writes.
-struct Processing<'a, K: QueueKey, R> {
-    shared: &'a Workers<K, R>,
+struct Processing<'a, K: QueueKey> {
+    shared: &'a Workers<K>,
     key: K,
     session: Session,
     /// The barrier, where the loop has one: it opens when the caches show the writes of this key.
@@ -305,13 +306,13 @@ struct Processing<'a, K: QueueKey, R> {
     is_handled: bool,
 }
 
-impl<'a, K: QueueKey, R: Reconcile<K>> Processing<'a, K, R> {
-    fn new(shared: &'a Workers<K, R>, key: K, inside: Option<Inside<'a>>) -> Self {
+impl<'a, K: QueueKey> Processing<'a, K> {
+    fn new(shared: &'a Workers<K>, key: K, inside: Option<Inside<'a>>) -> Self {
         Self { shared, key, session: shared.session(), inside, is_handled: false }
     }
 }
 
-impl<K: QueueKey, R> Drop for Processing<'_, K, R> {
+impl<K: QueueKey> Drop for Processing<'_, K> {
     fn drop(&mut self) {
         if !self.is_handled {
             self.shared.queue.add(self.key.clone(), Priority::Live);
