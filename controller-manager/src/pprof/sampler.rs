@@ -28,9 +28,8 @@ use super::symbols::{Section, code};
 /// The time between samples, as Go's.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// How often, and after which time, a thread that was told to stop is looked at: 20 ms in all.
-const STOP_CHECKS: u32 = 400;
-const STOP_CHECK: Duration = Duration::from_micros(50);
+/// How long a thread that was told to stop is waited for: where it has to wait for a CPU, it takes a while.
+const STOP: Duration = Duration::from_millis(20);
 
 /// How much of a stack is read.
 const STACK: usize = 128 * 1024;
@@ -130,8 +129,8 @@ impl Traced {
     /// Lets go on what stopped for a signal, which it receives then.
     fn pass_signals_on(&self) {
         for thread in &self.threads {
-            if let Some(signal) = stopped(*thread) {
-                go_on(*thread, signal);
+            if let Some(stop) = stopped(*thread) {
+                go_on(*thread, stop);
             }
         }
     }
@@ -155,19 +154,20 @@ impl Traced {
     fn stack(&mut self, thread: Pid) -> Option<Vec<u64>> {
         ptrace::interrupt(thread).ok()?;
         // A thread that stops later goes on with the next sample.
-        let signal = (0..STOP_CHECKS).find_map(|_| {
-            let signal = stopped(thread);
-            if signal.is_none() {
-                std::thread::sleep(STOP_CHECK);
+        let limit = Instant::now() + STOP;
+        let stop = loop {
+            match stopped(thread) {
+                Some(stop) => break stop,
+                None if Instant::now() < limit => std::thread::yield_now(),
+                None => return None,
             }
-            signal
-        })?;
+        };
         let read = registers(thread).map(|registers| {
             let (pc, sp, regs) = registers;
             let base = usize::try_from(sp).unwrap_or_default();
             (pc, sp, regs, self.read_stack(thread, base))
         });
-        go_on(thread, signal);
+        go_on(thread, stop);
         let (pc, sp, regs, length) = read?;
         let bytes = &self.stack[..length];
         let mut read = |address: u64| {
@@ -201,21 +201,25 @@ impl Traced {
     }
 }
 
-/// Whether a thread is stopped, and for which signal: a stop that was asked for has none.
+/// A stop of a thread, and the signal for which it stopped: a stop that was asked for has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stop(Option<Signal>);
+
+/// The stop of a thread, if it is stopped.
 ///
 /// It does not block: the main thread of a process that ends is not waited for before its other threads, which are waited
 /// for here as well.
-fn stopped(thread: Pid) -> Option<Option<Signal>> {
+fn stopped(thread: Pid) -> Option<Stop> {
     let status = waitpid(thread, Some(WaitPidFlag::WNOHANG | WaitPidFlag::__WALL)).ok()?;
     match status {
-        WaitStatus::Stopped(_, signal) => Some(Some(signal)),
-        WaitStatus::PtraceEvent(..) | WaitStatus::PtraceSyscall(_) => Some(None),
+        WaitStatus::Stopped(_, signal) => Some(Stop(Some(signal))),
+        WaitStatus::PtraceEvent(..) | WaitStatus::PtraceSyscall(_) => Some(Stop(None)),
         WaitStatus::Exited(..) | WaitStatus::Signaled(..) | WaitStatus::Continued(_) | WaitStatus::StillAlive => None,
     }
 }
 
 /// Lets a thread go on that was seen stopped. One that was not may stop for a signal just now, which would be lost.
-fn go_on(thread: Pid, signal: Option<Signal>) {
+fn go_on(thread: Pid, Stop(signal): Stop) {
     // It may have ended meanwhile.
     let _gone = ptrace::cont(thread, signal);
 }
