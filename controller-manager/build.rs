@@ -18,6 +18,12 @@ fn main() {
         .lines()
         .map(|name| format!("    *(.text.{name} .text.{name}.* .text.unlikely.{name} .text.unlikely.{name}.*)\n"))
         .collect();
+    let target = |part| env::var(format!("CARGO_CFG_TARGET_{part}")).unwrap_or_default();
+    // Functions of the same instructions are one: those that are compiled for several types, or in several crates. Rust
+    // links with LLD on this target, which can do it. Without a list, the functions are recorded for one.
+    if target("ARCH") == "x86_64" && target("ENV") == "gnu" && !sections.is_empty() {
+        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
+    }
     let script = format!("SECTIONS\n{{\n  .text.executed : {{\n{}  }}\n}}\nINSERT BEFORE .text;\n", sections.concat());
     let path = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("functions.ld");
     fs::write(&path, script).expect("cargo made the folder");
