@@ -24,7 +24,11 @@ fn main() {
     if target("ARCH") == "x86_64" && target("ENV") == "gnu" && !sections.is_empty() {
         println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
     }
-    let script = format!("SECTIONS\n{{\n  .text.executed : {{\n{}  }}\n}}\nINSERT BEFORE .text;\n", sections.concat());
+    // What registers controllers before `main` comes first.
+    let script = format!(
+        "SECTIONS\n{{\n  .text.executed : {{\n    *(.text.startup .text.startup.*)\n{}  }}\n}}\nINSERT BEFORE .text;\n",
+        sections.concat()
+    );
     let path = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("functions.ld");
     fs::write(&path, script).expect("cargo made the folder");
     println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", path.display());

@@ -42,10 +42,32 @@ pub(crate) fn write(recordings: &[&str]) -> Result<()> {
 }
 
 /// Each function once, where the first recording that has it stands: what every manager executes stays apart from what
-/// only some controllers do, if the first recording is of an idle manager.
+/// only some controllers do, if the first recording is of an idle manager. Within a recording, what is of one controller
+/// stands together, and behind what is of none.
 fn in_order(executed_by: Vec<BTreeSet<String>>) -> Vec<String> {
     let mut listed = HashSet::new();
-    executed_by.into_iter().flatten().filter(|function| listed.insert(function.clone())).collect()
+    let by_controller = |functions: BTreeSet<String>| {
+        let mut functions: Vec<String> = functions.into_iter().collect();
+        functions.sort_by(|a, b| controller(a).cmp(&controller(b)));
+        functions
+    };
+    let functions = executed_by.into_iter().flat_map(by_controller);
+    functions.filter(|function| listed.insert(function.clone())).collect()
+}
+
+/// The crate and the module of the controller that a pattern names first.
+fn controller(pattern: &str) -> Option<(&str, &str)> {
+    pattern.split("Cs*_").skip(1).find_map(|path| {
+        let (name, rest) = identifier(path)?;
+        let (module, _) = identifier(rest)?;
+        name.starts_with("kcm_controllers_").then_some((name, module))
+    })
+}
+
+/// An identifier of the mangling `v0`, which has its length before it, and what follows.
+fn identifier(path: &str) -> Option<(&str, &str)> {
+    let digits = path.find(|c: char| !c.is_ascii_digit())?;
+    path[digits..].split_at_checked(path[..digits].parse().ok()?)
 }
 
 /// The functions of the manager that a recording of callgrind names, as patterns of the linker.
@@ -127,6 +149,18 @@ mod tests {
         let recordings = [["main", "walk"].as_slice(), &["jobs", "main"]];
         let sets = recordings.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         assert_eq!(in_order(sets.into()), ["main", "walk", "jobs"]);
+    }
+
+    #[test]
+    fn functions_of_a_controller_stand_together() {
+        let of_job = "_RNvNtNtCs*_25kcm_controllers_workloads3job4plan4plan";
+        let of_quota = "_RINvNtCs*_5serde2de4readNtNtCs*_23kcm_controllers_cluster5quota5KindsE";
+        let instantiated_there = "_RNvNtCs*_2h25codec4readCs*_23kcm_controllers_cluster";
+        assert_eq!(controller(of_job), Some(("kcm_controllers_workloads", "job")));
+        assert_eq!(controller(of_quota), Some(("kcm_controllers_cluster", "quota")));
+        assert_eq!(controller(instantiated_there), None);
+        let recording = [of_job, of_quota, instantiated_there, "main"].map(str::to_owned);
+        assert_eq!(in_order(vec![recording.into()]), [instantiated_there, "main", of_quota, of_job]);
     }
 
     #[test]
