@@ -27,7 +27,7 @@ use crate::status::Phase;
 /// Lists and watches until it is dropped. After a panic it lists again; when the resource has disappeared it empties the
 /// cache, and lists again when the resource appears.
 ///
-/// It is one task for all types of objects: what depends on them is behind `store`.
+/// It is compiled once for all types of objects: what depends on them is behind `store`.
 pub(crate) async fn run(
     shared: Arc<InformerState>,
     store: Box<dyn ReflectorStore>,
