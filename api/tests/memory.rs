@@ -4,11 +4,11 @@ use std::alloc::System;
 use std::sync::Arc;
 
 use kcm_api::views::{
-    ChargedPod, ControllerRevision, CronJob, DaemonSet, Deployment, EndpointSlice, Job, Namespace, Node,
-    PersistentVolumeClaim, Pod, PodAddresses, PodVolumes, ReplicaSet, ReplicationController, ResourceQuota, Service,
-    StatefulSet,
+    ChargedPod, ControllerRevision, CronJob, DaemonSet, Deployment, EndpointSlice, Endpoints, HorizontalPodAutoscaler,
+    Job, Namespace, Node, PersistentVolumeClaim, Pod, PodAddresses, PodDisruptionBudget, PodVolumes, ReplicaSet,
+    ReplicationController, ResourceQuota, Service, ServiceCidr, StatefulSet,
 };
-use kcm_api::{DecodeContext, Need, Needs, View};
+use kcm_api::{DecodeContext, Need, Needs, PartialObjectMeta, View};
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -129,6 +129,29 @@ fn workloads() -> [String; 6] {
     ]
 }
 
+/// A budget with its status, a service CIDR that is ready, and an address of a service.
+fn budget_and_ranges() -> [String; 3] {
+    let condition = |type_: &str, reason: &str, message: &str| {
+        json!({
+            "type": type_, "status": "True", "reason": reason, "message": message, "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    };
+    let budget = json!({
+        "spec": { "maxUnavailable": 1, "selector": { "matchLabels": { "app": "web" } } },
+        "status": {
+            "observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3,
+            "conditions": [condition("DisruptionAllowed", "SufficientPods", "")],
+        },
+    });
+    let cidr = json!({
+        "spec": { "cidrs": ["10.96.0.0/12", "fd00::/112"] },
+        "status": { "conditions": [condition("Ready", "", "Kubernetes Service CIDR is ready")] },
+    });
+    let address = json!({ "spec": { "parentRef": { "resource": "services", "namespace": "shop", "name": "web" } } });
+    [object("PodDisruptionBudget", budget), object("ServiceCIDR", cidr), object("IPAddress", address)]
+}
+
 /// The fixture with another name and uid, both as long as before.
 fn copy_named(mut object: Value, number: usize) -> String {
     let metadata = &mut object["metadata"];
@@ -171,12 +194,53 @@ fn endpoint_slice() -> String {
     json!({ "metadata": metadata, "addressType": "IPv4", "endpoints": endpoints, "ports": ports }).to_string()
 }
 
+/// Endpoints with a hundred addresses.
+fn endpoints() -> String {
+    let uid = "0a1b2c3d-1234-5678-9abc-0123456789ab";
+    let address = |number: usize| {
+        let name = format!("web-7c5ddbdf54-{number:05}");
+        let target = json!({ "kind": "Pod", "namespace": "default", "name": name, "uid": uid });
+        json!({ "ip": format!("10.244.1.{number}"), "nodeName": "node-0001", "targetRef": target })
+    };
+    let addresses: Vec<Value> = (0..100).map(address).collect();
+    let ports = json!([{ "name": "http", "port": 8080, "protocol": "TCP" }]);
+    object("Endpoints", json!({ "subsets": [{ "addresses": addresses, "ports": ports }] }))
+}
+
+/// An autoscaler with a metric and the status of a sync.
+fn autoscaler() -> String {
+    let target = json!({ "type": "Utilization", "averageUtilization": 50 });
+    let current = json!({ "averageUtilization": 40, "averageValue": "40m" });
+    let condition = |type_: &str| {
+        json!({
+            "type": type_, "status": "True", "reason": "Reason", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "message": "the HPA controller was able to get the target's current scale",
+        })
+    };
+    let conditions = ["AbleToScale", "ScalingActive", "ScalingLimited"].map(condition);
+    object(
+        "HorizontalPodAutoscaler",
+        json!({
+            "spec": {
+                "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+                "minReplicas": 1, "maxReplicas": 10,
+                "metrics": [{ "type": "Resource", "resource": { "name": "cpu", "target": target } }],
+            },
+            "status": {
+                "currentReplicas": 2, "desiredReplicas": 2, "conditions": conditions,
+                "currentMetrics": [{ "type": "Resource", "resource": { "name": "cpu", "current": current } }],
+            },
+        }),
+    )
+}
+
 // One test, since the allocator counts for the whole process.
 #[test]
 fn cached_objects_are_small() {
     let (none, all) = (Needs::default(), [Need::part::<PodVolumes>(), Need::part::<PodAddresses>()]);
     let [namespace, service, claim, quota] = charged();
     let [job, cron_job, stateful_set, daemon_set, replication_controller, revision] = workloads();
+    let [budget, cidr, address] = budget_and_ranges();
     let of_quotas = [Need::part::<ChargedPod>()].into_iter().collect();
     let mut larger = Vec::new();
     // Within a tenth of what is counted, so that a larger object is a deliberate change.
@@ -185,6 +249,8 @@ fn cached_objects_are_small() {
         ("pod with its parts", cost_of::<Pod>(POD, &all.into_iter().collect()), (700, 8)),
         // Less than 290 bytes for each endpoint.
         ("endpoint slice", cost_of::<EndpointSlice>(&endpoint_slice(), &none), (29_000, 6)),
+        // Less than 190 bytes for each address.
+        ("endpoints", cost_of::<Endpoints>(&endpoints(), &none), (19_000, 4)),
         ("replica set", cost_of::<ReplicaSet>(REPLICA_SET, &none), (3900, 8)),
         ("deployment", cost_of::<Deployment>(DEPLOYMENT, &none), (4300, 10)),
         ("pod that quotas are charged for", cost_of::<Pod>(POD, &of_quotas), (950, 8)),
@@ -198,6 +264,10 @@ fn cached_objects_are_small() {
         ("daemon set", cost_of::<DaemonSet>(&daemon_set, &none), (1490, 5)),
         ("replication controller", cost_of::<ReplicationController>(&replication_controller, &none), (1400, 6)),
         ("controller revision", cost_of::<ControllerRevision>(&revision, &none), (1130, 4)),
+        ("disruption budget", cost_of::<PodDisruptionBudget>(&budget, &none), (1340, 6)),
+        ("service CIDR", cost_of::<ServiceCidr>(&cidr, &none), (560, 8)),
+        ("metadata of an address", cost_of::<PartialObjectMeta>(&address, &none), (300, 3)),
+        ("autoscaler", cost_of::<HorizontalPodAutoscaler>(&autoscaler(), &none), (1700, 6)),
         ("quota", cost_of::<ResourceQuota>(&quota, &none), (1400, 7)),
     ] {
         if bytes > most_bytes || allocations > most_allocations {

@@ -249,3 +249,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_labels_that_a_selector_requires_are_those_with_one_value() {
+    let required = |text: &str| {
+        let selector: Selector = text.parse().unwrap();
+        selector.required_labels().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+    };
+    assert_eq!(required("tier=web,app==shop,!old,zone in (a,b),env!=test"), ["app=shop", "tier=web"]);
+    assert_eq!(required(""), Vec::<String>::new());
+    assert_eq!(Selector::nothing().required_labels().count(), 0);
+}

@@ -6,6 +6,10 @@ use crate::client::{ApiClient, ApiError, ErrorClass, Scale};
 use crate::discovery::Discovery;
 use crate::reconcile::{Class, ReconcileError};
 
+/// Group and version of every kind `Scale`.
+const SCALE_VERSIONS: [(&str, &str); 4] =
+    [("autoscaling", "v1"), ("extensions", "v1beta1"), ("apps", "v1beta1"), ("apps", "v1beta2")];
+
 /// Reads scales of objects whose kind is known at run time only, as owner references and scale targets name it.
 ///
 /// Discovery maps the kind to its resource. The scale is written with [`Session::put_scale`](crate::Session::put_scale).
@@ -30,7 +34,7 @@ pub enum ScaleError {
         /// Kind of the object.
         kind: String,
     },
-    /// The kind has no scale.
+    /// The kind has no scale, or one that is of another kind than `Scale`.
     #[error("{resource} does not implement the scale subresource")]
     NotScalable {
         /// The resource of the kind, as `websites.example.com`.
@@ -86,7 +90,7 @@ impl ScaleClient {
     /// Reads the scale of the object `key` of a kind, and the resource to write it to.
     ///
     /// # Errors
-    /// As those of [`resource`](Self::resource); [`ScaleError::NotScalable`] where the kind has no `scale` subresource;
+    /// As those of [`resource`](Self::resource); [`ScaleError::NotScalable`] where the object is not found and the kind has no `scale` subresource of a known format;
     /// [`ScaleError::is_not_found`] where the object does not exist.
     pub async fn get(&self, api_version: &str, kind: &str, key: &ObjectKey) -> Result<(Resource, Scale), ScaleError> {
         let resource = self.resource(api_version, kind)?;
@@ -102,7 +106,8 @@ impl ScaleClient {
 
     fn is_scalable(&self, resource: &Resource) -> bool {
         let resources = self.discovery.resources();
-        resources.get(resource).is_some_and(|served| served.subresources.contains("scale"))
+        let scale = resources.get(resource).and_then(|served| served.subresources.get("scale"));
+        scale.is_some_and(|scale| &*scale.kind == "Scale" && SCALE_VERSIONS.contains(&(&*scale.group, &*scale.version)))
     }
 }
 

@@ -288,6 +288,24 @@ async fn an_answer_that_stops_half_way_is_given_up_and_counted_once() {
     assert_eq!(*counts.0.lock().unwrap(), [Some(200)]);
 }
 
+#[tokio::test]
+async fn a_response_that_is_longer_than_the_limit_is_not_read_to_its_end() {
+    let endless = tower::service_fn(async |_: Request<Body>| {
+        let chunks =
+            futures::stream::repeat_with(|| Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[b' '; 1024]))));
+        Ok::<_, kube::Error>(Response::new(StreamBody::new(chunks)))
+    });
+    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "abc");
+    let builder = ClientBuilder::new(kube::Client::new(endless, "default"), agent, Limits::UNLIMITED);
+    let error = builder.client_for("a").get_path_within("/apis/a", "application/json", 2 << 20).await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::TooLarge(_)), "{error:?}");
+    assert_eq!(error.message(), "the response is longer than 2 MiB, which is the most that is read");
+
+    let script = Script::answering(200, &"12345");
+    assert_eq!(script.api().get_path_within("/apis/a", "application/json", 5).await.unwrap(), "12345");
+    assert!(script.api().get_path_within("/apis/a", "application/json", 4).await.is_err());
+}
+
 /// The sizes of the bodies of requests and responses, by method.
 #[derive(Default)]
 struct Sizes(Mutex<Vec<(String, u64)>>);

@@ -67,7 +67,14 @@ impl Documents {
 }
 
 fn resource(plural: &str, kind: &str, scope: &str, subresources: &[&str]) -> Value {
-    let subresources: Vec<_> = subresources.iter().map(|name| json!({"subresource": name})).collect();
+    let subresources: Vec<_> = subresources
+        .iter()
+        .map(|name| {
+            let (group, version, kind) = if *name == "scale" { ("autoscaling", "v1", "Scale") } else { ("", "", kind) };
+            let response_kind = json!({"group": group, "version": version, "kind": kind});
+            json!({"subresource": name, "responseKind": response_kind})
+        })
+        .collect();
     json!({
         "resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": scope,
         "verbs": ["get", "list", "watch"], "subresources": subresources,
@@ -122,7 +129,8 @@ fn legacy() -> Documents {
             "/apis/apps/v1",
             list(json!([
                 {"name": "deployments", "namespaced": true, "kind": "Deployment", "verbs": ["get", "list", "watch"]},
-                {"name": "deployments/scale", "namespaced": true, "kind": "Scale", "verbs": []},
+                {"name": "deployments/scale", "namespaced": true, "group": "autoscaling", "version": "v1",
+                 "kind": "Scale", "verbs": []},
                 {"name": "deployments/status", "namespaced": true, "kind": "Deployment", "verbs": []},
             ])),
         ),
@@ -165,7 +173,9 @@ async fn resources_are_found_by_name_and_kinds_by_group() {
     let deployments = resources.get(&DEPLOYMENTS).unwrap();
     assert!(deployments.is_preferred && deployments.resource == DEPLOYMENTS);
     assert!(deployments.supports(&["list", "watch"]) && !deployments.supports(&["list", "delete"]));
-    assert_eq!(deployments.subresources.iter().map(AsRef::as_ref).collect::<Vec<_>>(), ["scale", "status"]);
+    assert_eq!(deployments.subresources.keys().map(AsRef::as_ref).collect::<Vec<_>>(), ["scale", "status"]);
+    let scale = &deployments.subresources["scale"];
+    assert_eq!((&*scale.group, &*scale.version, &*scale.kind), ("autoscaling", "v1", "Scale"));
 
     assert_eq!(discovery.resource_of_kind("apps", "Deployment"), Some(DEPLOYMENTS));
     assert_eq!(discovery.resource_of_kind("", "Pod"), Some(PODS));

@@ -25,13 +25,25 @@ fn document(path: &str) -> Option<Value> {
             "subresources": subresources,
         })
     };
-    let scalable = || resource("websites", "Website", json!([{ "subresource": "scale" }]));
+    let scaled = |plural: &str, kind: &str, group: &str, version: &str, scale: &str| {
+        let response_kind = json!({ "group": group, "version": version, "kind": scale });
+        resource(plural, kind, json!([{ "subresource": "scale", "responseKind": response_kind }]))
+    };
+    let scalable = || scaled("websites", "Website", "autoscaling", "v1", "Scale");
     Some(match path {
         "/api" => json!({ "kind": "APIGroupDiscoveryList", "items": [] }),
         "/apis" => json!({ "kind": "APIGroupDiscoveryList", "items": [
             { "metadata": { "name": "example.com" }, "versions": [
                 group("v2", json!([scalable()])),
-                group("v1", json!([scalable(), resource("pages", "Page", json!([]))])),
+                group("v1", json!([
+                    scalable(),
+                    resource("pages", "Page", json!([])),
+                    resource("posts", "Post", json!([{ "subresource": "scale" }])),
+                    scaled("shops", "Shop", "example.com", "v1", "Scale"),
+                    scaled("carts", "Cart", "autoscaling", "v2", "Scale"),
+                    scaled("tills", "Till", "autoscaling", "v1", "Size"),
+                    scaled("banks", "Bank", "extensions", "v1beta1", "Scale"),
+                ])),
             ] },
         ] }),
         "/apis/example.com/v1/namespaces/shop/websites/web/scale"
@@ -89,9 +101,9 @@ async fn every_failure_is_told_apart() {
         (
             "no such kind",
             "example.com/v1",
-            "Shop",
+            "Blog",
             "a",
-            "no matches for kind \"Shop\" in version \"example.com/v1\"",
+            "no matches for kind \"Blog\" in version \"example.com/v1\"",
             false,
         ),
         ("no such group", "v1", "Website", "web", "no matches for kind \"Website\" in version \"v1\"", false),
@@ -114,4 +126,23 @@ async fn every_failure_is_told_apart() {
     let error = scales.get("example.com/v1", "Website", &key("broken")).await.unwrap_err();
     assert!(!error.is_not_found());
     assert_eq!(ReconcileError::from(error).class(), Class::Unavailable);
+}
+
+#[tokio::test]
+async fn a_kind_is_scalable_where_its_scale_has_a_format_that_upstream_knows() {
+    let (scales, _) = scales().await;
+    for (name, kind, resource) in [
+        ("no format", "Post", "posts"),
+        ("another group", "Shop", "shops"),
+        ("another version", "Cart", "carts"),
+        ("another kind", "Till", "tills"),
+    ] {
+        let error = scales.get("example.com/v1", kind, &key("gone")).await.unwrap_err();
+        let message = format!("{resource}.example.com does not implement the scale subresource");
+        assert_eq!((error.to_string(), error.is_not_found()), (message, false), "{name}");
+    }
+    for kind in ["Website", "Bank"] {
+        let error = scales.get("example.com/v1", kind, &key("gone")).await.unwrap_err();
+        assert!(error.is_not_found(), "{kind}: {error}");
+    }
 }

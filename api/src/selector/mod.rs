@@ -192,11 +192,18 @@ impl Selector {
     /// With an index by that label, objects with another value need not be read.
     #[must_use]
     pub fn required_value(&self, key: &str) -> Option<&InternedStr> {
-        let Repr::All(requirements) = &self.0 else { return None };
-        requirements.iter().find_map(|it| match &it.test {
-            Test::Equals(value) if it.key == *key => Some(value),
-            Test::Equals(_)
-            | Test::NotEquals(_)
+        self.required_labels().find(|(name, _)| **name == *key).map(|(_, value)| value)
+    }
+
+    /// The labels that an object must have with one value to be selected, for an index by labels.
+    pub fn required_labels(&self) -> impl Iterator<Item = (&InternedStr, &InternedStr)> {
+        let requirements = match &self.0 {
+            Repr::Nothing => &[][..],
+            Repr::All(requirements) => requirements,
+        };
+        requirements.iter().filter_map(|it| match &it.test {
+            Test::Equals(value) => Some((&it.key, value)),
+            Test::NotEquals(_)
             | Test::In(_)
             | Test::NotIn(_)
             | Test::Exists

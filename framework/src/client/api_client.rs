@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::uri::InvalidUri;
 use http::{HeaderValue, Method, Request, StatusCode};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kcm_api::{ObjectKey, Resource, View};
 use kcm_informers::{Connection, is_refused_by_authorizer};
 use kube::client::Body;
@@ -272,6 +272,18 @@ impl ApiClient {
         self.read(path.to_owned(), accept, &|| format!("get {path}")).await
     }
 
+    /// Reads a path of a server that is not trusted, such as an aggregated API: a response of more than `limit` bytes is
+    /// given up, and what was read of it dropped.
+    ///
+    /// # Errors
+    /// [`Cause::TooLarge`] besides those of all requests.
+    pub async fn get_path_within(&self, path: &str, accept: &'static str, limit: usize) -> Result<Bytes, ApiError> {
+        let describe = || format!("get {path}");
+        let path = path.to_owned();
+        let sent = Sent { method: Method::GET, path, accept, body: None, describe: &describe, limit };
+        self.exchange(&sent, &mut Attempts::of(RequestKind::Read)).await
+    }
+
     async fn send_call(
         &self,
         call: &Call<'_>,
@@ -283,12 +295,13 @@ impl ApiClient {
         let path = format!("{}{}", call.target.path(), query.as_str());
         let body = Some((call.content_type, &call.body));
         let describe = || call.target.describe(call.verb);
-        let sent = Sent { method: call.method.clone(), path, accept, body, describe: &describe };
+        let limit = usize::MAX;
+        let sent = Sent { method: call.method.clone(), path, accept, body, describe: &describe, limit };
         self.exchange(&sent, attempts).await
     }
 
     async fn read(&self, path: String, accept: &'static str, describe: Describe<'_>) -> Result<Bytes, ApiError> {
-        let sent = Sent { method: Method::GET, path, accept, body: None, describe };
+        let sent = Sent { method: Method::GET, path, accept, body: None, describe, limit: usize::MAX };
         self.exchange(&sent, &mut Attempts::of(RequestKind::Read)).await
     }
 
@@ -308,7 +321,7 @@ impl ApiClient {
             }
             let deadline = Instant::now() + RESPONSE_TIMEOUT;
             let is_repetition = attempts.begin(deadline);
-            let (cause, retry_after) = match self.send(request, deadline, is_repetition).await {
+            let (cause, retry_after) = match self.send(request, deadline, is_repetition, sent.limit).await {
                 Ok((code, _, body)) if code.is_success() => {
                     attempts.answered(Answer::Success, Instant::now());
                     return Ok(body);
@@ -390,6 +403,7 @@ impl ApiClient {
         mut request: Request<Body>,
         deadline: Instant,
         is_repetition: bool,
+        limit: usize,
     ) -> Result<(StatusCode, Option<String>, Bytes), Cause> {
         let method = request.method().clone();
         let deadline = if self.is_fenced {
@@ -407,8 +421,9 @@ impl ApiClient {
         self.identity.observe(method.as_str(), started, response.as_ref().ok(), is_repetition);
         let (head, body) = response?.into_parts();
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let body = match timeout_at(deadline, body.collect()).await {
-            Ok(body) => body.map_err(|error| Cause::Transport(Box::new(error)))?.to_bytes(),
+        let body = match timeout_at(deadline, Limited::new(body, limit).collect()).await {
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Cause::TooLarge(limit)),
+            Ok(body) => body.map_err(Cause::Transport)?.to_bytes(),
             Err(_) => return Err(Cause::Timeout(RESPONSE_TIMEOUT)),
         };
         self.identity.metrics.response_size(method.as_str(), body.len() as u64);
@@ -425,4 +440,6 @@ struct Sent<'a> {
     accept: &'static str,
     body: Option<(&'static str, &'a Payload)>,
     describe: Describe<'a>,
+    /// How many bytes of the response are read at most.
+    limit: usize,
 }

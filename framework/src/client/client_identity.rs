@@ -96,7 +96,9 @@ impl ClientIdentity {
         let is_suspicious = match cause {
             Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) => true,
             Cause::Status(status) => may_be_outage(status),
-            Cause::Fenced(_) | Cause::Undeclared { .. } | Cause::Decode(_) | Cause::Encode(_) => false,
+            Cause::Fenced(_) | Cause::Undeclared { .. } | Cause::Decode(_) | Cause::TooLarge(_) | Cause::Encode(_) => {
+                false
+            }
         };
         if is_suspicious {
             self.connection.suspect(cause);

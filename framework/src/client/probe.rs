@@ -171,7 +171,9 @@ fn explain(server: &str, error: &ApiError) -> Unreachable {
                 code => Unreachable::Unhealthy { server, code, message },
             };
         }
-        Cause::Fenced(_) | Cause::Undeclared { .. } => return Unreachable::Other { server, reason: error.message() },
+        Cause::Fenced(_) | Cause::Undeclared { .. } | Cause::TooLarge(_) => {
+            return Unreachable::Other { server, reason: error.message() };
+        }
         Cause::Timeout(_) => return Unreachable::Silent { server },
         Cause::NotSent(source) | Cause::Transport(source) => source.as_ref(),
         Cause::Decode(source) | Cause::Encode(source) => source,

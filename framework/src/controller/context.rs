@@ -19,7 +19,7 @@ use crate::error::BoxError;
 use crate::events::{Recorder, Recorders};
 use crate::explain::Journal;
 use crate::first_failure::FirstFailure;
-use crate::live_settings::LiveSettings;
+use crate::live_settings::{LiveSettings, WorkerCount};
 use crate::loop_builder::{ControlLoopBuilder, LoopEnvironment};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
@@ -241,6 +241,13 @@ impl ControllerContext {
     /// No controller has a row of that flag, or the row is of another type.
     pub fn setting<T: FromValue>(&self, flag: &str) -> Result<T, BoxError> {
         Ok(self.shared.settings.get(flag)?)
+    }
+
+    /// A whole number of the settings as they were last reloaded, at least 1: for limits that follow the number of
+    /// workers.
+    pub fn live_count(&self, flag: &'static str) -> impl Fn() -> usize + Send + Sync + 'static {
+        let count = WorkerCount::Setting { flag, settings: self.shared.live_settings.clone() };
+        move || count.get()
     }
 
     /// Whether a feature gate is on.

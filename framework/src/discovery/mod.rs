@@ -23,7 +23,7 @@ use kcm_api::Resource;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use self::resources::{Resources, ServedResource};
+pub use self::resources::{Resources, ServedResource, ServedSubresource};
 use self::source::Source;
 use crate::client::{ApiClient, ApiError};
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kcm_api::Resource;
+use serde::Deserialize;
 
 /// One resource of the API server, in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,10 +13,22 @@ pub struct ServedResource {
     pub resource: Resource,
     /// The verbs that it supports: `list`, `watch`, `delete`…
     pub verbs: BTreeSet<Box<str>>,
-    /// Its subresources: `status`, `scale`…
-    pub subresources: BTreeSet<Box<str>>,
+    /// Its subresources by name: `status`, `scale`…
+    pub subresources: BTreeMap<Box<str>, ServedSubresource>,
     /// Whether the group prefers this version over its others.
     pub is_preferred: bool,
+}
+
+/// The kind that a subresource is read and written as. Group and version may be empty where they are those of the resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ServedSubresource {
+    /// The group of the kind: `autoscaling` for most scales.
+    pub group: Box<str>,
+    /// The version of the kind.
+    pub version: Box<str>,
+    /// The kind: `Scale` for most scales.
+    pub kind: Box<str>,
 }
 
 impl ServedResource {
@@ -41,7 +54,7 @@ pub(super) struct FoundResource {
     pub(super) kind: String,
     pub(super) namespaced: bool,
     pub(super) verbs: BTreeSet<Box<str>>,
-    pub(super) subresources: BTreeSet<Box<str>>,
+    pub(super) subresources: BTreeMap<Box<str>, ServedSubresource>,
 }
 
 /// The resources that an API server serves.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer};
 
-use super::resources::{FoundResource, FoundVersion};
+use super::resources::{FoundResource, FoundVersion, ServedSubresource};
 
 /// Aggregated discovery where the server has it, the list of groups where it does not.
 pub(super) const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
@@ -80,8 +80,11 @@ struct Kind {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Subresource {
     subresource: Box<str>,
+    #[serde(default, deserialize_with = "or_default")]
+    response_kind: ServedSubresource,
 }
 
 impl Group {
@@ -110,7 +113,7 @@ impl Aggregated {
             kind: self.response_kind.kind,
             namespaced: self.scope == "Namespaced",
             verbs: self.verbs,
-            subresources: self.subresources.into_iter().map(|named| named.subresource).collect(),
+            subresources: self.subresources.into_iter().map(|named| (named.subresource, named.response_kind)).collect(),
         }
     }
 }
@@ -154,6 +157,10 @@ struct ListedResource {
     #[serde(default)]
     namespaced: bool,
     #[serde(default)]
+    group: Box<str>,
+    #[serde(default)]
+    version: Box<str>,
+    #[serde(default)]
     kind: String,
     #[serde(default, deserialize_with = "or_default")]
     verbs: BTreeSet<Box<str>>,
@@ -163,10 +170,12 @@ impl VersionList {
     pub(super) fn found(self) -> Vec<FoundResource> {
         let (subresources, resources): (Vec<_>, Vec<_>) =
             self.resources.into_iter().partition(|listed| listed.name.contains('/'));
-        let mut by_parent: BTreeMap<String, BTreeSet<Box<str>>> = BTreeMap::new();
+        let mut by_parent: BTreeMap<String, BTreeMap<Box<str>, ServedSubresource>> = BTreeMap::new();
         for listed in subresources {
             if let Some((parent, name)) = listed.name.split_once('/') {
-                by_parent.entry(parent.to_owned()).or_default().insert(name.into());
+                let served =
+                    ServedSubresource { group: listed.group, version: listed.version, kind: listed.kind.into() };
+                by_parent.entry(parent.to_owned()).or_default().insert(name.into(), served);
             }
         }
         let found = resources.into_iter().map(|listed| FoundResource {

@@ -205,6 +205,6 @@ fn is_worth_another_try(error: &ApiError) -> bool {
         Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_) => true,
         // Upstream's client repeats such requests beneath its broadcaster.
         Cause::Status(status) => error.is_too_many_requests() || is_storage_failure(status),
-        Cause::Undeclared { .. } | Cause::Decode(_) | Cause::Encode(_) => false,
+        Cause::Undeclared { .. } | Cause::Decode(_) | Cause::TooLarge(_) | Cause::Encode(_) => false,
     }
 }

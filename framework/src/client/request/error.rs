@@ -55,6 +55,9 @@ pub enum Cause {
     /// The response was a success, but cannot be decoded.
     #[error("the response of the API server cannot be decoded")]
     Decode(#[source] serde_json::Error),
+    /// The response is longer than the caller accepts, and was not read to its end.
+    #[error("the response is longer than {} MiB, which is the most that is read", .0 >> 20)]
+    TooLarge(usize),
     /// The body of the request cannot be serialized, so it was not sent.
     #[error("the object cannot be serialized as JSON")]
     Encode(#[source] serde_json::Error),
@@ -117,9 +120,12 @@ impl ApiError {
     pub fn class(&self) -> ErrorClass {
         match &self.cause {
             Cause::Status(status) => class_of(status),
-            Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_) | Cause::Decode(_) => {
-                ErrorClass::Transient
-            }
+            Cause::Transport(_)
+            | Cause::NotSent(_)
+            | Cause::Fenced(_)
+            | Cause::Timeout(_)
+            | Cause::Decode(_)
+            | Cause::TooLarge(_) => ErrorClass::Transient,
             Cause::Encode(_) | Cause::Undeclared { .. } => ErrorClass::Terminal,
         }
     }
@@ -136,7 +142,7 @@ impl ApiError {
             return true;
         }
         match &self.cause {
-            Cause::Transport(_) | Cause::Timeout(_) | Cause::Decode(_) => true,
+            Cause::Transport(_) | Cause::Timeout(_) | Cause::Decode(_) | Cause::TooLarge(_) => true,
             Cause::NotSent(_) | Cause::Fenced(_) | Cause::Encode(_) | Cause::Undeclared { .. } => false,
             Cause::Status(status) => status.code >= 500 && status.code != 501 && !is_failed_webhook(status),
         }
