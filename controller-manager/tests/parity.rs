@@ -68,8 +68,10 @@ fn the_controllers_of_every_area_are_linked() {
         ("network", "endpoints-controller"),
         ("network", "endpointslice-controller"),
         ("network", "endpointslice-mirroring-controller"),
+        ("network", "service-cidr-controller"),
         ("security", "serviceaccount-token-controller"),
         ("workloads", "deployment-controller"),
+        ("workloads", "disruption-controller"),
         ("workloads", "replicaset-controller"),
     ] {
         assert!(linked.find(name).is_some(), "{name} of {area} is not linked");

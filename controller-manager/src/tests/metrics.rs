@@ -61,7 +61,7 @@ const ABSENT: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "services and endpoints are not there in this test: what is written for them is counted in controllers/network",
+        "there are no services and no endpoints in this test: see network_metrics.rs",
         &["endpoint_slice_controller_", "endpoint_slice_mirroring_controller_"],
     ),
     ("only what has been repeated is counted", &["rest_client_request_retries_total"]),

@@ -2,6 +2,7 @@
 
 mod debug;
 mod metrics;
+mod network_metrics;
 mod workload_metrics;
 
 use std::sync::Arc;

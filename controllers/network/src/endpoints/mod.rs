@@ -37,6 +37,7 @@
 //! | truncated endpoints are written when what is written differs | in each sync | requests |
 //! | deletions carry the uid, and are sent where the cache has the endpoints | they carry none, and are always sent | endpoints that were recreated are not deleted |
 //! | a service waits until the cache shows the writes for it | it fails with a stale cache and is retried | requests, and no false error |
+//! | while a service of 50 endpoints or more changes, a reconcile begins at the earliest 0.1 ms per endpoint after the last, at most 80 ms | at once after the last, which takes as long | requests |
 //! | no event for a conflict, nor where the endpoints to create exist already | an event | it is retried at once |
 //! | the event of a creation that failed is in the namespace of the service | in `default` | it is found with the service |
 //! | a service is enqueued where a pod that can be an endpoint changes | also for pods that have no address yet | work without effect |
@@ -56,14 +57,16 @@ mod truncate;
 mod tests;
 
 use std::future::ready;
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use kcm_api::views::{Endpoints, Pod, PodAddresses, Service};
 use kcm_api::{Need, ObjectKey};
 use kcm_config::GoDuration;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Enqueue, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
 use kcm_informers::Change;
 
+use crate::shared::batching::Batching;
 use crate::shared::pods::SelectedPods;
 use crate::shared::services::SelectingServices;
 use crate::shared::trigger_time::TriggerTimes;
@@ -89,13 +92,14 @@ pub const DESCRIPTOR: ControllerDescriptor =
 
 fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let addresses = context.part::<PodAddresses>()?;
-    let batch_period = context.setting::<GoDuration>(BATCH_PERIOD)?.unsigned();
+    let batching = Arc::new(Batching::new(context.setting::<GoDuration>(BATCH_PERIOD)?.unsigned()));
     let mut control_loop = context.control_loop::<ObjectKey>("endpoint").workers_from(CONCURRENT_SYNCS);
     let services = control_loop.primary::<Service>();
     let selecting = SelectingServices::new(&services);
+    let of_pods = Arc::clone(&batching);
     let pods = control_loop.watches::<Pod, _>(move |change| {
-        let keys = selecting.concerned(change, addresses).into_iter();
-        keys.map(|key| Enqueue::after(key, batch_period)).collect::<Vec<_>>()
+        let services = selecting.concerned(change, addresses).into_iter();
+        services.map(|service| of_pods.enqueue(service)).collect::<Vec<_>>()
     });
     let endpoints = control_loop.watches::<Endpoints, _>(key_of_deleted);
     let reconciler = Reconciler {
@@ -104,6 +108,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
         endpoints,
         addresses,
         triggers: TriggerTimes::default(),
+        batching,
         queue: control_loop.queue(),
     };
     Ok(Some(Running::new().with(control_loop.reconcile(reconciler))))

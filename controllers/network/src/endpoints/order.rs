@@ -6,6 +6,7 @@
 //! # Upstream
 //! `SortSubsets`, `DeepHashObject`
 
+use crate::shared::deep_hash::fnv1a_128;
 use crate::shared::slices::TargetRef;
 use crate::shared::subsets::{Address, Subset, SubsetPort, repack};
 
@@ -30,12 +31,6 @@ pub(super) fn subset_hash(subset: &Subset) -> u128 {
     let not_ready = print_list("v1.EndpointAddress", &subset.not_ready_addresses, print_address);
     let ports = print_list("v1.EndpointPort", &subset.ports, print_port);
     fnv1a_128(&format!("(v1.EndpointSubset){{Addresses:{ready} NotReadyAddresses:{not_ready} Ports:{ports}}}"))
-}
-
-fn fnv1a_128(text: &str) -> u128 {
-    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    text.bytes().fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
 }
 
 fn print_port(port: &SubsetPort) -> String {

@@ -13,6 +13,9 @@ use crate::shared::trigger_time::{TRIGGER_TIME, annotation_value};
 /// The annotation of endpoints that lack addresses.
 pub(super) const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 
+/// The value of [`OVER_CAPACITY`].
+const TRUNCATED: &str = "truncated";
+
 /// The label of endpoints of a service without an address.
 const HEADLESS: &str = "service.kubernetes.io/headless";
 
@@ -26,7 +29,8 @@ const NAME: &str = "endpoint-controller";
 #[derive(Debug, Clone)]
 pub(super) struct Existing<'a> {
     pub(super) labels: &'a Labels,
-    pub(super) is_over_capacity: bool,
+    /// The value of [`OVER_CAPACITY`].
+    pub(super) over_capacity: Option<&'a str>,
     pub(super) subsets: Vec<Subset>,
 }
 
@@ -59,7 +63,7 @@ pub(super) fn plan(
 ) -> Plan {
     let is_truncated = truncate(&mut subsets);
     if let Some(existing) = existing
-        && existing.is_over_capacity == is_truncated
+        && existing.over_capacity == is_truncated.then_some(TRUNCATED)
         && labels_match(existing.labels, &service.metadata.labels)
         && subsets_match(existing.subsets, &subsets)
     {
@@ -75,7 +79,7 @@ pub(super) fn plan(
     }
     labels.insert(MANAGED_BY.to_owned(), NAME.to_owned());
     let annotations =
-        [(TRIGGER_TIME, trigger.map(annotation_value)), (OVER_CAPACITY, is_truncated.then(|| "truncated".to_owned()))];
+        [(TRIGGER_TIME, trigger.map(annotation_value)), (OVER_CAPACITY, is_truncated.then(|| TRUNCATED.to_owned()))];
     Plan::Write(Desired { labels, annotations, subsets })
 }
 

@@ -1,5 +1,6 @@
 //! The order of a reconcile: observe, plan, write.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::views::{Endpoints, PodAddresses, Service};
@@ -14,6 +15,7 @@ use serde_json::json;
 use super::addresses::{has_endpoints_of_pods, subsets_of};
 use super::events::EventReason;
 use super::plan::{Desired, Existing, OVER_CAPACITY, Plan, plan};
+use crate::shared::batching::Batching;
 use crate::shared::pods::SelectedPods;
 use crate::shared::subsets::subsets_in;
 use crate::shared::trigger_time::TriggerTimes;
@@ -28,6 +30,7 @@ pub(super) struct Reconciler {
     pub(super) endpoints: Informer<Endpoints>,
     pub(super) addresses: PartReader<PodAddresses>,
     pub(super) triggers: TriggerTimes,
+    pub(super) batching: Arc<Batching>,
     pub(super) queue: Queue<ObjectKey>,
 }
 
@@ -71,6 +74,7 @@ impl Reconcile for Reconciler {
     async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
         let Some(service) = self.services.get(key) else {
             self.triggers.forget(key);
+            self.batching.forget(key);
             self.delete(key, session).await?;
             return Ok(Outcome::done());
         };
@@ -83,6 +87,7 @@ impl Reconcile for Reconciler {
             return Ok(Outcome::requeue_after(UNDECODABLE_DELAY));
         }
         let pods = self.pods.of(&service);
+        self.batching.begins(key, pods.len());
         // Also where nothing is written: the next change is to be compared with this state.
         let trigger = self.triggers.next(&service, &pods, self.addresses);
         let existing = self.endpoints.get(key);
@@ -100,7 +105,7 @@ impl Reconcile for Reconciler {
 fn seen(endpoints: &Endpoints) -> Result<Existing<'_>, SyncError> {
     Ok(Existing {
         labels: &endpoints.metadata.labels,
-        is_over_capacity: endpoints.metadata.annotations.get(OVER_CAPACITY).is_some(),
+        over_capacity: endpoints.metadata.annotations.get(OVER_CAPACITY),
         subsets: subsets_in(&endpoints.document).map_err(SyncError::InvalidSubsets)?,
     })
 }

@@ -46,8 +46,14 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Deletes a slice.
-    pub(super) async fn delete(&self, slice: &Arc<EndpointSlice>) -> Result<(), WriteError> {
+    /// Deletes a slice of a family that the service does not have.
+    pub(super) async fn delete_foreign(&self, slice: &Arc<EndpointSlice>) -> Result<(), WriteError> {
+        self.slices.delete_foreign(slice).await?;
+        self.metrics.changed(Operation::Delete);
+        Ok(())
+    }
+
+    async fn delete(&self, slice: &Arc<EndpointSlice>) -> Result<(), WriteError> {
         self.slices.delete(slice).await?;
         self.metrics.changed(Operation::Delete);
         Ok(())

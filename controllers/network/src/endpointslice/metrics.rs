@@ -61,27 +61,27 @@ impl Metrics {
             let registry = registry.sub_registry_with_prefix("endpoint_slice_controller");
             registry.register(
                 "endpoints_added_per_sync",
-                "[ALPHA] How many endpoints one sync of a service added",
+                "[BETA] How many endpoints one sync of a service added",
                 metrics.added.clone(),
             );
             registry.register(
                 "endpoints_removed_per_sync",
-                "[ALPHA] How many endpoints one sync of a service removed",
+                "[BETA] How many endpoints one sync of a service removed",
                 metrics.removed.clone(),
             );
             registry.register(
                 "endpoints_desired",
-                "[ALPHA] How many endpoints all services should have",
+                "[BETA] How many endpoints all services should have",
                 metrics.endpoints_desired.clone(),
             );
             registry.register(
                 "num_endpoint_slices",
-                "[ALPHA] How many endpoint slices all services have",
+                "[BETA] How many endpoint slices all services have",
                 metrics.slices.clone(),
             );
             registry.register(
                 "desired_endpoint_slices",
-                "[ALPHA] How many endpoint slices there would be, were all of them full",
+                "[BETA] How many endpoint slices there would be, were all of them full",
                 metrics.slices_desired.clone(),
             );
             registry.register(
@@ -101,7 +101,7 @@ impl Metrics {
             );
             registry.register(
                 "services_count_by_traffic_distribution",
-                "[ALPHA] How many services there are with each traffic distribution",
+                "[BETA] How many services there are with each traffic distribution",
                 metrics.services_by_distribution.clone(),
             );
             metrics
@@ -137,8 +137,6 @@ impl Metrics {
     /// Sets what there is of a service.
     pub(super) fn set(&self, service: &ObjectKey, totals: Efficiency, distribution: Option<TrafficDistribution>) {
         let mut state = self.state.lock();
-        // A service without endpoints has an empty slice.
-        let totals = Efficiency { desired_slices: totals.desired_slices.max(1), ..totals };
         let sum = state.totals.set(service, totals);
         self.show(sum);
         let before = match distribution {

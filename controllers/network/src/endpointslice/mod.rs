@@ -16,8 +16,8 @@
 //! - Slices are filled as upstream fills them: endpoints stay in their slice; new ones go to the slices that are updated
 //!   anyway, the fullest first; the rest go to one slice that has room for all of them, or to new slices. No slice is given
 //!   more endpoints than `--max-endpoints-per-slice`. A slice that would be deleted is used for one that would be created.
-//! - A slice is written with the resource version that it was read with. Fields, annotations and finalizers that this
-//!   version does not know survive an update.
+//! - A slice is written with the resource version that it was read with. Annotations, finalizers and fields of the slice
+//!   that this version does not know survive an update; fields of its endpoints and ports do not.
 //! - Labels of the service are those of its slices, and `endpoints.kubernetes.io/last-change-trigger-time` is the earliest
 //!   change that the last reconcile has not seen.
 //! - Hints follow `spec.trafficDistribution`, or the annotation `service.kubernetes.io/topology-mode: Auto`, by the CPUs of
@@ -39,17 +39,23 @@
 //! | a service waits until the cache shows the writes for it | it fails with a stale cache and is retried; the metric counts `stale` | requests, and no false error |
 //! | a service is enqueued where a pod that can be an endpoint changes | also for pods that have no address yet | work without effect |
 //! | a pod that ends leaves its slices at once | with the next change, where it was not ready before | no traffic to a pod that has ended |
+//! | while a service of 50 endpoints or more changes, a reconcile begins at the earliest 0.1 ms per endpoint after the last, at most 80 ms | at once after the last, which takes as long | requests |
 //! | names of slices are generated here | by the API server | a creation whose response was lost is found by its name |
 //! | a slice that is used again keeps annotations, finalizers and owners, and is written with its version | it is replaced, whatever its version | nothing of others is lost |
 //! | deletions carry the uid | they carry none | a slice that was recreated is not deleted |
 //! | endpoints, and zones of hints, are placed in the order of names | at random | a reconcile of the same state does the same |
 //! | a change of the CPUs of a node counts at once | with the next node that appears, leaves or changes its readiness or zone | |
 //! | the metrics of endpoints and slices are the sums over both families | those of the family that was written last | |
+//! | the deletion of any slice by another client enqueues its service | not of one that this process has not written | the slice is created again also after a restart |
+//! | an empty slice that an earlier service of that name left is replaced | it stays, while the service has no endpoints | the garbage collector deletes it with its owner |
+//! | hints by topology are forgotten with their service | they stay, and count for a later service of that name | memory, and no false event |
+//! | a change of the nodes during a reconcile is compared with the hints that it sets | not before the next change | |
 //! | a slice that hints leave as it is, is not written | it is written where endpoints lack zones | requests |
 //! | no queue of pods, and none of nodes | both, without metrics | event mapping finds the services by an index |
 
 mod apply;
 mod events;
+mod hinted_services;
 mod hints;
 mod metrics;
 mod observe;
@@ -107,15 +113,16 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let section: Section = context.settings_of()?;
     let addresses = context.part::<PodAddresses>()?;
     let batch_period = section.batch_period.unsigned();
-    let state = Arc::new(State::new(Metrics::register(context.metrics()), section.max_endpoints()));
+    let state = Arc::new(State::new(Metrics::register(context.metrics()), &section));
 
     let mut control_loop =
         context.control_loop("endpoint_slice").workers_from(CONCURRENT_SYNCS).retry_limits(RETRY_LIMITS);
     let services = control_loop.primary::<Service>();
     let selecting = SelectingServices::new(&services);
+    let of_pods = Arc::clone(&state);
     let pods = control_loop.watches(move |change: &Change<Pod>| {
-        let services = selecting.concerned(change, addresses);
-        services.into_iter().map(move |service| Enqueue::after(service, batch_period))
+        let services = selecting.concerned(change, addresses).into_iter();
+        services.map(|service| of_pods.batching.enqueue(service)).collect::<Vec<_>>()
     });
     let of_slices = Arc::clone(&state);
     let slices = control_loop.watches(move |change: &Change<EndpointSlice>| {
@@ -123,7 +130,8 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
         services.into_iter().map(move |service| Enqueue::after(service, batch_period.max(SLICE_DELAY)))
     });
     let of_nodes = Arc::clone(&state);
-    let nodes = control_loop.watches(move |change: &Change<Node>| -> Vec<ObjectKey> { of_nodes.node_changed(change) });
+    let nodes =
+        control_loop.watches(move |change: &Change<Node>| -> Vec<ObjectKey> { of_nodes.hinted.node_changed(change) });
 
     let caches =
         Caches { services, pods: SelectedPods::new(&pods), nodes, slices: SlicesOfServices::new(&slices), addresses };

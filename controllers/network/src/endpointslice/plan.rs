@@ -18,7 +18,7 @@ use crate::shared::pods::ips_of_family;
 use crate::shared::ports::port_in_pod;
 use crate::shared::slices::{
     Conditions, Draft, Efficiency, Endpoint, EndpointPort, ExistingSlice, MANAGED_BY as MANAGED_BY_LABEL, SERVICE_NAME,
-    TargetRef,
+    TargetRef, sort_ports,
 };
 
 /// The label of the slices of a headless service.
@@ -76,7 +76,7 @@ impl FamilyPlan {
 
 /// The endpoints with one set of ports.
 struct PortGroup {
-    /// In the order of the service.
+    /// In the order of new slices.
     ports: Vec<EndpointPort>,
     endpoints: Vec<Endpoint>,
 }
@@ -229,6 +229,8 @@ impl Family<'_> {
             }
         }
         slices.delete.extend(unused.into_iter().map(|slice| slice.object));
+        // A family without endpoints has an empty slice.
+        efficiency.desired_slices = efficiency.desired_slices.max(1);
 
         let events = self.set_hints(&mut slices, plan, hints);
         self.reuse(&mut slices);
@@ -264,7 +266,7 @@ impl Family<'_> {
         }
         let mut groups: BTreeMap<Vec<EndpointPort>, PortGroup> = BTreeMap::new();
         for (numbers, endpoints) in by_numbers {
-            let ports: Vec<EndpointPort> = self
+            let mut ports: Vec<EndpointPort> = self
                 .service
                 .ports
                 .iter()
@@ -280,6 +282,7 @@ impl Family<'_> {
                 .collect();
             let mut sorted = ports.clone();
             sorted.sort_unstable();
+            sort_ports(&mut ports);
             let group = groups.entry(sorted).or_insert_with(|| PortGroup { ports, endpoints: Vec::new() });
             group.endpoints.extend(endpoints);
         }

@@ -1,41 +1,32 @@
 //! The order of a reconcile: observe, plan, write.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::views::{Node, Service, ServiceType};
+use kcm_api::views::{Service, ServiceType};
 use kcm_api::{KnownView as _, ObjectKey, OwnerReference};
 use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
-use kcm_informers::Change;
-use parking_lot::Mutex;
 
 use super::apply::Writer;
 use super::events::EventReason;
-use super::hints::allocation::is_overloaded;
-use super::hints::topology::ServiceHints;
+use super::hinted_services::HintedServices;
 use super::metrics::Metrics;
 use super::observe::{Caches, Observed};
 use super::plan::{Plan, Settings, labels_of, plan};
-use super::zones::{Shares, ZoneCpus};
+use super::settings::Section;
+use crate::shared::batching::Batching;
 use crate::shared::slices::{InvalidSlice, OwnWrites, SliceOwner, SliceWriter, WriteError};
 use crate::shared::trigger_time::TriggerTimes;
 
 /// What the controller knows beside the caches.
 pub(super) struct State {
     pub(super) own_writes: OwnWrites,
+    pub(super) batching: Batching,
     triggers: TriggerTimes,
-    topology: Mutex<Topology>,
+    pub(super) hinted: HintedServices,
     metrics: Metrics,
     max_endpoints: usize,
-}
-
-#[derive(Default)]
-struct Topology {
-    cpus: ZoneCpus,
-    shares: Option<Shares>,
-    services: HashMap<ObjectKey, ServiceHints>,
 }
 
 /// The slices of a service are not all as planned.
@@ -47,31 +38,17 @@ pub(super) struct SyncError {
 }
 
 impl State {
-    pub(super) fn new(metrics: Metrics, max_endpoints: usize) -> Self {
-        let (own_writes, triggers, topology) = (OwnWrites::default(), TriggerTimes::default(), Mutex::default());
-        Self { own_writes, triggers, topology, metrics, max_endpoints }
-    }
-
-    /// Follows the change of a node; returns the services that have too few endpoints in a zone now.
-    pub(super) fn node_changed(&self, change: &Change<Node>) -> Vec<ObjectKey> {
-        let topology = &mut *self.topology.lock();
-        if !topology.cpus.follow(change) {
-            return Vec::new();
-        }
-        topology.shares = topology.cpus.shares();
-        let shares = topology.shares.as_ref();
-        let hinted = topology.services.iter();
-        let is_overloaded = |hints: &ServiceHints| hints.families.values().any(|zones| is_overloaded(zones, shares));
-        let mut overloaded: Vec<_> =
-            hinted.filter(|(_, hints)| is_overloaded(hints)).map(|(service, _)| service.clone()).collect();
-        overloaded.sort_unstable();
-        overloaded
+    pub(super) fn new(metrics: Metrics, section: &Section) -> Self {
+        let (own_writes, triggers, hinted) = (OwnWrites::default(), TriggerTimes::default(), HintedServices::default());
+        let batching = Batching::new(section.batch_period.unsigned());
+        Self { own_writes, batching, triggers, hinted, metrics, max_endpoints: section.max_endpoints() }
     }
 
     fn forget(&self, service: &ObjectKey) {
         self.triggers.forget(service);
+        self.batching.forget(service);
         self.metrics.remove(service);
-        self.topology.lock().services.remove(service);
+        self.hinted.forget(service);
     }
 }
 
@@ -108,33 +85,34 @@ impl Reconciler {
             return Ok(Outcome::requeue_after(UNDECODABLE_DELAY));
         }
         let observed = self.caches.observe(&service)?;
+        self.state.batching.begins(key, observed.candidates.len());
         let trigger = self.state.triggers.next(&service, &observed.pods, self.caches.addresses);
-        let plan = self.plan(&service, observed);
+        let (plan, is_outdated) = self.plan(&service, observed);
         session.explain(|| plan.in_words());
         self.state.metrics.set(key, plan.efficiency, plan.distribution);
         let errors = self.write(&service, &plan, trigger, session).await;
         for event in plan.families.iter().flat_map(|family| &family.events) {
             session.record(&*service, event);
         }
-        let Some(error) = SyncError::of(&plan, &service, &errors) else { return Ok(Outcome::done()) };
+        let Some(error) = SyncError::of(&plan, &service, &errors) else {
+            return Ok(if is_outdated { Outcome::requeue_after(Duration::ZERO) } else { Outcome::done() });
+        };
         session.record(&*service, &EventReason::Failed { service: full_name(&service), error: error.to_string() });
         Err(ReconcileError::new(error.class, error))
     }
 
-    fn plan(&self, service: &Service, observed: Observed) -> Plan {
+    /// Plans the slices; returns also whether nodes have changed meanwhile, so that the service has to be planned again.
+    fn plan(&self, service: &Service, observed: Observed) -> (Plan, bool) {
         let key = &service.metadata.key;
-        let topology = &mut *self.state.topology.lock();
-        let mut hints = topology.services.remove(key).unwrap_or_default();
+        let (shares, mut hints) = self.state.hinted.get(key);
         let settings = Settings {
             max_endpoints: self.state.max_endpoints,
-            shares: topology.shares.as_ref(),
+            shares: shares.as_deref(),
             addresses: self.caches.addresses,
         };
         let plan = plan(service, observed, settings, &mut hints);
-        if hints != ServiceHints::default() {
-            topology.services.insert(key.clone(), hints);
-        }
-        plan
+        let is_outdated = self.state.hinted.set(key, hints, shares.as_deref());
+        (plan, is_outdated)
     }
 
     /// Writes all families, and returns the first error of each.
@@ -164,7 +142,7 @@ impl Reconciler {
             }
         }
         for slice in &plan.foreign {
-            errors.extend(writer.delete(slice).await.err());
+            errors.extend(writer.delete_foreign(slice).await.err());
         }
         errors
     }

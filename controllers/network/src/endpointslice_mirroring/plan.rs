@@ -10,7 +10,7 @@ use super::MANAGED_BY;
 use super::events::EventReason;
 use crate::shared::slices::{
     Conditions, Draft, Efficiency, Endpoint, EndpointPort, ExistingSlice, MANAGED_BY as MANAGED_BY_LABEL, SERVICE_NAME,
-    matches,
+    matches, sort_ports,
 };
 use crate::shared::subsets::{Address, Subset, SubsetPort, repack};
 use crate::shared::trigger_time::TRIGGER_TIME;
@@ -83,7 +83,7 @@ impl Plan {
     fn place(
         &mut self,
         endpoints: &Endpoints,
-        (family, ports): SliceKey,
+        (family, mut ports): SliceKey,
         desired: Vec<Endpoint>,
         existing: Vec<ExistingSlice>,
         max: usize,
@@ -97,6 +97,7 @@ impl Plan {
         let mut existing = existing.into_iter();
         let Some(slice) = existing.next() else {
             self.added += desired.len();
+            sort_ports(&mut ports);
             self.create.push((family, Draft::new(ports, desired)));
             return;
         };

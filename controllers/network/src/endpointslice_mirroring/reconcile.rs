@@ -13,8 +13,8 @@ use super::metrics::Metrics;
 use super::plan::{Plan, annotations_of, labels_of, plan};
 use super::wiring::is_mirrored;
 use crate::shared::slices::{
-    ExistingSlice, InvalidSlice, Operation, OwnWrites, SliceOwner, SliceWriter, SlicesOfServices, WriteError,
-    delete_slice,
+    ExistingSlice, InvalidSlice, Operation, OwnWrites, OwnerName, SliceOwner, SliceWriter, SlicesOfServices,
+    WriteError, delete_slice,
 };
 use crate::shared::subsets::subsets_in;
 
@@ -69,7 +69,7 @@ impl Reconciler {
         let Some(endpoints) = self.to_mirror(key) else {
             session.explain(|| format!("are not mirrored; {} slices are deleted", slices.len()));
             self.metrics.remove(key);
-            return self.clean_up(&slices, session).await;
+            return self.clean_up(key, &slices, session).await;
         };
         let slices = slices.into_iter().filter(|slice| !slice.metadata.is_terminating()).map(ExistingSlice::read);
         let slices = slices.collect::<Result<_, _>>()?;
@@ -95,12 +95,20 @@ impl Reconciler {
     }
 
     /// Deletes all mirrored slices; returns the first error after trying all.
-    async fn clean_up(&self, slices: &[Arc<EndpointSlice>], session: &Session) -> Result<(), MirrorError> {
+    async fn clean_up(
+        &self,
+        key: &ObjectKey,
+        slices: &[Arc<EndpointSlice>],
+        session: &Session,
+    ) -> Result<(), MirrorError> {
         let mut first = Ok(());
         for slice in slices.iter().filter(|slice| !slice.metadata.is_terminating()) {
             let result = delete_slice(session, &self.own_writes, slice).await;
             if first.is_ok() {
-                first = result.map_err(MirrorError::from);
+                first = result.map_err(|source| {
+                    let owner = OwnerName { kind: EndpointsView::RESOURCE.kind.to_string(), key: key.clone() };
+                    MirrorError::Write(WriteError::Delete { owner, slice: slice.metadata.key.clone(), source })
+                });
             }
         }
         first

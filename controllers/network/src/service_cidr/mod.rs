@@ -25,7 +25,8 @@
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | the family of an address is that of its name | that of a label | the API server sets both alike |
-//! | patches have the uid, and those of finalizers the version | neither | an object that was recreated under the same name is left alone |
+//! | patches have the uid, and those of finalizers the version | neither | an object that was recreated under the same name is left alone, and no event says that its condition could not be written |
+//! | a service CIDR that is gone when its condition is written is no error | an event, and retries | nothing is left to do |
 //! | the metadata of IP addresses is read, and no more | whole objects | memory |
 //! | a key that fails is never dropped | after 15 retries | guarantee of the framework |
 

@@ -38,7 +38,9 @@ impl Reconcile for Reconciler {
         match plan {
             Plan::Use { adds_finalizer, sets_condition } => {
                 if adds_finalizer {
-                    session.add_finalizer(const { &ServiceCidr::RESOURCE }, &cidr.metadata, FINALIZER).await?;
+                    let added =
+                        session.add_finalizer(const { &ServiceCidr::RESOURCE }, &cidr.metadata, FINALIZER).await;
+                    unless_gone(added)?;
                 }
                 if sets_condition {
                     apply_condition(session, &cidr, Readiness::Ready).await.inspect_err(|_| {
@@ -54,11 +56,22 @@ impl Reconcile for Reconciler {
             Plan::Wait { until } => return Ok(session.requeue_at(until)),
             Plan::Release { removes_finalizer } => {
                 if removes_finalizer {
-                    session.remove_finalizer(const { &ServiceCidr::RESOURCE }, &cidr.metadata, FINALIZER).await?;
+                    let removed =
+                        session.remove_finalizer(const { &ServiceCidr::RESOURCE }, &cidr.metadata, FINALIZER).await;
+                    unless_gone(removed)?;
                 }
             }
         }
         Ok(Outcome::done())
+    }
+}
+
+/// A service CIDR that is gone is no error.
+fn unless_gone<T>(written: Result<T, ApiError>) -> Result<(), ApiError> {
+    match written {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -80,8 +93,14 @@ async fn apply_condition(session: &Session, cidr: &ServiceCidr, readiness: Readi
     });
     let patch = Patch::apply(FIELD_MANAGER, &configuration);
     match session.patch(resource, &cidr.metadata.key, Subresource::Status, patch).await {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_not_found() => Ok(()),
-        Err(error) => Err(error),
+        // The addition of the one that was recreated has enqueued it.
+        Err(error) if has_other_uid(&error) => Ok(()),
+        written => unless_gone(written),
     }
+}
+
+/// Whether the object of that name is not the one that the request is about.
+fn has_other_uid(error: &ApiError) -> bool {
+    let details = error.status().map(|status| &status.details);
+    details.is_some_and(|details| details.causes.iter().any(|cause| cause.field == "metadata.uid"))
 }

@@ -2,6 +2,8 @@
 //! of a pod concerns, the ports and the addresses that a pod has for a service, and the time of the change that led to a
 //! write.
 
+pub(crate) mod batching;
+pub(crate) mod deep_hash;
 pub(crate) mod pods;
 pub(crate) mod ports;
 pub(crate) mod services;

@@ -42,6 +42,7 @@ fn a_pod_has_an_address_where_it_can_be_reached() {
     let unready = json!({ "status": { "conditions": [] } });
     let deleted = json!({ "metadata": { "deletionTimestamp": "2026-01-02T12:00:00Z" } });
     let ended = json!({ "status": { "phase": "Failed" } });
+    let phase = |phase: &str| json!({ "status": { "phase": phase } });
     let no_address = json!({ "status": { "podIPs": [] } });
     let only_ipv6 = json!({ "status": { "podIPs": [{ "ip": "fd00::1" }] } });
     for (name, of_service, of_pod, expected) in [
@@ -52,6 +53,8 @@ fn a_pod_has_an_address_where_it_can_be_reached() {
         ("terminating, published", &all, &deleted, &ready),
         ("ended", &json!({}), &ended, &json!([])),
         ("ended, published", &all, &ended, &json!([])),
+        ("pending with an address", &json!({}), &phase("Pending"), &ready),
+        ("unknown with an address", &json!({}), &phase("Unknown"), &ready),
         ("no address", &json!({}), &no_address, &json!([])),
         ("no address of the family", &json!({}), &only_ipv6, &json!([])),
     ] {
@@ -98,6 +101,16 @@ fn ports_are_those_of_the_service_in_the_pod() {
             json!({ "ports": [with_app] }),
             json!([[{ "port": 1, "protocol": "TCP", "appProtocol": "h2c" }]]),
         ),
+        (
+            "UDP",
+            json!({ "ports": [{ "protocol": "UDP", "port": 53, "targetPort": 53 }] }),
+            json!([[{ "port": 53, "protocol": "UDP" }]]),
+        ),
+        (
+            "SCTP",
+            json!({ "ports": [{ "protocol": "SCTP", "port": 38412, "targetPort": 38412 }] }),
+            json!([[{ "port": 38412, "protocol": "SCTP" }]]),
+        ),
         ("none", json!({ "ports": [] }), json!([])),
         ("none, headless", json!({ "ports": [], "clusterIP": "None" }), json!([null])),
     ] {
@@ -124,4 +137,19 @@ fn services_that_select_no_pods_have_no_endpoints_of_pods() {
     ] {
         assert_eq!(has_endpoints_of_pods(&service("web", &spec(&change))), expected, "{name}");
     }
+}
+
+#[test]
+fn a_pod_may_have_one_number_for_several_protocols() {
+    let ports = ["TCP", "UDP", "SCTP"].map(
+        |protocol| json!({ "name": protocol.to_lowercase(), "protocol": protocol, "port": 80, "targetPort": 8080 }),
+    );
+    let found = subsets(&json!({ "ports": ports }), &json!({}));
+    let [subset] = found.as_array().unwrap().as_slice() else { panic!("{found}") };
+    assert_eq!(subset["addresses"], json!([of("10.0.0.1")]));
+    let mut ports = subset["ports"].as_array().unwrap().clone();
+    ports.sort_unstable_by_key(|port| port["name"].to_string());
+    let expected =
+        ["sctp", "tcp", "udp"].map(|name| json!({ "name": name, "port": 8080, "protocol": name.to_uppercase() }));
+    assert_eq!(ports, expected);
 }

@@ -51,45 +51,61 @@ fn endpoints_are_written_where_they_differ_after_repacking() {
         .collect();
     let mut other_node = subsets();
     other_node[0].addresses[0].node_name = Some("node-b".to_owned());
-    let truncated = many(1001).into_iter().map(|subset| ready(&subset.addresses[..1000], &subset.ports)).collect();
+    let mut other_port = subsets();
+    other_port[0].ports[0].port = 81;
+    let mut unready = subsets();
+    unready[0].not_ready_addresses = std::mem::take(&mut unready[0].addresses);
+    let truncated =
+        || many(1001).into_iter().map(|subset| ready(&subset.addresses[..1000], &subset.ports)).collect::<Vec<_>>();
     let full = || many(1000);
+    let truncation = Some("truncated");
     for (name, labels, over_capacity, existing, desired, is_kept) in [
-        ("equal", managed(json!({})), false, subsets(), subsets(), true),
-        ("with versions of pods", managed(json!({})), false, versioned, subsets(), true),
-        ("in another order", managed(json!({})), false, reversed, subsets(), true),
-        ("not packed", managed(json!({})), false, split, subsets(), true),
+        ("equal", managed(json!({})), None, subsets(), subsets(), true),
+        ("with versions of pods", managed(json!({})), None, versioned, subsets(), true),
+        ("in another order", managed(json!({})), None, reversed, subsets(), true),
+        ("not packed", managed(json!({})), None, split, subsets(), true),
         (
             "the label of a headless service",
             managed(json!({ "service.kubernetes.io/headless": "" })),
-            false,
+            None,
             subsets(),
             subsets(),
             true,
         ),
-        ("another node", managed(json!({})), false, other_node, subsets(), false),
-        ("an address less", managed(json!({})), false, vec![], subsets(), false),
-        ("an address more", managed(json!({})), false, subsets(), vec![], false),
-        ("a label more", managed(json!({ "extra": "1" })), false, subsets(), subsets(), false),
-        ("a label less", managed(json!({ "team": null })), false, subsets(), subsets(), false),
-        ("another value", managed(json!({ "team": "b" })), false, subsets(), subsets(), false),
+        ("another node", managed(json!({})), None, other_node, subsets(), false),
+        ("an address less", managed(json!({})), None, vec![], subsets(), false),
+        ("an address more", managed(json!({})), None, subsets(), vec![], false),
+        ("a label more", managed(json!({ "extra": "1" })), None, subsets(), subsets(), false),
+        ("a label less", managed(json!({ "team": null })), None, subsets(), subsets(), false),
+        ("another value", managed(json!({ "team": "b" })), None, subsets(), subsets(), false),
         (
             "no manager",
             managed(json!({ "endpoints.kubernetes.io/managed-by": "me" })),
-            false,
+            None,
             subsets(),
             subsets(),
             false,
         ),
-        ("an annotation of times with more", managed(json!({})), true, subsets(), subsets(), false),
-        ("truncated", managed(json!({})), true, truncated, many(1001), true),
-        ("truncated, without the annotation", managed(json!({})), false, full(), many(1001), false),
-        ("not truncated by an earlier version", managed(json!({})), true, many(1001), many(1001), false),
-        ("as many as fit", managed(json!({})), false, full(), full(), true),
+        ("an annotation of times with more", managed(json!({})), truncation, subsets(), subsets(), false),
+        ("truncated", managed(json!({})), truncation, truncated(), many(1001), true),
+        ("truncated, without the annotation", managed(json!({})), None, full(), many(1001), false),
+        ("not truncated by an earlier version", managed(json!({})), truncation, many(1001), many(1001), false),
+        ("as many as fit", managed(json!({})), None, full(), full(), true),
+        (
+            "truncated, the annotation says something else",
+            managed(json!({})),
+            Some("warning"),
+            truncated(),
+            many(1001),
+            false,
+        ),
+        ("another port", managed(json!({})), None, other_port, subsets(), false),
+        ("not ready any more", managed(json!({})), None, subsets(), unready, false),
     ] {
         let mut labels = labels;
         labels.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let labels = service(&labels, "");
-        let existing = Existing { labels: &labels.metadata.labels, is_over_capacity: over_capacity, subsets: existing };
+        let existing = Existing { labels: &labels.metadata.labels, over_capacity, subsets: existing };
         let plan = plan(&service(&json!({ "team": "a" }), "10.96.0.1"), desired, Some(existing), None);
         assert_eq!(plan == Plan::Keep, is_kept, "{name}");
     }

@@ -1,6 +1,8 @@
 //! Tables of the decisions, and whole reconciles on an API server in the process.
 
 mod apply;
+mod hinted_plans;
+mod hinted_services;
 mod hints;
 mod placement;
 mod plan;
@@ -9,13 +11,33 @@ mod zones;
 
 use std::sync::Arc;
 
-use kcm_api::View as _;
-use kcm_api::views::{EndpointSlice, Node};
+use kcm_api::views::{EndpointSlice, Node, Service};
+use kcm_api::{DecodeContext, Need, View as _};
 use serde_json::{Value, json};
 
 use super::observe::Candidate;
+use super::{TOPOLOGY_AWARE_HINTS, TOPOLOGY_MODE};
 use crate::shared::slices::{Conditions, Endpoint, ExistingSlice, TargetRef};
 use crate::shared::tests::{merge, pod};
+
+/// The spec of a service, whose fields `change` changes.
+fn spec(change: &Value) -> Value {
+    let mut spec = json!({
+        "selector": { "app": "web" }, "clusterIP": "10.96.0.1", "ipFamilies": ["IPv4"],
+        "ports": [{ "name": "", "protocol": "TCP", "port": 80, "targetPort": 8080 }],
+    });
+    merge(&mut spec, change);
+    spec
+}
+
+/// The service `web` with these annotations, the fields of whose spec `change` changes.
+fn annotated_service(annotations: &Value, change: &Value) -> Service {
+    let metadata = json!({ "namespace": "shop", "name": "web", "uid": "uid-web", "annotations": annotations });
+    let service = json!({ "metadata": metadata, "spec": spec(change) });
+    let needs = [TOPOLOGY_MODE, TOPOLOGY_AWARE_HINTS].map(Need::annotation::<Service>).into_iter().collect();
+    let context = Arc::new(DecodeContext::new::<Service>(Arc::default(), &needs));
+    context.scope(|| Service::decode(&service.to_string())).unwrap()
+}
 
 /// A slice of the service `web` with these endpoints, whose fields `change` adds.
 fn slice(name: &str, endpoints: &[Endpoint], change: &Value) -> ExistingSlice {

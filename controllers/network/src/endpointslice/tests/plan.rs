@@ -1,22 +1,17 @@
 //! Which slices a service should have.
 
+use kcm_api::View as _;
+use kcm_api::views::Service;
 use serde_json::{Value, json};
 
+use super::super::hints::distribution::TrafficDistribution;
 use super::super::hints::topology::ServiceHints;
 use super::super::observe::{Candidate, Observed};
 use super::super::plan::{FamilyPlan, Plan, Settings, labels_of, plan};
-use super::{candidate, endpoint, pods, slice};
+use super::{annotated_service, candidate, endpoint, pods, slice, spec};
+use crate::shared::pods::can_be_endpoint;
 use crate::shared::slices::{Draft, ExistingSlice};
 use crate::shared::tests::{addresses, merge, service};
-
-fn spec(change: &Value) -> Value {
-    let mut spec = json!({
-        "selector": { "app": "web" }, "clusterIP": "10.96.0.1", "ipFamilies": ["IPv4"],
-        "ports": [{ "name": "", "protocol": "TCP", "port": 80, "targetPort": 8080 }],
-    });
-    merge(&mut spec, change);
-    spec
-}
 
 fn run(change: &Value, candidates: Vec<Candidate>, slices: Vec<ExistingSlice>) -> Plan {
     let settings = Settings { max_endpoints: 100, shares: None, addresses: addresses() };
@@ -74,6 +69,28 @@ fn conditions_follow_readiness_deletion_and_what_the_service_publishes() {
 }
 
 #[test]
+fn a_pod_with_an_address_is_an_endpoint_until_it_has_ended() {
+    let phase = |phase: &str| json!({ "status": { "phase": phase } });
+    let without_address = json!({ "status": { "phase": "Pending", "podIPs": [] } });
+    for (name, change, expected) in [
+        ("pending", phase("Pending"), true),
+        ("running", phase("Running"), true),
+        ("unknown", phase("Unknown"), true),
+        ("succeeded", phase("Succeeded"), false),
+        ("failed", phase("Failed"), false),
+        ("pending without an address", without_address, false),
+    ] {
+        let candidate = candidate("a", &change);
+        assert_eq!(can_be_endpoint(&candidate.pod, addresses().of(&candidate.pod)), expected, "{name}");
+        if expected {
+            let family = one(run(&json!({}), vec![candidate], vec![]));
+            let conditions = &family.slices.create[0].endpoints[0].conditions;
+            assert_eq!((conditions.ready, conditions.serving), (Some(true), Some(true)), "{name}");
+        }
+    }
+}
+
+#[test]
 fn each_family_has_the_addresses_of_its_kind() {
     let dual = json!({ "status": { "podIPs": [{ "ip": "10.0.0.1" }, { "ip": "fd00::1" }] } });
     let families = |change: Value| {
@@ -89,6 +106,7 @@ fn each_family_has_the_addresses_of_its_kind() {
         ("IPv6", json!({ "ipFamilies": ["IPv6"] }), vec![v6.clone()]),
         ("both", json!({ "ipFamilies": ["IPv6", "IPv4"] }), vec![v4.clone(), v6.clone()]),
         ("not said: that of its address", json!({ "ipFamilies": [], "clusterIP": "fd00::9" }), vec![v6.clone()]),
+        ("not said, with an address of IPv4", json!({ "ipFamilies": [] }), vec![v4.clone()]),
         ("not said, headless: both", json!({ "ipFamilies": [], "clusterIP": "None" }), vec![v4, v6]),
     ] {
         assert_eq!(families(change), expected, "{name}");
@@ -118,6 +136,21 @@ fn pods_with_other_ports_are_in_other_slices() {
         .map(|(ports, pods)| (ports.as_ref().unwrap().first().and_then(|port| port.port), pods.clone()))
         .collect();
     assert_eq!(numbers, [(None, vec!["without"]), (Some(8080), vec!["a", "c"]), (Some(9090), vec!["b"])]);
+}
+
+#[test]
+fn the_ports_of_a_new_slice_have_upstreams_order_and_those_of_an_existing_one_stay() {
+    let port = |name: &str, number: i32| json!({ "name": name, "protocol": "TCP", "port": number });
+    let of_service =
+        |name: &str, number: i32| json!({ "name": name, "protocol": "TCP", "port": number, "targetPort": number });
+    let change = json!({ "ports": [of_service("http", 80), of_service("https", 443)] });
+    let pods = || vec![candidate("a", &json!({}))];
+    let family = one(run(&change, pods(), vec![]));
+    assert_eq!(json_of(&family.slices.create[0])["ports"], json!([port("https", 443), port("http", 80)]));
+    for ports in [[port("http", 80), port("https", 443)], [port("https", 443), port("http", 80)]] {
+        let existing = slice("web-0", &[endpoint("a")], &json!({ "ports": ports }));
+        assert_eq!(one(run(&change, pods(), vec![existing])).writes(), 0, "{ports:?}");
+    }
 }
 
 #[test]
@@ -231,4 +264,90 @@ fn efficiency_counts_endpoints_slices_and_the_slices_that_would_do() {
     let existing = vec![slice("web-0", &[endpoint("a")], &json!({})), slice("web-1", &[endpoint("b")], &json!({}))];
     let plan = run(&json!({}), vec![candidate("a", &json!({})), candidate("b", &json!({}))], existing);
     assert_eq!((plan.efficiency.endpoints, plan.efficiency.slices, plan.efficiency.desired_slices), (2, 2, 1));
+    let dual = json!({ "ipFamilies": ["IPv4", "IPv6"] });
+    for (name, pods, endpoints) in [("one empty slice", vec![candidate("a", &json!({}))], 1), ("two", vec![], 0)] {
+        let plan = run(&dual, pods, vec![]);
+        let efficiency = plan.efficiency;
+        assert_eq!((efficiency.endpoints, efficiency.slices, efficiency.desired_slices), (endpoints, 2, 2), "{name}");
+    }
+}
+
+#[test]
+fn topology_comes_before_the_distribution_and_its_old_annotation_before_the_new_one() {
+    let (old, new) = ("service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode");
+    for (name, annotations, distribution, expected) in [
+        ("nothing", json!({}), None, (false, None)),
+        ("Auto", json!({ new: "Auto" }), None, (true, None)),
+        ("auto", json!({ new: "auto" }), None, (true, None)),
+        ("another spelling", json!({ new: "aUto" }), None, (false, None)),
+        ("Disabled", json!({ new: "Disabled" }), None, (false, None)),
+        ("the old annotation", json!({ old: "Auto" }), None, (true, None)),
+        ("the old one wins", json!({ old: "Disabled", new: "Auto" }), None, (false, None)),
+        ("the old one wins with auto", json!({ old: "auto", new: "Disabled" }), None, (true, None)),
+        ("a distribution", json!({}), Some("PreferClose"), (false, Some("PreferClose"))),
+        ("an unknown distribution", json!({}), Some("PreferFar"), (false, None)),
+        ("both", json!({ new: "Auto" }), Some("PreferClose"), (true, None)),
+        ("both, disabled", json!({ new: "Disabled" }), Some("PreferSameNode"), (false, Some("PreferSameNode"))),
+    ] {
+        let service = annotated_service(&annotations, &json!({ "trafficDistribution": distribution }));
+        let settings = Settings { max_endpoints: 100, shares: None, addresses: addresses() };
+        let observed = Observed { pods: Vec::new(), candidates: Vec::new(), slices: Vec::new() };
+        let plan = plan(&service, observed, settings, &mut ServiceHints::default());
+        assert_eq!((plan.by_topology, plan.distribution.map(TrafficDistribution::as_str)), expected, "{name}");
+    }
+}
+
+#[test]
+fn ports_have_the_application_protocol_and_one_number_may_have_two_protocols() {
+    let port = |name: &str, protocol: &str| json!({ "name": name, "protocol": protocol, "port": 53, "targetPort": 53, "appProtocol": "example.com/dns" });
+    let change = json!({ "ports": [port("dns-tcp", "TCP"), port("dns", "UDP")] });
+    let family = one(run(&change, vec![candidate("a", &json!({}))], vec![]));
+    let mut ports = json_of(&family.slices.create[0])["ports"].as_array().cloned().unwrap();
+    ports.sort_by_key(|port| port["protocol"].to_string());
+    let expected = |name: &str, protocol: &str| json!({ "name": name, "protocol": protocol, "port": 53, "appProtocol": "example.com/dns" });
+    assert_eq!(ports, [expected("dns-tcp", "TCP"), expected("dns", "UDP")]);
+}
+
+#[test]
+fn a_headless_service_without_ports_has_endpoints_without_ports() {
+    let change = json!({ "clusterIP": "None", "ports": [] });
+    let family = one(run(&change, vec![candidate("a", &json!({}))], vec![]));
+    assert_eq!((pods(&family.slices.create[0].endpoints), family.slices.create.len()), (vec!["a"], 1));
+    assert_eq!(json_of(&family.slices.create[0])["ports"], json!([]));
+    let existing = slice("web-0", &[endpoint("a")], &json!({ "ports": null }));
+    assert_eq!(one(run(&change, vec![candidate("a", &json!({}))], vec![existing])).writes(), 0);
+}
+
+#[test]
+fn a_slice_is_written_where_labels_of_the_service_differ() {
+    let (headless, managed_by) = ("service.kubernetes.io/headless", "endpointslice.kubernetes.io/managed-by");
+    for (name, of_service, of_slice, is_written) in [
+        ("none", json!({}), json!({}), false),
+        ("the same", json!({ "a": "b" }), json!({ "a": "b" }), false),
+        ("one less", json!({ "a": "b" }), json!({}), true),
+        ("one more", json!({}), json!({ "a": "b" }), true),
+        ("another value", json!({ "a": "c" }), json!({ "a": "b" }), true),
+        ("a reserved one of the slice", json!({}), json!({ headless: "" }), false),
+        ("a reserved one of the service", json!({ managed_by: "me" }), json!({}), false),
+    ] {
+        let metadata = json!({ "namespace": "shop", "name": "web", "uid": "uid-web", "labels": of_service });
+        let service = json!({ "metadata": metadata, "spec": spec(&json!({})) });
+        let service = Service::decode(&service.to_string()).unwrap();
+        let settings = Settings { max_endpoints: 100, shares: None, addresses: addresses() };
+        let slices = vec![slice("web-0", &[endpoint("a")], &json!({ "metadata": { "labels": of_slice } }))];
+        let observed = Observed { pods: Vec::new(), candidates: vec![candidate("a", &json!({}))], slices };
+        let plan = plan(&service, observed, settings, &mut ServiceHints::default());
+        assert_eq!(one(plan).writes(), usize::from(is_written), "{name}");
+    }
+}
+
+#[test]
+fn an_endpoint_leaves_with_its_node() {
+    let lost = |name: &str| Candidate { node: None, ..candidate(name, &json!({})) };
+    let existing = || vec![slice("web-0", &[endpoint("a"), endpoint("b")], &json!({}))];
+    let family = one(run(&json!({}), vec![candidate("a", &json!({})), lost("b")], existing()));
+    assert_eq!((pods(&family.slices.update[0].endpoints), family.removed), (vec!["a"], 1));
+    let family = one(run(&json!({}), vec![lost("a"), lost("b")], existing()));
+    assert_eq!(json_of(&family.slices.update[0]), json!({ "endpoints": [], "ports": [] }), "the placeholder");
+    assert_eq!((family.writes(), family.removed), (1, 2));
 }

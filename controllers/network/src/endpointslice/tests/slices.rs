@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::super::MANAGED_BY;
 use super::slice;
 use crate::shared::slices::{OwnWrites, keys_for_slice};
+use crate::shared::tests::merge;
 
 fn object(change: &Value) -> Arc<EndpointSlice> {
     slice("web-0", &[], change).object
@@ -27,6 +28,11 @@ fn changes_by_other_clients_enqueue_the_services_that_the_label_names() {
     let by_another = json!("another.example.com");
     let (managed_by, service) = ("endpointslice.kubernetes.io/managed-by", "kubernetes.io/service-name");
     let mine = || object(&json!({}));
+    let next = |metadata: Value| {
+        let mut change = json!({ "resourceVersion": "8" });
+        merge(&mut change, &metadata);
+        object(&json!({ "metadata": change }))
+    };
     let foreign = || labelled(managed_by, &by_another);
     let updated = |old, new| Change::Updated { old, new };
     let deleted = |last| Change::Deleted { last, final_state_known: true };
@@ -34,7 +40,8 @@ fn changes_by_other_clients_enqueue_the_services_that_the_label_names() {
         ("added", Change::Added(mine()), vec!["web"]),
         ("added by another controller", Change::Added(foreign()), vec![]),
         ("without the name of a service", Change::Added(labelled(service, &json!(""))), vec![]),
-        ("updated", updated(mine(), object(&json!({ "metadata": { "resourceVersion": "8" } }))), vec!["web"]),
+        ("updated", updated(mine(), next(json!({ "generation": 2 }))), vec!["web"]),
+        ("annotated", updated(mine(), next(json!({ "annotations": { "a": "b" } }))), vec![]),
         ("moved to another service", updated(mine(), labelled(service, &json!("other"))), vec!["web", "other"]),
         ("given to another controller", updated(mine(), foreign()), vec!["web"]),
         ("taken from another controller", updated(foreign(), mine()), vec!["web"]),
@@ -49,7 +56,10 @@ fn changes_by_other_clients_enqueue_the_services_that_the_label_names() {
 #[test]
 fn own_writes_enqueue_nothing() {
     let own_writes = OwnWrites::default();
-    let version = |version: &str| object(&json!({ "metadata": { "resourceVersion": version } }));
+    let version = |version: &str| {
+        let generation: i64 = version.parse().unwrap();
+        object(&json!({ "metadata": { "resourceVersion": version, "generation": generation } }))
+    };
     let wrote = |slice: &EndpointSlice| {
         own_writes.wrote(slice.metadata.uid.clone(), slice.metadata.resource_version.clone());
     };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, Resource};
+use kcm_framework::Format;
 use kcm_testing::sandbox::{EVENTS, Fault, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
@@ -201,4 +202,113 @@ async fn it_ends_the_same_whatever_write_it_is_killed_after() {
     })
     .await;
     assert_eq!(writes, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slices_of_another_controller_stay() {
+    let cluster = start(environment()).await;
+    let labels = json!({ "kubernetes.io/service-name": "web", "endpointslice.kubernetes.io/managed-by": "me" });
+    let metadata = json!({ "namespace": "shop", "name": "of-me", "labels": labels });
+    let slice = json!({ "metadata": metadata, "addressType": "IPv4", "endpoints": [], "ports": [] });
+    cluster.sandbox().create(&SLICES, slice).unwrap();
+    create_service(cluster.sandbox());
+    create_endpoints(cluster.sandbox(), &["10.0.0.1"]);
+    has(&cluster, &["10.0.0.1"]).await;
+    let before = cluster.sandbox().get(&SLICES, &key("of-me"));
+    cluster.sandbox().delete(&ENDPOINTS, &key("web")).unwrap();
+    cluster.eventually("the mirrored slice is deleted", |sandbox| slices(sandbox).len() == 1).await;
+    cluster.advance(60 * SECOND).await;
+    assert_eq!(cluster.sandbox().get(&SLICES, &key("of-me")), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_a_namespace_is_terminating_by_now_is_no_failure() {
+    let terminating = Status::new(403, "Forbidden", "it is being terminated");
+    let terminating = terminating.with_cause("NamespaceTerminating", "shop", "metadata.namespace");
+    let cluster = start(environment()).await;
+    cluster.sandbox().faults().inject(Fault::on(Verb::Create).resource(SLICES).fail(terminating));
+    create_service(cluster.sandbox());
+    create_endpoints(cluster.sandbox(), &["10.0.0.1"]);
+    cluster.advance(20 * 60 * SECOND).await;
+    let requests = cluster.requests_of("endpointslicemirroring-controller");
+    assert_eq!(requests.iter().filter(|request| request.method == "POST").count(), 1, "it is not tried again");
+    assert!(cluster.sandbox().list(&EVENTS, Some("shop")).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoints_that_are_being_deleted_get_no_new_slice() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox());
+    create_endpoints(cluster.sandbox(), &["10.0.0.1"]);
+    has(&cluster, &["10.0.0.1"]).await;
+    let held = json!({ "metadata": { "finalizers": ["example.com/f"] } });
+    cluster.sandbox().patch(&ENDPOINTS, &key("web"), &held).unwrap();
+    cluster.sandbox().delete(&ENDPOINTS, &key("web")).unwrap();
+    set_addresses(cluster.sandbox(), &["10.0.0.2", "fd00::1"]);
+    has(&cluster, &["10.0.0.2"]).await;
+    let name = slices(cluster.sandbox())[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    cluster.sandbox().delete(&SLICES, &key(&name)).unwrap();
+    cluster.consistently("no slice is created", 10 * SECOND, |sandbox| slices(sandbox).is_empty()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_count_endpoints_and_slices() {
+    let cluster = start(environment().arguments(&["--mirroring-max-endpoints-per-subset=2"])).await;
+    create_service(cluster.sandbox());
+    create_endpoints(cluster.sandbox(), &["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+    has(&cluster, &["10.0.0.1", "10.0.0.2"]).await;
+    let shows = |lines: &[&str]| {
+        let metrics = String::from_utf8(cluster.scrape(Format::Text)).unwrap();
+        for line in lines {
+            let line = format!("endpoint_slice_mirroring_controller_{line}");
+            assert!(metrics.lines().any(|found| found == line), "{line} is missing in {metrics}");
+        }
+    };
+    cluster.settle().await;
+    shows(&[
+        "endpoints_desired 2",
+        "num_endpoint_slices 1",
+        "desired_endpoint_slices 1",
+        "changes{operation=\"create\"} 1",
+        "endpoints_added_per_sync_sum 2",
+        "addresses_skipped_per_sync_sum 1",
+    ]);
+    set_addresses(cluster.sandbox(), &["10.0.0.2"]);
+    has(&cluster, &["10.0.0.2"]).await;
+    cluster.settle().await;
+    shows(&["endpoints_desired 1", "changes{operation=\"update\"} 1", "endpoints_removed_per_sync_sum 1"]);
+    cluster.sandbox().delete(&ENDPOINTS, &key("web")).unwrap();
+    has(&cluster, &[]).await;
+    cluster.settle().await;
+    shows(&["endpoints_desired 0", "num_endpoint_slices 0", "desired_endpoint_slices 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_retried_after_a_second_and_then_after_twice_as_long_each_time() {
+    let cluster = start(environment().allow_error("failed to create EndpointSlice")).await;
+    let refused = Status::new(422, "Invalid", "a policy refuses it");
+    cluster.sandbox().faults().inject(Fault::on(Verb::Create).resource(SLICES).times(5).fail(refused));
+    create_service(cluster.sandbox());
+    create_endpoints(cluster.sandbox(), &["10.0.0.1"]);
+    cluster.eventually("there is a slice", |sandbox| slices(sandbox).len() == 1).await;
+    let mut requests = cluster.requests_of("endpointslicemirroring-controller");
+    requests.retain(|request| request.method == "POST" && request.path.ends_with("/endpointslices"));
+    let gaps: Vec<u64> = requests.windows(2).map(|two| two[1].at.saturating_sub(two[0].at).as_secs()).collect();
+    assert_eq!(gaps, [1, 2, 4, 8, 16]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_that_is_terminating_is_replaced() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox());
+    create_endpoints(cluster.sandbox(), &["10.0.0.1"]);
+    has(&cluster, &["10.0.0.1"]).await;
+    let name = slices(cluster.sandbox())[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let held = json!({ "metadata": { "finalizers": ["example.com/f"] } });
+    cluster.sandbox().patch(&SLICES, &key(&name), &held).unwrap();
+    cluster.sandbox().delete(&SLICES, &key(&name)).unwrap();
+    has(&cluster, &["10.0.0.1", "10.0.0.1"]).await;
+    let released = json!({ "metadata": { "finalizers": null } });
+    cluster.sandbox().patch(&SLICES, &key(&name), &released).unwrap();
+    has(&cluster, &["10.0.0.1"]).await;
 }

@@ -7,7 +7,7 @@ use kcm_api::views::{AddressType, EndpointSlice, Endpoints};
 use kcm_framework::events::EventDetails as _;
 use serde_json::{Value, json};
 
-use super::super::plan::{Plan, annotations_of, plan};
+use super::super::plan::{Plan, annotations_of, labels_of, plan};
 use crate::shared::slices::{Draft, Endpoint, ExistingSlice};
 use crate::shared::subsets::{Subset, repack};
 use crate::shared::tests::merge;
@@ -236,6 +236,18 @@ fn slices_that_are_too_many_are_deleted_or_used_again() {
 }
 
 #[test]
+fn the_ports_of_a_new_slice_have_upstreams_order_and_those_of_an_existing_one_stay() {
+    let port = |name: &str, number: i32| json!({ "name": name, "port": number, "protocol": "TCP" });
+    let both = json!([port("http", 80), port("https", 443)]);
+    let given = json!([{ "addresses": [{ "ip": "10.0.0.1" }], "ports": both }]);
+    let plan = run(&given, vec![]);
+    assert_eq!(json!(plan.create[0].1.ports), json!([port("https", 443), port("http", 80)]));
+    let ready = json!([{ "addresses": ["10.0.0.1"], "conditions": { "ready": true } }]);
+    let plan = run(&given, vec![slice("web-0", &ready, &json!({ "ports": both }))]);
+    assert!(plan.create.is_empty() && plan.update.is_empty() && plan.delete.is_empty(), "{plan:?}");
+}
+
+#[test]
 fn annotations_are_mirrored_but_for_two() {
     let annotations = json!({
         "a": "b",
@@ -244,4 +256,59 @@ fn annotations_are_mirrored_but_for_two() {
     });
     let endpoints = endpoints(&json!({ "annotations": annotations }));
     assert_eq!(json!(annotations_of(&endpoints)), json!({ "a": "b" }));
+}
+
+#[test]
+fn endpoints_whose_addresses_are_all_invalid_have_no_slice() {
+    let given = json!([{ "addresses": [{ "ip": "nowhere" }, { "ip": "" }], "ports": [port(80)] }]);
+    let plan = run(&given, vec![]);
+    assert_eq!((created(&plan), plan.skipped, plan.events.len()), (vec![], 2, 1));
+    let ready = json!([{ "addresses": ["10.0.0.1"], "conditions": { "ready": true } }]);
+    let plan = run(&given, vec![slice("web-0", &ready, &json!({}))]);
+    assert_eq!((plan.delete.len(), plan.update.len(), plan.removed), (1, 0, 1));
+}
+
+#[test]
+fn as_many_slices_are_used_again_as_there_are() {
+    let ready = json!([{ "addresses": ["10.0.0.1"], "conditions": { "ready": true } }]);
+    let on = |number: i32| json!({ "addresses": [{ "ip": "10.0.0.1" }], "ports": [port(number)] });
+    let other = |name: &str, number: i32| slice(name, &ready, &json!({ "ports": [port(number)] }));
+    let two = json!([on(1), { "addresses": [{ "ip": "10.0.0.2" }], "ports": [port(2)] }]);
+    for (name, given, slices, counts) in [
+        ("two to create and one to delete", two, vec![other("web-0", 8)], (1, 1, 0)),
+        ("one to create and two to delete", json!([on(1)]), vec![other("web-0", 8), other("web-1", 9)], (0, 1, 1)),
+    ] {
+        let plan = run(&given, slices);
+        assert_eq!((plan.create.len(), plan.update.len(), plan.delete.len()), counts, "{name}");
+    }
+}
+
+#[test]
+fn labels_that_name_service_and_controller_are_those_of_the_slice() {
+    let (service, managed_by) = ("kubernetes.io/service-name", "endpointslice.kubernetes.io/managed-by");
+    let endpoints = endpoints(&json!({ "labels": { "a": "b", service: "other", managed_by: "me" } }));
+    let expected = json!({ "a": "b", service: "web", managed_by: "endpointslicemirroring-controller.k8s.io" });
+    assert_eq!(json!(labels_of(&endpoints)), expected);
+}
+
+#[test]
+fn a_slice_is_used_again_for_its_own_family() {
+    let existing = |name: &str, family: &str, ip: &str| {
+        let endpoints = json!([{ "addresses": [ip], "conditions": { "ready": true } }]);
+        slice(name, &endpoints, &json!({ "addressType": family }))
+    };
+    let (four, six) = (("web-4".to_owned(), "10.0.0.1".to_owned()), ("web-6".to_owned(), "fd00::1".to_owned()));
+    for (name, ips, expected, deleted) in [
+        ("both families", vec!["10.0.0.1", "fd00::1"], vec![four.clone(), six.clone()], vec![]),
+        ("IPv4 alone", vec!["10.0.0.1"], vec![four], vec!["web-6"]),
+        ("IPv6 alone", vec!["fd00::1"], vec![six], vec!["web-4"]),
+    ] {
+        let addresses: Vec<Value> = ips.iter().map(|ip| json!({ "ip": ip })).collect();
+        let slices = vec![existing("web-4", "IPv4", "10.0.0.1"), existing("web-6", "IPv6", "fd00::1")];
+        let plan = run(&json!([{ "addresses": addresses, "ports": [port(81)] }]), slices);
+        assert_eq!(updated(&plan), expected, "{name}");
+        assert!(plan.update.iter().all(|draft| draft.ports.as_ref().is_some_and(|ports| ports[0].port == Some(81))));
+        assert_eq!(plan.delete.iter().map(|slice| slice.metadata.key.name()).collect::<Vec<_>>(), deleted, "{name}");
+        assert!(plan.create.is_empty(), "{name}");
+    }
 }

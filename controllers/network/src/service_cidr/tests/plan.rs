@@ -123,6 +123,10 @@ fn a_deleted_one_goes_when_its_addresses_are_gone_or_in_others() {
             &["10.0.0.5"],
             RELEASE,
         ),
+        ("the same range of IPv6", &["fd00::/112"], vec![cidr("b", &["fd00::/112"])], &["fd00::5"], RELEASE),
+        ("a larger range of IPv6", &["fd00::/112"], vec![cidr("b", &["fd00::/64"])], &["fd00::5"], RELEASE),
+        ("an unrelated range", &["10.0.0.0/24"], vec![cidr("b", &["10.9.0.0/16"])], &["10.0.0.5"], BLOCKED),
+        ("an unrelated range of IPv6", &["fd00::/112"], vec![cidr("b", &["fd01::/64"])], &["fd00::5"], BLOCKED),
         ("another family", &["10.0.0.0/24"], vec![cidr("b", &["::/0"])], &["10.0.0.5"], BLOCKED),
     ] {
         assert_eq!(check(&deleted(ranges, 60), &others, addresses), expected, "{name}");
@@ -140,6 +144,7 @@ fn a_deletion_waits_ten_seconds() {
     ] {
         assert_eq!(check(&deleted(&["10.0.0.0/24"], seconds_ago), &[], &[]), expected, "{name}");
     }
+    assert_eq!(check(&deleted(&["10.0.0.0/24"], 0), &[], &["10.0.0.5"]), BLOCKED, "an address blocks it at once");
     let mut released = deleted(&["10.0.0.0/24"], 60);
     released["metadata"]["finalizers"] = json!(["example.com/other"]);
     assert_eq!(check(&released, &[], &[]), Plan::Release { removes_finalizer: false });

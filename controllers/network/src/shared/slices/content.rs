@@ -51,7 +51,7 @@ impl ExistingSlice {
     }
 }
 
-/// An endpoint.
+/// An endpoint. Fields that are not known here are lost where a slice is written, as upstream.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Endpoint {

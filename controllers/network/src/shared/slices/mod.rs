@@ -4,6 +4,7 @@ mod content;
 mod efficiency;
 mod operation;
 mod placement;
+mod port_order;
 pub(crate) mod settings;
 mod writer;
 mod written;
@@ -12,7 +13,10 @@ pub(crate) use content::{Conditions, Endpoint, EndpointPort, ExistingSlice, Hint
 pub(crate) use efficiency::{Efficiency, Totals};
 pub(crate) use operation::Operation;
 pub(crate) use placement::{Draft, matches};
-pub(crate) use writer::{SliceOwner, SliceWriter, WriteError, delete_slice};
+#[cfg(test)]
+pub(crate) use port_order::port_hash;
+pub(crate) use port_order::sort_ports;
+pub(crate) use writer::{OwnerName, SliceOwner, SliceWriter, WriteError, delete_slice};
 pub(crate) use written::{OwnWrites, keys_for_slice};
 
 use kcm_api::views::EndpointSlice;

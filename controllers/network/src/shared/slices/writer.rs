@@ -7,6 +7,7 @@ use kcm_framework::client::{ApiError, DeleteOptions, Payload, Subresource};
 use kcm_framework::{Class, Session};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::content::{Endpoint, EndpointPort};
 use super::placement::Draft;
@@ -19,8 +20,10 @@ const SLICE: &Resource = &EndpointSliceView::RESOURCE;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
     /// The slice is not what the API server should send.
-    #[error("failed to edit {} EndpointSlice", slice.name())]
+    #[error("failed to edit {} EndpointSlice for {owner}", slice.name())]
     Edit {
+        /// Its owner.
+        owner: OwnerName,
         /// The slice.
         slice: ObjectKey,
         /// Why.
@@ -28,11 +31,19 @@ pub(crate) enum WriteError {
         source: EditError,
     },
     /// The slice could not be created.
-    #[error("failed to create EndpointSlice")]
-    Create(#[source] ApiError),
+    #[error("failed to create EndpointSlice for {owner}")]
+    Create {
+        /// Its owner.
+        owner: OwnerName,
+        /// Why.
+        #[source]
+        source: ApiError,
+    },
     /// The slice could not be updated.
-    #[error("failed to update {} EndpointSlice", slice.name())]
+    #[error("failed to update {} EndpointSlice for {owner}", slice.name())]
     Update {
+        /// Its owner.
+        owner: OwnerName,
         /// The slice.
         slice: ObjectKey,
         /// Why.
@@ -40,8 +51,21 @@ pub(crate) enum WriteError {
         source: ApiError,
     },
     /// The slice could not be deleted.
-    #[error("failed to delete {} EndpointSlice", slice.name())]
+    #[error("failed to delete {} EndpointSlice for {owner}", slice.name())]
     Delete {
+        /// Its owner.
+        owner: OwnerName,
+        /// The slice.
+        slice: ObjectKey,
+        /// Why.
+        #[source]
+        source: ApiError,
+    },
+    /// A slice of a family that its owner does not have could not be deleted.
+    #[error("error deleting {} EndpointSlice for {owner}", slice.name())]
+    DeleteForeign {
+        /// Its owner.
+        owner: OwnerName,
         /// The slice.
         slice: ObjectKey,
         /// Why.
@@ -50,29 +74,46 @@ pub(crate) enum WriteError {
     },
 }
 
+/// Kind and key of the owner of a slice, as messages name it.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnerName {
+    /// The kind.
+    pub(crate) kind: String,
+    /// The key.
+    pub(crate) key: ObjectKey,
+}
+
+impl fmt::Display for OwnerName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.kind, self.key)
+    }
+}
+
 impl WriteError {
     /// The class of the error.
     pub(crate) fn class(&self) -> Class {
         match self {
             Self::Edit { .. } => Class::Terminal,
-            Self::Create(error) | Self::Update { source: error, .. } | Self::Delete { source: error, .. } => {
-                Class::from(error)
-            }
+            Self::Create { source, .. }
+            | Self::Update { source, .. }
+            | Self::Delete { source, .. }
+            | Self::DeleteForeign { source, .. } => Class::from(source),
         }
     }
 
     /// Whether nothing can be created any more, as the namespace is terminating.
     pub(crate) fn is_namespace_terminating(&self) -> bool {
-        matches!(self, Self::Create(error) if error.is_namespace_terminating())
+        matches!(self, Self::Create { source, .. } if source.is_namespace_terminating())
     }
 
     /// The error with its cause.
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Edit { source, .. } => format!("{self}: {source}"),
-            Self::Create(error) | Self::Update { source: error, .. } | Self::Delete { source: error, .. } => {
-                format!("{self}: {}", error.message())
-            }
+            Self::Create { source, .. }
+            | Self::Update { source, .. }
+            | Self::Delete { source, .. }
+            | Self::DeleteForeign { source, .. } => format!("{self}: {}", source.message()),
         }
     }
 }
@@ -88,6 +129,12 @@ pub(crate) struct SliceOwner<'a> {
     pub(crate) labels: BTreeMap<&'a str, &'a str>,
     /// The annotations that its slices take over; absent where theirs are left alone.
     pub(crate) annotations: Option<BTreeMap<String, String>>,
+}
+
+impl SliceOwner<'_> {
+    fn name(&self) -> OwnerName {
+        OwnerName { kind: self.reference.kind.to_string(), key: self.key.clone() }
+    }
 }
 
 /// Writes the slices of one owner.
@@ -146,7 +193,8 @@ impl SliceWriter<'_> {
             endpoints: &draft.endpoints,
             ports: draft.ports.as_deref().unwrap_or_default(),
         };
-        let written = self.session.create(SLICE, &key, Payload::json(&slice)).await.map_err(WriteError::Create)?;
+        let answer = self.session.create(SLICE, &key, Payload::json(&slice)).await;
+        let written = answer.map_err(|source| WriteError::Create { owner: owner.name(), source })?;
         self.own_writes.wrote(written.uid, written.resource_version);
         Ok(())
     }
@@ -154,9 +202,14 @@ impl SliceWriter<'_> {
     /// Updates a slice: labels, endpoints and trigger time, and ports where they are new to it.
     pub(crate) async fn update(&self, slice: &EndpointSlice, draft: &Draft) -> Result<(), WriteError> {
         let key = &slice.metadata.key;
-        let document = self.edited(slice, draft).map_err(|source| WriteError::Edit { slice: key.clone(), source })?;
+        let document = self.edited(slice, draft);
+        let document =
+            document.map_err(|source| WriteError::Edit { owner: self.owner.name(), slice: key.clone(), source })?;
         let answer = self.session.put_document(SLICE, key, Subresource::None, &document).await;
-        let written = answer.map_err(|source| WriteError::Update { slice: key.clone(), source })?;
+        let written = answer.map_err(|source| {
+            let (owner, slice) = (self.owner.name(), key.clone());
+            WriteError::Update { owner, slice, source }
+        })?;
         self.own_writes.wrote(written.uid, written.resource_version);
         Ok(())
     }
@@ -181,7 +234,18 @@ impl SliceWriter<'_> {
 
     /// Deletes a slice.
     pub(crate) async fn delete(&self, slice: &EndpointSlice) -> Result<(), WriteError> {
-        delete_slice(self.session, self.own_writes, slice).await
+        delete_slice(self.session, self.own_writes, slice).await.map_err(|source| {
+            let (owner, slice) = (self.owner.name(), slice.metadata.key.clone());
+            WriteError::Delete { owner, slice, source }
+        })
+    }
+
+    /// Deletes a slice of a family that the owner does not have.
+    pub(crate) async fn delete_foreign(&self, slice: &EndpointSlice) -> Result<(), WriteError> {
+        delete_slice(self.session, self.own_writes, slice).await.map_err(|source| {
+            let (owner, slice) = (self.owner.name(), slice.metadata.key.clone());
+            WriteError::DeleteForeign { owner, slice, source }
+        })
     }
 }
 
@@ -190,10 +254,9 @@ pub(crate) async fn delete_slice(
     session: &Session,
     own_writes: &OwnWrites,
     slice: &EndpointSlice,
-) -> Result<(), WriteError> {
+) -> Result<(), ApiError> {
     let (key, uid) = (&slice.metadata.key, &slice.metadata.uid);
-    let answer = session.delete(SLICE, key, uid, &DeleteOptions::of_uid(uid.clone())).await;
-    answer.map_err(|source| WriteError::Delete { slice: key.clone(), source })?;
+    session.delete(SLICE, key, uid, &DeleteOptions::of_uid(uid.clone())).await?;
     own_writes.deleted(uid);
     Ok(())
 }

@@ -50,7 +50,8 @@ impl OwnWrites {
     }
 }
 
-/// The services whose slices a change of another client concerns.
+/// The services whose slices a change of another client concerns: one of endpoints, ports or labels, or a deletion. Those
+/// of other metadata leave the generation as it is.
 ///
 /// # Upstream
 /// `onEndpointSliceAdd`, `onEndpointSliceUpdate` and `onEndpointSliceDelete` of both controllers.
@@ -69,7 +70,9 @@ pub(crate) fn keys_for_slice(
         Change::Updated { old, new } if service_of(old) != service_of(new) => [Some(old), Some(new)],
         Change::Updated { old, new } => {
             let changes_hands = is_managed(old) != is_managed(new);
-            [Some(new).filter(|new| changes_hands || (is_managed(new) && !own_writes.made(new))), None]
+            let has_changed = old.metadata.generation != new.metadata.generation;
+            let concerns = |new: &&Arc<EndpointSlice>| is_managed(new) && has_changed && !own_writes.made(new);
+            [Some(new).filter(|new| changes_hands || concerns(new)), None]
         }
     };
     concerned.into_iter().flatten().filter_map(|slice| service_of(slice)).collect()

@@ -1,5 +1,7 @@
 //! Tables of what is shared.
 
+mod batching;
+mod port_order;
 mod ports;
 mod services;
 pub(crate) mod services_of_pods;

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use kcm_testing::kill_after_each_write;
 use kcm_testing::sandbox::{Fault, PODS, Status, Verb};
+use kcm_testing::{TestCluster, kill_after_each_write};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{
-    ENDPOINTS, SERVICES, create_endpoints, create_pod, create_service, endpoints, environment, has_ready, key,
-    pod_name, ready, start, warnings, writes,
+    ENDPOINTS, GonePods, SERVICES, create_endpoints, create_pod, create_service, endpoints, environment, has_ready,
+    key, make_decodable, make_undecodable, named_pods, pod_name, ready, start, warnings, writes,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -139,4 +140,87 @@ async fn a_successor_at_rest_writes_nothing() {
     cluster.eventually("another manager runs", |_| cluster.managers_started() > 1).await;
     cluster.advance(30 * SECOND).await;
     assert_eq!(writes(&cluster).len(), before);
+}
+
+/// Deletes pods one after the other; asserts that no endpoint names one that has been gone for longer than the delay of
+/// the watch and a bit. Returns the longest time that one did.
+async fn delete_pods(cluster: &TestCluster, delay: Duration) -> Duration {
+    cluster.watches(&[SERVICES, PODS, ENDPOINTS]).await;
+    create_service(cluster.sandbox(), &json!({}));
+    for number in 1..=4 {
+        create_pod(cluster.sandbox(), number);
+        has_ready(cluster, 1..=number).await;
+    }
+    cluster.sandbox().faults().delay_events(&PODS, delay);
+    let mut gone = GonePods::default();
+    for number in 1..=3 {
+        cluster.sandbox().delete_now(&PODS, &key(&pod_name(number))).unwrap();
+        let left: Vec<usize> = (number + 1..=4).collect();
+        cluster
+            .eventually("it is no endpoint any more", |sandbox| {
+                gone.check(sandbox, &named_pods(sandbox), delay + SECOND);
+                ready(sandbox).as_ref() == Some(&left)
+            })
+            .await;
+    }
+    cluster.advance(60 * SECOND).await;
+    gone.longest
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_endpoint_is_of_a_pod_that_was_gone_longer_than_the_delay_of_the_watch() {
+    for delay in [Duration::ZERO, 5 * SECOND] {
+        let cluster = start(environment()).await;
+        let longest = delete_pods(&cluster, delay).await;
+        assert!(longest >= delay.saturating_sub(SECOND / 10), "the watcher sees them: {longest:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_endpoint_outlives_its_pod_whatever_write_the_manager_is_killed_after() {
+    for delay in [Duration::ZERO, 5 * SECOND] {
+        kill_after_each_write(environment, async |cluster| {
+            delete_pods(cluster, delay).await;
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_a_namespace_is_terminating_by_now_is_no_failure() {
+    let terminating = Status::new(403, "Forbidden", "it is being terminated");
+    let terminating = terminating.with_cause("NamespaceTerminating", "shop", "metadata.namespace");
+    let cluster = start(environment()).await;
+    cluster.sandbox().faults().inject(Fault::on(Verb::Create).resource(ENDPOINTS).fail(terminating));
+    create_service(cluster.sandbox(), &json!({}));
+    cluster.advance(20 * 60 * SECOND).await;
+    assert_eq!(writes(&cluster).len(), 1, "it is not tried again");
+    assert!(warnings(cluster.sandbox()).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_cannot_be_decoded_holds_its_service() {
+    let cluster = start(environment().allow_error("Object cannot be decoded")).await;
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1);
+    has_ready(&cluster, [1]).await;
+    make_undecodable(cluster.sandbox(), 1);
+    create_pod(cluster.sandbox(), 2);
+    cluster
+        .consistently("the endpoints stay as they are", 60 * SECOND, |sandbox| ready(sandbox) == Some(vec![1]))
+        .await;
+    let explained = cluster.handle().explain("endpoints-controller", &key("web")).expect("there is such a controller");
+    let words = "leaves its endpoints as they are, as pod web-0001 cannot be decoded";
+    assert!(format!("{explained:?}").contains(words), "{explained:?}");
+    make_decodable(cluster.sandbox(), 1);
+    has_ready(&cluster, 1..=2).await;
+
+    // The deletion of such a pod changes no cache.
+    make_undecodable(cluster.sandbox(), 1);
+    cluster.advance(10 * SECOND).await;
+    assert_eq!(ready(cluster.sandbox()), Some(vec![1, 2]));
+    cluster.sandbox().delete_now(&PODS, &key(&pod_name(1))).unwrap();
+    let deleted_at = Instant::now();
+    has_ready(&cluster, [2]).await;
+    assert!(deleted_at.elapsed() <= 31 * SECOND, "{:?}", deleted_at.elapsed());
 }

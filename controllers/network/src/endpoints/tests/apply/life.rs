@@ -8,8 +8,8 @@ use kcm_testing::sandbox::PODS;
 use serde_json::{Value, json};
 
 use super::{
-    ENDPOINTS, NAMESPACE, SERVICES, create_endpoints, create_pod, create_service, endpoints, environment, has_ready,
-    key, pod_name, ready, set_ready, start, writes,
+    BATCH_PERIOD, BATCHES, ENDPOINTS, NAMESPACE, SERVICES, create_endpoints, create_pod, create_service, endpoints,
+    environment, has_ready, key, pod_name, ready, set_ready, start, writes,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -153,18 +153,41 @@ async fn endpoints_of_services_that_select_no_pods_are_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_of_pods_within_the_batch_period_are_one_write() {
-    let cluster = start(environment().arguments(&["--endpoint-updates-batch-period=5s"])).await;
-    create_service(cluster.sandbox(), &json!({}));
-    has_ready(&cluster, []).await;
-    let before = writes(&cluster).len();
-    for number in 1..=4 {
-        create_pod(cluster.sandbox(), number);
-        cluster.advance(SECOND).await;
-        assert_eq!(ready(cluster.sandbox()), Some(vec![]));
+async fn changes_within_the_batch_period_are_one_write() {
+    for batches in BATCHES {
+        let cluster = start(environment().arguments(&["--endpoint-updates-batch-period=5s"])).await;
+        create_service(cluster.sandbox(), &json!({}));
+        for number in 1..=3 {
+            create_pod(cluster.sandbox(), number);
+        }
+        has_ready(&cluster, 1..=3).await;
+        cluster.advance(3 * BATCH_PERIOD).await;
+        batches.run(&cluster, || writes(&cluster).len()).await;
+        assert_eq!(ready(cluster.sandbox()).as_deref(), Some(batches.ready), "{}", batches.name);
     }
-    has_ready(&cluster, 1..=4).await;
-    assert_eq!(writes(&cluster).len(), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_of_a_large_service_that_follow_each_other_are_one_write() {
+    const COUNT: usize = 200;
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    for number in 1..=COUNT {
+        create_pod(cluster.sandbox(), number);
+    }
+    has_ready(&cluster, 1..=COUNT).await;
+    cluster.advance(SECOND).await;
+    let before = writes(&cluster).len();
+    set_ready(cluster.sandbox(), 1, false);
+    cluster.advance(SECOND / 1000).await;
+    assert_eq!(writes(&cluster).len(), before + 1, "the first change after a rest does not wait");
+    for number in 2..=4 {
+        set_ready(cluster.sandbox(), number, false);
+        cluster.advance(SECOND / 1000).await;
+        assert_eq!(writes(&cluster).len(), before + 1, "{number}");
+    }
+    has_ready(&cluster, 5..=COUNT).await;
+    assert_eq!(writes(&cluster).len(), before + 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,4 +221,34 @@ async fn endpoints_of_pods_are_not_mirrored() {
     has_ready(&cluster, [1]).await;
     cluster.advance(60 * SECOND).await;
     assert!(cluster.sandbox().list(&SLICES, Some(NAMESPACE)).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_without_a_new_change_of_pod_or_service_clears_the_trigger_time() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1);
+    has_ready(&cluster, [1]).await;
+    let trigger = |sandbox: &_| {
+        endpoints(sandbox)["metadata"]["annotations"]["endpoints.kubernetes.io/last-change-trigger-time"].clone()
+    };
+    assert!(trigger(cluster.sandbox()).is_string());
+    let labels = json!({ "metadata": { "labels": { "team": "a" } } });
+    cluster.sandbox().patch(&SERVICES, &key("web"), &labels).unwrap();
+    let is_labelled = |sandbox: &_| endpoints(sandbox)["metadata"]["labels"]["team"] == "a";
+    cluster.eventually("the endpoints are labelled", is_labelled).await;
+    assert_eq!(trigger(cluster.sandbox()), Value::Null);
+    assert_eq!(ready(cluster.sandbox()), Some(vec![1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_no_alias_any_more_gets_endpoints() {
+    let cluster = start(environment()).await;
+    let external = json!({ "spec": { "type": "ExternalName", "externalName": "example.com" } });
+    create_service(cluster.sandbox(), &external);
+    create_pod(cluster.sandbox(), 1);
+    cluster.consistently("there are no endpoints", 10 * SECOND, |sandbox| ready(sandbox).is_none()).await;
+    let change = json!({ "spec": { "type": "ClusterIP", "externalName": null } });
+    cluster.sandbox().patch(&SERVICES, &key("web"), &change).unwrap();
+    has_ready(&cluster, [1]).await;
 }

@@ -3,6 +3,8 @@
 mod faults;
 mod life;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use kcm_api::Resource;
 use kcm_testing::sandbox::{EVENTS, PODS, Sandbox, SandboxOptions};
@@ -12,7 +14,8 @@ use serde_json::{Value, json};
 use crate::endpoints::DESCRIPTOR;
 use crate::shared::tests::merge;
 use crate::shared::tests::services_of_pods::{
-    NAMESPACE, SERVICES, create_pod_on, create_service, key, pod_name, set_ready,
+    BATCH_PERIOD, BATCHES, GonePods, NAMESPACE, SERVICES, create_pod_on, create_service, key, make_decodable,
+    make_undecodable, pod_name, set_ready,
 };
 
 const ENDPOINTS: Resource = Resource::namespaced("", "v1", "endpoints", "Endpoints");
@@ -86,4 +89,13 @@ fn warnings(sandbox: &Sandbox) -> Vec<(String, String)> {
             && event["type"] == "Warning"
     });
     events.iter().map(|event| (text(event, "reason"), text(event, "message"))).collect()
+}
+
+/// The uids of the pods that addresses name.
+fn named_pods(sandbox: &Sandbox) -> BTreeSet<String> {
+    let endpoints = endpoints(sandbox);
+    let subsets = endpoints["subsets"].as_array().into_iter().flatten();
+    let lists = subsets.flat_map(|subset| [&subset["addresses"], &subset["notReadyAddresses"]]);
+    let addresses = lists.flat_map(|list| list.as_array().into_iter().flatten());
+    addresses.filter_map(|address| address["targetRef"]["uid"].as_str().map(str::to_owned)).collect()
 }

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
-use kcm_framework::Format;
 use kcm_testing::sandbox::{NODES, PODS};
 use serde_json::{Value, json};
 
 use super::{
-    NAMESPACE, SERVICES, SLICES, create_pod, create_service, environment, events, has_ready, key, pod_name, ready,
-    set_ready, slices, start, writes,
+    BATCH_PERIOD, BATCHES, NAMESPACE, SERVICES, SLICES, create_pod, create_service, environment, events, has_ready,
+    key, pod_name, ready, set_ready, slices, start, writes,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -180,17 +179,40 @@ async fn services_that_select_no_pods_are_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn changes_within_the_batch_period_are_one_write() {
-    let cluster = start(environment().arguments(&["--endpointslice-updates-batch-period=5s"])).await;
-    create_service(cluster.sandbox(), &json!({}));
-    cluster.eventually("there is an empty slice", |sandbox| slices(sandbox).len() == 1).await;
-    let before = writes(&cluster).len();
-    for number in 1..=4 {
-        create_pod(cluster.sandbox(), number, "a");
-        cluster.advance(SECOND).await;
-        assert!(ready(cluster.sandbox()).is_empty());
+    for batches in BATCHES {
+        let cluster = start(environment().arguments(&["--endpointslice-updates-batch-period=5s"])).await;
+        create_service(cluster.sandbox(), &json!({}));
+        for number in 1..=3 {
+            create_pod(cluster.sandbox(), number, "a");
+        }
+        has_ready(&cluster, 1..=3).await;
+        cluster.advance(3 * BATCH_PERIOD).await;
+        batches.run(&cluster, || writes(&cluster).len()).await;
+        assert_eq!(ready(cluster.sandbox()), batches.ready, "{}", batches.name);
     }
-    has_ready(&cluster, 1..=4).await;
-    assert_eq!(writes(&cluster).len(), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_of_a_large_service_that_follow_each_other_are_one_write() {
+    const COUNT: usize = 200;
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    for number in 1..=COUNT {
+        create_pod(cluster.sandbox(), number, "a");
+    }
+    has_ready(&cluster, 1..=COUNT).await;
+    cluster.advance(SECOND).await;
+    let before = writes(&cluster).len();
+    set_ready(cluster.sandbox(), 1, false);
+    cluster.advance(SECOND / 1000).await;
+    assert_eq!(writes(&cluster).len(), before + 1, "the first change after a rest does not wait");
+    for number in 2..=4 {
+        set_ready(cluster.sandbox(), number, false);
+        cluster.advance(SECOND / 1000).await;
+        assert_eq!(writes(&cluster).len(), before + 1, "{number}");
+    }
+    has_ready(&cluster, 5..=COUNT).await;
+    assert_eq!(writes(&cluster).len(), before + 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,24 +259,104 @@ async fn hints_follow_the_distribution_and_the_topology() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_count_endpoints_and_slices() {
+async fn pods_that_are_pending_or_unknown_are_endpoints() {
     let cluster = start(environment()).await;
-    create_service(cluster.sandbox(), &json!({ "spec": { "trafficDistribution": "PreferClose" } }));
+    create_service(cluster.sandbox(), &json!({}));
+    for (number, phase) in [(1, "Pending"), (2, "Unknown"), (3, "Failed")] {
+        create_pod(cluster.sandbox(), number, "a");
+        let status = json!({ "status": { "phase": phase } });
+        cluster.sandbox().patch_status(&PODS, &key(&pod_name(number)), &status).unwrap();
+    }
+    cluster.advance(10 * SECOND).await;
+    assert_eq!(ready(cluster.sandbox()), [1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_slices_of_a_terminating_service_are_updated_deleted_and_used_again() {
+    let cluster = start(environment().arguments(&["--max-endpoints-per-slice=1"])).await;
+    create_service(cluster.sandbox(), &json!({ "metadata": { "finalizers": ["example.com/f"] } }));
+    for number in 1..=2 {
+        create_pod(cluster.sandbox(), number, "a");
+    }
+    has_ready(&cluster, 1..=2).await;
+    cluster.sandbox().delete(&SERVICES, &key("web")).unwrap();
+    cluster.settle().await;
+    assert_eq!(slices(cluster.sandbox()).len(), 2);
+
+    set_ready(cluster.sandbox(), 2, false);
+    has_ready(&cluster, [1]).await;
+    cluster.sandbox().delete_now(&PODS, &key(&pod_name(2))).unwrap();
+    cluster.eventually("the empty slice is deleted", |sandbox| slices(sandbox).len() == 1).await;
+    let last = slices(cluster.sandbox())[0]["metadata"]["uid"].clone();
+    cluster.sandbox().delete_now(&PODS, &key(&pod_name(1))).unwrap();
+    has_ready(&cluster, []).await;
+    create_pod(cluster.sandbox(), 3, "a");
+    has_ready(&cluster, [3]).await;
+    // There is no slice with room for another one, and none is created.
+    create_pod(cluster.sandbox(), 4, "a");
+    cluster.advance(10 * SECOND).await;
+    let slices = slices(cluster.sandbox());
+    assert_eq!((ready(cluster.sandbox()), slices.len()), (vec![3], 1));
+    assert_eq!(slices[0]["metadata"]["uid"], last, "it is used again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_that_is_terminating_is_replaced() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
     create_pod(cluster.sandbox(), 1, "a");
     has_ready(&cluster, [1]).await;
-    cluster.settle().await;
-    let scrape = || String::from_utf8(cluster.scrape(Format::Text)).unwrap();
-    let metrics = scrape();
-    for line in [
-        "endpoint_slice_controller_endpoints_desired 1",
-        "endpoint_slice_controller_num_endpoint_slices 1",
-        "endpoint_slice_controller_desired_endpoint_slices 1",
-        "endpoint_slice_controller_changes{operation=\"create\"} 1",
-        "endpoint_slice_controller_services_count_by_traffic_distribution{traffic_distribution=\"PreferClose\"} 1",
-    ] {
-        assert!(metrics.lines().any(|found| found == line), "{line} is missing in {metrics}");
-    }
-    cluster.sandbox().delete(&SERVICES, &key("web")).unwrap();
-    cluster.advance(5 * SECOND).await;
-    assert!(scrape().lines().any(|line| line == "endpoint_slice_controller_endpoints_desired 0"));
+    let name = slices(cluster.sandbox())[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let held = json!({ "metadata": { "finalizers": ["example.com/f"] } });
+    cluster.sandbox().patch(&SLICES, &key(&name), &held).unwrap();
+    cluster.sandbox().delete(&SLICES, &key(&name)).unwrap();
+    has_ready(&cluster, [1, 1]).await;
+    let released = json!({ "metadata": { "finalizers": null } });
+    cluster.sandbox().patch(&SLICES, &key(&name), &released).unwrap();
+    has_ready(&cluster, [1]).await;
+    assert_ne!(slices(cluster.sandbox())[0]["metadata"]["name"], json!(name));
+}
+
+#[tokio::test(start_paused = true)]
+async fn slices_of_another_manager_stay() {
+    let cluster = start(environment()).await;
+    let slice = |name: &str, manager: Option<&str>| {
+        let mut labels = json!({ "kubernetes.io/service-name": "web" });
+        if let Some(manager) = manager {
+            labels["endpointslice.kubernetes.io/managed-by"] = json!(manager);
+        }
+        let metadata = json!({ "namespace": NAMESPACE, "name": name, "labels": labels });
+        let endpoints = json!([{ "addresses": ["10.9.9.9"], "conditions": { "ready": false } }]);
+        json!({ "metadata": metadata, "addressType": "IPv4", "endpoints": endpoints, "ports": [] })
+    };
+    cluster.sandbox().create(&SLICES, slice("of-another", Some("another.example.com"))).unwrap();
+    cluster.sandbox().create(&SLICES, slice("unmanaged", None)).unwrap();
+    let found = || ["of-another", "unmanaged"].map(|name| cluster.sandbox().get(&SLICES, &key(name)));
+    let before = found();
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1, "a");
+    has_ready(&cluster, [1]).await;
+    cluster.sandbox().delete_now(&PODS, &key(&pod_name(1))).unwrap();
+    has_ready(&cluster, []).await;
+    cluster.advance(60 * SECOND).await;
+    assert_eq!(found(), before);
+    assert_eq!(slices(cluster.sandbox()).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_without_a_new_change_of_pod_or_service_clears_the_trigger_time() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1, "a");
+    has_ready(&cluster, [1]).await;
+    let trigger = |sandbox: &_| {
+        slices(sandbox)[0]["metadata"]["annotations"]["endpoints.kubernetes.io/last-change-trigger-time"].clone()
+    };
+    assert!(trigger(cluster.sandbox()).is_string());
+    let labels = json!({ "metadata": { "labels": { "team": "a" } } });
+    cluster.sandbox().patch(&SERVICES, &key("web"), &labels).unwrap();
+    let is_labelled = |sandbox: &_| slices(sandbox)[0]["metadata"]["labels"]["team"] == "a";
+    cluster.eventually("the slice is labelled", is_labelled).await;
+    assert_eq!(trigger(cluster.sandbox()), Value::Null);
+    assert_eq!(ready(cluster.sandbox()), [1]);
 }

@@ -2,6 +2,9 @@
 
 mod faults;
 mod life;
+mod metrics;
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kcm_api::{ObjectKey, Resource};
@@ -11,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::endpointslice::DESCRIPTOR;
 use crate::shared::tests::services_of_pods::{
-    NAMESPACE, SERVICES, create_pod_on, create_service, key, pod_name, set_ready,
+    BATCH_PERIOD, BATCHES, GonePods, NAMESPACE, SERVICES, create_pod_on, create_service, key, make_decodable,
+    make_undecodable, pod_name, set_ready,
 };
 
 const SLICES: Resource = Resource::namespaced("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice");
@@ -82,4 +86,11 @@ fn events(sandbox: &Sandbox) -> Vec<(String, String, String)> {
     let mut events = sandbox.list(&EVENTS, Some(NAMESPACE));
     events.retain(|event| event["source"]["component"] == "endpoint-slice-controller");
     events.iter().map(|event| (text(event, "type"), text(event, "reason"), text(event, "message"))).collect()
+}
+
+/// The uids of the pods that endpoints of slices name.
+fn named_pods(sandbox: &Sandbox) -> BTreeSet<String> {
+    let slices = slices(sandbox);
+    let endpoints = slices.iter().flat_map(|slice| slice["endpoints"].as_array().into_iter().flatten());
+    endpoints.filter_map(|endpoint| endpoint["targetRef"]["uid"].as_str().map(str::to_owned)).collect()
 }
