@@ -53,6 +53,36 @@ pub(super) struct Scales {
     pub(super) client: ScaleClient,
 }
 
+/// A kind of controllers that has a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CachedKind {
+    ReplicationController,
+    /// Of a deployment, or by itself.
+    ReplicaSet,
+    StatefulSet,
+}
+
+impl CachedKind {
+    /// The kind of a controller, in whichever version it is named.
+    pub(super) fn of(reference: &OwnerReference) -> Option<Self> {
+        match &*reference.kind {
+            "ReplicationController" if group_of(reference).is_empty() => Some(Self::ReplicationController),
+            "ReplicaSet" if is_of_workloads(reference) => Some(Self::ReplicaSet),
+            "StatefulSet" if group_of(reference) == "apps" => Some(Self::StatefulSet),
+            _ => None,
+        }
+    }
+}
+
+fn group_of(reference: &OwnerReference) -> &str {
+    reference.api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Whether a controller is of the groups that replica sets and deployments are or were in.
+fn is_of_workloads(reference: &OwnerReference) -> bool {
+    matches!(group_of(reference), "apps" | "extensions")
+}
+
 /// How many pods the controllers should have is not known.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ScalesError {
@@ -86,30 +116,29 @@ impl Scales {
 
     /// The scale of a controller of a kind that has a cache.
     ///
-    /// A replica set counts as its deployment. One whose deployment is not in the cache is read live, by itself.
-    pub(super) fn cached(&self, reference: &OwnerReference, namespace: &str) -> Option<ControllerScale> {
-        let (group, _) = reference.api_version.split_once('/').unwrap_or(("", ""));
-        let is_of_workloads = group == "apps" || group == "extensions";
-        match &*reference.kind {
-            "ReplicationController" if group.is_empty() => {
+    /// A replica set counts as its deployment. One whose deployment is not in the cache, or of another group, is read live,
+    /// by itself.
+    fn cached(&self, reference: &OwnerReference, namespace: &str) -> Option<ControllerScale> {
+        match CachedKind::of(reference)? {
+            CachedKind::ReplicationController => {
                 let found = find(&self.replication_controllers, reference, namespace)?;
                 Some(scale(&found.metadata.uid, found.replicas))
             }
-            "ReplicaSet" if is_of_workloads => {
+            CachedKind::ReplicaSet => {
                 let replica_set = find(&self.replica_sets, reference, namespace)?;
                 match replica_set.metadata.controller().filter(|controller| &*controller.kind == "Deployment") {
                     None => Some(scale(&replica_set.metadata.uid, replica_set.replicas)),
-                    Some(controller) => {
+                    Some(controller) if is_of_workloads(controller) => {
                         let found = find(&self.deployments, controller, namespace)?;
                         Some(scale(&found.metadata.uid, found.replicas))
                     }
+                    Some(_) => None,
                 }
             }
-            "StatefulSet" if group == "apps" => {
+            CachedKind::StatefulSet => {
                 let found = find(&self.stateful_sets, reference, namespace)?;
                 Some(scale(&found.metadata.uid, found.replicas))
             }
-            _ => None,
         }
     }
 

@@ -33,13 +33,16 @@
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | `--concurrent-disruption-syncs` workers | one worker | one slow `scale` holds up all budgets (kubernetes/kubernetes#140014); the default is one |
+//! | an invalid selector or percentage has another message | that of its parser | the same is said |
+//! | replicas that are more in sum than a number of 32 bits are the largest one | wrap around | |
+//! | `MultiplePodDisruptionBudgets` is recorded once for changes of a pod in quick succession, and not for a deleted one | for each change, also the deletion | the pod is reconciled, and a deleted one cannot be evicted |
 //! | a pod enqueues all budgets that select it, before and after its change | one of those after it | the others keep a wrong number otherwise |
 //! | a budget whose expected pods cannot be computed is retried with back-off | it waits for a change | the `scale` may be readable soon, and no event tells |
 //! | a status whose answer was lost is computed again, and not replaced by one that allows nothing | is replaced | it may have taken effect |
 //! | the status that allows nothing is written where the budget does not have it | in each failing sync | requests |
 //! | an owner of a version that is not served is read in the version that its group prefers | the computation fails | the object is the same |
 //! | the condition of a pod is patched, with its version | its whole status is put | unknown fields survive |
-//! | a key waits in its own queue to be computed again | in a queue `disruption_recheck` | one queue is enough |
+//! | a key waits in its own queue to be computed again | in a queue `disruption_recheck`, which `workqueue_*` metrics name | one queue is enough |
 //! | a deletion that is admitted two minutes ago to the nanosecond has timed out | is checked again at once | |
 //! | a budget that is gone is no error | is retried | nothing is left to do |
 
@@ -70,7 +73,7 @@ use kcm_informers::{Change, Informer};
 
 use controllers::Scales;
 use reconcile::Reconciler;
-use review::Reviewer;
+use review::{ChangedPods, Reviewer};
 use settings::{CONCURRENT_SYNCS, ROWS};
 use wiring::{keys_for_pod, keys_for_review};
 
@@ -102,11 +105,14 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let (disruptions, clock) = (context.part::<PodDisruption>()?, Arc::clone(context.clock()));
     let informer = pods.reads::<PodDisruptionBudget>();
     let selecting = informer.clone();
+    let changed = ChangedPods::default();
+    let noted = changed.clone();
     let watched = pods.watches::<Pod, _>(move |change| {
-        keys_for_review(change, &in_namespace_of(change, &selecting), disruptions, clock.now())
+        let enqueued = keys_for_review(change, &in_namespace_of(change, &selecting), disruptions, clock.now());
+        enqueued.inspect(|enqueued| noted.add(enqueued))
     });
     pods.keyed_by(&watched);
-    let reviewer = Reviewer { budgets: informer, pods: watched, disruptions };
+    let reviewer = Reviewer { budgets: informer, pods: watched, disruptions, changed };
 
     Ok(Some(Running::new().with(budgets.reconcile(reconciler)).with(pods.reconcile(reviewer))))
 }

@@ -1,28 +1,52 @@
 //! The reconcile of a pod: a warning where several budgets select it, and the end of a stale condition.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use kcm_api::views::{Pod, PodDisruption, PodDisruptionBudget};
 use kcm_api::{ObjectKey, PartReader};
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Enqueue, Outcome, Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
+use parking_lot::Mutex;
 
 use super::apply::reset_condition;
 use super::events::EventReason;
 use super::stale::stale_after;
 use super::wiring::first_of_several;
 
+/// The pods that a change has enqueued at once, until they are reconciled. A reconcile for another reason, as a retry or
+/// the end of a delay, records no warning again.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ChangedPods(Arc<Mutex<BTreeSet<ObjectKey>>>);
+
+impl ChangedPods {
+    /// Adds the pod that a change enqueues, if it is enqueued at once.
+    pub(super) fn add(&self, enqueued: &Enqueue<ObjectKey>) {
+        if enqueued.after.is_zero() {
+            self.0.lock().insert(enqueued.key.clone());
+        }
+    }
+
+    fn take(&self, key: &ObjectKey) -> bool {
+        self.0.lock().remove(key)
+    }
+}
+
 /// Reconciles pods.
 pub(super) struct Reviewer {
     pub(super) budgets: Informer<PodDisruptionBudget>,
     pub(super) pods: Informer<Pod>,
     pub(super) disruptions: PartReader<PodDisruption>,
+    pub(super) changed: ChangedPods,
 }
 
 #[async_trait]
 impl Reconcile for Reviewer {
     async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+        let has_changed = self.changed.take(key);
         let Some(pod) = self.pods.get(key) else { return Ok(Outcome::done()) };
         let budgets = self.budgets.in_namespace(key.namespace().unwrap_or_default());
-        if let Some(first) = first_of_several(&budgets, &pod) {
+        if has_changed && let Some(first) = first_of_several(&budgets, &pod) {
             let budget = first.name().to_owned();
             session.record(&*pod, &EventReason::MultiplePodDisruptionBudgets { pod: key.clone(), budget });
         }

@@ -28,13 +28,14 @@ pub(super) fn stale_after(pod: &Pod, disruption: &PodDisruption, now: Timestamp)
 
 /// The strategic merge patch that makes the condition false, of the state of the pod that was read.
 ///
-/// It leaves reason and message out, as upstream's condition has none.
+/// Nothing of the old condition stays, as upstream replaces it whole.
 pub(super) fn reset(pod: &Pod, now: Timestamp) -> Value {
     let mut condition = json!({
         "type": "DisruptionTarget",
         "status": "False",
         "reason": null,
         "message": null,
+        "lastProbeTime": null,
         "lastTransitionTime": format_seconds(now),
     });
     if pod.metadata.generation > 0 {

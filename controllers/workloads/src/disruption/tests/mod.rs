@@ -1,4 +1,5 @@
 mod apply;
+mod controllers;
 mod plan;
 mod stale;
 mod status;

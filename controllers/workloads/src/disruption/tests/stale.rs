@@ -42,13 +42,13 @@ fn a_condition_is_stale_after_two_minutes() {
 }
 
 #[test]
-fn the_patch_is_of_the_version_that_was_read_and_leaves_reason_and_message_out() {
+fn the_patch_is_of_the_version_that_was_read_and_leaves_nothing_of_the_old_condition() {
     let pod = evicted(300).generation(3).build();
     let expected = json!({
         "metadata": { "uid": "uid-of-a", "resourceVersion": "20" },
         "status": { "conditions": [{
             "type": "DisruptionTarget", "status": "False", "reason": null, "message": null,
-            "lastTransitionTime": "2026-01-02T12:00:00Z", "observedGeneration": 3,
+            "lastProbeTime": null, "lastTransitionTime": "2026-01-02T12:00:00Z", "observedGeneration": 3,
         }] },
     });
     assert_eq!(reset(&pod, now()), expected);

@@ -39,6 +39,7 @@ fn a_pod_enqueues_the_budgets_that_select_it_before_and_after_its_change() {
         selecting("other", &json!({ "matchLabels": { "app": "other" } })),
         selecting("all", &json!({})),
         selecting("none", &Value::Null),
+        selecting("absent", &json!({ "matchExpressions": [{ "key": "app", "operator": "DoesNotExist" }] })),
         selecting("invalid", &json!({ "matchExpressions": [{ "key": "app", "operator": "Near" }] })),
     ];
     let web = || pod("a");
@@ -47,7 +48,8 @@ fn a_pod_enqueues_the_budgets_that_select_it_before_and_after_its_change() {
         ("deleted", deleted(&other("a")), vec!["other", "all"]),
         ("updated", updated(&web(), &web().ready(1)), vec!["web", "all"]),
         ("relabelled", updated(&web(), &other("a")), vec!["web", "other", "all"]),
-        ("without labels", added(&web().labels(json!({}))), vec!["all"]),
+        ("without labels", added(&web().labels(json!({}))), vec!["all", "absent"]),
+        ("its label is removed", updated(&web(), &web().labels(json!({}))), vec!["web", "all", "absent"]),
     ] {
         let expected: Vec<_> = expected.into_iter().map(key).collect();
         assert_eq!(keys_for_pod(&change, &budgets), expected, "{name}");

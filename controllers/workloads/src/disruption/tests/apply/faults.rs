@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use kcm_testing::kill_after_each_write;
-use kcm_testing::sandbox::{Fault, PODS, Sandbox, Status, Verb};
+use kcm_testing::sandbox::{Fault, PODS, Sandbox, ScalePaths, Status, Verb};
 use serde_json::json;
 
+use super::owners::{WEBSITES, create_owner};
 use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, evict, has, numbers};
 use crate::cluster::{environment, key};
 use crate::disruption::DESCRIPTOR;
+use crate::disruption::tests::budget_json;
 use crate::fixtures::pod;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -114,4 +116,32 @@ async fn a_budget_that_is_recreated_or_deleted_is_no_error() {
     cluster.sandbox().delete_now(&BUDGETS, &key("web")).unwrap();
     add(cluster.sandbox(), "new");
     cluster.advance(MINUTE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_that_hangs_holds_up_other_budgets_only_where_there_is_one_worker() {
+    for workers in [1, 2] {
+        let argument = format!("--concurrent-disruption-syncs={workers}");
+        let environment = environment(&[DESCRIPTOR]).arguments(&[&argument]).prepare(|sandbox| {
+            sandbox.register_scaled(WEBSITES, ScalePaths::default());
+            create_owner(sandbox, &WEBSITES, "site", 2);
+            create_ready_pod(sandbox, &pod("other").orphan().unassigned().labels(json!({ "app": "other" })));
+        });
+        let cluster = environment.start().await;
+        cluster.watches(&[PODS, BUDGETS]).await;
+        let hanging = cluster.sandbox().faults().inject(Fault::on(Verb::Get).subresource("scale").stall());
+        create_budget(cluster.sandbox(), json!({ "maxUnavailable": 1 }));
+        cluster.eventually("a scale is requested", |_| hanging.hits() == 1).await;
+        let selector = json!({ "matchLabels": { "app": "other" } });
+        let other = budget_json("other", json!({ "minAvailable": 0, "selector": selector }));
+        cluster.sandbox().create(&BUDGETS, other).unwrap();
+        cluster.settle().await;
+        let is_computed =
+            |sandbox: &Sandbox| sandbox.get(&BUDGETS, &key("other")).unwrap()["status"]["disruptionsAllowed"] == 1;
+        assert_eq!(is_computed(cluster.sandbox()), workers == 2, "{workers} workers");
+        cluster.eventually("the other one is computed when the request has timed out", is_computed).await;
+        hanging.remove();
+        has(&cluster, [0, 1, 1, 2]).await;
+        let _errors = cluster.take_errors();
+    }
 }

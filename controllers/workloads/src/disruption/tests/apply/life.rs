@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_testing::sandbox::PODS;
+use kcm_testing::sandbox::{EVENTS, Fault, PODS, Status, Verb};
 use serde_json::json;
 
 use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, evict, has, numbers};
@@ -127,7 +127,7 @@ async fn a_stale_condition_of_a_pod_becomes_false() {
             { "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T12:00:00Z" },
             {
                 "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "m",
-                "lastTransitionTime": "2026-01-02T12:00:00Z",
+                "lastProbeTime": "2026-01-02T11:00:00Z", "lastTransitionTime": "2026-01-02T12:00:00Z",
             },
         ]);
         sandbox.patch_status(&PODS, &key("web-0"), &json!({ "status": { "conditions": conditions } })).unwrap();
@@ -140,7 +140,65 @@ async fn a_stale_condition_of_a_pod_becomes_false() {
     let waited = cluster.sandbox().now().duration_since(crate::cluster::now()).as_secs();
     assert!((120..123).contains(&waited), "after {waited} s");
     assert!(condition(1).get("reason").is_none() && condition(1).get("message").is_none(), "{}", condition(1));
+    assert!(condition(1)["lastProbeTime"].is_null(), "{}", condition(1));
     assert_eq!(condition(0)["status"], "True", "the other condition stays");
     cluster.advance(600 * SECOND).await;
     assert_eq!(cluster.requests("PATCH").len(), 1);
+}
+
+/// Gives a pod the condition of an eviction at the start of the test.
+fn set_disruption_target(cluster: &Cluster, name: &str) {
+    let condition = json!({
+        "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+        "lastTransitionTime": "2026-01-02T12:00:00Z",
+    });
+    let patch = json!({ "status": { "conditions": [condition] } });
+    cluster.sandbox().patch_status(&PODS, &key(name), &patch).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_condition_stays_where_the_pod_is_deleted_or_has_ended() {
+    let cluster = Cluster::start(|sandbox| create_ready(sandbox, 4)).await;
+    for name in ["web-0", "web-1", "web-2", "web-3"] {
+        set_disruption_target(&cluster, name);
+    }
+    let held = json!({ "metadata": { "finalizers": ["example.com/hold"] } });
+    cluster.sandbox().patch(&PODS, &key("web-0"), &held).unwrap();
+    cluster.sandbox().delete(&PODS, &key("web-0")).unwrap();
+    for (name, phase) in [("web-1", "Failed"), ("web-2", "Succeeded")] {
+        cluster.sandbox().set_pod_phase(&key(name), phase).unwrap();
+    }
+    cluster.advance(600 * SECOND).await;
+    let patched: Vec<String> = cluster.requests("PATCH").into_iter().map(|request| request.path).collect();
+    assert_eq!(patched, ["/api/v1/namespaces/shop/pods/web-3/status"], "only the one that runs");
+    for name in ["web-0", "web-1", "web-2"] {
+        assert_eq!(cluster.object(&PODS, name)["status"]["conditions"][0]["status"], "True", "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_several_budgets_is_warned_of_when_it_changes_and_not_when_its_condition_is_stale() {
+    let cluster = Cluster::start(|_| {}).await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 1 }));
+    cluster.sandbox().create(&BUDGETS, budget_json("all", json!({ "minAvailable": 0, "selector": {} }))).unwrap();
+    cluster.settle().await;
+    create_ready(cluster.sandbox(), 1);
+    set_disruption_target(&cluster, "web-0");
+    // How often it was warned of: equal events are counted in one.
+    let warned = || {
+        let events = cluster.sandbox().list(&EVENTS, None);
+        let of_reason = events.iter().filter(|event| event["reason"] == "MultiplePodDisruptionBudgets");
+        of_reason.map(|event| event["count"].as_i64().expect("events have counts")).sum::<i64>()
+    };
+    cluster.eventually("it is warned of", |_| warned() > 0).await;
+    cluster.advance(60 * SECOND).await;
+    let before = warned();
+    // Two writes of the condition fail, and are tried again.
+    let failing =
+        Fault::on(Verb::Patch).resource(PODS).times(2).fail(Status::new(500, "InternalError", "it is broken"));
+    let failing = cluster.sandbox().faults().inject(failing);
+    cluster.advance(300 * SECOND).await;
+    assert_eq!(cluster.object(&PODS, "web-0")["status"]["conditions"][0]["status"], "False");
+    assert_eq!((warned() - before, failing.hits()), (1, 2), "the change of the condition is one of the pod");
+    let _errors = cluster.take_errors();
 }

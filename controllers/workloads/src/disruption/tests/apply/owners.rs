@@ -1,5 +1,7 @@
 //! Budgets relative to the replicas of the controllers of their pods.
 
+use std::time::Duration;
+
 use kcm_api::Resource;
 use kcm_testing::sandbox::{DEPLOYMENTS, Fault, PODS, REPLICA_SETS, Sandbox, ScalePaths, Status, Verb};
 use serde_json::{Value, json};
@@ -8,12 +10,12 @@ use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready
 use crate::cluster::{NAMESPACE, key};
 use crate::fixtures::pod;
 
-const WEBSITES: Resource = Resource::namespaced("example.com", "v1", "websites", "Website");
+pub(super) const WEBSITES: Resource = Resource::namespaced("example.com", "v1", "websites", "Website");
 const STATEFUL_SETS: Resource = Resource::namespaced("apps", "v1", "statefulsets", "StatefulSet");
 const CONTROLLERS: Resource = Resource::namespaced("", "v1", "replicationcontrollers", "ReplicationController");
 
 /// Creates an object with so many replicas, and a ready pod that it controls.
-fn create_owner(sandbox: &Sandbox, resource: &Resource, name: &str, replicas: i32) {
+pub(super) fn create_owner(sandbox: &Sandbox, resource: &Resource, name: &str, replicas: i32) {
     let selector =
         if resource.group.is_empty() { json!({ "app": "web" }) } else { json!({ "matchLabels": { "app": "web" } }) };
     let object = json!({
@@ -154,5 +156,78 @@ async fn a_scale_that_cannot_be_read_allows_nothing_and_is_read_again() {
     assert_eq!(cluster.status()["observedGeneration"], 1);
     broken.remove();
     has(&cluster, [2, 2, 0, 2]).await;
+    let _errors = cluster.take_errors();
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_that_change_count_when_a_pod_changes_next() {
+    for (name, unavailable, at_first, later) in
+        [("a number", json!(1), [0, 2, 2, 3], [2, 3, 1, 2]), ("a percentage", json!("34%"), [1, 2, 1, 3], [2, 3, 1, 2])]
+    {
+        let cluster = Cluster::start(|sandbox| {
+            let pod_of = owned_by(sandbox, &set_of("web", 3));
+            create_ready_pod(sandbox, &pod_of("web-0"));
+            create_ready_pod(sandbox, &pod_of("web-1"));
+        })
+        .await;
+        create_budget(cluster.sandbox(), json!({ "maxUnavailable": unavailable }));
+        has(&cluster, at_first).await;
+        cluster.sandbox().patch(&REPLICA_SETS, &key("web"), &json!({ "spec": { "replicas": 2 } })).unwrap();
+        cluster.advance(Duration::from_mins(1)).await;
+        assert_eq!(numbers(&cluster.status()), at_first, "{name}: a controller of pods enqueues nothing");
+        let owners = cluster.object(&PODS, "web-0")["metadata"]["ownerReferences"].clone();
+        create_ready_pod(cluster.sandbox(), &pod("web-2").unassigned().with("/metadata", "ownerReferences", owners));
+        has(&cluster, later).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_set_whose_deployment_is_not_cached_is_read_live_by_itself() {
+    // The deployment wants five replicas, and the replica set two.
+    for (name, api_version, owner, has_uid, expected) in [
+        ("the deployment", "apps/v1", "web", true, 5),
+        ("by the group that it was in", "extensions/v1beta1", "web", true, 5),
+        ("by another group", "example.com/v1", "web", true, 2),
+        ("recreated", "apps/v1", "web", false, 2),
+        ("gone", "apps/v1", "gone", true, 2),
+    ] {
+        let cluster = Cluster::start(move |sandbox| {
+            let deployment = json!({
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "namespace": NAMESPACE, "name": "web" },
+                "spec": {
+                    "replicas": 5, "selector": { "matchLabels": { "app": "web" } },
+                    "template": {
+                        "metadata": { "labels": { "app": "web" } },
+                        "spec": { "containers": [{ "name": "main", "image": "image" }] },
+                    },
+                },
+            });
+            let created = sandbox.create(&DEPLOYMENTS, deployment).unwrap();
+            let uid = if has_uid { created["metadata"]["uid"].clone() } else { json!("another") };
+            let owner = json!([{
+                "apiVersion": api_version, "kind": "Deployment", "name": owner, "uid": uid, "controller": true,
+            }]);
+            let pod_of = owned_by(sandbox, &set_of("old", 2).with("/metadata", "ownerReferences", owner));
+            create_ready_pod(sandbox, &pod_of("web-0"));
+        })
+        .await;
+        create_budget(cluster.sandbox(), json!({ "minAvailable": "100%" }));
+        has(&cluster, [0, 1, expected, expected]).await;
+        let live = cluster.requests("GET").iter().any(|request| request.path.ends_with("/replicasets/old/scale"));
+        assert_eq!(live, expected == 2, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_of_a_custom_kind_that_does_not_exist_allows_nothing() {
+    let cluster = Cluster::start(|sandbox| {
+        sandbox.register_scaled(WEBSITES, ScalePaths::default());
+        let owner =
+            json!([{ "apiVersion": "example.com/v1", "kind": "Website", "name": "n", "uid": "u", "controller": true }]);
+        create_ready_pod(sandbox, &pod("web-0").unassigned().with("/metadata", "ownerReferences", owner));
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "maxUnavailable": 1 }));
+    fails(&cluster, "found no controllers for pod \"web-0\"").await;
     let _errors = cluster.take_errors();
 }
