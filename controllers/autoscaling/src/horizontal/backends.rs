@@ -3,18 +3,21 @@
 use std::time::Duration;
 
 use kcm_framework::ControllerContext;
-use kcm_framework::client::{ApiClient, ApiError};
+use kcm_framework::client::ApiClient;
 use parking_lot::Mutex;
 use serde::Deserialize;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::evaluate::Answered;
+use super::failure_message::{message_of, shortened};
+use super::limit::{Count, Limit};
 use super::requests::{Api, Request};
 use super::responses::{Response, read};
 
 const JSON: &str = "application/json";
-/// The versions of `custom.metrics.k8s.io` that are read, the latest first.
+/// How many bytes of a response are read: the usage of some 20,000 pods. A response that is longer is an error.
+pub(super) const LONGEST_RESPONSE: usize = 16 << 20;
+/// The versions of `custom.metrics.k8s.io` that are read.
 const CUSTOM_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 
 /// The metrics APIs.
@@ -30,14 +33,16 @@ pub(super) struct Backends {
 
 struct Backend {
     client: ApiClient,
-    limit: Semaphore,
+    limit: Limit,
 }
 
 impl Backends {
     /// The clients of a controller. Each API serves so many requests at once.
-    pub(super) fn new(context: &ControllerContext, limit: usize, period: Duration) -> Self {
-        let backend =
-            |api: Api| Backend { client: context.named_client(api.as_str()), limit: Semaphore::new(limit.max(1)) };
+    pub(super) fn new(context: &ControllerContext, limit: &Count, period: Duration) -> Self {
+        let backend = |api: Api| Backend {
+            client: context.named_client(api.as_str()),
+            limit: Limit::new(std::sync::Arc::clone(limit)),
+        };
         Self {
             resource: backend(Api::Resource),
             custom: backend(Api::Custom),
@@ -57,7 +62,7 @@ impl Backends {
             Api::External => &self.external,
         };
         let _permit = backend.limit.acquire().await;
-        let response = self.response(&backend.client, request).await;
+        let response = self.response(&backend.client, request).await.map_err(shortened);
         Answered { response, took: started.elapsed() }
     }
 
@@ -68,54 +73,45 @@ impl Backends {
             Api::Custom => self.custom_version(client).await.map_err(failed)?,
             Api::Resource | Api::External => String::new(),
         };
-        let body = client.get_path(&request.path(&version), JSON).await;
-        read(request, &body.map_err(|error| failed(message_of(&error, &request.described())))?)
+        let body = client.get_path_within(&request.path(&version), JSON, LONGEST_RESPONSE).await;
+        read(request, &body.map_err(|error| failed(message_of(&error, "get", Some(&request.described()))))?)
     }
 
-    /// The version of the custom metrics API that its group prefers, or the latest that it has of those that are read.
+    /// The version of the custom metrics API.
     async fn custom_version(&self, client: &ApiClient) -> Result<String, String> {
-        #[derive(Deserialize, Default)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Group {
-            preferred_version: Version,
-            versions: Vec<Version>,
-        }
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Version {
-            version: String,
-        }
         let known = self.custom_version.lock().clone();
         if let Some((_, version)) = known.filter(|(read, _)| read.elapsed() < self.period) {
             return Ok(version);
         }
-        let none = || "no custom metrics API (custom.metrics.k8s.io) registered".to_owned();
-        let group = match client.get_path("/apis/custom.metrics.k8s.io", JSON).await {
+        let group = match client.get_path_within("/apis/custom.metrics.k8s.io", JSON, LONGEST_RESPONSE).await {
             Ok(group) => group,
-            Err(error) if error.is_not_found() => return Err(none()),
-            Err(error) => return Err(error.message()),
+            Err(error) if error.is_not_found() => {
+                return Err("no custom metrics API (custom.metrics.k8s.io) registered".to_owned());
+            }
+            Err(error) => return Err(message_of(&error, "get", None)),
         };
-        let group: Group = serde_json::from_slice(&group).map_err(|error| error.to_string())?;
-        let has = |version: &&str| group.versions.iter().any(|served| served.version == **version);
-        let preferred = CUSTOM_VERSIONS.into_iter().find(|version| *version == group.preferred_version.version);
-        let version = preferred.or_else(|| CUSTOM_VERSIONS.into_iter().find(has)).ok_or_else(none)?.to_owned();
+        let version = chosen_version(&group)?;
         *self.custom_version.lock() = Some((Instant::now(), version.clone()));
         Ok(version)
     }
 }
 
-/// The failure of a request in client-go's words, where the response was no status of Kubernetes.
-fn message_of(error: &ApiError, described: &str) -> String {
-    let Some(status) = error.status().filter(|status| status.message.starts_with("the server answered ")) else {
-        return error.message();
-    };
-    let message = match status.code {
-        404 => "the server could not find the requested resource",
-        503 => "the server is currently unable to handle the request",
-        504 => {
-            "the server was unable to return a response in the time allotted, but may still be processing the request"
-        }
-        _ => return error.message(),
-    };
-    format!("{message} (get {described})")
+/// The version of the custom metrics API that is read, of those of its group: the one that it prefers, or the first that is
+/// known.
+pub(super) fn chosen_version(group: &[u8]) -> Result<String, String> {
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Group {
+        preferred_version: Version,
+        versions: Vec<Version>,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Version {
+        version: String,
+    }
+    let Group { preferred_version, versions } = serde_json::from_slice(group).map_err(|error| error.to_string())?;
+    let in_order = std::iter::once(preferred_version).chain(versions).map(|served| served.version);
+    let known = in_order.into_iter().find(|version| CUSTOM_VERSIONS.contains(&&**version));
+    known.ok_or_else(|| "no known available metric versions found".to_owned())
 }

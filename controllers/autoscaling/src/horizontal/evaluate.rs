@@ -235,9 +235,14 @@ fn failure_of(metric: &Metric, namespace: &str, problem: &Problem) -> Failure {
         Source::Object { described, metric: identifier } => {
             let on = format!(" on {} {namespace}/{}", described.kind, described.name);
             let message = prefixed(format!("unable to get metric {}", identifier.name), &on);
+            // A selector is read before, whatever the target.
+            let is_read = matches!(problem, Problem::OfApi(_));
             let is_average = metric.is_per_pod() && metric.target.type_ == "AverageValue" && is_average;
-            let around =
-                if is_average { format!("failed to get {} object metric: ", identifier.name) } else { String::new() };
+            let around = if is_average && is_read {
+                format!("failed to get {} object metric: ", identifier.name)
+            } else {
+                String::new()
+            };
             let error = format!("failed to get object metric value: {around}{message}");
             ("FailedGetObjectMetric", message, error)
         }

@@ -1,29 +1,34 @@
-//! The requests for metrics, beside the queue: no worker waits for a metrics API.
+//! The scales and metrics of syncs, which are read beside the queue: no worker waits for the API of a target or of metrics.
 //!
-//! A sync that needs metrics starts a job and ends. The job sends its requests, each within the limit of its API, and
+//! A sync that needs one of them starts a job and ends. The job sends its requests, each within the limit of its API, and
 //! enqueues the key when it has all responses, which the next sync takes. So an API that hangs delays the autoscalers that
 //! need it, and no others.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use kcm_api::{ObjectKey, Uid};
+use kcm_api::views::HorizontalPodAutoscaler;
+use kcm_api::{InternedStr, ObjectKey, Resource, Uid};
 use kcm_framework::workqueue::{Priority, Queue};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::backends::Backends;
-use super::evaluate::Responses;
+use super::evaluate::{Answered, Responses};
 use super::requests::Request;
-use super::scale::FoundScale;
+use super::scale::{FoundScale, ScaleError, Scales};
 
 /// The jobs of all autoscalers.
 pub(super) struct Gathering {
     backends: Backends,
+    scales: Arc<Scales>,
+    /// How old what was read may be when the sync takes it.
+    period: Duration,
     queue: Queue<ObjectKey>,
     state: Mutex<HashMap<ObjectKey, Progress>>,
     started: Mutex<Vec<Job>>,
@@ -46,30 +51,61 @@ pub(super) enum Taken {
     Done(Box<Gathered>),
 }
 
+/// An autoscaler and its target: what a job gathers is used for no other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Subject {
+    uid: Uid,
+    api_version: InternedStr,
+    kind: InternedStr,
+    name: Box<str>,
+}
+
+impl Subject {
+    pub(super) fn of(autoscaler: &HorizontalPodAutoscaler) -> Self {
+        Self {
+            uid: autoscaler.metadata.uid.clone(),
+            api_version: autoscaler.target_api_version.clone(),
+            kind: autoscaler.target_kind.clone(),
+            name: autoscaler.target_name.clone(),
+        }
+    }
+}
+
 /// The scale of a target, and the responses of the metrics APIs.
 pub(super) struct Gathered {
-    /// The uid of the autoscaler.
-    pub(super) uid: Uid,
-    pub(super) scale: FoundScale,
+    pub(super) subject: Subject,
+    pub(super) scale: Result<FoundScale, ScaleError>,
     pub(super) responses: Responses,
     /// When the sync started.
     pub(super) started: Instant,
 }
 
-/// What a job sends.
+/// What is read for a sync.
 pub(super) struct Job {
+    /// The autoscaler.
     pub(super) key: ObjectKey,
-    pub(super) uid: Uid,
-    pub(super) scale: FoundScale,
-    /// Without repetition.
-    pub(super) requests: Vec<Request>,
+    pub(super) subject: Subject,
+    pub(super) work: Work,
     pub(super) started: Instant,
 }
 
+/// What a job reads.
+pub(super) enum Work {
+    /// The scale of the target, of the first of these resources that has it.
+    Scale(Vec<Resource>),
+    /// Metrics, for a target with this scale.
+    Metrics {
+        /// The scale.
+        found: FoundScale,
+        /// Without repetition.
+        requests: Vec<Request>,
+    },
+}
+
 impl Gathering {
-    pub(super) fn new(backends: Backends, queue: Queue<ObjectKey>) -> Arc<Self> {
+    pub(super) fn new(backends: Backends, scales: Arc<Scales>, period: Duration, queue: Queue<ObjectKey>) -> Arc<Self> {
         let (state, started, notify) = (Mutex::default(), Mutex::default(), Notify::new());
-        Arc::new(Self { backends, queue, state, started, notify })
+        Arc::new(Self { backends, scales, period, queue, state, started, notify })
     }
 
     /// Takes what the job of an autoscaler has gathered.
@@ -112,16 +148,53 @@ impl Gathering {
     }
 
     async fn perform(&self, job: Job) {
-        let Job { key, uid, scale, requests, started } = job;
+        let Job { key, subject, work, started } = job;
         let unfinished = Unfinished { gathering: self, key: &key };
-        let answered = join_all(requests.iter().map(|request| self.backends.send(request))).await;
-        let responses = requests.into_iter().zip(answered).collect();
+        let target = ObjectKey::namespaced(key.namespace().unwrap_or_default(), &*subject.name);
+        let (scale, responses) = match work {
+            Work::Scale(resources) => (self.scales.read(resources, &target).await, Responses::new()),
+            Work::Metrics { found, requests } => self.measure(found, requests, &target).await,
+        };
         std::mem::forget(unfinished);
         // An autoscaler that was deleted meanwhile has no entry.
         if let Some(progress) = self.state.lock().get_mut(&key) {
-            *progress = Progress::Done(Box::new(Gathered { uid, scale, responses, started }));
+            *progress = Progress::Done(Box::new(Gathered { subject, scale, responses, started }));
         }
         self.queue.add(key, Priority::Live);
+    }
+
+    /// Reads metrics. While one API is waited for, what the others returned gets old, and somebody else may scale the
+    /// target: what is older than a sync period at the end is read again, once.
+    async fn measure(
+        &self,
+        found: FoundScale,
+        requests: Vec<Request>,
+        target: &ObjectKey,
+    ) -> (Result<FoundScale, ScaleError>, Responses) {
+        let is_old = |read: Instant| read.elapsed() > self.period;
+        let mut responses = Responses::new();
+        let mut old = Vec::new();
+        for (request, answered, read) in self.send(requests).await {
+            if answered.response.is_ok() && is_old(read) {
+                old.push(request);
+            } else {
+                responses.insert(request, answered);
+            }
+        }
+        responses.extend(self.send(old).await.into_iter().map(|(request, answered, _)| (request, answered)));
+        if is_old(found.read) {
+            return (self.scales.read(vec![found.resource], target).await, responses);
+        }
+        (Ok(found), responses)
+    }
+
+    /// Sends requests, and returns the responses with when they came.
+    async fn send(&self, requests: Vec<Request>) -> Vec<(Request, Answered, Instant)> {
+        let send = async |request: Request| {
+            let answered = self.backends.send(&request).await;
+            (request, answered, Instant::now())
+        };
+        join_all(requests.into_iter().map(send)).await
     }
 }
 

@@ -92,22 +92,22 @@ impl Metrics {
             // The text format appends `_total`.
             registry.register(
                 named("reconciliations"),
-                "[ALPHA] Syncs of autoscalers by what was scaled (scale_up, scale_down, none) and what was wrong first (spec, internal, none)",
+                "[BETA] Syncs of autoscalers by what was scaled (scale_up, scale_down, none) and what was wrong first (spec, internal, none)",
                 metrics.syncs.clone(),
             );
             registry.register(
                 named("reconciliation_duration_seconds"),
-                "[ALPHA] Seconds that a sync of an autoscaler took, its metrics included, by what was scaled and what was wrong",
+                "[BETA] Seconds that a sync of an autoscaler took, its metrics included, by what was scaled and what was wrong",
                 metrics.sync_durations.clone(),
             );
             registry.register(
                 named("metric_computation"),
-                "[ALPHA] Metrics that were evaluated, by their type, what they call for, and what was wrong",
+                "[BETA] Metrics that were evaluated, by their type, what they call for, and what was wrong",
                 metrics.computations.clone(),
             );
             registry.register(
                 named("metric_computation_duration_seconds"),
-                "[ALPHA] Seconds that a metric took, by its type, what it calls for, and what was wrong",
+                "[BETA] Seconds that a metric took, by its type, what it calls for, and what was wrong",
                 metrics.computation_durations.clone(),
             );
             registry.register(

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kcm_api::views::{AutoscaledPod, HorizontalPodAutoscaler, Pod};
-use kcm_api::{ObjectKey, PartReader, Selector};
-use kcm_framework::client::{ApiClient, ApiError};
+use kcm_api::views::{AutoscaledPod, HorizontalPodAutoscaler, HorizontalPodAutoscalerView, Pod};
+use kcm_api::{KnownView as _, ObjectKey, PartReader, Selector};
+use kcm_framework::client::ApiError;
 use kcm_framework::discovery::Discovery;
 use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
@@ -19,13 +19,15 @@ use super::calculator::ObservedPod;
 use super::conditions::{ABLE_TO_SCALE, Conditions, SCALED_TO_ZERO, SCALING_ACTIVE};
 use super::evaluate::{Measurement, Responses, Scaled, evaluate};
 use super::events::EventReason;
-use super::gather::{Gathering, Job, Taken};
+use super::failure_message::message_of;
+use super::gather::{Gathering, Job, Subject, Taken, Work};
 use super::history::History;
 use super::metrics::{Action, ErrorLabel, Metrics};
 use super::normalize::Bounds;
 use super::plan::{Approach, Decision, Plan, Planned, Zero, after_rescale, plan_by_metrics, plan_without_metrics};
 use super::requests::{NoRequest, Request, request_of};
-use super::scale::{FoundScale, ScaleError, read_scale, resources_of_target, write_scale};
+use super::scale::{FoundScale, ScaleError, Scales, described, resources_of_target, write_scale};
+use super::selected_pods::SelectedPods;
 use super::selectors::Selectors;
 use super::settings::Settings;
 use super::spec::Spec;
@@ -34,11 +36,10 @@ use super::status::Status;
 /// Syncs autoscalers.
 pub(super) struct Reconciler {
     pub(super) autoscalers: Informer<HorizontalPodAutoscaler>,
-    pub(super) pods: Informer<Pod>,
+    pub(super) pods: SelectedPods,
     pub(super) part: PartReader<AutoscaledPod>,
     pub(super) discovery: Discovery,
-    /// The client that reads scales.
-    pub(super) scales: ApiClient,
+    pub(super) scales: Arc<Scales>,
     pub(super) gathering: Arc<Gathering>,
     pub(super) selectors: Selectors,
     pub(super) histories: Mutex<BTreeMap<ObjectKey, History>>,
@@ -114,7 +115,7 @@ impl Reconciler {
         self.metrics.forget(key);
     }
 
-    /// Syncs an autoscaler; absent where it waits for its metrics.
+    /// Syncs an autoscaler; absent where it waits for the scale of its target or for its metrics.
     async fn sync(
         &self,
         mut read: Read<'_>,
@@ -122,22 +123,31 @@ impl Reconciler {
         session: &Session,
     ) -> Result<Option<Synced>, ReconcileError> {
         let autoscaler = read.autoscaler;
+        let subject = Subject::of(autoscaler);
         let (found, responses, started) = match self.gathering.take(key) {
             Taken::Waiting => {
-                session.explain(|| "waits for a metrics API");
+                session.explain(|| "waits for the API of its target or of its metrics");
                 return Ok(None);
             }
-            Taken::Done(gathered) if gathered.uid == autoscaler.metadata.uid => {
-                (Ok(gathered.scale), gathered.responses, gathered.started)
+            Taken::Done(gathered) if gathered.subject == subject => {
+                (gathered.scale, gathered.responses, gathered.started)
             }
             Taken::Done(_) | Taken::Nothing => {
-                (self.find_scale(read.autoscaler).await, Responses::new(), Instant::now())
+                let started = Instant::now();
+                match resources_of_target(autoscaler, &self.discovery.resources()) {
+                    Ok(resources) => {
+                        session.explain(|| "reads the scale of its target");
+                        self.gathering.start(Job { key: key.clone(), subject, work: Work::Scale(resources), started });
+                        return Ok(None);
+                    }
+                    Err(error) => (Err(error), Responses::new(), started),
+                }
             }
         };
         let synced = |error| Ok(Some(Synced { action: Action::None, error, started }));
         let found = match found {
             Ok(found) => found,
-            Err(ScaleError::Request(error)) if is_undecided(&error) => return Err(error.into()),
+            Err(ScaleError::Unanswered(error)) => return Err(error.into()),
             Err(error) => return synced(Some(self.without_scale(read, &error, session).await?)),
         };
         let now = session.now();
@@ -168,10 +178,9 @@ impl Reconciler {
                     let needed: BTreeSet<&Request> =
                         requests.iter().filter_map(|request| request.as_ref().ok()).collect();
                     if needed.iter().any(|request| !responses.contains_key(request)) {
-                        let requests = needed.into_iter().cloned().collect();
-                        let (key, uid) = (key.clone(), autoscaler.metadata.uid.clone());
+                        let work = Work::Metrics { found, requests: needed.into_iter().cloned().collect() };
                         session.explain(|| "reads its metrics");
-                        self.gathering.start(Job { key, uid, scale: found, requests, started });
+                        self.gathering.start(Job { key: key.clone(), subject, work, started });
                         return Ok(None);
                     }
                     self.plan(&read, &target, &requests, &responses, &found, planned)
@@ -182,11 +191,6 @@ impl Reconciler {
         };
         session.explain(|| plan.in_words(bounds));
         self.apply(&read, plan, &found, planned, started, session).await.map(Some)
-    }
-
-    async fn find_scale(&self, autoscaler: &HorizontalPodAutoscaler) -> Result<FoundScale, ScaleError> {
-        let resources = resources_of_target(autoscaler, &self.discovery.resources())?;
-        read_scale(&self.scales, resources, &target_of(autoscaler)).await
     }
 
     /// Reports that the scale of the target is not known.
@@ -206,11 +210,11 @@ impl Reconciler {
                 let message = format!("unable to determine resource for scale target reference: {cause}");
                 (cause.clone(), ErrorLabel::Internal, message)
             }
-            ScaleError::Request(error) => {
-                let cause = error.message();
+            ScaleError::Request(cause) => {
                 let message = format!("failed to query scale subresource for {}: {cause}", reference(autoscaler));
-                (cause, ErrorLabel::Internal, message)
+                (cause.clone(), ErrorLabel::Internal, message)
             }
+            ScaleError::Unanswered(error) => (error.message(), ErrorLabel::Internal, error.to_string()),
         };
         session.record(autoscaler, &EventReason::FailedGetScale(cause.clone()));
         session.explain(|| message.clone());
@@ -243,8 +247,7 @@ impl Reconciler {
             read.conditions.set(SCALING_ACTIVE, false, "InvalidSelector", message.clone(), now);
             message
         })?;
-        let mut pods = self.pods.in_namespace(key.namespace().unwrap_or_default());
-        pods.retain(|pod| selector.matches(&pod.metadata.labels));
+        let pods = self.pods.of(key.namespace().unwrap_or_default(), &selector);
         if let Some(several) = self.selectors.ambiguous(key, &selector, &pods) {
             let message = format!("pods by selector {text} are controlled by multiple HPAs: {several}");
             session.record(autoscaler, &EventReason::AmbiguousSelector(message.clone()));
@@ -347,7 +350,8 @@ impl Reconciler {
                 self.metrics.desires(key, bounds.current);
             }
             Decision::Rescale { to, reason } => {
-                match write_scale(session, &self.scales, found, &target_of(autoscaler), to).await {
+                let target = target_of(autoscaler);
+                match write_scale(session, self.scales.client(), found, &target, to).await {
                     Ok(()) => {
                         tracing::info!(from = bounds.current, to, reason, "Scaled the target of an autoscaler");
                         after_rescale(&mut status.conditions, bounds, to, planned.zero, planned.now);
@@ -363,7 +367,7 @@ impl Reconciler {
                     }
                     Err(failed) if is_undecided(&failed) => return Err(failed.into()),
                     Err(failed) => {
-                        let message = failed.message();
+                        let message = message_of(&failed, "put", Some(&described(&found.resource, &target)));
                         let event = EventReason::FailedRescale { size: to, reason, error: message.clone() };
                         session.record(autoscaler, &event);
                         let shown = format!("the HPA controller was unable to update the target scale: {message}");
@@ -395,7 +399,10 @@ impl Reconciler {
             Ok(()) => return Ok(None),
             Err(NotWritten::Edit(error)) => error.to_string(),
             Err(NotWritten::Request(error)) if is_undecided(&error) => return Err(error.into()),
-            Err(NotWritten::Request(error)) => error.message(),
+            Err(NotWritten::Request(error)) => {
+                let kcm_api::Resource { ref group, ref plural, .. } = HorizontalPodAutoscalerView::RESOURCE;
+                message_of(&error, "put", Some(&format!("{plural}.{group} {}", autoscaler.metadata.key.name())))
+            }
         };
         session.record(autoscaler, &EventReason::FailedUpdateStatus(message.clone()));
         Ok(Some(format!("failed to update status for {}: {message}", autoscaler.metadata.key.name())))

@@ -144,7 +144,7 @@ pub(super) fn request_of(
             if target.average_value.is_none() && target.average_utilization.is_none() {
                 return invalid(
                     "invalid resource metric source: neither an average utilization target nor an average value \
-                     target was set",
+                     (usage) target was set",
                 );
             }
             Ok(Request::Usage { namespace, selector: selector.to_string() })

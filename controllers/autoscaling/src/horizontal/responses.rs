@@ -10,6 +10,7 @@ use kcm_api::{ResourceList, ResourceQuantity};
 use kcm_config::GoDuration;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::calculator::{Sample, Samples};
 use super::requests::Request;
@@ -54,12 +55,14 @@ pub(super) fn read(request: &Request, json: &[u8]) -> Result<Response, String> {
 }
 
 #[derive(Deserialize)]
-struct List {
-    items: Option<Vec<Value>>,
+struct List<'a> {
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
 }
 
-fn items(api: &str, json: &[u8]) -> Result<Vec<Value>, String> {
-    let list: List = serde_json::from_slice(json)
+/// The items of a list, each as it stands: one that cannot be read keeps no other from being read.
+fn items<'a>(api: &str, json: &'a [u8]) -> Result<Vec<&'a RawValue>, String> {
+    let list: List<'a> = serde_json::from_slice(json)
         .map_err(|error| format!("unable to fetch metrics from {api} metrics API: the response is no list: {error}"))?;
     Ok(list.items.unwrap_or_default())
 }
@@ -88,7 +91,7 @@ fn usage(json: &[u8]) -> Result<Response, String> {
         return Err(none_returned("resource"));
     }
     // An object without a name says nothing of any pod.
-    let read = items.into_iter().filter_map(|item| Item::deserialize(item).ok());
+    let read = items.into_iter().filter_map(|item| serde_json::from_str::<Item>(item.get()).ok());
     let pods = read.map(|item| PodMetrics {
         name: item.metadata.name,
         timestamp: timestamp(&item.timestamp),
@@ -141,7 +144,7 @@ fn of_pods(json: &[u8]) -> Result<Response, String> {
     if items.is_empty() {
         return Err(none_returned("custom"));
     }
-    let read = items.into_iter().filter_map(|item| MetricValue::deserialize(item).ok());
+    let read = items.into_iter().filter_map(|item| serde_json::from_str::<MetricValue>(item.get()).ok());
     let samples = read.filter_map(|item| {
         let window = item.window_seconds.map_or(DEFAULT_WINDOW, SignedDuration::from_secs);
         let sample = Sample { value: milli(&item.value)?, timestamp: timestamp(&item.timestamp), window };
@@ -159,8 +162,8 @@ fn of_object(json: &[u8]) -> Result<Response, String> {
             "the custom metrics API server returned {count} results when we asked for exactly one"
         )));
     };
-    let value = item.get("value").unwrap_or(&Value::Null);
-    milli(value).map(Response::Value).ok_or_else(|| fetch(format!("the value {value} is no quantity")))
+    let value = value_of(item);
+    milli(&value).map(Response::Value).ok_or_else(|| fetch(format!("the value {value} is no quantity")))
 }
 
 fn external(json: &[u8]) -> Result<Response, String> {
@@ -168,13 +171,22 @@ fn external(json: &[u8]) -> Result<Response, String> {
     if items.is_empty() {
         return Err(none_returned("external"));
     }
-    let value = |item: &Value| {
-        let value = item.get("value").unwrap_or(&Value::Null);
-        milli(value).ok_or_else(|| {
+    let value = |item: &RawValue| {
+        let value = value_of(item);
+        milli(&value).ok_or_else(|| {
             format!("unable to fetch metrics from external metrics API: the value {value} is no quantity")
         })
     };
-    items.iter().map(value).collect::<Result<Vec<_>, _>>().map(Response::Values)
+    items.into_iter().map(value).collect::<Result<Vec<_>, _>>().map(Response::Values)
+}
+
+/// The value of an item; null where there is none.
+fn value_of(item: &RawValue) -> Value {
+    #[derive(Deserialize)]
+    struct Item {
+        value: Value,
+    }
+    serde_json::from_str(item.get()).map_or(Value::Null, |item: Item| item.value)
 }
 
 fn milli(value: &Value) -> Option<i64> {

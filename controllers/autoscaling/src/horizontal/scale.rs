@@ -1,18 +1,27 @@
 //! The scale of a target: where it is, and the requests that read and write it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::views::HorizontalPodAutoscalerView;
 use kcm_api::{ObjectKey, Resource};
 use kcm_framework::Session;
-use kcm_framework::client::{ApiClient, ApiError, Scale};
+use kcm_framework::client::{ApiClient, ApiError, Cause, Scale};
 use kcm_framework::discovery::Resources;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::failure_message::message_of;
+use super::limit::{Count, Limit};
 
 /// The scale of a target, and the resource that has it.
 #[derive(Debug, Clone)]
 pub(super) struct FoundScale {
     pub(super) resource: Resource,
     pub(super) scale: Scale,
+    /// When it was read.
+    pub(super) read: Instant,
 }
 
 /// Why the scale of a target is not known.
@@ -22,8 +31,10 @@ pub(super) enum ScaleError {
     InvalidVersion(String),
     /// No resource has the kind.
     Unmapped(String),
-    /// The request failed.
-    Request(ApiError),
+    /// The request failed, with this message.
+    Request(String),
+    /// The API server is not reachable.
+    Unanswered(ApiError),
 }
 
 /// The resources of the kind of a target, each in the version that its group prefers.
@@ -47,22 +58,59 @@ pub(super) fn resources_of_target(
     Ok(found)
 }
 
-/// Reads the scale of the first resource that has it; the error is that of the first.
-pub(super) async fn read_scale(
-    client: &ApiClient,
-    resources: Vec<Resource>,
-    target: &ObjectKey,
-) -> Result<FoundScale, ScaleError> {
-    let mut first = None;
-    for resource in resources {
-        match client.scale(&resource, target).await {
-            Ok(scale) => return Ok(FoundScale { resource, scale }),
-            Err(error) => {
-                first.get_or_insert(error);
+/// The client of scales. So many are read at once of each resource, so that an API of targets that hangs delays the
+/// autoscalers of its own targets, and no others.
+pub(super) struct Scales {
+    client: ApiClient,
+    limit: Count,
+    limits: Mutex<BTreeMap<Resource, Arc<Limit>>>,
+}
+
+impl Scales {
+    pub(super) fn new(client: ApiClient, limit: Count) -> Self {
+        Self { client, limit, limits: Mutex::default() }
+    }
+
+    /// Reads the scale of the first resource that has it; the error is that of the first.
+    pub(super) async fn read(&self, resources: Vec<Resource>, target: &ObjectKey) -> Result<FoundScale, ScaleError> {
+        let mut first = None;
+        for resource in resources {
+            let limit = Arc::clone(
+                self.limits
+                    .lock()
+                    .entry(resource.clone())
+                    .or_insert_with(|| Arc::new(Limit::new(Arc::clone(&self.limit)))),
+            );
+            let _permit = limit.acquire().await;
+            match self.client.scale(&resource, target).await {
+                Ok(scale) => return Ok(FoundScale { resource, scale, read: Instant::now() }),
+                Err(error) => {
+                    first.get_or_insert((resource, error));
+                }
             }
         }
+        let Some((resource, error)) = first else {
+            return Err(ScaleError::Unmapped("unrecognized resource".to_owned()));
+        };
+        // An API server that responds to its probe responds; the API of the target, or its webhook, does not.
+        let is_silent = matches!(error.cause(), Cause::Timeout(_));
+        let is_answered = matches!(error.cause(), Cause::Status(_) | Cause::Decode(_))
+            || (is_silent && self.client.connection().verdict().await);
+        if !is_answered {
+            return Err(ScaleError::Unanswered(error));
+        }
+        Err(ScaleError::Request(message_of(&error, "get", Some(&described(&resource, target)))))
     }
-    Err(first.map_or_else(|| ScaleError::Unmapped("unrecognized resource".to_owned()), ScaleError::Request))
+
+    /// The client, which writes scales that have changed meanwhile.
+    pub(super) const fn client(&self) -> &ApiClient {
+        &self.client
+    }
+}
+
+/// The scale of an object as client-go's messages name it; its client of scales knows no group.
+pub(super) fn described(resource: &Resource, target: &ObjectKey) -> String {
+    format!("{} {}", resource.plural, target.name())
 }
 
 /// How often a scale that has changed meanwhile is read and written again, and how long after.
@@ -77,7 +125,7 @@ pub(super) async fn write_scale(
     target: &ObjectKey,
     replicas: i32,
 ) -> Result<(), ApiError> {
-    let FoundScale { resource, scale } = found;
+    let FoundScale { resource, scale, .. } = found;
     let mut scale = scale.clone();
     let mut attempt = 1;
     loop {

@@ -57,8 +57,6 @@ pub(super) const ROWS: &[Row] = &[
 /// The values of the section.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Section {
-    #[serde(rename = "ConcurrentHorizontalPodAutoscalerSyncs")]
-    pub(super) concurrent_syncs: i32,
     #[serde(rename = "HorizontalPodAutoscalerSyncPeriod")]
     pub(super) sync_period: GoDuration,
     #[serde(rename = "HorizontalPodAutoscalerDownscaleStabilizationWindow")]

@@ -47,6 +47,7 @@ fn without_a_behavior_replicas_at_most_double_or_become_four() {
         ("the least", 1, 10, 3, 15, (3, Limited::TooFewReplicas)),
         ("within", 12, 10, 3, 15, (12, Limited::DesiredWithinRange)),
         ("a flood", i32::MAX, i32::MAX - 1, 1, i32::MAX, (i32::MAX, Limited::DesiredWithinRange)),
+        ("to zero", 0, 5, 0, 15, (0, Limited::DesiredWithinRange)),
         ("less than nothing", i32::MIN, 10, 1, 15, (1, Limited::TooFewReplicas)),
     ] {
         let found = replicas(wanted, Bounds { current, min, max }, None, History::default());
@@ -94,15 +95,37 @@ fn the_window_for_scaling_down_is_that_of_the_settings_where_a_behavior_has_none
     assert_eq!(replicas(5, bounds(10), Some(&behavior), recommended(&[(301, 8)])).replicas, 5);
 }
 
+fn at_once() -> ScalingRules {
+    rules(Some(0), Max, &[(Percent, 100, 15)])
+}
+
+fn up(select: SelectPolicy, policies: &[(PolicyType, i32, i32)]) -> Behavior {
+    behavior(rules(Some(0), select, policies), at_once())
+}
+
+fn down(select: SelectPolicy, policies: &[(PolicyType, i32, i32)]) -> Behavior {
+    behavior(at_once(), rules(Some(0), select, policies))
+}
+
+fn change(ago: i64, by: i32) -> Change {
+    Change { by, at: now() - seconds(ago) }
+}
+
+fn changes(ups: &[Change], downs: &[Change]) -> History {
+    History { ups: ups.to_vec(), downs: downs.to_vec(), ..History::default() }
+}
+
+fn ups(ups: &[Change]) -> History {
+    changes(ups, &[])
+}
+
+fn downs(downs: &[Change]) -> History {
+    changes(&[], downs)
+}
+
 #[test]
 fn policies_limit_the_change_of_their_periods() {
-    let none = rules(Some(0), Max, &[(Percent, 100, 15)]);
-    let up = |select, policies: &[_]| behavior(rules(Some(0), select, policies), none.clone());
-    let down = |select, policies: &[_]| behavior(none.clone(), rules(Some(0), select, policies));
-    let change = |ago, by| Change { by, at: now() - seconds(ago) };
     let none_before = History::default;
-    let ups = |changes: &[Change]| History { ups: changes.to_vec(), ..History::default() };
-    let downs = |changes: &[Change]| History { downs: changes.to_vec(), ..History::default() };
     for (name, wanted, behavior, history, expected) in [
         ("pods", 50, up(Max, &[(Pods, 4, 60)]), none_before(), (14, Limited::ScaleUpLimit)),
         ("per cent", 50, up(Max, &[(Percent, 50, 60)]), none_before(), (15, Limited::ScaleUpLimit)),
@@ -184,6 +207,89 @@ fn policies_limit_the_change_of_their_periods() {
 }
 
 #[test]
+fn what_was_scaled_in_the_period_of_a_policy_counts_in_both_directions() {
+    let none_before = History::default;
+    for (name, wanted, behavior, history, expected) in [
+        ("per cent after ups", 50, up(Max, &[(Percent, 50, 60)]), ups(&[change(30, 3)]), (11, Limited::ScaleUpLimit)),
+        (
+            "per cent after many ups",
+            50,
+            up(Max, &[(Percent, 50, 60)]),
+            ups(&[change(30, 9)]),
+            (10, Limited::ScaleUpLimit),
+        ),
+        (
+            "per cent after downs",
+            50,
+            up(Max, &[(Percent, 50, 60)]),
+            downs(&[change(30, 5)]),
+            (23, Limited::ScaleUpLimit),
+        ),
+        (
+            "per cent after both",
+            50,
+            up(Max, &[(Percent, 50, 60)]),
+            changes(&[change(30, 3)], &[change(20, 5)]),
+            (18, Limited::ScaleUpLimit),
+        ),
+        (
+            "pods after both",
+            50,
+            up(Max, &[(Pods, 4, 60)]),
+            changes(&[change(30, 3)], &[change(20, 5)]),
+            (16, Limited::ScaleUpLimit),
+        ),
+        ("down after ups", 2, down(Max, &[(Pods, 4, 60)]), ups(&[change(30, 3)]), (3, Limited::ScaleDownLimit)),
+        (
+            "down after both",
+            2,
+            down(Max, &[(Pods, 4, 60)]),
+            changes(&[change(30, 3)], &[change(20, 5)]),
+            (8, Limited::ScaleDownLimit),
+        ),
+        (
+            "down by per cent after ups",
+            2,
+            down(Max, &[(Percent, 25, 60)]),
+            ups(&[change(30, 2)]),
+            (6, Limited::ScaleDownLimit),
+        ),
+        (
+            "down by per cent after downs",
+            2,
+            down(Max, &[(Percent, 25, 60)]),
+            downs(&[change(30, 3)]),
+            (9, Limited::ScaleDownLimit),
+        ),
+        (
+            "down by per cent after both",
+            2,
+            down(Max, &[(Percent, 25, 60)]),
+            changes(&[change(30, 3)], &[change(20, 5)]),
+            (9, Limited::ScaleDownLimit),
+        ),
+        (
+            "downs that use all of a policy",
+            2,
+            down(Max, &[(Pods, 4, 60)]),
+            downs(&[change(30, 4)]),
+            (10, Limited::ScaleDownLimit),
+        ),
+        (
+            "downs that use more than all of a policy",
+            2,
+            down(Max, &[(Percent, 25, 60)]),
+            downs(&[change(30, 6)]),
+            (10, Limited::ScaleDownLimit),
+        ),
+        ("down by more than all", 0, down(Max, &[(Percent, 150, 60)]), none_before(), (2, Limited::TooFewReplicas)),
+    ] {
+        let found = replicas(wanted, bounds(10), Some(&behavior), history);
+        assert_eq!((found.replicas, found.limited), expected, "{name}");
+    }
+}
+
+#[test]
 fn the_last_recommendation_that_is_out_of_date_is_replaced() {
     let mut history = recommended(&[(400, 1), (301, 2), (200, 3)]);
     normalize(5, bounds(5), None, seconds(300), &mut history, now());
@@ -191,6 +297,23 @@ fn the_last_recommendation_that_is_out_of_date_is_replaced() {
     assert_eq!(found, [1, 5, 3]);
     normalize(6, bounds(5), None, seconds(500), &mut history, now());
     assert_eq!(history.recommendations.len(), 4, "none is out of date");
+}
+
+#[test]
+fn a_behavior_keeps_recommendations_for_the_longer_of_its_windows_and_scales_to_a_minimum_of_zero() {
+    let all = [(Percent, 100, 15)];
+    let behavior = behavior(rules(Some(60), Max, &all), rules(Some(300), Max, &all));
+    for (earlier, expected) in
+        [(&[(400, 1), (200, 2)][..], &[5, 2][..]), (&[(200, 2)], &[2, 5]), (&[(300, 1)], &[1, 5])]
+    {
+        let mut history = recommended(earlier);
+        normalize(5, bounds(5), Some(&behavior), seconds(300), &mut history, now());
+        let found: Vec<i32> = history.recommendations.iter().map(|it| it.replicas).collect();
+        assert_eq!(found, expected, "{earlier:?}");
+    }
+    let bounds = Bounds { current: 10, min: 0, max: 15 };
+    let found = replicas(0, bounds, Some(&behavior), History::default());
+    assert_eq!((found.replicas, found.limited), (0, Limited::DesiredWithinRange));
 }
 
 #[test]

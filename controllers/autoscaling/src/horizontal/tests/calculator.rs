@@ -141,6 +141,37 @@ fn a_utilization_target_calls_for_as_many_pods_as_meet_it() {
 }
 
 #[test]
+fn the_tolerance_has_a_lower_end_and_pods_that_have_succeeded_count() {
+    let cases = [
+        Case {
+            name: "below the lower end of the tolerance",
+            current: 10,
+            target: 56,
+            pods: pods(10, 1000),
+            samples: samples(&[500; 10]),
+            expected: Ok((9, 50, 500)),
+        },
+        Case {
+            name: "within the lower end of the tolerance",
+            current: 10,
+            target: 55,
+            pods: pods(10, 1000),
+            samples: samples(&[500; 10]),
+            expected: Ok((10, 50, 500)),
+        },
+        Case {
+            name: "a pod that has succeeded counts by its sample",
+            current: 3,
+            target: 50,
+            pods: with(pods(3, 1000), &[2], |pod| pod.phase(PodPhase::Succeeded)),
+            samples: samples(&[600, 600, 900]),
+            expected: Ok((5, 70, 700)),
+        },
+    ];
+    cases.into_iter().for_each(check);
+}
+
+#[test]
 fn pods_without_samples_use_their_request_when_scaling_down_and_nothing_when_scaling_up() {
     let cases = [
         Case {
@@ -308,6 +339,8 @@ fn pods_that_are_not_ready_are_left_out_and_use_nothing_when_scaling_up() {
 fn the_cpu_usage_of_young_pods_counts_when_they_were_ready_for_a_whole_window() {
     let measured =
         |timestamp: i64| Sample { value: 1000, timestamp: Some(now() - seconds(timestamp)), window: seconds(30) };
+    let mut without_start = pod("young", 1000);
+    without_start.part.start_time = None;
     // A second pod that is at the target.
     let cases = [
         ("young and not ready", pod("young", 1000).started(60, true, 60), measured(0), true),
@@ -318,6 +351,9 @@ fn the_cpu_usage_of_young_pods_counts_when_they_were_ready_for_a_whole_window() 
         ("without a condition", pod("young", 1000).without_condition(), measured(0), true),
         ("old and never ready", pod("young", 1000).started(3600, true, 3595), measured(0), true),
         ("old and not ready any more", pod("young", 1000).started(3600, true, 3580), measured(0), false),
+        ("old and not ready since the delay", pod("young", 1000).started(3600, true, 3590), measured(0), false),
+        ("old and not ready since before the delay", pod("young", 1000).started(3600, true, 3591), measured(0), true),
+        ("without a start", without_start, measured(0), true),
         ("old, measured long ago", pod("young", 1000).started(3600, false, 60), measured(86_400), false),
         (
             "without a time of measurement",
@@ -333,6 +369,8 @@ fn the_cpu_usage_of_young_pods_counts_when_they_were_ready_for_a_whole_window() 
         let proposal = replicas_for_utilization(2, 50, CPU, all.clone(), &observed(&pods), rules()).unwrap();
         assert_eq!(proposal.utilization == Some(50), is_left_out, "{name}: {proposal:?}");
         // Of other resources the usage of every pod counts.
+        let cpu = replicas_for_average(2, 500, "cpu", all.clone(), &observed(&pods), rules()).unwrap();
+        assert_eq!(cpu.usage, if is_left_out { 500 } else { 750 }, "{name}: a target for the amount of CPU");
         let memory = replicas_for_average(2, 500, "memory", all, &observed(&pods), rules()).unwrap();
         assert_eq!(memory.usage, 750, "{name}");
     }
@@ -363,6 +401,11 @@ fn an_average_target_counts_missing_pods_at_the_target_when_scaling_down() {
             &[1, 10_000, 20_000, 30_000],
             (2, 20_000),
         ),
+        ("at the target: missing pods change nothing", 4, 20_000, pods(4, 0), &[20_000, 20_000], (4, 20_000)),
+        // (40 + 20) / 5 = 12 of 20: ⌈0.6 × 5⌉ = 3, more than 2
+        ("down: more pods than replicas do not scale up", 2, 20_000, pods(5, 0), &[10_000; 4], (2, 10_000)),
+        // 80 / 3 of 15: ⌈1.78 × 3⌉ = 6, fewer than 9
+        ("up: fewer pods than replicas do not scale down", 9, 15_000, pods(3, 0), &[40_000, 40_000], (9, 40_000)),
         ("a sample of no pod counts, as upstream", 3, 10_000, pods(2, 0), &[10_000, 10_000, 40_000], (4, 20_000)),
     ] {
         let proposal = replicas_for_average(current, target, "", samples(values), &observed(&pods), rules()).unwrap();
@@ -400,6 +443,7 @@ fn a_value_per_pod_is_divided_by_the_replicas() {
         ("down", 5, 8_600, 2_867, (3, 1_720)),
         ("within the tolerance", 3, 8_600, 2_767, (3, 2_867)),
         ("a flood", 3, i64::MAX, 1, (i32::MAX, i64::MAX)),
+        ("a flood at a target that is one", 3, i64::MAX, i64::MAX, (1, i64::MAX)),
         ("from zero", 0, 8_600, 2_150, (4, i64::MAX)),
         ("from zero to zero", 0, 0, 2_150, (0, 0)),
         ("less than nothing", 2, -4_000, 1_000, (-4, -2_000)),
@@ -435,6 +479,13 @@ fn tolerances_apply_to_each_direction() {
     ] {
         let found = replicas_for_utilization(2, 50, CPU, samples(&values), &observed(&pods(2, 1000)), rules).unwrap();
         assert_eq!(found.replicas, expected, "{name}");
+        let found = replicas_for_average(2, 500, "cpu", samples(&values), &observed(&pods(2, 1000)), rules).unwrap();
+        assert_eq!(found.replicas, expected, "{name}, of an average");
+        let [value, _] = values;
+        let found = replicas_for_value(2, value, 500, &observed(&pods(2, 1000)), rules.tolerances).unwrap();
+        assert_eq!(found.replicas, expected, "{name}, of a value");
+        let found = replicas_for_value_per_pod(2, 2 * value, 500, rules.tolerances);
+        assert_eq!(found.replicas, expected, "{name}, of a value per pod");
     }
 }
 

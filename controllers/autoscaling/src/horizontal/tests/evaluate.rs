@@ -26,6 +26,15 @@ fn average(target: &str) -> Value {
 
 /// Evaluates metrics for four replicas, with what their APIs return.
 fn evaluated(specs: &[Value], response: impl Fn(&Request) -> Result<Response, String>) -> Evaluation {
+    evaluated_for((4, 4), specs, response)
+}
+
+/// Evaluates metrics for so many replicas that are wanted, and so many that there are.
+fn evaluated_for(
+    (spec_replicas, status_replicas): (i32, i32),
+    specs: &[Value],
+    response: impl Fn(&Request) -> Result<Response, String>,
+) -> Evaluation {
     let metrics: Vec<_> = specs.iter().map(metric).collect();
     let selector: Selector = "app=web".parse().unwrap();
     let services = |group: &str, kind: &str| (group.is_empty() && kind == "Service").then(|| "services".to_owned());
@@ -36,7 +45,7 @@ fn evaluated(specs: &[Value], response: impl Fn(&Request) -> Result<Response, St
     let pods = pods(4, 1000);
     let pods: Vec<ObservedPod<'_>> = pods.iter().map(TestPod::observed).collect();
     let (namespace, rules) = ("shop", rules());
-    let scaled = Scaled { namespace, spec_replicas: 4, status_replicas: 4, pods: &pods, rules, pod_level: true };
+    let scaled = Scaled { namespace, spec_replicas, status_replicas, pods: &pods, rules, pod_level: true };
     let measurements: Vec<_> = metrics
         .iter()
         .zip(specs)
@@ -70,6 +79,46 @@ fn the_highest_proposal_counts_and_a_failure_keeps_from_scaling_down() {
         assert_eq!((found.failures.len(), found.statuses.len()), (failures, values.len()), "{name}");
         let unknown = found.statuses.iter().filter(|status| **status == json!({ "type": "" })).count();
         assert_eq!(unknown, failures, "{name}");
+    }
+}
+
+#[test]
+fn a_value_per_pod_is_divided_by_the_replicas_that_there_are_and_others_by_those_that_are_wanted() {
+    for (name, spec, expected) in [
+        // 8 / 8 pods: within the tolerance of 1 per pod, as many as there are.
+        ("per pod", external("8", &average("1")), 8),
+        // 8 of 8: within the tolerance, as many as are wanted.
+        ("value", external("8", &value("8")), 4),
+    ] {
+        let found = evaluated_for((4, 8), &[spec], by_name).proposed.map(|(replicas, _)| replicas);
+        assert_eq!(found, Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn from_zero_a_failed_metric_keeps_no_other_from_scaling() {
+    for (other, expected) in [("3", 3), ("0", 0)] {
+        let specs = [external(other, &average("1")), external("fail", &average("1"))];
+        let found = evaluated_for((0, 0), &specs, by_name);
+        assert_eq!((found.proposed.map(|(replicas, _)| replicas), found.failures.len()), (Some(expected), 1));
+    }
+}
+
+#[test]
+fn a_metric_of_a_container_measures_no_other() {
+    let pod = |at| {
+        let usage = |name: &str, cpu: &str| json!({ "name": name, "usage": { "cpu": cpu } });
+        json!({ "metadata": { "name": format!("pod-{at}") }, "containers": [usage("main", "500m"), usage("side", "3")] })
+    };
+    let body = json!({ "items": (0..4).map(pod).collect::<Vec<_>>() }).to_string();
+    let of = |container: &str| {
+        json!({ "type": "ContainerResource", "containerResource": {
+            "name": "cpu", "container": container, "target": average("500m"),
+        } })
+    };
+    for (container, expected) in [("main", 4), ("side", 24)] {
+        let found = evaluated(&[of(container)], |request| read(request, body.as_bytes()));
+        assert_eq!(found.proposed.map(|(replicas, _)| replicas), Some(expected), "{container}");
     }
 }
 
@@ -111,6 +160,7 @@ fn failures_have_upstreams_reasons_and_messages() {
     let service = json!({ "apiVersion": "v1", "kind": "Service", "name": "web" });
     let share = json!({ "type": "Utilization", "averageUtilization": 50 });
     let fetch = "no metrics returned from somewhere";
+    let broken = json!({ "name": "q", "selector": { "matchExpressions": [{ "key": "a", "operator": "Is" }] } });
     for (spec, reason, message, error) in [
         (
             json!({ "type": "Resource", "resource": { "name": "cpu", "target": share } }),
@@ -147,6 +197,12 @@ fn failures_have_upstreams_reasons_and_messages() {
             "FailedGetObjectMetric",
             "unable to get metric q: no metrics returned from somewhere on Service shop/web",
             "failed to get object metric value: failed to get q object metric: unable to get metric q: no metrics returned from somewhere on Service shop/web",
+        ),
+        (
+            json!({ "type": "Object", "object": { "describedObject": service, "metric": broken, "target": average("1") } }),
+            "FailedGetObjectMetric",
+            "\"Is\" is not a valid label selector operator",
+            "failed to get object metric value: \"Is\" is not a valid label selector operator",
         ),
         (
             external("q", &value("1")),

@@ -174,3 +174,17 @@ fn an_autoscaler_that_scaled_to_zero_returns_and_says_so() {
     assert_eq!(after(0, 0, 3, zero), ["AbleToScale True SucceededRescale", "ScaledToZero False NotScaledToZero"]);
     assert_eq!(after(3, 1, 2, NO_ZERO), ["AbleToScale True SucceededRescale"]);
 }
+
+#[test]
+fn a_condition_of_scaling_to_zero_does_not_outlive_another_rescale() {
+    let after = |gate| {
+        let mut conditions = Conditions::default();
+        conditions.set(SCALED_TO_ZERO, true, "ScaledToZero", "x", now());
+        let zero = Zero { gate, measurable: true, scaled: false };
+        after_rescale(&mut conditions, Bounds { current: 3, min: 0, max: 10 }, 5, zero, now());
+        conditions.0.iter().map(|it| format!("{} {:?} {}", it.type_, it.status, it.reason)).collect::<Vec<_>>()
+    };
+    let rescaled = "AbleToScale True SucceededRescale";
+    assert_eq!(after(true), ["ScaledToZero False NotScaledToZero", rescaled]);
+    assert_eq!(after(false), [rescaled]);
+}

@@ -95,7 +95,7 @@ fn a_metric_without_a_target_selector_or_kind_takes_no_request() {
             "resource",
             json!({ "type": "Resource", "resource": { "name": "cpu", "target": { "type": "Utilization" } } }),
             invalid(
-                "invalid resource metric source: neither an average utilization target nor an average value target was set",
+                "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set",
             ),
         ),
         (

@@ -135,3 +135,14 @@ fn an_empty_response_and_one_that_cannot_be_read_are_errors() {
     let odd = items(&json!([null, 7, "a", {}, { "metadata": {} }, { "metadata": { "name": 7 } }]));
     assert_eq!(read(&usage(), &odd), Ok(Response::Usage(vec![])));
 }
+
+#[test]
+fn a_value_of_zero_is_a_sample() {
+    let body = items(&json!([pod("a", &json!([{ "name": "main", "usage": { "cpu": "0" } }]))]));
+    assert_eq!(values(&usage(), &body, "cpu", None), [("a".to_owned(), 0)]);
+    let body = items(&json!([{ "describedObject": { "name": "a" }, "value": "0" }]));
+    let Ok(Response::Pods(samples)) = read(&of_pods(), &body) else { panic!("they are samples") };
+    assert_eq!(samples["a"].value, 0);
+    assert_eq!(read(&of_object(), &body), Ok(Response::Value(0)));
+    assert_eq!(read(&external(), &body), Ok(Response::Values(vec![0])));
+}

@@ -31,3 +31,19 @@ fn pods_are_ambiguous_while_several_autoscalers_of_their_namespace_select_one_of
     selectors.forget(&key("shop", "b"));
     assert_eq!(selectors.ambiguous(&key("shop", "web"), &web, &pods), None, "the other is gone");
 }
+
+#[test]
+fn selectors_without_a_label_of_one_value_and_those_that_change_are_found_too() {
+    let selectors = Selectors::default();
+    let selector = |text: &str| text.parse::<Selector>().unwrap();
+    let pods = [pod(&json!({ "app": "web", "team": "a" }))];
+    for (name, text) in [("a", "app in (web, api)"), ("b", "team=a,app=web"), ("c", "team=a,app=other")] {
+        selectors.ambiguous(&key("shop", name), &selector(text), &pods);
+    }
+    let of_a = |text: &str| selectors.ambiguous(&key("shop", "a"), &selector(text), &pods);
+    assert_eq!(of_a("app in (web, api)"), Some("[{a shop} {b shop}]".to_owned()));
+    assert_eq!(of_a("!app"), None);
+    assert_eq!(of_a("team=a"), Some("[{a shop} {b shop}]".to_owned()));
+    selectors.forget(&key("shop", "b"));
+    assert_eq!(of_a("team=a"), None);
+}

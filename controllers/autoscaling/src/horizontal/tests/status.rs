@@ -121,3 +121,22 @@ fn a_condition_keeps_its_place_and_its_time_until_its_status_changes() {
     conditions.remove("AbleToScale");
     assert_eq!(conditions.0.len(), 1);
 }
+
+#[test]
+fn usage_is_written_as_the_metrics_server_writes_it() {
+    for (resource, usage, expected) in [
+        ("memory", 1_000, "1"),
+        ("memory", 1_000_000, "1k"),
+        ("memory", 1_024_000, "1Ki"),
+        ("memory", 1_024_000_000, "1000Ki"),
+        ("cpu", 1, "1m"),
+        ("cpu", 500, "500m"),
+        ("example.com/lamp", 200, "200m"),
+        ("example.com/lamp", 3_000, "3"),
+    ] {
+        let target = json!({ "type": "AverageValue", "averageValue": "1" });
+        let spec = json!({ "type": "Resource", "resource": { "name": resource, "target": target } });
+        let written = metric_status(&metric(&spec), &spec, Proposal { replicas: 1, usage, utilization: None });
+        assert_eq!(written["resource"]["current"]["averageValue"], expected, "{usage} of {resource}");
+    }
+}

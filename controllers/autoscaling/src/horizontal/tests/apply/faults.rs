@@ -1,15 +1,12 @@
 //! Kills, refusals, lost responses, and metrics APIs that hang.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use kcm_testing::kill_after_each_write;
 use kcm_testing::sandbox::{Fault, Status, Verb};
 
 use super::*;
-
-/// A metric of the external API.
-fn external(name: &str, target: &str) -> Value {
-    let target = json!({ "type": "AverageValue", "averageValue": target });
-    json!({ "type": "External", "external": { "metric": { "name": name }, "target": target } })
-}
 
 #[tokio::test(start_paused = true)]
 async fn it_ends_the_same_whatever_write_it_is_killed_after() {
@@ -126,4 +123,97 @@ async fn an_api_that_hangs_delays_only_the_autoscalers_that_need_it() {
     cluster
         .eventually("it is reported", |it| condition(it, "slow-00", "ScalingActive").contains("no response within 34s"))
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_response_of_the_status_scales_and_reports_once() {
+    let cluster = start(environment()).await;
+    deployment(cluster.sandbox(), "web", 2, "200m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    let lost = Fault::on(Verb::Update).resource(AUTOSCALERS).subresource("status").times(1).lose_answer();
+    cluster.sandbox().faults().inject(lost);
+    cluster.advance(PERIOD).await;
+    cluster.consistently("it is scaled once", Duration::from_mins(2), |it| replicas(it, "web") == 4).await;
+    let sandbox = cluster.sandbox();
+    assert_eq!(status(sandbox, "web")["desiredReplicas"], 4);
+    assert_eq!(events(sandbox).iter().filter(|event| event.starts_with("SuccessfulRescale")).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_throttles_delays_it() {
+    let cluster = start(environment()).await;
+    deployment(cluster.sandbox(), "web", 2, "200m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    let busy = Fault::on_any().when(|target| target.verb != Verb::Watch).times(20);
+    let busy = cluster.sandbox().faults().inject(busy.fail(Status::too_many_requests(1)));
+    let done = |it: &Sandbox| replicas(it, "web") == 4 && status(it, "web")["desiredReplicas"] == 4;
+    cluster.eventually("it is scaled and says so", done).await;
+    assert!(busy.hits() > 0, "it was throttled");
+    cluster.consistently("it is scaled once", Duration::from_mins(1), |it| replicas(it, "web") == 4).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_watches_delay_it_and_scale_nothing_twice() {
+    let cluster = start(environment()).await;
+    for late in [AUTOSCALERS, PODS] {
+        cluster.sandbox().faults().delay_events(&late, Duration::from_secs(30));
+    }
+    deployment(cluster.sandbox(), "web", 2, "200m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    let within = |it: &Sandbox| [2, 4].contains(&replicas(it, "web"));
+    cluster.consistently("it is scaled once", Duration::from_mins(4), within).await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 4);
+    let scaled = events(cluster.sandbox()).iter().filter(|event| event.starts_with("SuccessfulRescale")).count();
+    assert_eq!(scaled, 1);
+}
+
+/// k/k#96242, k/k#109496
+#[tokio::test(start_paused = true)]
+async fn resource_and_custom_apis_that_hang_delay_no_other_and_recover() {
+    let hangs = Arc::new(AtomicBool::new(true));
+    let switch = Arc::clone(&hangs);
+    let environment = TestEnvironment::new([DESCRIPTOR]).namespace("shop").prepare(move |sandbox| {
+        serve_high(sandbox);
+        for prefix in ["/apis/metrics.k8s.io/", "/apis/custom.metrics.k8s.io"] {
+            let hangs = Arc::clone(&switch);
+            sandbox.serve_path(prefix, move |path, _| {
+                let version = json!({ "version": "v1beta1" });
+                let group = json!({ "preferredVersion": version, "versions": [version] });
+                let item = |name: &str| {
+                    let usage = json!([{ "name": "main", "usage": { "cpu": "200m" } }]);
+                    let (meta, described) = (json!({ "name": name }), json!({ "name": name }));
+                    json!({ "metadata": meta, "describedObject": described, "containers": usage, "value": "2",
+                            "timestamp": "2026-01-02T12:00:00Z", "window": if path.contains("custom") { json!(15) } else { json!("15s") } })
+                };
+                let items = ["usage-0", "usage-1", "pods-0", "pods-1"].map(item);
+                let response = if path.ends_with(".k8s.io") { group } else { json!({ "items": items }) };
+                (!hangs.load(Ordering::Relaxed)).then_some(Ok(response))
+            });
+        }
+        let average = json!({ "type": "AverageValue", "averageValue": "1" });
+        let usage = json!({ "type": "Resource", "resource": {
+            "name": "cpu", "target": { "type": "AverageValue", "averageValue": "100m" },
+        } });
+        let pods = json!({ "type": "Pods", "pods": { "metric": { "name": "q" }, "target": average } });
+        for (name, metric) in [("usage", usage), ("pods", pods), ("web", external("high", "1"))] {
+            deployment(sandbox, name, 2, "1m");
+            autoscaler(sandbox, name, (1, 10), &[metric]);
+        }
+    });
+    let cluster = start(environment).await;
+    cluster.advance(PERIOD).await;
+    cluster.settle().await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 4);
+    cluster.advance(Duration::from_mins(3)).await;
+    for name in ["usage", "pods"] {
+        let active = condition(cluster.sandbox(), name, "ScalingActive");
+        assert!(active.starts_with("False ") && active.ends_with("no response within 34s"), "{name}: {active}");
+        assert_eq!(replicas(cluster.sandbox(), name), 2);
+    }
+    hangs.store(false, Ordering::Relaxed);
+    cluster.advance(Duration::from_secs(52)).await;
+    for name in ["usage", "pods"] {
+        let active = condition(cluster.sandbox(), name, "ScalingActive");
+        assert!(replicas(cluster.sandbox(), name) >= 4, "{name} recovers: {active}");
+    }
 }

@@ -45,14 +45,36 @@ async fn whatever_a_metrics_api_serves_replicas_stay_within_their_bounds() {
         let metrics = [
             cpu(50),
             json!({ "type": "Pods", "pods": { "metric": { "name": "q" }, "target": average } }),
+            json!({ "type": "Object", "object": {
+                "describedObject": { "apiVersion": "v1", "kind": "Service", "name": "web" },
+                "metric": { "name": "q" }, "target": average,
+            } }),
             json!({ "type": "External", "external": { "metric": { "name": "q" }, "target": average } }),
             json!({ "type": "External", "external": { "metric": { "name": "r" }, "target": { "type": "Value", "value": "1" } } }),
         ];
         autoscaler(sandbox, "web", (2, 9), &metrics);
+        deployment(sandbox, "api", 3, "1");
+        let policies = json!([{ "type": "Percent", "value": 1000, "periodSeconds": 15 }]);
+        let rules = json!({ "stabilizationWindowSeconds": 0, "policies": policies });
+        let behavior = json!({ "scaleUp": rules, "scaleDown": rules });
+        let fields = json!({ "minReplicas": 2, "maxReplicas": 9, "metrics": metrics, "behavior": behavior });
+        autoscaler_with(sandbox, "api", &fields);
+        deployment(sandbox, "next", 3, "1");
     });
     let cluster = start(environment).await;
-    let within = |it: &Sandbox| (2..=9).contains(&replicas(it, "web"));
-    cluster.consistently("replicas stay within 2 and 9", Duration::from_mins(20), within).await;
-    let syncs = requests(&cluster).iter().filter(|request| request.contains("/scale")).count();
+    let within = |it: &Sandbox| ["web", "api", "next"].iter().all(|name| (2..=9).contains(&replicas(it, name)));
+    for round in 0..20 {
+        // Somebody else scales, and names another target.
+        let target = ["next", "api"][round % 2];
+        for (resource, name, change) in [
+            (&DEPLOYMENTS, "web", json!({ "spec": { "replicas": 2 + round % 8 } })),
+            (&DEPLOYMENTS, "api", json!({ "spec": { "replicas": 9 - round % 8 } })),
+            (&AUTOSCALERS, "api", json!({ "spec": { "scaleTargetRef": { "name": target } } })),
+        ] {
+            cluster.sandbox().patch(resource, &key(name), &change).expect("it is there");
+        }
+        cluster.consistently("replicas stay within 2 and 9", Duration::from_mins(1), within).await;
+    }
+    let syncs = requests(&cluster).iter().filter(|request| request.contains("/web/scale")).count();
     assert!(syncs >= 79, "each period has a sync: {syncs}");
 }

@@ -48,6 +48,7 @@ async fn writes_nothing_at_rest_and_reads_its_metrics_once_in_a_period() {
     let of = |part: &str| requests.iter().filter(|request| request.contains(part)).count();
     assert_eq!((of("/scale"), of("/metrics.k8s.io/")), (10, 10), "{requests:?}");
     assert_eq!(requests.len(), 20, "{requests:?}");
+    assert_eq!(events(cluster.sandbox()), Vec::<String>::new(), "nothing is scaled");
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,9 +148,85 @@ async fn metrics_count_syncs_and_autoscalers_by_upstreams_names() {
     ] {
         assert!(page.contains(&name(line)), "{line}: {page}");
     }
+    for (family, stability) in [
+        ("reconciliations", "[BETA]"),
+        ("reconciliation_duration_seconds", "[BETA]"),
+        ("metric_computation", "[BETA]"),
+        ("metric_computation_duration_seconds", "[BETA]"),
+        ("num_horizontal_pod_autoscalers", "[ALPHA]"),
+        ("desired_replicas", "[ALPHA]"),
+    ] {
+        let help = format!("# HELP {} {stability} ", name(family));
+        assert!(page.contains(&help), "{help}: {page}");
+    }
     cluster.sandbox().delete(&AUTOSCALERS, &key("web")).expect("it is there");
     cluster.settle().await;
     let page = cluster.metrics();
     assert!(page.contains(&name("num_horizontal_pod_autoscalers 0")));
     assert!(!page.contains(&name("desired_replicas{")), "it ends with its autoscaler");
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_tell_what_was_wrong_and_which_way_was_scaled() {
+    let cluster = start(environment()).await;
+    let sandbox = cluster.sandbox();
+    autoscaler(sandbox, "absent", (1, 10), &[cpu(100)]);
+    let target = json!({ "apiVersion": "a/b/c", "kind": "Deployment", "name": "web" });
+    autoscaler_with(sandbox, "wrong", &json!({ "scaleTargetRef": target, "metrics": [cpu(100)] }));
+    deployment(sandbox, "web", 4, "10m");
+    let behavior = json!({ "scaleDown": { "stabilizationWindowSeconds": 0 } });
+    autoscaler_with(sandbox, "web", &json!({ "metrics": [cpu(100)], "behavior": behavior }));
+    deployment(sandbox, "rest", 2, "100m");
+    autoscaler(sandbox, "rest", (1, 10), &[cpu(100)]);
+    cluster.advance(PERIOD).await;
+    cluster.settle().await;
+    let page = cluster.metrics();
+    for (action, error) in [("none", "internal"), ("none", "spec"), ("scale_down", "none"), ("none", "none")] {
+        let labels = format!("{{action=\"{action}\",error=\"{error}\"}}");
+        for family in ["reconciliations_total", "reconciliation_duration_seconds_count"] {
+            let line = format!("horizontal_pod_autoscaler_controller_{family}{labels} 1");
+            assert!(page.contains(&line), "{line}: {page}");
+        }
+    }
+    // The replicas that a metric proposes are compared with those of the status, which the first sync writes.
+    cluster.advance(PERIOD).await;
+    let page = cluster.metrics();
+    for action in ["scale_down", "none"] {
+        let labels = format!("{{action=\"{action}\",error=\"none\",metric_type=\"Resource\"}}");
+        let line = format!("horizontal_pod_autoscaler_controller_metric_computation_duration_seconds_count{labels} 1");
+        assert!(page.contains(&line), "{line}: {page}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_was_scaled_just_now_is_scaled_again_in_the_next_period() {
+    let cluster = start(environment().prepare(serve_high)).await;
+    deployment(cluster.sandbox(), "web", 2, "1m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[external("high", "1")]);
+    for expected in [4, 8, 10] {
+        cluster.eventually("it is scaled", |it| replicas(it, "web") == expected).await;
+        cluster.advance(Duration::from_secs(14)).await;
+        assert_eq!(replicas(cluster.sandbox(), "web"), expected, "once in a period");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_change_is_set_again() {
+    let cluster = start(environment()).await;
+    deployment(cluster.sandbox(), "web", 2, "200m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    cluster.eventually("it is scaled", |it| replicas(it, "web") == 4).await;
+    for (by_hand, expected) in [(7, 4), (50, 10), (3, 4)] {
+        let scaled = json!({ "spec": { "replicas": by_hand } });
+        cluster.sandbox().patch(&DEPLOYMENTS, &key("web"), &scaled).expect("it is there");
+        cluster.advance(PERIOD).await;
+        cluster.settle().await;
+        assert_eq!(replicas(cluster.sandbox(), "web"), expected, "after {by_hand}");
+    }
+    let lie = json!({ "status": { "desiredReplicas": 99, "conditions": [] } });
+    cluster.sandbox().patch_status(&AUTOSCALERS, &key("web"), &lie).expect("it is there");
+    cluster.advance(PERIOD).await;
+    cluster.settle().await;
+    assert_eq!(status(cluster.sandbox(), "web")["desiredReplicas"], 4);
+    assert!(condition(cluster.sandbox(), "web", "AbleToScale").starts_with("True "));
 }

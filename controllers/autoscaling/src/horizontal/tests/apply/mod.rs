@@ -1,9 +1,12 @@
 //! Whole syncs on an API server in the process.
 
 mod faults;
+mod kinds;
 mod lies;
 mod life;
 mod scale;
+mod targets;
+mod zero;
 
 use std::time::Duration;
 
@@ -91,6 +94,30 @@ fn autoscaler(sandbox: &Sandbox, name: &str, bounds: (i32, i32), metrics: &[Valu
             "minReplicas": bounds.0, "maxReplicas": bounds.1, "metrics": metrics,
         },
     });
+    sandbox.create(&AUTOSCALERS, autoscaler).expect("the autoscaler must be valid");
+}
+
+/// A metric of the external API with a target for its value by pod.
+fn external(name: &str, target: &str) -> Value {
+    let target = json!({ "type": "AverageValue", "averageValue": target });
+    json!({ "type": "External", "external": { "metric": { "name": name }, "target": target } })
+}
+
+/// Serves the external metric `high`, of 12; `hangs` never responds.
+fn serve_high(sandbox: &Sandbox) {
+    sandbox.serve_path("/apis/external.metrics.k8s.io/", |path, _| {
+        path.ends_with("/high").then(|| Ok(json!({ "items": [{ "value": "12" }] })))
+    });
+}
+
+/// Makes an autoscaler whose spec has these fields beside those of one for the deployment of its name.
+fn autoscaler_with(sandbox: &Sandbox, name: &str, special: &Value) {
+    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": name });
+    let mut spec = json!({ "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 10 });
+    for (field, value) in special.as_object().expect("it is an object") {
+        spec[field] = value.clone();
+    }
+    let autoscaler = json!({ "metadata": { "namespace": "shop", "name": name }, "spec": spec });
     sandbox.create(&AUTOSCALERS, autoscaler).expect("the autoscaler must be valid");
 }
 

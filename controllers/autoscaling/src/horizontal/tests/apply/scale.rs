@@ -50,35 +50,52 @@ async fn custom_and_external_metrics_scale_too() {
     assert_eq!(current("jobs")["external"]["metric"]["selector"], json!({ "matchLabels": { "queue": "a" } }));
 }
 
+/// All in one namespace, so that a walk through it for each of them shows in the duration of the test.
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_autoscalers_are_synced_within_one_period() {
     const COUNT: usize = 10_000;
     let environment = TestEnvironment::new([DESCRIPTOR])
         .sandbox_options(kcm_testing::sandbox::SandboxOptions { request_log: 60_000, ..Default::default() })
+        .namespace("shop")
         .prepare(|sandbox| {
-            sandbox.serve_usage();
-            for namespace in 0..100 {
-                sandbox.create_namespace(&format!("n{namespace}")).expect("the name is free");
-            }
+            sandbox.serve_path("/apis/metrics.k8s.io/", |_, query| {
+                let app = query("labelSelector")?.trim_start_matches("app=").to_owned();
+                let usage = json!([{ "name": "main", "usage": { "cpu": "50m" } }]);
+                let meta = json!({ "name": format!("{app}-0") });
+                Some(Ok(json!({ "items": [{ "metadata": meta, "containers": usage }] })))
+            });
             for at in 0..COUNT {
-                let (namespace, name) = (format!("n{}", at % 100), format!("a{at}"));
-                let meta = json!({ "namespace": namespace, "name": name });
-                let labels = json!({ "app": name });
+                let name = format!("a{at}");
+                let labels = json!({ "app": name, "team": "shop" });
+                let meta = json!({ "namespace": "shop", "name": name });
+                let container =
+                    json!({ "name": "main", "image": "image", "resources": { "requests": { "memory": "1Mi" } } });
+                let spec = json!({ "containers": [container], "nodeName": "node" });
                 let deployment = json!({ "metadata": meta, "spec": {
-                    "replicas": 1, "selector": { "matchLabels": labels },
-                    "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "main", "image": "image" }] } },
+                    "replicas": 1, "selector": { "matchLabels": { "app": name } },
+                    "template": { "metadata": { "labels": labels }, "spec": spec },
                 } });
                 sandbox.create(&DEPLOYMENTS, deployment).expect("the deployment must be valid");
-                let autoscaler = json!({ "metadata": meta, "spec": {
-                    "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": name },
-                    "maxReplicas": 3, "metrics": [cpu(50)],
-                } });
-                sandbox.create(&AUTOSCALERS, autoscaler).expect("the autoscaler must be valid");
+                let pod = json!({
+                    "metadata": { "namespace": "shop", "name": format!("{name}-0"), "labels": labels }, "spec": spec,
+                });
+                sandbox.create(&PODS, pod).expect("the pod must be valid");
+                run(sandbox, &format!("{name}-0"));
+                let target = json!({ "type": "AverageValue", "averageValue": "50m" });
+                let metric = json!({ "type": "Resource", "resource": { "name": "cpu", "target": target } });
+                autoscaler(sandbox, &name, (1, 3), &[metric]);
             }
         });
     let cluster = environment.start().await;
     cluster.advance(Duration::from_secs(16)).await;
     let all = requests(&cluster);
-    let of = |part: &str| all.iter().filter(|request| request.starts_with("GET") && request.contains(part)).count();
-    assert_eq!((of("/scale"), of("/metrics.k8s.io/")), (COUNT, COUNT), "each once");
+    let of = |method: &str, part: &str| {
+        all.iter().filter(|request| request.starts_with(method) && request.contains(part)).count()
+    };
+    let found = (of("GET", "/scale"), of("GET", "/metrics.k8s.io/"), of("PUT", "/status"), of("PUT", "/scale"));
+    assert_eq!(found, (COUNT, COUNT, COUNT, 0), "each once, and nothing is scaled");
+    for name in ["a0", "a9999"] {
+        let active = condition(cluster.sandbox(), name, "ScalingActive");
+        assert!(active.starts_with("True ValidMetricFound"), "{active}");
+    }
 }
