@@ -142,11 +142,6 @@ impl Elector {
         Self { identity: identity.into(), timing, observed: None, renewed: None, stage: Stage::Begin }
     }
 
-    /// The identity of this participant.
-    pub(crate) fn identity(&self) -> &str {
-        &self.identity
-    }
-
     /// The identity of the holder, as far as it is known; `None` before the first read and while the lease is free.
     #[must_use]
     pub(crate) fn holder(&self) -> Option<&str> {
@@ -276,7 +271,13 @@ impl Elector {
     /// The update that frees the lease, if this participant holds it.
     #[must_use]
     pub(crate) fn release(&self, wall: Timestamp) -> Option<Lease> {
-        let (lease, _) = self.observed.as_ref().filter(|(lease, _)| lease.record.holder == self.identity)?;
+        let (lease, _) = self.observed.as_ref()?;
+        self.freed(lease, wall)
+    }
+
+    /// The update that frees a lease, if this participant holds it.
+    #[must_use]
+    pub(crate) fn freed(&self, lease: &Lease, wall: Timestamp) -> Option<Lease> {
         let record = LeaseRecord {
             holder: String::new(),
             duration: Duration::from_secs(1),
@@ -284,7 +285,7 @@ impl Elector {
             renewed_at: wall,
             transitions: lease.record.transitions,
         };
-        Some(Lease { record, version: lease.version.clone() })
+        (lease.record.holder == self.identity).then(|| Lease { record, version: lease.version.clone() })
     }
 
     /// Whether the observed lease is this participant's, free, or expired.

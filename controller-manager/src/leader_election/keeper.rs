@@ -25,6 +25,8 @@ pub(crate) struct Keeper {
     options: KeeperOptions,
     /// The object that the elector has observed last.
     object: Option<LeaseObject>,
+    /// Whether a write was sent whose effect is not known.
+    may_have_written: bool,
     rng: fastrand::Rng,
     /// How many terms of leadership have begun.
     terms: u64,
@@ -57,7 +59,7 @@ impl Keeper {
     pub(crate) fn new(elector: Elector, options: KeeperOptions) -> Self {
         let rng = fastrand::Rng::with_seed(options.seed);
         options.report.is_candidate();
-        Self { elector, options, object: None, rng, terms: 0 }
+        Self { elector, options, object: None, rng, may_have_written: false, terms: 0 }
     }
 
     /// Competes for the lease until `stop`.
@@ -87,9 +89,12 @@ impl Keeper {
                 self.options.report.slow_path();
             }
             let sent = Instant::now();
+            let is_read = request == Request::Get;
+            self.may_have_written |= !is_read;
             let answer = tokio::select! {
                 biased;
-                () = stop.cancelled() => return Instant::now(),
+                // A write may take effect whether or not its answer is waited for.
+                () = stop.cancelled(), if is_read => return Instant::now(),
                 () = end_of(self.elector.leads_until()) => {
                     self.step_down("it was not renewed in time");
                     return Instant::now() + self.options.timing.retry_period;
@@ -100,6 +105,7 @@ impl Keeper {
                 Ok(Ok(object)) => {
                     let lease = object.lease();
                     self.object = Some(object);
+                    self.may_have_written = false;
                     Answer::Lease(lease)
                 }
                 Ok(Err(error)) if error.is_not_found() && request == Request::Get => Answer::NotFound,
@@ -205,23 +211,32 @@ impl Keeper {
     /// Frees the lease, if this manager holds it. Called when nothing writes any more.
     ///
     /// # Upstream
-    /// There the lease is read first. Here it is read only if the update of the last known version is refused.
+    /// There the lease is read first. Here it is read only if the update of the last known version is refused, or if it is
+    /// not known whether a write took effect.
     pub(crate) async fn release(&mut self) {
-        let Some(Lease { record, version }) = self.elector.release(self.options.clock.now()) else { return };
+        let wall = self.options.clock.now();
+        let held = self.elector.release(wall);
+        if held.is_none() && !self.may_have_written {
+            return;
+        }
         self.stop_leading();
         let released = async {
-            if let Some(object) = self.object.as_ref().filter(|object| object.lease().version == version) {
-                match self.free(object, &record).await {
+            let known = self.object.as_ref().zip(held);
+            if let Some((object, freed)) = known.filter(|(object, freed)| object.lease().version == freed.version) {
+                match self.free(object, &freed.record).await {
                     Err(error) if error.is_conflict() => {}
                     answered => return answered,
                 }
             }
-            let object: LeaseObject =
-                self.options.api.get(const { &LeaseObject::RESOURCE }, &self.options.lease).await?;
-            if object.lease().record.holder != self.elector.identity() {
-                return Ok(());
+            let read = self.options.api.get(const { &LeaseObject::RESOURCE }, &self.options.lease).await;
+            let object: LeaseObject = match read {
+                Err(error) if error.is_not_found() => return Ok(()),
+                read => read?,
+            };
+            match self.elector.freed(&object.lease(), wall) {
+                Some(freed) => self.free(&object, &freed.record).await,
+                None => Ok(()),
             }
-            self.free(&object, &record).await
         };
         match timeout(self.options.timing.renew_deadline, released).await {
             Ok(Ok(())) => tracing::info!(lease = %self.options.lease, "Released the lease"),

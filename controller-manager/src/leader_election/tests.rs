@@ -187,6 +187,22 @@ async fn a_lease_that_another_client_has_changed_is_read_before_it_is_released()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_is_released_whose_acquisition_has_no_answer_before_the_stop() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    sandbox.faults().delay_events(&LEASES, Duration::from_mins(1));
+    sandbox.faults().inject(Fault::on(Verb::Create).resource(LEASES).times(1).lose_answer());
+    let mut first = participant(&sandbox, "first", 1);
+    while sandbox.get(&LEASES, &lease()).is_none() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(record(&sandbox)["holderIdentity"], "first");
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    assert_eq!(record(&sandbox)["holderIdentity"], "");
+    assert!(first.leadership.borrow().term.is_none(), "it has never led");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_standby_leads_within_the_duration_and_a_second_of_the_death_of_the_leader() {
     for seed in 0..20 {
         let sandbox = Sandbox::new(SandboxOptions::default());
