@@ -158,11 +158,12 @@ impl Record {
             "Ours beside upstream's kube-controller-manager, with the same controllers and limits. Each run has a \
              control plane of its own with 50 simulated nodes, and the managers take turns. Figures are medians, with \
              the least and the most in brackets; less is better, except for changes per CPU second. The peer serves \
-             its metrics over HTTPS meanwhile, which ours does not do yet, and its longest wait is a power of ten, the \
+             its metrics over HTTPS meanwhile, ours serves nothing, and the peer's longest wait is a power of ten, the \
              bound of a bucket. The allocator's view (live, held beside it) is jemalloc's and the Go runtime's. Memory is \
              read after ten seconds of rest; Go collects by itself only every two minutes when idle, so the peer's may \
              include garbage. Requests are those of all clients: the scheduler, the simulated nodes, and the benchmark, \
-             which waits by listing. `cargo xtask bench --full` \
+             which waits by listing. Those of the manager become fewer where it falls behind, since changes merge while \
+             they wait: read them beside the latency. `cargo xtask bench --full` \
              writes this page; with `--scenario` it renews a part, with `--micro` the last. Compare within a \
              scenario: each says on what machine it was played. Until caches are full is from the first line of a \
              manager's log to the last \"Caches are synced\"; the peer looks every 0.1 s.\n\n",

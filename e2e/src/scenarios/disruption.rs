@@ -17,13 +17,18 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::{PATIENCE, eventually};
 
-pub(super) static SCENARIOS: [Scenario; 3] = [
+pub(super) static SCENARIOS: [Scenario; 4] = [
     scenario("disruption/computes_what_may_be_evicted", |case| computes_what_may_be_evicted(case).boxed_local()),
     scenario("disruption/evictions_keep_to_a_budget", |case| evictions_keep_to_a_budget(case).boxed_local()),
     Scenario {
         // It cordons a node, on which other scenarios need pods.
         runs: Runs::WithOwnManagers,
         ..scenario("disruption/a_drain_keeps_to_a_budget", |case| a_drain_keeps_to_a_budget(case).boxed_local())
+    },
+    Scenario {
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        ..scenario("disruption/is_handed_over_amid_evictions", |case| is_handed_over(case).boxed_local())
     },
 ];
 
@@ -168,6 +173,25 @@ impl Objects {
             Err(error) => Err(error).with_context(|| format!("cannot evict {name}")),
         }
     }
+
+    /// Evicts all pods, each as soon as the budget allows it, and waits until they are replaced. `evicted` is called after
+    /// each eviction.
+    async fn evict_all(&self, mut evicted: impl AsyncFnMut() -> Result<()>) -> Result<()> {
+        let mut left: Vec<String> = self.pods().await?.iter().map(ResourceExt::name_any).collect();
+        while !left.is_empty() {
+            let mut refused = Vec::new();
+            for name in std::mem::take(&mut left) {
+                if self.evict(&name).await? {
+                    evicted().await?;
+                } else {
+                    refused.push(name);
+                }
+            }
+            left = refused;
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        self.allows("web", [1, REPLICAS, REPLICAS - 1, REPLICAS]).await
+    }
 }
 
 fn is_healthy(pod: &corev1::Pod) -> bool {
@@ -253,21 +277,25 @@ async fn evictions_keep_to_a_budget(case: Case) -> Result<()> {
     let objects = Objects::of(case);
     objects.create_set(REPLICAS, "default-scheduler").await?;
     objects.create_budget().await?;
-    let mut left: Vec<String> = objects.pods().await?.iter().map(ResourceExt::name_any).collect();
-    let evict = async {
-        while !left.is_empty() {
-            let mut refused = Vec::new();
-            for name in std::mem::take(&mut left) {
-                if !objects.evict(&name).await? {
-                    refused.push(name);
-                }
-            }
-            left = refused;
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-        objects.allows("web", [1, REPLICAS, REPLICAS - 1, REPLICAS]).await
+    objects.while_enough_are_ready(objects.evict_all(async || Ok(()))).await
+}
+
+/// The same, and after each eviction, when the budget allows no other, another manager takes over.
+async fn is_handed_over(case: Case) -> Result<()> {
+    let objects = Objects::of(case);
+    let mut subjects = [Subject::Ours, Subject::Peer].into_iter().cycle();
+    let mut start = || objects.case.start(subjects.next().unwrap_or(Subject::Ours), &[]);
+    let mut manager = start()?;
+    objects.create_set(REPLICAS, "default-scheduler").await?;
+    objects.create_budget().await?;
+    let hand_over = async || {
+        manager.terminate()?;
+        manager.wait(PATIENCE).await?;
+        manager = start()?;
+        Ok(())
     };
-    objects.while_enough_are_ready(evict).await
+    objects.while_enough_are_ready(objects.evict_all(hand_over)).await?;
+    manager.must_run()
 }
 
 /// `kubectl drain` empties a node. At no time fewer pods are ready than the budget wants, which a watch counts.

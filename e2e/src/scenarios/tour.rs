@@ -1,5 +1,6 @@
 //! The sandbox as README and docs/sandbox.md introduce it: one process with its controllers, and kubectl beside it.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::eventually;
 
-pub(super) static SCENARIOS: [Scenario; 3] = [
+pub(super) static SCENARIOS: [Scenario; 4] = [
     Scenario {
         name: "host/sandbox_is_toured",
         controllers: "",
@@ -31,6 +32,15 @@ pub(super) static SCENARIOS: [Scenario; 3] = [
         expected_errors: &[],
         source: file!(),
         run: |case| explains(case).boxed_local(),
+    },
+    Scenario {
+        name: "host/sandbox_serves_and_drains",
+        controllers: "",
+        subjects: &[Subject::Ours],
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| serves_and_drains(case).boxed_local(),
     },
     Scenario {
         name: "host/sandbox_autoscales",
@@ -124,21 +134,21 @@ async fn is_toured(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// The commands of the section "Autoscaling" of docs/sandbox.md; the autoscaler looks every second.
-async fn autoscales(case: Case) -> Result<()> {
+/// The kubectl commands of a section of docs/sandbox.md.
+fn commands_of(section: &str) -> Result<Vec<&'static str>> {
     const PAGE: &str = include_str!("../../../docs/sandbox.md");
-    let folder = case.plane().logs().join(case.namespace());
-    std::fs::create_dir_all(&folder)?;
-    let kubeconfig = folder.join("sandbox.kubeconfig");
-    let arguments = [
-        "sandbox".to_owned(),
-        "--horizontal-pod-autoscaler-sync-period=1s".to_owned(),
-        // Usage of pods counts from their start on.
-        "--horizontal-pod-autoscaler-cpu-initialization-period=0s".to_owned(),
-        format!("--write-kubeconfig={}", kubeconfig.display()),
-        "--socket=".to_owned(),
-    ];
-    let mut sandbox = case.start_program(&Subject::Ours.program()?, &arguments.each_ref().map(String::as_str))?;
+    let mut sections = PAGE.split("\n## ");
+    let found = sections.find(|found| found.lines().next() == Some(section));
+    let found = found.with_context(|| format!("no section {section:?}"))?;
+    Ok(found.lines().filter_map(|line| line.strip_prefix("kubectl ")).collect())
+}
+
+/// Starts a sandbox with these further flags, whose files are in a folder.
+async fn start_sandbox(case: &Case, folder: &Path, flags: &[&str]) -> Result<Process> {
+    std::fs::create_dir_all(folder)?;
+    let kubeconfig = format!("--write-kubeconfig={}", folder.join("sandbox.kubeconfig").display());
+    let arguments: Vec<&str> = ["sandbox", &kubeconfig, "--socket="].iter().chain(flags).copied().collect();
+    let mut sandbox = case.start_program(&Subject::Ours.program()?, &arguments)?;
     eventually("the sandbox to run", async || {
         sandbox.must_run()?;
         let output = sandbox.printed()?;
@@ -146,11 +156,67 @@ async fn autoscales(case: Case) -> Result<()> {
         Ok(())
     })
     .await?;
+    Ok(sandbox)
+}
+
+/// Ends a sandbox as an operator does.
+async fn end_sandbox(mut sandbox: Process) -> Result<()> {
+    sandbox.terminate()?;
+    let status = sandbox.wait(END).await?;
+    ensure!(status.success(), "it ended with {status}:\n{}", sandbox.printed()?);
+    Ok(())
+}
+
+/// The commands of the section "Services and disruption budgets" of docs/sandbox.md.
+async fn serves_and_drains(case: Case) -> Result<()> {
+    let folder = case.plane().logs().join(case.namespace());
+    let sandbox = start_sandbox(&case, &folder, &[]).await?;
+    let kubeconfig = folder.join("sandbox.kubeconfig");
+    let kubectl = Kubectl { kubeconfig: &kubeconfig, namespace: "default", folder: &folder };
+    kubectl.run("create deployment web --image=shop:1.0 --replicas=5").await?;
+    kubectl.run(ROLLED).await?;
+    let commands = commands_of("Services and disruption budgets")?;
+    let [expose, endpoints, limit, drain, budgets, uncordon] = commands.as_slice() else {
+        anyhow::bail!("not the six commands that are run here: {commands:?}")
+    };
+    kubectl.run(expose).await?;
+    eventually("the service to have a slice and endpoints of five pods", async || {
+        let shown = kubectl.run(endpoints).await?;
+        ensure!(
+            shown.lines().filter(|line| line.contains("/web") && line.contains("+ 2 more...")).count() == 2,
+            "{shown}"
+        );
+        Ok(())
+    })
+    .await?;
+    kubectl.run(limit).await?;
+    let allows_one = async || {
+        let shown = kubectl.run(budgets).await?;
+        let row: Vec<&str> = shown.lines().nth(1).unwrap_or_default().split_whitespace().collect();
+        ensure!(matches!(row.as_slice(), ["web", "4", "N/A", "1", _age]), "{shown}");
+        Ok(())
+    };
+    eventually("the budget to allow one disruption", allows_one).await?;
+    // Two of its five pods are on the node, or one: the second is evicted when the first is replaced.
+    kubectl.run(&format!("{drain} --timeout=90s")).await?;
+    let pods = kubectl.run("get pods -o wide").await?;
+    ensure!(!pods.contains("node-1"), "{pods}");
+    eventually("the budget to allow one disruption again", allows_one).await?;
+    kubectl.run(uncordon).await?;
+    end_sandbox(sandbox).await
+}
+
+/// The commands of the section "Autoscaling" of docs/sandbox.md; the autoscaler looks every second.
+async fn autoscales(case: Case) -> Result<()> {
+    let folder = case.plane().logs().join(case.namespace());
+    // Usage of pods counts from their start on.
+    let flags =
+        ["--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-cpu-initialization-period=0s"];
+    let sandbox = start_sandbox(&case, &folder, &flags).await?;
+    let kubeconfig = folder.join("sandbox.kubeconfig");
     let kubectl = Kubectl { kubeconfig: &kubeconfig, namespace: "default", folder: &folder };
     kubectl.run("create deployment web --image=shop:1.0 --replicas=2").await?;
-    let section =
-        PAGE.split("\n## ").find(|section| section.starts_with("Autoscaling\n")).context("no such section")?;
-    let commands: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("kubectl ")).collect();
+    let commands = commands_of("Autoscaling")?;
     let [request, autoscale, annotate, top, watch] = commands.as_slice() else {
         anyhow::bail!("not the five commands that are run here: {commands:?}")
     };
@@ -177,10 +243,7 @@ async fn autoscales(case: Case) -> Result<()> {
     })
     .await?;
     drop(watch);
-    sandbox.terminate()?;
-    let status = sandbox.wait(END).await?;
-    ensure!(status.success(), "it ended with {status}:\n{}", sandbox.printed()?);
-    Ok(())
+    end_sandbox(sandbox).await
 }
 
 /// The section "Why" of docs/sandbox.md: the command is taken from what the sandbox prints.

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod exposition;
+mod traffic;
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use crate::subject::Subject;
 use crate::wait::eventually;
 use exposition::Family;
 
-pub(super) static SCENARIOS: [Scenario; 2] = [
+pub(super) static SCENARIOS: [Scenario; 3] = [
     Scenario {
         name: "metrics/are_those_of_the_table",
         controllers: "deployment,replicaset",
@@ -36,9 +37,18 @@ pub(super) static SCENARIOS: [Scenario; 2] = [
         source: file!(),
         run: |case| agreement::agree(case).boxed_local(),
     },
+    Scenario {
+        name: "metrics/of_traffic_are_those_of_the_table",
+        controllers: "endpointslice,endpointslicemirroring,horizontalpodautoscaling",
+        subjects: &Subject::ALL,
+        runs: Runs::WithOwnManagers,
+        expected_errors: &[],
+        source: file!(),
+        run: |case| traffic::serves_the_table(case).boxed_local(),
+    },
 ];
 
-/// Name, type, labels and buckets of each metric, from a scrape of all controllers.
+/// Name, type, labels, buckets and stability of each metric, from a scrape of all controllers.
 const TABLE: &str = include_str!("../../../../controller-manager/tests/data/metrics.tsv");
 
 /// The metrics that exist with any controller, as soon as it has made a request and handled a key.
@@ -96,8 +106,8 @@ fn differences(table: &BTreeMap<&str, Family>, served: &BTreeMap<String, Family>
     let differences = served.filter_map(|(name, family)| {
         let Some(row) = table.get(name.as_str()) else { return Some(format!("{name}: not in the table")) };
         let has_samples = !family.labels.is_empty() || !family.buckets.is_empty();
-        let is_equal =
-            row.kind == family.kind && (!has_samples || (row.labels == family.labels && row.buckets == family.buckets));
+        let is_equal = (&row.kind, &row.stability) == (&family.kind, &family.stability)
+            && (!has_samples || (row.labels == family.labels && row.buckets == family.buckets));
         (!is_equal).then(|| format!("{name}: the table has {row:?}, the peer {family:?}"))
     });
     differences.collect()
@@ -113,13 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn another_type_other_labels_and_unknown_names_are_differences() {
+    fn another_type_stability_other_labels_and_unknown_names_are_differences() {
         let table = BTreeMap::from([("a", family("counter", &["x"])), ("b", family("gauge", &[]))]);
         let served = |name: &str, family| BTreeMap::from([(name.to_owned(), family)]);
         assert!(differences(&table, &served("a", family("counter", &["x"]))).is_empty());
         assert!(differences(&table, &served("a", family("counter", &[]))).is_empty(), "it has no samples");
         assert_eq!(differences(&table, &served("a", family("gauge", &["x"]))).len(), 1);
         assert_eq!(differences(&table, &served("a", family("counter", &["y"]))).len(), 1);
+        let stable = Family { stability: "STABLE".to_owned(), ..family("counter", &["x"]) };
+        assert_eq!(differences(&table, &served("a", stable)).len(), 1);
         assert_eq!(differences(&table, &served("c", family("counter", &[]))), ["c: not in the table"]);
     }
 
