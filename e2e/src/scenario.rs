@@ -195,6 +195,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::{Runs, Scenario, Selected, Subject, select};
+    use crate::scenarios;
 
     static SCENARIOS: [Scenario; 2] = [
         Scenario {
@@ -225,6 +226,13 @@ mod tests {
     #[test]
     fn without_a_filter_every_scenario_runs_for_each_of_its_subjects() {
         assert_eq!(names(&[]), ["ours/replicaset/creates", "peer/replicaset/creates", "ours/replicaset/survives"]);
+    }
+
+    #[test]
+    fn every_scenario_gives_its_namespace_a_name_that_is_short_enough() {
+        for it in select(scenarios::all(), &[]) {
+            assert!(it.namespace().len() <= 63, "{}", it.namespace());
+        }
     }
 
     #[test]

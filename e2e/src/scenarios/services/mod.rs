@@ -1,6 +1,8 @@
 //! Services and their endpoint slices, as a person with kubectl has them.
 
 mod endpoints;
+mod mirrored;
+mod published;
 mod recorded;
 mod rolling;
 
@@ -16,14 +18,20 @@ use crate::scenario::{Case, Runs, Scenario};
 use crate::subject::Subject;
 use crate::wait::{eventually, throughout};
 
-pub(super) static SCENARIOS: [Scenario; 7] = [
+pub(super) static SCENARIOS: [Scenario; 9] = [
     scenario("endpointslice/leads_to_the_pods_of_a_service", |case| leads_to_the_pods(case).boxed_local()),
     scenario("endpointslice-mirroring/mirrors_endpoints", |case| mirrors_endpoints(case).boxed_local()),
     alone("endpointslice/takes_over_and_gives_back", |case| takes_over_and_gives_back(case).boxed_local()),
     Scenario {
         controllers: "endpointslice",
         ..alone("endpointslice/is_handed_over_while_a_service_rolls", |case| {
-            rolling::is_handed_over_while_it_rolls(case).boxed_local()
+            rolling::slices_are_handed_over(case).boxed_local()
+        })
+    },
+    Scenario {
+        controllers: "endpointslicemirroring",
+        ..alone("endpointslice-mirroring/is_handed_over_amid_changes", |case| {
+            mirrored::is_handed_over_amid_changes(case).boxed_local()
         })
     },
     alone("endpointslice/acts_as_recorded", |case| recorded::acts_as_recorded(case).boxed_local()),
@@ -36,6 +44,12 @@ pub(super) static SCENARIOS: [Scenario; 7] = [
     Scenario {
         controllers: ENDPOINTS,
         ..alone("endpoints/take_over_and_give_back", |case| endpoints::take_over_and_give_back(case).boxed_local())
+    },
+    Scenario {
+        controllers: "endpoint",
+        ..alone("endpoints/are_handed_over_while_a_service_rolls", |case| {
+            rolling::endpoints_are_handed_over(case).boxed_local()
+        })
     },
 ];
 
