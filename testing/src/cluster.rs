@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use kcm_framework::client::Limits;
+use kcm_framework::client::{ClientBuilder, Limits};
 use kcm_framework::{Format, Manager, ManagerBuilder, ManagerError, ManagerHandle, Metrics, Stop};
 use kcm_sandbox_apiserver::{Request, Resource, Sandbox};
 use parking_lot::Mutex;
@@ -37,6 +37,7 @@ struct Running {
 struct Current {
     metrics: Arc<Metrics>,
     handle: ManagerHandle,
+    clients: ClientBuilder,
     /// How many managers have been started.
     number: u64,
 }
@@ -56,8 +57,8 @@ impl Starter {
         let client = manager_client::connect(&self.sandbox, Arc::clone(&self.writes));
         let builder = self.builder.clone().metrics(Arc::clone(&metrics)).seed(self.seed + number);
         let manager = builder.build(client, "sandbox:443");
-        let handle = manager.handle();
-        (manager, Current { metrics, handle, number })
+        let (handle, clients) = (manager.handle(), manager.clients().clone());
+        (manager, Current { metrics, handle, clients, number })
     }
 }
 
@@ -125,6 +126,12 @@ impl TestCluster {
     #[must_use]
     pub fn handle(&self) -> ManagerHandle {
         self.running.current.lock().handle.clone()
+    }
+
+    /// Limits the requests of the current manager from now on, as a change of `--kube-api-qps` and `--kube-api-burst` does.
+    /// There is no limit before.
+    pub fn set_limits(&self, limits: Limits) {
+        self.running.current.lock().clients.set_limits(limits);
     }
 
     /// Waits until `holds` returns true, as Gomega's `Eventually`.

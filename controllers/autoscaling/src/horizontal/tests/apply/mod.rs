@@ -4,6 +4,7 @@ mod faults;
 mod kinds;
 mod lies;
 mod life;
+mod rate_limits;
 mod scale;
 mod targets;
 mod zero;
