@@ -2,6 +2,7 @@
 
 mod drain;
 mod faults;
+mod invalid_selectors;
 mod life;
 mod owners;
 
