@@ -4,6 +4,7 @@
 
 use std::io::{self, Write};
 
+use memchr::{memchr_iter, memchr3};
 use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
@@ -22,7 +23,7 @@ struct GoEscapes;
 impl Formatter for GoEscapes {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
-        while let Some(at) = rest.find(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        while let Some(at) = first_escaped(rest) {
             let (before, from) = rest.split_at(at);
             let mut after = from.chars();
             let escaped = after.next().map_or(0, u32::from);
@@ -33,6 +34,16 @@ impl Formatter for GoEscapes {
     }
 }
 
+/// Where the first character is that is escaped.
+fn first_escaped(text: &str) -> Option<usize> {
+    let text = text.as_bytes();
+    let ascii = memchr3(b'<', b'>', b'&', text);
+    let before = &text[..ascii.unwrap_or(text.len())];
+    // U+2028 and U+2029.
+    let is_separator = |at: &usize| matches!(before[*at..], [_, 0x80, 0xa8 | 0xa9, ..]);
+    memchr_iter(0xe2, before).find(is_separator).or(ascii)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -41,11 +52,14 @@ mod tests {
 
     #[test]
     fn what_go_escapes_is_escaped() {
-        let value = json!({ "a<b": ["x && y > z", "\u{2028}\u{2029}\"\n", "plain", 1] });
+        let value = json!({ "a<b": ["x && y > z", "\u{2028}\u{2029}\"\n", "plain — „plain“", "…<\u{2028}>", 1] });
         let mut json = Vec::new();
         append(&mut json, &value);
         let json = String::from_utf8(json).unwrap();
-        assert_eq!(json, r#"{"a\u003cb":["x \u0026\u0026 y \u003e z","\u2028\u2029\"\n","plain",1]}"#);
+        assert_eq!(
+            json,
+            r#"{"a\u003cb":["x \u0026\u0026 y \u003e z","\u2028\u2029\"\n","plain — „plain“","…\u003c\u2028\u003e",1]}"#
+        );
         assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), value);
     }
 }
