@@ -68,12 +68,16 @@ fn deployment(sandbox: &Sandbox, name: &str, replicas: i64, usage: &str) {
 
 /// Makes a pod run, ready since an hour ago.
 fn run(sandbox: &Sandbox, name: &str) {
+    sandbox.patch_status(&PODS, &key(name), &json!({ "status": running(sandbox) })).expect("the status must be valid");
+}
+
+/// The status of a pod that runs, ready since an hour ago.
+fn running(sandbox: &Sandbox) -> Value {
     let since = sandbox.now() - jiff::SignedDuration::from_secs(3600);
-    let status = json!({ "status": {
+    json!({
         "phase": "Running", "startTime": since,
         "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": seconds(since) }],
-    } });
-    sandbox.patch_status(&PODS, &key(name), &status).expect("the status must be valid");
+    })
 }
 
 fn seconds(time: Timestamp) -> String {

@@ -1,5 +1,7 @@
 //! Custom and external metrics, and many autoscalers.
 
+use kcm_testing::sandbox::SandboxOptions;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -55,7 +57,7 @@ async fn custom_and_external_metrics_scale_too() {
 async fn ten_thousand_autoscalers_are_synced_within_one_period() {
     const COUNT: usize = 10_000;
     let environment = TestEnvironment::new([DESCRIPTOR])
-        .sandbox_options(kcm_testing::sandbox::SandboxOptions { request_log: 60_000, ..Default::default() })
+        .sandbox_options(SandboxOptions { request_log: 60_000, managed_fields: false, ..SandboxOptions::default() })
         .namespace("shop")
         .prepare(|sandbox| {
             sandbox.serve_path("/apis/metrics.k8s.io/", |_, query| {
@@ -64,6 +66,10 @@ async fn ten_thousand_autoscalers_are_synced_within_one_period() {
                 let meta = json!({ "name": format!("{app}-0") });
                 Some(Ok(json!({ "items": [{ "metadata": meta, "containers": usage }] })))
             });
+            // Pods are created with their status: a write less of each.
+            sandbox.unregister(&PODS);
+            sandbox.register_built_in(PODS, false, false);
+            let status = running(sandbox);
             for at in 0..COUNT {
                 let name = format!("a{at}");
                 let labels = json!({ "app": name, "team": "shop" });
@@ -78,9 +84,9 @@ async fn ten_thousand_autoscalers_are_synced_within_one_period() {
                 sandbox.create(&DEPLOYMENTS, deployment).expect("the deployment must be valid");
                 let pod = json!({
                     "metadata": { "namespace": "shop", "name": format!("{name}-0"), "labels": labels }, "spec": spec,
+                    "status": status,
                 });
                 sandbox.create(&PODS, pod).expect("the pod must be valid");
-                run(sandbox, &format!("{name}-0"));
                 let target = json!({ "type": "AverageValue", "averageValue": "50m" });
                 let metric = json!({ "type": "Resource", "resource": { "name": "cpu", "target": target } });
                 autoscaler(sandbox, &name, (1, 3), &[metric]);
