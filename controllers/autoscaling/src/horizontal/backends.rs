@@ -62,7 +62,8 @@ impl Backends {
             Api::External => &self.external,
         };
         let _permit = backend.limit.acquire().await;
-        let response = self.response(&backend.client, request).await.map_err(shortened);
+        // Boxed, so that a job that waits for its turn holds no request, which takes kilobytes.
+        let response = Box::pin(self.response(&backend.client, request)).await.map_err(shortened);
         Answered { response, took: started.elapsed() }
     }
 

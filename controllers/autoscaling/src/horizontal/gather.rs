@@ -147,7 +147,8 @@ impl Gathering {
         }
     }
 
-    async fn perform(&self, job: Job) {
+    /// Performs a job. While it waits for its turn it takes little memory, however many wait for an API that is slow.
+    pub(super) async fn perform(&self, job: Job) {
         let Job { key, subject, work, started } = job;
         let unfinished = Unfinished { gathering: self, key: &key };
         let target = ObjectKey::namespaced(key.namespace().unwrap_or_default(), &*subject.name);
@@ -181,9 +182,12 @@ impl Gathering {
                 responses.insert(request, answered);
             }
         }
-        responses.extend(self.send(old).await.into_iter().map(|(request, answered, _)| (request, answered)));
+        if !old.is_empty() {
+            let again = Box::pin(self.send(old)).await;
+            responses.extend(again.into_iter().map(|(request, answered, _)| (request, answered)));
+        }
         if is_old(found.read) {
-            return (self.scales.read(vec![found.resource], target).await, responses);
+            return (Box::pin(self.scales.read(vec![found.resource], target)).await, responses);
         }
         (Ok(found), responses)
     }

@@ -82,7 +82,8 @@ impl Scales {
                     .or_insert_with(|| Arc::new(Limit::new(Arc::clone(&self.limit)))),
             );
             let _permit = limit.acquire().await;
-            match self.client.scale(&resource, target).await {
+            // Boxed, so that a job that waits for its turn holds no request, which takes kilobytes.
+            match Box::pin(self.client.scale(&resource, target)).await {
                 Ok(scale) => return Ok(FoundScale { resource, scale, read: Instant::now() }),
                 Err(error) => {
                     first.get_or_insert((resource, error));
@@ -95,7 +96,7 @@ impl Scales {
         // An API server that responds to its probe responds; the API of the target, or its webhook, does not.
         let is_silent = matches!(error.cause(), Cause::Timeout(_));
         let is_answered = matches!(error.cause(), Cause::Status(_) | Cause::Decode(_))
-            || (is_silent && self.client.connection().verdict().await);
+            || (is_silent && Box::pin(self.client.connection().verdict()).await);
         if !is_answered {
             return Err(ScaleError::Unanswered(error));
         }

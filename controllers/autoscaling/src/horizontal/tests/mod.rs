@@ -6,6 +6,7 @@ mod calculator;
 mod evaluate;
 mod failure_message;
 mod fixtures;
+mod gather;
 mod limit;
 mod plan;
 mod requests;
