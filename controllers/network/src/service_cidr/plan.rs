@@ -77,7 +77,8 @@ impl Readiness {
     }
 }
 
-/// Plans for a service CIDR among `all` of them, itself included, where those addresses are taken.
+/// Plans for a service CIDR among `all` of them, itself included, where those addresses are taken; only the plan for one
+/// that is being deleted depends on either.
 pub(super) fn plan(cidr: &ServiceCidr, all: &[Arc<ServiceCidr>], addresses: &[IpAddr], now: Timestamp) -> Plan {
     let has_finalizer = cidr.metadata.finalizers.iter().any(|name| &**name == FINALIZER);
     let Some(deleted_at) = cidr.metadata.deletion_timestamp else {

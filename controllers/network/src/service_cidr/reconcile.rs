@@ -27,13 +27,15 @@ pub(super) struct Reconciler {
 impl Reconcile for Reconciler {
     async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
         let Some(cidr) = self.cidrs.get(key) else { return Ok(Outcome::done()) };
-        // Only a deletion asks for the addresses, which are as many as there are services.
-        let addresses: Vec<IpAddr> = if cidr.metadata.is_terminating() {
-            self.addresses.list().iter().filter_map(|address| allocated(address)).collect()
+        // Only a deletion asks for the other service CIDRs, which a list sorts, and for the addresses, which are as many as
+        // there are services.
+        let (all, addresses): (_, Vec<IpAddr>) = if cidr.metadata.is_terminating() {
+            let addresses = self.addresses.list();
+            (self.cidrs.list(), addresses.iter().filter_map(|address| allocated(address)).collect())
         } else {
-            Vec::new()
+            (Vec::new(), Vec::new())
         };
-        let plan = plan(&cidr, &self.cidrs.list(), &addresses, session.now());
+        let plan = plan(&cidr, &all, &addresses, session.now());
         session.explain(|| plan.in_words());
         match plan {
             Plan::Use { adds_finalizer, sets_condition } => {
