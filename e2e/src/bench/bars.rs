@@ -58,6 +58,9 @@ const TRAFFIC: &[(&str, &str)] = &[
     ("service-large", "made"),
     ("service-large", "rolled"),
     ("service-large", "deleted"),
+    ("mirrored", "made"),
+    ("mirrored", "changed"),
+    ("mirrored", "deleted"),
     ("budgets", "drained"),
     ("autoscalers", "scaled"),
 ];

@@ -1,4 +1,5 @@
-//! The time from a pod's readiness to its ready endpoint in a slice, as a client that watches both sees it.
+//! The time from a pod's readiness, or from the write of an address into an `Endpoints` object, to its ready endpoint in
+//! a slice, as a client that watches both sees it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,22 +15,23 @@ use super::objects::WHOLE;
 use super::workload::Workload;
 
 const PODS: &str = "/api/v1/namespaces/bench/pods";
+const ENDPOINTS: &str = "/api/v1/namespaces/bench/endpoints";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/bench/endpointslices";
 
-/// What the watches of pods and slices have shown, over all phases of a scenario.
+/// What the watches of pods, `Endpoints` and slices have shown, over all phases of a scenario.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// How far each pod has come, by uid.
-    pods: HashMap<String, Progress>,
+    /// How far each pod has come, by uid, and each address of `Endpoints`, by itself.
+    progress: HashMap<String, Progress>,
     /// The endpoints of each slice, by its name.
     slices: HashMap<String, Endpoints>,
     latencies: Vec<Duration>,
 }
 
-/// How far a pod has come.
+/// How far a pod or an address has come.
 #[derive(Clone, Copy)]
 enum Progress {
-    /// It became ready then.
+    /// It became ready, or was written, then.
     Ready(Instant),
     /// Its endpoint was seen first: the two watches are not ordered.
     Served,
@@ -58,12 +60,12 @@ impl Seen {
         self.slices.len()
     }
 
-    /// How many pods have been measured since the latencies were taken.
+    /// How many pods or addresses have been measured since the latencies were taken.
     pub(super) fn measured(&self) -> usize {
         self.latencies.len()
     }
 
-    /// Takes the latencies of the pods that became ready since the last call.
+    /// Takes the latencies of the pods or addresses that were measured since the last call.
     pub(super) fn take_latencies(&mut self) -> Vec<Duration> {
         std::mem::take(&mut self.latencies)
     }
@@ -73,11 +75,25 @@ impl Seen {
         let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
         let is_ready = conditions.into_iter().any(|it| it["type"] == "Ready" && it["status"] == "True");
         let Some(uid) = pod["metadata"]["uid"].as_str().filter(|_| is_ready) else { return };
-        match self.pods.get(uid) {
-            None => {
-                self.pods.insert(uid.to_owned(), Progress::Ready(now));
+        self.see_ready(uid, now);
+    }
+
+    fn see_endpoints(&mut self, event: &WatchEvent<Value>, now: Instant) {
+        let (WatchEvent::Added(endpoints) | WatchEvent::Modified(endpoints)) = event else { return };
+        let subsets = endpoints["subsets"].as_array().into_iter().flatten();
+        for address in subsets.filter_map(|it| it["addresses"].as_array()).flatten() {
+            if let Some(ip) = address["ip"].as_str() {
+                self.see_ready(ip, now);
             }
-            Some(Progress::Served) => self.measure(uid, Duration::ZERO),
+        }
+    }
+
+    fn see_ready(&mut self, id: &str, now: Instant) {
+        match self.progress.get(id) {
+            None => {
+                self.progress.insert(id.to_owned(), Progress::Ready(now));
+            }
+            Some(Progress::Served) => self.measure(id, Duration::ZERO),
             Some(Progress::Ready(_) | Progress::Measured) => {}
         }
     }
@@ -100,21 +116,23 @@ impl Seen {
                 continue;
             }
             endpoints.ready += 1;
-            let Some(uid) = endpoint["targetRef"]["uid"].as_str() else { continue };
-            match self.pods.get(uid) {
+            // That of a pod names it.
+            let id = endpoint["targetRef"]["uid"].as_str().or_else(|| endpoint["addresses"][0].as_str());
+            let Some(id) = id else { continue };
+            match self.progress.get(id) {
                 None => {
-                    self.pods.insert(uid.to_owned(), Progress::Served);
+                    self.progress.insert(id.to_owned(), Progress::Served);
                 }
-                Some(Progress::Ready(since)) => self.measure(uid, now.duration_since(*since)),
+                Some(Progress::Ready(since)) => self.measure(id, now.duration_since(*since)),
                 Some(Progress::Served | Progress::Measured) => {}
             }
         }
         self.slices.insert(name.to_owned(), endpoints);
     }
 
-    fn measure(&mut self, uid: &str, latency: Duration) {
+    fn measure(&mut self, id: &str, latency: Duration) {
         self.latencies.push(latency);
-        self.pods.insert(uid.to_owned(), Progress::Measured);
+        self.progress.insert(id.to_owned(), Progress::Measured);
     }
 }
 
@@ -126,8 +144,30 @@ impl Workload {
         work: impl Future<Output = Result<()>>,
         is_done: impl Fn(&Seen) -> bool,
     ) -> Result<()> {
-        let pods = self.watch_until(PODS, WHOLE, |event| {
-            seen.borrow_mut().see_pod(&event, Instant::now());
+        self.watch_slices_and(seen, PODS, Seen::see_pod, work, is_done).await
+    }
+
+    /// Does `work`, and watches `Endpoints` and slices until `is_done` with what was seen.
+    pub(super) async fn watch_mirrored(
+        &self,
+        seen: &RefCell<Seen>,
+        work: impl Future<Output = Result<()>>,
+        is_done: impl Fn(&Seen) -> bool,
+    ) -> Result<()> {
+        self.watch_slices_and(seen, ENDPOINTS, Seen::see_endpoints, work, is_done).await
+    }
+
+    /// Does `work`, and watches slices and what they are made of until `is_done` with what was seen.
+    async fn watch_slices_and(
+        &self,
+        seen: &RefCell<Seen>,
+        sources: &str,
+        see_source: impl Fn(&mut Seen, &WatchEvent<Value>, Instant),
+        work: impl Future<Output = Result<()>>,
+        is_done: impl Fn(&Seen) -> bool,
+    ) -> Result<()> {
+        let sources = self.watch_until(sources, WHOLE, |event| {
+            see_source(&mut seen.borrow_mut(), &event, Instant::now());
             is_done(&seen.borrow())
         });
         let slices = self.watch_until(SLICES, WHOLE, |event| {
@@ -136,7 +176,7 @@ impl Workload {
         });
         let watch = async {
             tokio::select! {
-                ended = pods => ended,
+                ended = sources => ended,
                 ended = slices => ended,
             }
         };
@@ -185,6 +225,25 @@ mod tests {
         assert_eq!(seen.measured(), 0);
         seen.see_pod(&pod("a", "True"), after(start, 5));
         assert_eq!(seen.take_latencies(), [Duration::ZERO]);
+    }
+
+    #[test]
+    fn an_address_is_measured_from_its_first_write_to_its_first_ready_endpoint() {
+        let (mut seen, start) = (Seen::default(), Instant::now());
+        let written = |ips: &[&str]| {
+            let addresses: Vec<Value> = ips.iter().map(|ip| json!({ "ip": ip })).collect();
+            WatchEvent::Modified(json!({ "subsets": [{ "addresses": addresses }] }))
+        };
+        let endpoint = |ip: &str| json!({ "addresses": [ip], "conditions": { "ready": true } });
+        let mirrored = |ips: &[&str]| {
+            let endpoints: Vec<Value> = ips.iter().map(|ip| endpoint(ip)).collect();
+            WatchEvent::Modified(json!({ "metadata": { "name": "s" }, "endpoints": endpoints }))
+        };
+        seen.see_endpoints(&written(&["10.0.0.1"]), start);
+        seen.see_endpoints(&written(&["10.0.0.1", "10.0.0.2"]), after(start, 10));
+        seen.see_slice(&mirrored(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), after(start, 40));
+        seen.see_endpoints(&written(&["10.0.0.3"]), after(start, 50));
+        assert_eq!(seen.take_latencies(), [40, 30, 0].map(Duration::from_millis));
     }
 
     #[test]

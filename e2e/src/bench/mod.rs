@@ -19,6 +19,7 @@ mod garbage;
 mod jobs;
 mod manifests;
 mod micro;
+mod mirrored;
 mod objects;
 mod probe;
 mod report;

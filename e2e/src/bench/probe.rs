@@ -108,6 +108,21 @@ pub(super) const SERVICE: Probe = Probe {
     is_done: |slices| slices.is_some_and(|slices| slices["items"][0].is_object()),
 };
 
+/// A slice that mirrors no endpoints, which is deleted.
+pub(super) const MIRRORED_SLICE: Probe = Probe {
+    path: "/apis/discovery.k8s.io/v1/namespaces/probe/endpointslices",
+    object: |name| {
+        let labels = json!({
+            "kubernetes.io/service-name": name,
+            "endpointslice.kubernetes.io/managed-by": "endpointslicemirroring-controller.k8s.io",
+        });
+        json!({ "metadata": { "name": name, "labels": labels }, "addressType": "IPv4", "endpoints": [] })
+    },
+    status: || None,
+    effect: None,
+    is_done: |slice| slice.is_none(),
+};
+
 /// A budget without pods, whose status is written.
 pub(super) const BUDGET: Probe = Probe {
     path: "/apis/policy/v1/namespaces/probe/poddisruptionbudgets",

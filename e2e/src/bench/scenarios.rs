@@ -10,7 +10,7 @@ use super::probe::{self, Probe};
 use super::size::Size;
 use super::testbed::Testbed;
 use super::workload::Fleet;
-use super::{autoscalers, budgets, cron_jobs, daemon_sets, garbage, jobs, services, stateful_sets};
+use super::{autoscalers, budgets, cron_jobs, daemon_sets, garbage, jobs, mirrored, services, stateful_sets};
 
 /// The controllers of workloads.
 const WORKLOADS: &str =
@@ -193,6 +193,16 @@ pub static SCENARIOS: &[Scenario] = &[
              services",
             (services::SLICES_AND_ENDPOINTS, probe::SERVICE),
             |testbed, size| services::large(testbed, size).boxed_local(),
+        )
+    },
+    Scenario {
+        requests: mirrored::REQUESTS,
+        ..of_controller(
+            "mirrored",
+            "1,000 services without selector (quick: 100), each with an Endpoints object of 20 addresses, made, changed, \
+             deleted; latency is from the write of an address until it is a ready endpoint of a slice",
+            (mirrored::CONTROLLERS, probe::MIRRORED_SLICE),
+            |testbed, size| mirrored::many(testbed, size).boxed_local(),
         )
     },
     Scenario {
