@@ -46,7 +46,7 @@ const PHASES: &[(&str, &str)] = &[
     ("cron-jobs", "started"),
 ];
 
-/// The same for the controllers of endpoints, budgets and autoscalers.
+/// The same for the controllers of endpoints, service CIDRs, budgets and autoscalers.
 const OF_TRAFFIC: [(Figure, f64); 4] =
     [(Figure::Cpu, 0.333), (Figure::Wall, 1.0), (Figure::Requests, 1.0), (Figure::Resident, 0.166)];
 
@@ -61,6 +61,8 @@ const TRAFFIC: &[(&str, &str)] = &[
     ("mirrored", "made"),
     ("mirrored", "changed"),
     ("mirrored", "deleted"),
+    ("service-cidrs", "made"),
+    ("service-cidrs", "deleted"),
     ("budgets", "drained"),
     ("autoscalers", "scaled"),
 ];

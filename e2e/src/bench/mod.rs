@@ -25,6 +25,7 @@ mod probe;
 mod report;
 mod scenarios;
 mod self_metrics;
+mod service_cidrs;
 mod services;
 mod size;
 mod stateful_sets;

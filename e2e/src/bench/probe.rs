@@ -7,7 +7,7 @@ use super::manifests::replica_set;
 /// A kind of object that one of the manager's controllers acts on at once.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probe {
-    /// The path of its collection, in the namespace `probe`.
+    /// The path of its collection, in the namespace `probe` where the kind has namespaces.
     pub(super) path: &'static str,
     /// The object of a name.
     pub(super) object: fn(&str) -> Value,
@@ -121,6 +121,15 @@ pub(super) const MIRRORED_SLICE: Probe = Probe {
     status: || None,
     effect: None,
     is_done: |slice| slice.is_none(),
+};
+
+/// A service CIDR, whose condition is written.
+pub(super) const SERVICE_CIDR: Probe = Probe {
+    path: "/apis/networking.k8s.io/v1/servicecidrs",
+    object: |name| json!({ "metadata": { "name": name }, "spec": { "cidrs": ["192.168.0.0/24"] } }),
+    status: || None,
+    effect: None,
+    is_done: |cidr| cidr.is_some_and(|cidr| cidr["status"]["conditions"].is_array()),
 };
 
 /// A budget without pods, whose status is written.

@@ -10,7 +10,9 @@ use super::probe::{self, Probe};
 use super::size::Size;
 use super::testbed::Testbed;
 use super::workload::Fleet;
-use super::{autoscalers, budgets, cron_jobs, daemon_sets, garbage, jobs, mirrored, services, stateful_sets};
+use super::{
+    autoscalers, budgets, cron_jobs, daemon_sets, garbage, jobs, mirrored, service_cidrs, services, stateful_sets,
+};
 
 /// The controllers of workloads.
 const WORKLOADS: &str =
@@ -27,7 +29,7 @@ pub struct Scenario {
     /// What the managers run, where that is not what the plan says.
     pub controllers: Option<&'static str>,
     pub(super) probe: Probe,
-    /// What no client but the managers writes or gets.
+    /// What no client but the managers writes or gets: [`Setup::requests`](super::testbed::Setup::requests).
     pub(super) requests: &'static [&'static str],
     /// The managers are never idle.
     pub(super) is_periodic: bool,
@@ -203,6 +205,16 @@ pub static SCENARIOS: &[Scenario] = &[
              deleted; latency is from the write of an address until it is a ready endpoint of a slice",
             (mirrored::CONTROLLERS, probe::MIRRORED_SLICE),
             |testbed, size| mirrored::many(testbed, size).boxed_local(),
+        )
+    },
+    Scenario {
+        requests: service_cidrs::REQUESTS,
+        ..of_controller(
+            "service-cidrs",
+            "200 service CIDRs (quick: 50) within a larger one, made, deleted; latency is from the creation of one until it \
+             is ready, and from the end of its grace period of 10 s until it is gone",
+            (service_cidrs::CONTROLLERS, probe::SERVICE_CIDR),
+            |testbed, size| service_cidrs::made_and_deleted(testbed, size).boxed_local(),
         )
     },
     Scenario {

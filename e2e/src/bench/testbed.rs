@@ -38,7 +38,8 @@ pub(super) struct Setup {
     pub(super) controllers: String,
     /// The kind of object that shows that the manager works.
     pub(super) probe: Probe,
-    /// The resources, with their subresources, that no client but the manager writes or gets: [`Figure::Requests`].
+    /// The resources, with their subresources, that no client but the manager writes or gets: [`Figure::Requests`]. Where
+    /// other clients do, the verbs that are the manager's alone stand before them, as in `PATCH nodes`.
     pub(super) requests: &'static [&'static str],
     /// The manager works all the time, and is never idle.
     pub(super) is_periodic: bool,
@@ -125,10 +126,8 @@ impl Testbed {
             figures.insert(Figure::ChangesPerCpu, as_f64(changes) / cpu.as_secs_f64());
         }
         if !self.setup.requests.is_empty() {
-            let is_theirs = |kind: &Kind| {
-                self.setup.requests.contains(&&*kind.resource) && !["LIST", "WATCH"].contains(&&*kind.verb)
-            };
-            let theirs = requests.iter().filter(|(kind, _)| is_theirs(kind)).map(|(_, count)| count).sum();
+            let theirs = requests.iter().filter(|(kind, _)| is_among(kind, self.setup.requests));
+            let theirs = theirs.map(|(_, count)| count).sum();
             figures.insert(Figure::Requests, as_f64(theirs));
         }
         self.add_heap(&mut figures).await?;
@@ -310,6 +309,15 @@ fn start_manager(
     manager::start(setup.subject, plane, &setup.subject.to_string(), &args)
 }
 
+/// Whether a request is one of those that [`Setup::requests`] names.
+fn is_among(kind: &Kind, requests: &[&str]) -> bool {
+    !["LIST", "WATCH"].contains(&&*kind.verb)
+        && requests.iter().any(|request| match request.split_once(' ') {
+            Some((verb, resource)) => kind.verb == verb && kind.resource == resource,
+            None => kind.resource == *request,
+        })
+}
+
 /// Sums the bytes that the connections of a process received, as `ss` prints them: a line for each connection, then one
 /// with its counts.
 fn received_by(text: &str, process: u32) -> u64 {
@@ -334,7 +342,20 @@ pub(super) fn as_f64(value: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::received_by;
+    use super::{is_among, received_by};
+    use crate::requests::Kind;
+
+    #[test]
+    fn requests_are_told_apart_by_resource_and_where_it_is_named_by_verb() {
+        let is_theirs = |verb: &str, resource: &str| {
+            let kind = Kind { verb: verb.to_owned(), resource: resource.to_owned() };
+            is_among(&kind, &["endpointslices", "PATCH servicecidrs"])
+        };
+        assert!(is_theirs("PUT", "endpointslices") && is_theirs("GET", "endpointslices"));
+        assert!(!is_theirs("LIST", "endpointslices") && !is_theirs("PUT", "services"));
+        assert!(is_theirs("PATCH", "servicecidrs") && !is_theirs("POST", "servicecidrs"));
+        assert!(!is_theirs("PATCH", "servicecidrs/status"));
+    }
 
     #[test]
     fn only_the_connections_of_the_process_count() {
