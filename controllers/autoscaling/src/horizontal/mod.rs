@@ -47,6 +47,7 @@
 //! | a selector that cannot be parsed is reported with the message of our parser | of apimachinery's | the condition, the reason and the text around it are upstream's |
 //! | after a conflict of the scale whose read fails, too, the sync ends with the conflict | the same scale is put again, up to five times | it is the version that was refused |
 //! | scales are written through the client of the status | of scales | the framework tracks writes of one client |
+//! | the version of the custom metrics API is asked for through the client of custom metrics | of the status | an API that is slow or asked for often must not hold up statuses |
 //! | the metric of desired replicas ends with its autoscaler | stays | memory |
 //! | what is remembered of an autoscaler ends when it is deleted | at its next sync | |
 //! | with the gate `HPASyncOnSpecChange` a new autoscaler, or one whose spec has changed, is synced at once | after a period | as Kubernetes 1.37; off by default |
