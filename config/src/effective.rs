@@ -8,8 +8,9 @@ use serde::de::DeserializeOwned;
 use crate::error::{Origin, Warning};
 use crate::gate::Gate;
 use crate::gates::Gates;
-use crate::merge::{Layer, Merged, merge};
+use crate::merge::{Layer, Merged, key_of, merge};
 use crate::row::Row;
+use crate::setting::Setting;
 use crate::table::Table;
 use crate::value::{FromValue, Value};
 
@@ -44,6 +45,15 @@ pub enum AccessError {
         /// The requested Rust type.
         asked: &'static str,
     },
+    /// The value does not fit the type that was asked for.
+    #[error("cannot read {setting}")]
+    Unreadable {
+        /// The flag or the path of the setting.
+        setting: String,
+        /// The error of figment, with the origin of the value.
+        #[source]
+        source: Box<figment::Error>,
+    },
     /// The section is not there, or its values do not fit the struct.
     #[error("cannot read the section {section}")]
     Section {
@@ -75,6 +85,18 @@ impl Effective {
         let row = self.table.find(flag).ok_or_else(|| AccessError::UnknownFlag { flag: flag.to_owned() })?;
         let (kind, asked) = (row.kind().name(), std::any::type_name::<T>());
         self.value(flag).and_then(T::from_value).ok_or(AccessError::WrongType { flag: row.name, kind, asked })
+    }
+
+    /// The value of a typed setting.
+    ///
+    /// # Errors
+    ///
+    /// When no row has the name of the setting, or its value does not fit `T`.
+    pub fn read<T: DeserializeOwned>(&self, setting: &Setting<T>) -> Result<T, AccessError> {
+        let name = setting.name();
+        let row = self.table.find(name).ok_or_else(|| AccessError::UnknownFlag { flag: name.to_owned() })?;
+        let read = self.tree.extract_inner(&key_of(row));
+        read.map_err(|source| AccessError::Unreadable { setting: row.label(), source: Box::new(source) })
     }
 
     /// The rows of all settings.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::row::KeyPath;
 use crate::table_error::TableError;
 
 /// The keys of one section of the file.
@@ -35,23 +36,23 @@ impl Section {
     }
 
     /// Adds the key of a setting, with the sections on its way.
-    pub(crate) fn insert(&mut self, path: &'static str, setting: usize) -> Result<(), TableError> {
+    pub(crate) fn insert(&mut self, path: KeyPath, setting: usize) -> Result<(), TableError> {
         let mut section = self;
-        let mut segments = path.split('.').peekable();
+        let mut segments = path.segments().peekable();
         while let Some(segment) = segments.next() {
             if !is_key(segment) {
-                return Err(TableError::BadPath { path });
+                return Err(TableError::BadPath { path: path.to_string() });
             }
             let clash = |key: &&str| **key != *segment && lower_camel(key) == lower_camel(segment);
             if let Some(other) = section.0.keys().copied().find(|key| clash(key)) {
-                return Err(TableError::SpellingClash { path, other });
+                return Err(TableError::SpellingClash { path: path.to_string(), other });
             }
             let is_last = segments.peek().is_none();
             match section.0.get(segment) {
                 None => drop(section.0.insert(segment, if is_last { Key::Setting(setting) } else { Key::section() })),
-                Some(Key::Setting(_)) if is_last => return Err(TableError::DuplicatePath { path }),
+                Some(Key::Setting(_)) if is_last => return Err(TableError::DuplicatePath { path: path.to_string() }),
                 Some(Key::Section(_)) if !is_last => {}
-                Some(Key::Setting(_) | Key::Section(_)) => return Err(TableError::SettingIsSection { path }),
+                Some(Key::Setting(_) | Key::Section(_)) => return Err(TableError::SettingIsSection { path: path.to_string() }),
             }
             section = match section.0.get_mut(segment) {
                 Some(Key::Section(inner)) => inner,
@@ -114,17 +115,17 @@ mod tests {
     #[test]
     fn clashing_paths_are_refused() {
         let cases = [
-            (&["A.B", "A.B"][..], TableError::DuplicatePath { path: "A.B" }),
-            (&["A.B", "A"], TableError::SettingIsSection { path: "A" }),
-            (&["A", "A.B"], TableError::SettingIsSection { path: "A.B" }),
-            (&["A.Name", "A.name"], TableError::SpellingClash { path: "A.name", other: "Name" }),
-            (&["Kind"], TableError::BadPath { path: "Kind" }),
-            (&["A..B"], TableError::BadPath { path: "A..B" }),
-            (&["A.b-c"], TableError::BadPath { path: "A.b-c" }),
+            (&["A.B", "A.B"][..], TableError::DuplicatePath { path: "A.B".into() }),
+            (&["A.B", "A"], TableError::SettingIsSection { path: "A".into() }),
+            (&["A", "A.B"], TableError::SettingIsSection { path: "A.B".into() }),
+            (&["A.Name", "A.name"], TableError::SpellingClash { path: "A.name".into(), other: "Name" }),
+            (&["Kind"], TableError::BadPath { path: "Kind".into() }),
+            (&["A..B"], TableError::BadPath { path: "A..B".into() }),
+            (&["A.b-c"], TableError::BadPath { path: "A.b-c".into() }),
         ];
         for (paths, expected) in cases {
             let mut section = Section::default();
-            let clash = paths.iter().enumerate().find_map(|(row, path)| section.insert(path, row).err());
+            let clash = paths.iter().enumerate().find_map(|(row, path)| section.insert(KeyPath::whole(path), row).err());
             assert_eq!(clash, Some(expected), "{paths:?}");
         }
     }
@@ -137,7 +138,7 @@ mod tests {
             let mut section = Section::default();
             for (row, name) in names.iter().enumerate() {
                 // Names that share a spelling are refused, and then only the first is there.
-                if section.insert(name, row).is_ok() {
+                if section.insert(KeyPath::whole(name), row).is_ok() {
                     for spelling in [(*name).to_owned(), lower_camel(name)] {
                         prop_assert!(matches!(section.find(&spelling), Some((key, Key::Setting(found))) if key == *name && *found == row));
                     }

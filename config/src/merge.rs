@@ -54,8 +54,8 @@ pub(crate) fn merge(rows: &[Row], [file, environment, command_line]: [Layer; 3])
 }
 
 /// The path of the value of a row in the tree. Flags without a key in the file keep their dashes, which no key has.
-fn key_of(row: &Row) -> String {
-    row.path.map_or_else(|| row.label(), str::to_owned)
+pub(crate) fn key_of(row: &Row) -> String {
+    row.path.map_or_else(|| row.label(), |path| path.to_string())
 }
 
 /// A layer as a figment provider; its name leads back to the origin of a value.

@@ -65,7 +65,7 @@ impl Effective {
     #[must_use]
     pub fn render_json_with_origins(&self) -> String {
         let setting = |(name, entry): (&&'static str, &Entry)| {
-            let path = self.table().find(name).and_then(|row| row.path);
+            let path = self.table().find(name).and_then(|row| row.path).map(|path| path.to_string());
             let (value, origin) = (json_value(&entry.value), entry.origin.to_string());
             json!({ "name": self.label(name), "path": path, "value": value, "origin": origin })
         };

@@ -1,6 +1,7 @@
 //! The row of a setting.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 
 use crate::duration::GoDuration;
@@ -33,16 +34,79 @@ pub struct Row {
     pub section: &'static str,
     /// The default, and with it the type.
     pub initial: Initial,
-    /// The dotted path of the key in the file; none for what is only a flag and a variable.
-    pub path: Option<&'static str>,
+    /// The key in the file; none for what is only a flag and a variable.
+    pub path: Option<KeyPath>,
     /// The help. The default is appended when it is printed.
-    pub help: &'static str,
+    pub help: Help,
     /// The replacement, for a deprecated setting. Its use is warned of, and the help hides it.
     pub deprecated: Option<&'static str>,
     /// The validation of values beyond their type.
     pub check: Option<Check>,
     /// Whether what reads the setting applies a new value while the program runs.
     pub is_reloaded: bool,
+}
+
+/// The dotted path of a key in the configuration file; it displays as `Section.Key`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyPath {
+    /// The section, if the key is not the whole path.
+    section: Option<&'static str>,
+    key: &'static str,
+}
+
+impl KeyPath {
+    /// A path in one piece.
+    pub(crate) const fn whole(path: &'static str) -> Self {
+        Self { section: None, key: path }
+    }
+
+    /// The names of the sections from the outermost on, and the name of the key last.
+    pub(crate) fn segments(self) -> impl Iterator<Item = &'static str> {
+        self.section.into_iter().chain([self.key]).flat_map(|part| part.split('.'))
+    }
+
+    fn is(self, name: &str) -> bool {
+        self.segments().eq(name.split('.'))
+    }
+}
+
+impl fmt::Display for KeyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(section) = self.section {
+            write!(f, "{section}.")?;
+        }
+        f.write_str(self.key)
+    }
+}
+
+/// The help of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Help {
+    /// A text of its own.
+    Text(&'static str),
+    /// The sentence that all numbers of workers share, for these objects (a plural noun).
+    Workers(&'static str),
+}
+
+impl Help {
+    pub(crate) const fn is_empty(self) -> bool {
+        match self {
+            Self::Text(text) | Self::Workers(text) => text.is_empty(),
+        }
+    }
+}
+
+impl fmt::Display for Help {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Workers(objects) => write!(
+                f,
+                "Number of {objects} that are reconciled at the same time. A higher number reacts faster to many changes \
+                 and sends more API requests."
+            ),
+        }
+    }
 }
 
 /// A validation. Its error is the end of the sentence "the value …", as in "must be positive".
@@ -159,7 +223,7 @@ impl Row {
             section,
             initial,
             path: None,
-            help: "",
+            help: Help::Text(""),
             deprecated: None,
             check: None,
             is_reloaded: false,
@@ -175,14 +239,28 @@ impl Row {
     /// Adds the key in the file, as `/configz` prints it: `Generic.ClientConnection.qps`.
     #[must_use]
     pub const fn path(mut self, path: &'static str) -> Self {
-        self.path = Some(path);
+        self.path = Some(KeyPath::whole(path));
+        self
+    }
+
+    /// Adds the key in the file, by its section and its name there.
+    #[must_use]
+    pub const fn path_in(mut self, section: &'static str, key: &'static str) -> Self {
+        self.path = Some(KeyPath { section: Some(section), key });
         self
     }
 
     /// Sets the help.
     #[must_use]
     pub const fn help(mut self, help: &'static str) -> Self {
-        self.help = help;
+        self.help = Help::Text(help);
+        self
+    }
+
+    /// Sets the help of a number of workers for these objects, a plural noun.
+    #[must_use]
+    pub const fn workers_help(mut self, objects: &'static str) -> Self {
+        self.help = Help::Workers(objects);
         self
     }
 
@@ -223,7 +301,7 @@ impl Row {
     /// The flag, without dashes; none for a setting that only a file can set.
     #[must_use]
     pub fn flag(&self) -> Option<&'static str> {
-        (self.path != Some(self.name)).then_some(self.name)
+        (!self.path.is_some_and(|path| path.is(self.name))).then_some(self.name)
     }
 
     /// The setting as people name it: the flag with its dashes, or the path.

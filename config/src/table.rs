@@ -143,8 +143,8 @@ fn markdown_row(row: &Row) -> String {
     let (kind, default) = (row.kind().name(), printable(&row.initial.value()));
     let flag = row.flag().map(|flag| code(&format!("--{flag}"))).unwrap_or_default();
     let variable = row.variable().as_deref().map(code).unwrap_or_default();
-    let path = row.path.map(code).unwrap_or_default();
-    let help = row.help.replace('|', "\\|");
+    let path = row.path.map(|path| code(&path.to_string())).unwrap_or_default();
+    let help = row.help.to_string().replace('|', "\\|");
     let deprecated = row.deprecated.map(|advice| format!(" Deprecated: {advice}.")).unwrap_or_default();
     format!("| {flag} | {kind} | `{default}` | {variable} | {path} | {help}{deprecated} |\n")
 }
@@ -187,7 +187,7 @@ mod tests {
             errors,
             [
                 TableError::DuplicateFlag { flag: "twice" },
-                TableError::DuplicatePath { path: "A.B" },
+                TableError::DuplicatePath { path: "A.B".into() },
                 TableError::BadFlag { flag: "help" },
                 TableError::BadFlag { flag: "under_score" },
                 TableError::BadFlag { flag: "a--b" },
@@ -195,7 +195,7 @@ mod tests {
                 TableError::BadShort { short: '-', flag: "y" },
                 TableError::Undescribed { flag: "quiet" },
                 TableError::BadDefault { flag: "zero", reason: "must be greater than zero".to_owned() },
-                TableError::SettingIsSection { path: "A.B.C" },
+                TableError::SettingIsSection { path: "A.B.C".into() },
                 TableError::DuplicateGate { gate: "G" },
             ]
         );

@@ -44,25 +44,25 @@ pub enum TableError {
     #[error("the path {path} is not well formed")]
     BadPath {
         /// The path.
-        path: &'static str,
+        path: String,
     },
     /// Two rows have one path.
     #[error("the path {path} is in the table twice")]
     DuplicatePath {
         /// The path.
-        path: &'static str,
+        path: String,
     },
     /// A path leads through a setting, or ends at a section.
     #[error("the path {path} is a setting in one row and a section in another")]
     SettingIsSection {
         /// The second of the two paths.
-        path: &'static str,
+        path: String,
     },
     /// Two keys of one section are spelled alike in lower camel case.
     #[error("the path {path} has a spelling in common with the key {other}")]
     SpellingClash {
         /// The second of the two paths.
-        path: &'static str,
+        path: String,
         /// The key that was there before.
         other: &'static str,
     },

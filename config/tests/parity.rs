@@ -58,14 +58,14 @@ fn what_is_ours_alone_is_not_upstream_s() {
 fn every_key_is_one_that_configz_prints_with_the_same_default() {
     let defaults: serde_json::Value = serde_json::from_str(DEFAULTS).expect("the reference is JSON");
     for row in rows() {
-        let Some(path) = row.path else { continue };
+        let Some(path) = row.path.map(|path| path.to_string()) else { continue };
         let upstream = defaults.pointer(&format!("/{}", path.replace('.', "/")));
-        if OUR_KEYS.contains(&path) {
+        if OUR_KEYS.contains(&&*path) {
             assert_eq!(upstream, None, "{path}");
             continue;
         }
         let upstream = upstream.unwrap_or_else(|| panic!("/configz prints no {path}"));
-        if !NULLS.contains(&path) {
+        if !NULLS.contains(&&*path) {
             assert_eq!(*upstream, json(&row), "{path}");
         }
     }

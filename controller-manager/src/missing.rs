@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     fn registry(names: &[&'static str]) -> Registry {
-        let controllers = names.iter().map(|name| ControllerDescriptor::new(name, |_| async { Ok(None) }.boxed()));
+        let controllers = names.iter().map(|name| ControllerDescriptor::new_async(name, |_| async { Ok(None) }.boxed()));
         Registry::of(controllers).expect("the names are good")
     }
 

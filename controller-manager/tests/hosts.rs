@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_controller_manager::Host;
-use kcm_framework::{ControllerDescriptor, Running, inventory};
+use kcm_framework::{ControllerDescriptor, Loops, inventory};
 use kcm_sandbox_apiserver::{LEASES, ObjectKey, Sandbox};
 use libtest_mimic::{Arguments, Trial};
 use support::program::{Folder, Process};
@@ -20,17 +20,17 @@ const IS_HOST: &str = "THIS_IS_THE_HOST";
 const BUSY: Duration = Duration::from_secs(8);
 
 const FAILING: ControllerDescriptor =
-    ControllerDescriptor::new("failing-controller", |_| async { Err("there is no quota".into()) }.boxed())
+    ControllerDescriptor::new_async("failing-controller", |_| async { Err("there is no quota".into()) }.boxed())
         .off_by_default();
 
-const PANICKING: ControllerDescriptor = ControllerDescriptor::new("panicking-controller", |_| {
-    let running = Running::new().task("panics", |_| async { panic!("as the test wants it") }.boxed());
-    async { Ok(Some(running)) }.boxed()
+const PANICKING: ControllerDescriptor = ControllerDescriptor::new_async("panicking-controller", |_| {
+    let running = Loops::new().task("panics", |_| async { panic!("as the test wants it") }.boxed());
+    async { Ok(running) }.boxed()
 })
 .off_by_default();
 
-const BUSY_CONTROLLER: ControllerDescriptor = ControllerDescriptor::new("busy-controller", |_| {
-    let running = Running::new().task("busy", |cancel| {
+const BUSY_CONTROLLER: ControllerDescriptor = ControllerDescriptor::new_async("busy-controller", |_| {
+    let running = Loops::new().task("busy", |cancel| {
         async move {
             #[expect(clippy::disallowed_methods, reason = "it is to keep the thread busy")]
             std::thread::sleep(BUSY);
@@ -40,7 +40,7 @@ const BUSY_CONTROLLER: ControllerDescriptor = ControllerDescriptor::new("busy-co
         }
         .boxed()
     });
-    async { Ok(Some(running)) }.boxed()
+    async { Ok(running) }.boxed()
 })
 .off_by_default();
 

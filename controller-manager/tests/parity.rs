@@ -173,7 +173,7 @@ fn own_flags() -> BTreeSet<&'static str> {
 fn every_key_that_configz_prints_is_a_key_of_the_file() {
     let linked = Registry::linked().expect("the built-in controllers are linked");
     let table = kcm_controller_manager::table(&linked, &[]).expect("the rows make a table");
-    let ours: BTreeSet<&str> = table.rows().iter().filter_map(|row| row.path).collect();
+    let ours: BTreeSet<String> = table.rows().iter().filter_map(|row| Some(row.path?.to_string())).collect();
     let defaults: serde_json::Value =
         serde_json::from_str(include_str!("../../config/tests/data/config-defaults.json")).expect("it is JSON");
     let mut upstreams = BTreeSet::new();

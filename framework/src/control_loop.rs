@@ -16,8 +16,8 @@ type LoopFn = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), Box
 
 /// A loop of a controller: its name, the caches that must sync before it starts, and the function that runs it.
 ///
-/// Made by a [`ControlLoopBuilder`](crate::ControlLoopBuilder), and run as a part of a [`Running`](crate::Running).
-#[must_use = "a loop does nothing until it is part of a `Running`"]
+/// Made by a [`ControlLoopBuilder`](crate::ControlLoopBuilder), and run as a part of a [`Loops`](crate::Loops).
+#[must_use = "a loop does nothing until it is part of a `Loops`"]
 pub struct Loop {
     pub(crate) name: &'static str,
     pub(crate) reads: Vec<Arc<dyn Cache>>,

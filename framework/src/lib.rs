@@ -1,7 +1,7 @@
 //! The framework of controllers: descriptors, informers, work queues, reconcile loops, and the manager that runs them.
 //!
 //! A controller is a constant, [`ControllerDescriptor`], registered with `inventory::submit!`. Its [`InitFunc`] takes
-//! informers and a work queue from the [`ControllerContext`] and returns a set of loops, [`Running`]. A [`Manager`]
+//! informers and a work queue from the [`ControllerContext`] and returns a set of loops, [`Loops`]. A [`Manager`]
 //! starts the enabled controllers of a [`Registry`] in order, keeps them running, and stops them in reverse.
 //!
 //! ```text
@@ -64,7 +64,7 @@ mod first_failure;
 mod live_settings;
 mod loop_builder;
 mod manager;
-mod metrics;
+pub mod metrics;
 pub mod ownership;
 mod panics;
 mod progress;
@@ -86,17 +86,19 @@ pub use prometheus_client;
 
 pub use control_loop::Loop;
 pub use controller::{
-    AbsentController, ControllerContext, ControllerDescriptor, DebugPage, Extensions, HealthCheck, InitFunc, Registry,
-    RegistryError, Running, Selection, SelectionError, SettingsSection, StartGroup,
+    AbsentController, AsyncInitFunc, ControllerContext, ControllerDescriptor, DebugPage, Extensions, HealthCheck, InitFunc,
+    Loops, Registry, RegistryError, Selection, SelectionError, StartGroup,
 };
 pub use error::{BoxError, error_chain};
 pub use events::Recorder;
-pub use loop_builder::{ControlLoopBuilder, Enqueue, Source};
+pub use loop_builder::{ControlLoopBuilder, Enqueue, LoopWorkers, Source};
 pub use manager::{API_SERVER_PATIENCE, Manager, ManagerBuilder, ManagerError, ManagerHandle, Stage, Stop};
 pub use metrics::{ExpositionOptions, Format, Metrics, NotAMetricLabel};
 pub use panics::TaskPanics;
 pub use progress::{STALLED_AFTER, Stall};
 pub use queue_key::QueueKey;
-pub use reconcile::{Class, NameGenerator, Outcome, Reconcile, ReconcileError, Session};
+pub use reconcile::{
+    Class, Delete, NameGenerator, ObjectSource, Reconcile, ReconcileError, ReconcileObject, Session, SessionOf,
+};
 pub use scale_client::{ScaleClient, ScaleError};
 pub use supervise::{ControllerState, ControllerStatus, GRACE, INIT_PATIENCE, LoopState, LoopStatus};

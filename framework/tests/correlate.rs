@@ -4,7 +4,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kcm_api::{Resource, ResourceVersion, Uid};
-use kcm_framework::events::{Correlator, Decision, Event, EventType, ObjectReference, Occurrence};
+use kcm_framework::events::{Correlator, Decision, CoreEvent, EventType, ObjectReference, Occurrence};
 use serde_json::json;
 
 const REPLICA_SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
@@ -117,7 +117,7 @@ fn a_source_says_twenty_five_things_about_an_object_and_then_one_in_five_minutes
     check("and so has every object", others, &Last::New("x"));
 }
 
-fn decide(correlator: &mut Correlator, occurrence: &Occurrence) -> Event {
+fn decide(correlator: &mut Correlator, occurrence: &Occurrence) -> CoreEvent {
     match correlator.decide(occurrence) {
         Decision::Create(event) | Decision::Repeat(event) => event,
         Decision::Drop => panic!("dropped"),

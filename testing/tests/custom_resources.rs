@@ -9,8 +9,8 @@ use kcm_framework::api::{ObjectKey, PartialObjectMeta};
 use kcm_framework::client::{Patch, Payload, Subresource};
 use kcm_framework::informers::{Change, Informer, ListOptions};
 use kcm_framework::{
-    BoxError, BoxFuture, ControllerContext, ControllerDescriptor, ControllerState, Extensions, Outcome, Reconcile,
-    ReconcileError, Running, Session, Source, async_trait,
+    BoxError, BoxFuture, ControllerContext, ControllerDescriptor, ControllerState, Extensions, Reconcile,
+    ReconcileError, Loops, Session, Source, async_trait,
 };
 use kcm_testing::sandbox::{Resource, Sandbox, SandboxOptions};
 use kcm_testing::{TestCluster, TestEnvironment};
@@ -25,13 +25,13 @@ const CONFIG_MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "Conf
 const NAME: &str = "website-controller";
 
 /// A controller of websites, which reads config maps too. It is skipped where websites are not served.
-const CONTROLLER: ControllerDescriptor = ControllerDescriptor::new(NAME, init);
+const CONTROLLER: ControllerDescriptor = ControllerDescriptor::new_async(NAME, init);
 
 /// Reads config maps alone, and stays.
-const NEIGHBOUR: ControllerDescriptor = ControllerDescriptor::new("neighbour-controller", |context| {
+const NEIGHBOUR: ControllerDescriptor = ControllerDescriptor::new_async("neighbour-controller", |context| {
     Box::pin(async move {
         let maps = context.informers().informer_for::<PartialObjectMeta>(CONFIG_MAPS, ListOptions::default());
-        let task = Running::new().task("neighbour", |cancel| {
+        let task = Loops::new().task("neighbour", |cancel| {
             Box::pin(async move {
                 cancel.cancelled().await;
                 Ok(())
@@ -71,7 +71,7 @@ struct Living {
     reconcilers: Count,
 }
 
-fn init(context: &ControllerContext) -> BoxFuture<'_, Result<Option<Running>, BoxError>> {
+fn init(context: &ControllerContext) -> BoxFuture<'_, Result<Loops, BoxError>> {
     Box::pin(async move {
         if !context.discovery().is_available(&WEBSITES) {
             return Ok(None);
@@ -85,8 +85,8 @@ fn init(context: &ControllerContext) -> BoxFuture<'_, Result<Option<Running>, Bo
             std::iter::empty::<ObjectKey>()
         });
         let reconciler = Labels { websites, _counted: living.reconcilers.one_more() };
-        let running = Running::new().with(one.reconcile(reconciler)).health(|| Ok(()));
-        Ok(Some(running.debug(|_| http::Response::new(String::new()))))
+        let running = Loops::new().with(one.reconcile(reconciler)).health(|| Ok(()));
+        Ok(running.debug(|_| http::Response::new(String::new())))
     })
 }
 
@@ -98,13 +98,13 @@ struct Labels {
 
 #[async_trait]
 impl Reconcile for Labels {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let website = self.websites.get(key);
         if website.is_some_and(|website| website.metadata.labels.get("served").is_none()) {
             let patch = json!({ "metadata": { "labels": { "served": "yes" } } });
-            session.patch(&WEBSITES, key, Subresource::None, Patch::Merge(Payload::json(&patch))).await?;
+            session.raw_patch(&WEBSITES, key, Subresource::None, Patch::Merge(Payload::json(&patch))).await?;
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 

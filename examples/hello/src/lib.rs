@@ -3,8 +3,8 @@
 
 use kcm_framework::api::{ObjectKey, views::Namespace};
 use kcm_framework::config::{Initial, Row};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, async_trait, informers::Informer};
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, async_trait, informers::Informer};
+use kcm_framework::{Reconcile, ReconcileError, Session};
 
 /// The label that the controller sets.
 pub const LABEL: &str = "example.com/greeting";
@@ -13,15 +13,15 @@ const SETTINGS: &[Row] = &[Row::new("hello-greeting", "Hello", Initial::String("
     .help("The value of the label example.com/greeting that every namespace gets.")];
 /// The controller.
 pub const HELLO: ControllerDescriptor =
-    ControllerDescriptor::new("hello-controller", |context| Box::pin(async { init(context) }))
+    ControllerDescriptor::new_async("hello-controller", |context| Box::pin(async { init(context) }))
         .aliases(&["hello"])
         .settings(SETTINGS);
 kcm_framework::inventory::submit! { HELLO }
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut hello = context.control_loop("hello");
     let reconciler = Hello { namespaces: hello.primary(), greeting: context.setting("hello-greeting")? };
-    Ok(Some(Running::new().with(hello.reconcile(reconciler))))
+    Ok(Loops::new().with(hello.reconcile(reconciler)))
 }
 
 struct Hello {
@@ -31,13 +31,13 @@ struct Hello {
 
 #[async_trait]
 impl Reconcile for Hello {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(namespace) = self.namespaces.get(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(namespace) = self.namespaces.get(key) else { return Ok(()) };
         let greeted = namespace.metadata.labels.get(LABEL) == Some(&*self.greeting);
         if !greeted && !namespace.metadata.is_terminating() {
             let labels = serde_json::json!({ "metadata": { "labels": { LABEL: self.greeting } } });
             session.merge_patch(&*namespace, labels).await?;
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }

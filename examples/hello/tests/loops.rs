@@ -11,7 +11,7 @@ use kcm_framework::client::DeleteOptions;
 use kcm_framework::informers::Informer;
 use kcm_framework::ownership::{Claims, Dependents, Owner, Owners, adopt_and_release};
 use kcm_framework::{
-    BoxError, ControllerContext, ControllerDescriptor, Outcome, Reconcile, ReconcileError, Running, Session,
+    BoxError, ControllerContext, ControllerDescriptor, Reconcile, ReconcileError, Loops, Session,
     async_trait,
 };
 use kcm_testing::sandbox::{NAMESPACES, PODS, REPLICA_SETS, Sandbox};
@@ -25,10 +25,10 @@ fn number_of(namespace: &Namespace) -> Option<u32> {
     namespace.metadata.labels.get(NUMBER)?.parse().ok()
 }
 
-async fn give(session: &Session, namespace: &Namespace, number: u32) -> Result<Outcome, ReconcileError> {
+async fn give(session: &Session, namespace: &Namespace, number: u32) -> Result<(), ReconcileError> {
     let labels = json!({ "metadata": { "labels": { NUMBER: number.to_string() } } });
     session.merge_patch(namespace, labels).await?;
-    Ok(Outcome::done())
+    Ok(())
 }
 
 /// Gives each namespace the lowest number that is free.
@@ -36,18 +36,18 @@ struct LowestNumber {
     namespaces: Informer<Namespace>,
 }
 
-fn lowest_number(context: &ControllerContext) -> Running {
+fn lowest_number(context: &ControllerContext) -> Loops {
     let mut numbers = context.control_loop("lowest-number");
     let reconciler = LowestNumber { namespaces: numbers.primary() };
-    Running::new().with(numbers.barrier().reconcile(reconciler))
+    Loops::new().with(numbers.barrier().reconcile(reconciler))
 }
 
 #[async_trait]
 impl Reconcile for LowestNumber {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(namespace) = self.namespaces.get(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(namespace) = self.namespaces.get(key) else { return Ok(()) };
         if number_of(&namespace).is_some() {
-            return Ok(Outcome::done());
+            return Ok(());
         }
         let given: BTreeSet<u32> = self.namespaces.list().iter().filter_map(|other| number_of(other)).collect();
         let free = (1..=u32::MAX).find(|number| !given.contains(number)).unwrap_or(u32::MAX);
@@ -61,10 +61,10 @@ struct NextNumber {
     last: AtomicU32,
 }
 
-fn next_number(context: &ControllerContext) -> Running {
+fn next_number(context: &ControllerContext) -> Loops {
     let mut numbers = context.control_loop("next-number");
     let reconciler = NextNumber { namespaces: numbers.primary(), last: AtomicU32::default() };
-    Running::new().with(numbers.workers(5).reconcile(reconciler))
+    Loops::new().with(numbers.workers(5).reconcile(reconciler))
 }
 
 #[async_trait]
@@ -75,19 +75,19 @@ impl Reconcile for NextNumber {
         Ok(())
     }
 
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(namespace) = self.namespaces.get(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(namespace) = self.namespaces.get(key) else { return Ok(()) };
         if number_of(&namespace).is_some() {
-            return Ok(Outcome::done());
+            return Ok(());
         }
         give(session, &namespace, self.last.fetch_add(1, Ordering::Relaxed) + 1).await
     }
 }
 
-fn expiry(context: &ControllerContext) -> Running {
+fn expiry(context: &ControllerContext) -> Loops {
     let mut expiry = context.control_loop("expiry");
     let namespaces: Informer<Namespace> = expiry.reads();
-    Running::new().with(expiry.periodic(Duration::from_mins(10), move |session| {
+    Loops::new().with(expiry.periodic(Duration::from_mins(10), move |session| {
         let namespaces = namespaces.list();
         Box::pin(async move {
             for namespace in namespaces {
@@ -95,7 +95,7 @@ fn expiry(context: &ControllerContext) -> Running {
                 let expires = meta.labels.get(EXPIRES).and_then(|seconds| seconds.parse::<i64>().ok());
                 if expires.is_some_and(|expires| expires < session.now().as_second()) {
                     let options = DeleteOptions::of_uid(meta.uid.clone());
-                    session.delete(&Namespace::RESOURCE, &meta.key, &meta.uid, &options).await?;
+                    session.raw_delete(&Namespace::RESOURCE, &meta.key, &meta.uid, &options).await?;
                 }
             }
             Ok(())
@@ -109,30 +109,30 @@ struct Adoption {
     pods: Dependents<Pod>,
 }
 
-fn adoption(context: &ControllerContext) -> Running {
+fn adoption(context: &ControllerContext) -> Loops {
     let mut adoption = context.control_loop("adoption");
     let sets = adoption.primary::<ReplicaSet>();
     let owners = Owners::known(sets.clone(), |set: &ReplicaSet| set.selector.as_ref().ok());
     let pods = adoption.watches::<Pod, _>(move |change| owners.keys(change));
-    Running::new().with(adoption.reconcile(Adoption { sets, pods: Dependents::of(&pods) }))
+    Loops::new().with(adoption.reconcile(Adoption { sets, pods: Dependents::of(&pods) }))
 }
 
 #[async_trait]
 impl Reconcile for Adoption {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(set) = self.sets.get(key) else { return Ok(Outcome::done()) };
-        let Ok(selector) = &set.selector else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(set) = self.sets.get(key) else { return Ok(()) };
+        let Ok(selector) = &set.selector else { return Ok(()) };
         let owner = Owner::of(&*set);
         let candidates = self.pods.owned_or_orphaned(owner, Some(selector));
         let pods = adopt_and_release(session, owner, Claims::of(owner, selector, &candidates)).await?;
         assert!(pods.len() <= candidates.len());
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
 /// A controller of one of these loops.
 const fn controller(name: &'static str) -> ControllerDescriptor {
-    ControllerDescriptor::new(name, |context| {
+    ControllerDescriptor::new_async(name, |context| {
         let init = match context.controller() {
             "lowest-number-controller" => lowest_number,
             "next-number-controller" => next_number,

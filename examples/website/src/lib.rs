@@ -17,7 +17,7 @@ pub mod website;
 
 use kcm_framework::api::Resource;
 use kcm_framework::config::{Initial, Row};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, Source};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
 use hosts::Hosts;
 use reconcile::Operator;
@@ -29,7 +29,7 @@ const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service")
 
 /// The controller.
 pub const WEBSITE: ControllerDescriptor =
-    ControllerDescriptor::new("website-controller", |context| Box::pin(async { init(context) })).settings(&[
+    ControllerDescriptor::new_async("website-controller", |context| Box::pin(async { init(context) })).settings(&[
         Row::new("website-hosts-dir", "Website", Initial::String("/var/lib/website-hosts"))
             .path("WebsiteController.HostsDir")
             .help("The directory of host names: the operator keeps a file for each website in it."),
@@ -41,7 +41,7 @@ pub const WEBSITE: ControllerDescriptor =
 
 kcm_framework::inventory::submit! { WEBSITE }
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     if !context.discovery().is_available(&WEBSITES) {
         return Ok(None);
     }
@@ -53,5 +53,5 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
         hosts: Hosts::new(context.setting::<String>("website-hosts-dir")?),
         published: context.metrics().counter("website_published_hosts", "Number of host names that were published"),
     };
-    Ok(Some(Running::new().with(websites.reconcile(operator))))
+    Ok(Loops::new().with(websites.reconcile(operator)))
 }

@@ -5,7 +5,7 @@ use kcm_framework::api::{Documented, ObjectKey, PartialObjectMeta, Typed, View a
 use kcm_framework::events::EventType;
 use kcm_framework::informers::Informer;
 use kcm_framework::prometheus_client::metrics::counter::Counter;
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 
 use crate::WEBSITES;
 use crate::hosts::{HostError, Hosts};
@@ -21,16 +21,16 @@ pub(crate) struct Operator {
 
 #[async_trait]
 impl Reconcile for Operator {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(cached) = self.websites.get(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(cached) = self.websites.get(key) else { return Ok(()) };
         let (website, meta) = (&cached.object, cached.meta());
         if meta.is_terminating() {
             self.hosts.free(&website.spec.host, &website.full_name()).await?;
-            session.remove_finalizer(&WEBSITES, meta, FINALIZER).await?;
-            return Ok(Outcome::done());
+            session.raw_remove_finalizer(&WEBSITES, meta, FINALIZER).await?;
+            return Ok(());
         }
-        if session.add_finalizer(&WEBSITES, meta, FINALIZER).await? {
-            return Ok(Outcome::done());
+        if session.raw_add_finalizer(&WEBSITES, meta, FINALIZER).await? {
+            return Ok(());
         }
         let host = self.hosts.publish(&website.spec.host, &website.full_name()).await?;
         let deployment = session.ensure_applied(&self.deployments, key, MANAGER, &website.deployment()).await?;
@@ -48,7 +48,7 @@ impl Reconcile for Operator {
             }
             session.merge_status(&WEBSITES, meta, &status).await?;
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 

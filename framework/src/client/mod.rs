@@ -28,8 +28,8 @@ pub use probe::{CertificateFault, Unreachable, wait_for_api_server};
 pub(crate) use rate_limiter::TokenBucket;
 pub use rate_limiter::{Limits, RateLimiter};
 pub use request::{
-    ApiError, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListOptions, Page, Patch, Payload, Scale,
-    Subresource, Written,
+    ApiError, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListOptions, Page, Patch, Payload,
+    ResponseExt, Scale, Subresource, Written,
 };
 pub(crate) use request::{Attempts, Call, Outcome};
 pub use transport::{

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::{Need, Needs, Part, PartReader, UndeclaredPart};
-use kcm_config::{Effective, FromValue, Gate};
+use kcm_config::{Effective, Gate, Setting, Workers};
 use kcm_informers::{Factory, Registrations};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -84,30 +84,6 @@ impl Extensions {
         let value = self.0.lock().get(&TypeId::of::<T>()).cloned()?;
         value.downcast().ok()
     }
-}
-
-/// A struct of the settings of a controller that are read together.
-///
-/// ```
-/// use kcm_framework::{BoxError, ControllerContext, SettingsSection};
-///
-/// #[derive(serde::Deserialize)]
-/// #[serde(rename_all = "PascalCase")]
-/// struct Settings {
-///     greeting: String,
-/// }
-///
-/// impl SettingsSection for Settings {
-///     const SECTION: &str = "HelloController";
-/// }
-///
-/// fn greeting(context: &ControllerContext) -> Result<String, BoxError> {
-///     Ok(context.settings_of::<Settings>()?.greeting)
-/// }
-/// ```
-pub trait SettingsSection: DeserializeOwned {
-    /// The section of the configuration that the rows of the controller name, for example `ReplicaSetController`.
-    const SECTION: &str;
 }
 
 /// The context of one controller; cheap to clone.
@@ -219,34 +195,19 @@ impl ControllerContext {
         self.needs.reader()
     }
 
-    /// A section of the settings, for example `ReplicaSetController`.
+    /// The value of a setting.
     ///
     /// # Errors
-    /// The section does not deserialize into `T`.
-    pub fn settings<T: DeserializeOwned>(&self, section: &str) -> Result<T, BoxError> {
-        Ok(self.shared.settings.section(section)?)
+    /// The [`settings`](crate::ControllerDescriptor::settings) of no descriptor have its row, or its value does not fit
+    /// `T`.
+    pub fn get<T: DeserializeOwned>(&self, setting: &Setting<T>) -> Result<T, BoxError> {
+        Ok(self.shared.settings.read(setting)?)
     }
 
-    /// The section of the settings that `S` reads.
-    ///
-    /// # Errors
-    /// The section does not deserialize into `S`.
-    pub fn settings_of<S: SettingsSection>(&self) -> Result<S, BoxError> {
-        self.settings(S::SECTION)
-    }
-
-    /// One setting, by its flag (without dashes).
-    ///
-    /// # Errors
-    /// No controller has a row of that flag, or the row is of another type.
-    pub fn setting<T: FromValue>(&self, flag: &str) -> Result<T, BoxError> {
-        Ok(self.shared.settings.get(flag)?)
-    }
-
-    /// A whole number of the settings as they were last reloaded, at least 1: for limits that follow the number of
-    /// workers.
-    pub fn live_count(&self, flag: &'static str) -> impl Fn() -> usize + Send + Sync + 'static {
-        let count = WorkerCount::Setting { flag, settings: self.shared.live_settings.clone() };
+    /// Returns a function that returns the current number of workers of a setting, which may be reloaded. For limits
+    /// that follow the number of workers.
+    pub fn live(&self, workers: &Setting<Workers>) -> impl Fn() -> usize + Send + Sync + 'static {
+        let count = WorkerCount::Setting { flag: workers.name(), settings: self.shared.live_settings.clone() };
         move || count.get()
     }
 

@@ -1,32 +1,45 @@
 //! The descriptor of a controller: its names, its settings and its `InitFunc`.
 
+use std::future::ready;
+
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kcm_api::Need;
 use kcm_config::{Gate, Row};
 
-use super::{ControllerContext, DescriptorParts, Running};
+use super::{ControllerContext, DescriptorParts, Loops};
 use crate::client::ClientLimits;
 use crate::error::BoxError;
 
-/// The function that initializes a controller: it adds event handlers and returns the loops to run, or `None` where the
-/// cluster does not serve the resources that it needs.
+/// The function that initializes a controller: it adds event handlers and returns the loops to run, or
+/// [`Loops::none`] if the cluster or the settings lack what the controller needs.
 ///
-/// Called once at start, again with back-off if it fails, and again after changes of the served resources where it
-/// returned `None` or a resource that its loops read disappeared. What it registered before is gone by then. It must not
-/// wait for caches: informers start after every controller has been initialized.
+/// Called once at start, again with back-off if it fails, and again after changes of the served resources if it returned
+/// no loops or a resource that its loops read is not served any more. Its event handlers of an earlier call are removed
+/// before. It must not block and must not wait for caches: informers start after every controller has been initialized.
 ///
 /// It captures nothing: everything that it uses is in the context.
 ///
 /// ```compile_fail
-/// use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+/// use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 ///
-/// async fn init(_context: &ControllerContext) -> Result<Running, BoxError> {
-///     Ok(Running::new())
+/// async fn init(_context: &ControllerContext) -> Result<Loops, BoxError> {
+///     Ok(Loops::new())
 /// }
 ///
 /// const GREETER: ControllerDescriptor = ControllerDescriptor::new("greeter-controller", init);
 /// ```
-pub type InitFunc = for<'a> fn(&'a ControllerContext) -> BoxFuture<'a, Result<Option<Running>, BoxError>>;
+pub type InitFunc = fn(&ControllerContext) -> Result<Loops, BoxError>;
+
+/// An [`InitFunc`] that awaits something, such as a request.
+pub type AsyncInitFunc = for<'a> fn(&'a ControllerContext) -> BoxFuture<'a, Result<Loops, BoxError>>;
+
+/// An `InitFunc` of either form.
+#[derive(Clone, Copy)]
+pub(super) enum Init {
+    Plain(InitFunc),
+    Async(AsyncInitFunc),
+}
 
 /// The group in which a controller starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,31 +54,43 @@ pub enum StartGroup {
 ///
 /// # Examples
 /// ```
-/// use futures::FutureExt as _;
-/// use kcm_framework::{ControllerContext, ControllerDescriptor, Running};
+/// use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 ///
-/// const GREETER: ControllerDescriptor = ControllerDescriptor::new("greeter-controller", |ctx: &ControllerContext| {
-///     async move { Ok(Some(Running::new())) }.boxed()
-/// })
-/// .aliases(&["greeter"]);
+/// fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
+///     Ok(Loops::new())
+/// }
+///
+/// const GREETER: ControllerDescriptor =
+///     ControllerDescriptor::new("greeter-controller", init).aliases(&["greeter"]);
 ///
 /// kcm_framework::inventory::submit! { GREETER }
 /// ```
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct ControllerDescriptor {
-    pub(super) name: &'static str,
-    pub(super) aliases: &'static [&'static str],
+    /// The canonical name.
+    pub name: &'static str,
+    /// The aliases that `--controllers` accepts.
+    pub aliases: &'static [&'static str],
     pub(super) service_account: &'static str,
     pub(super) acts_as_manager: bool,
-    pub(super) event_component: &'static str,
-    pub(super) required_gates: &'static [Gate],
-    pub(super) feature_gates: &'static [Gate],
-    pub(super) on_by_default: bool,
-    pub(super) start_group: StartGroup,
-    pub(super) client_limits: ClientLimits,
-    pub(super) needs: &'static [Need],
-    pub(super) settings: &'static [Row],
-    pub(super) init: InitFunc,
+    /// The component that its events name as their source.
+    pub event_component: &'static str,
+    /// The feature gates that must all be on for it to run.
+    pub required_gates: &'static [Gate],
+    /// The feature gates that it defines.
+    pub feature_gates: &'static [Gate],
+    /// Whether it runs if `--controllers` does not name it.
+    pub on_by_default: bool,
+    /// The group in which it starts.
+    pub start_group: StartGroup,
+    /// The rate limit of its requests.
+    pub client_limits: ClientLimits,
+    /// The parts of views, and the annotations, that it reads.
+    pub needs: &'static [Need],
+    /// The rows of its settings.
+    pub settings: &'static [Row],
+    pub(super) init: Init,
 }
 
 impl ControllerDescriptor {
@@ -75,6 +100,16 @@ impl ControllerDescriptor {
     /// Canonical names are lower-case words joined by hyphens and end in `-controller`, as upstream's do.
     #[must_use]
     pub const fn new(name: &'static str, init: InitFunc) -> Self {
+        Self::with_init(name, Init::Plain(init))
+    }
+
+    /// A controller as of [`new`](Self::new), whose `InitFunc` awaits something.
+    #[must_use]
+    pub const fn new_async(name: &'static str, init: AsyncInitFunc) -> Self {
+        Self::with_init(name, Init::Async(init))
+    }
+
+    const fn with_init(name: &'static str, init: Init) -> Self {
         Self {
             name,
             aliases: &[],
@@ -180,54 +215,6 @@ impl ControllerDescriptor {
         self
     }
 
-    /// The parts of views, and the annotations, that it reads.
-    #[must_use]
-    pub const fn needed(&self) -> &'static [Need] {
-        self.needs
-    }
-
-    /// The rate limit of its requests.
-    #[must_use]
-    pub const fn limits(&self) -> ClientLimits {
-        self.client_limits
-    }
-
-    /// The rows of its settings.
-    #[must_use]
-    pub const fn rows(&self) -> &'static [Row] {
-        self.settings
-    }
-
-    /// The feature gates that it defines.
-    #[must_use]
-    pub const fn defined_gates(&self) -> &'static [Gate] {
-        self.feature_gates
-    }
-
-    /// The component that its events name as their source.
-    #[must_use]
-    pub const fn component(&self) -> &'static str {
-        self.event_component
-    }
-
-    /// The feature gates that must all be on for it to run.
-    #[must_use]
-    pub const fn gates(&self) -> &'static [Gate] {
-        self.required_gates
-    }
-
-    /// The group in which it starts.
-    #[must_use]
-    pub const fn group(&self) -> StartGroup {
-        self.start_group
-    }
-
-    /// Its aliases.
-    #[must_use]
-    pub const fn other_names(&self) -> &'static [&'static str] {
-        self.aliases
-    }
-
     /// What its context takes from it.
     pub(crate) const fn parts(&self) -> DescriptorParts {
         DescriptorParts {
@@ -243,20 +230,17 @@ impl ControllerDescriptor {
     pub(crate) fn initialize<'a>(
         &self,
         context: &'a ControllerContext,
-    ) -> BoxFuture<'a, Result<Option<Running>, BoxError>> {
-        (self.init)(context)
+    ) -> BoxFuture<'a, Result<Loops, BoxError>> {
+        match self.init {
+            Init::Plain(init) => ready(init(context)).boxed(),
+            Init::Async(init) => init(context),
+        }
     }
 
-    /// The service account that it acts as; absent where it acts as the manager itself.
+    /// The service account that it acts as; absent if it acts as the manager itself.
     #[must_use]
     pub const fn account(&self) -> Option<&'static str> {
         if self.acts_as_manager { None } else { Some(self.service_account) }
-    }
-
-    /// The canonical name.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
     }
 }
 

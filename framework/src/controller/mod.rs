@@ -2,14 +2,13 @@
 
 mod context;
 mod descriptor;
-
+mod loops;
 mod registry;
-mod running;
 mod selection;
 
-pub use context::{ControllerContext, Extensions, SettingsSection};
+pub use context::{ControllerContext, Extensions};
 pub(crate) use context::{DescriptorParts, SharedContext};
-pub use descriptor::{ControllerDescriptor, InitFunc, StartGroup};
+pub use descriptor::{AsyncInitFunc, ControllerDescriptor, InitFunc, StartGroup};
+pub use loops::{DebugPage, HealthCheck, Loops};
 pub use registry::{Registry, RegistryError};
-pub use running::{DebugPage, HealthCheck, Running};
 pub use selection::{AbsentController, Selection, SelectionError};

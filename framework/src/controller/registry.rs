@@ -87,7 +87,7 @@ impl Registry {
 
     /// The settings of all controllers, in the order of their names.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
-        self.iter().flat_map(|controller| controller.rows().iter().copied())
+        self.iter().flat_map(|controller| controller.settings.iter().copied())
     }
 
     /// The feature gates that the controllers define, each once, sorted by name.
@@ -149,20 +149,19 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
-
     use super::*;
+    use crate::controller::Loops;
 
     const fn named(name: &'static str) -> ControllerDescriptor {
-        ControllerDescriptor::new(name, |_| async { Ok(None) }.boxed())
+        ControllerDescriptor::new(name, |_| Ok(Loops::none("nothing to do")))
     }
 
     #[test]
     fn sorts_by_name_and_finds_by_alias() {
         let registry = Registry::of([named("b-controller").aliases(&["b"]), named("a-controller")]).unwrap();
-        let names: Vec<_> = registry.iter().map(ControllerDescriptor::name).collect();
+        let names: Vec<_> = registry.iter().map(|it| it.name).collect();
         assert_eq!(names, ["a-controller", "b-controller"]);
-        assert_eq!(registry.find("b").map(ControllerDescriptor::name), Some("b-controller"));
+        assert_eq!(registry.find("b").map(|it| it.name), Some("b-controller"));
         assert!(registry.find("c").is_none());
     }
 

@@ -105,12 +105,11 @@ fn nearest(name: &str, registry: &Registry, absent: &[AbsentController]) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
-
     use super::*;
+    use crate::controller::Loops;
 
     const fn named(name: &'static str) -> ControllerDescriptor {
-        ControllerDescriptor::new(name, |_| async { Ok(None) }.boxed())
+        ControllerDescriptor::new(name, |_| Ok(Loops::none("nothing to do")))
     }
 
     fn registry() -> Registry {
@@ -149,7 +148,7 @@ mod tests {
             let registry = registry();
             let selection = Selection::parse(items.iter().copied(), &registry, ABSENT).unwrap();
             let enabled: Vec<_> =
-                registry.iter().filter(|c| selection.enables(c)).map(ControllerDescriptor::name).collect();
+                registry.iter().filter(|c| selection.enables(c)).map(|it| it.name).collect();
             assert_eq!(enabled, expected, "--controllers={}", items.join(","));
         }
     }
@@ -160,7 +159,7 @@ mod tests {
         let selection = Selection::parse(["*", "replicaset"], &registry, ABSENT).unwrap();
         let selection = selection.without(["replicaset-controller", "serviceaccount-token-controller"]);
         let enabled: Vec<_> =
-            registry.iter().filter(|c| selection.enables(c)).map(ControllerDescriptor::name).collect();
+            registry.iter().filter(|c| selection.enables(c)).map(|it| it.name).collect();
         assert_eq!(enabled, ["deployment-controller", "serviceaccount-token-controller"]);
     }
 

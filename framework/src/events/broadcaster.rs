@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::correlate::{Correlator, Decision};
-use super::event::{Event, EventMeta, EventType, ObjectReference, Occurrence};
+use super::event::{CoreEvent, EventMeta, EventType, ObjectReference, Occurrence};
 use crate::client::{ApiClient, ApiError, Cause, Patch, Payload, Subresource};
 use crate::clock::Clock;
 
@@ -182,7 +182,7 @@ impl Broadcaster {
         );
     }
 
-    async fn write(&self, event: &Event, is_repeated: bool) -> Result<(), ApiError> {
+    async fn write(&self, event: &CoreEvent, is_repeated: bool) -> Result<(), ApiError> {
         let EventMeta { name, namespace } = &event.metadata;
         if is_repeated {
             let key = ObjectKey::namespaced(namespace.as_str(), name.as_str());

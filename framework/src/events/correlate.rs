@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::event::{Event, ObjectReference, Occurrence, hash, name};
+use super::event::{CoreEvent, ObjectReference, Occurrence, hash, name};
 use super::lru::Lru;
 use crate::client::TokenBucket;
 
@@ -24,9 +24,9 @@ const SPAM_QPS: f64 = 1.0 / 300.0;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Create a new event.
-    Create(Event),
+    Create(CoreEvent),
     /// Increase the count of the event of that name; create it where it does not exist any more.
-    Repeat(Event),
+    Repeat(CoreEvent),
     /// Drop it: the source has exceeded its rate of events about the object.
     Drop,
 }
@@ -67,7 +67,7 @@ impl Correlator {
         // No two events share a name, even within the resolution of a clock.
         let at = i64::try_from(occurrence.at.as_nanosecond()).unwrap_or(i64::MAX);
         self.named_at = at.max(self.named_at.saturating_add(1));
-        let mut event = Event::of(occurrence, self.named_at);
+        let mut event = CoreEvent::of(occurrence, self.named_at);
         // Each hash extends the one before: common fields are hashed once.
         let source = occurrence.source_key();
         let group = occurrence.group_key(source);
@@ -102,7 +102,7 @@ impl Correlator {
     }
 
     /// Whether an event of that key has been recorded; if so, `event` becomes its repetition.
-    fn count(&mut self, key: u64, event: &mut Event, regarding: &ObjectReference) -> bool {
+    fn count(&mut self, key: u64, event: &mut CoreEvent, regarding: &ObjectReference) -> bool {
         let new = || Recorded { named_at: self.named_at, count: 0 };
         let recorded = self.recorded.get_or_insert_with(key, new);
         recorded.count = recorded.count.saturating_add(1);

@@ -1,5 +1,6 @@
-//! An occurrence, and the core/v1 `Event` that records it.
+//! An occurrence, and the core/v1 `CoreEvent` that records it.
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
@@ -54,32 +55,60 @@ pub enum EventType {
     Warning,
 }
 
-/// Type, reason and message of an event, as [`Session::record`](crate::Session::record) takes them.
-///
-/// A controller has one enum of all its events, which implements this.
-pub trait EventDetails {
-    /// The type of the event.
-    fn event_type(&self) -> EventType;
-
+/// The type, reason and message of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventText<'a> {
+    /// The type.
+    pub type_: EventType,
     /// The machine-readable reason, in upper camel case.
-    fn reason(&self) -> &str;
-
+    pub reason: Cow<'a, str>,
     /// The human-readable message.
-    fn message(&self) -> String;
+    pub message: Cow<'a, str>,
 }
 
-/// Type, reason and message, for events whose reasons need no enum, such as that of a condition.
-impl<R: AsRef<str>> EventDetails for (EventType, R, String) {
-    fn event_type(&self) -> EventType {
-        self.0
+impl<'a> EventText<'a> {
+    /// An event of type `Normal`.
+    pub fn normal(reason: impl Into<Cow<'a, str>>, message: impl Into<Cow<'a, str>>) -> Self {
+        Self { type_: EventType::Normal, reason: reason.into(), message: message.into() }
     }
 
-    fn reason(&self) -> &str {
-        self.1.as_ref()
+    /// An event of type `Warning`.
+    pub fn warning(reason: impl Into<Cow<'a, str>>, message: impl Into<Cow<'a, str>>) -> Self {
+        Self { type_: EventType::Warning, reason: reason.into(), message: message.into() }
     }
+}
 
-    fn message(&self) -> String {
-        self.2.clone()
+/// An event of a controller, as [`Session::record`](crate::Session::record) takes it.
+///
+/// A controller has one enum of all its events, so that a test of a plan asserts events as values:
+///
+/// ```
+/// use kcm_framework::events::{Event, EventText};
+///
+/// enum GreeterEvent {
+///     Greeted { name: String },
+///     Rejected { error: String },
+/// }
+///
+/// impl Event for GreeterEvent {
+///     fn text(&self) -> EventText<'_> {
+///         match self {
+///             Self::Greeted { name } => EventText::normal("Greeted", format!("Greeted {name}")),
+///             Self::Rejected { error } => EventText::warning("FailedGreet", format!("Error greeting: {error}")),
+///         }
+///     }
+/// }
+/// ```
+pub trait Event {
+    /// Returns the type, reason and message.
+    fn text(&self) -> EventText<'_>;
+}
+
+/// For events whose reasons need no enum, such as the reason of a condition.
+impl Event for EventText<'_> {
+    fn text(&self) -> EventText<'_> {
+        let Self { type_, reason, message } = self;
+        EventText { type_: *type_, reason: Cow::Borrowed(reason), message: Cow::Borrowed(message) }
     }
 }
 
@@ -132,10 +161,10 @@ pub(super) fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A core/v1 `Event`.
+/// A core/v1 `CoreEvent`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Event {
+pub struct CoreEvent {
     kind: &'static str,
     api_version: &'static str,
     /// Name and namespace.
@@ -164,7 +193,7 @@ pub struct Event {
     pub reporting_instance: &'static str,
 }
 
-/// Name and namespace of an [`Event`].
+/// Name and namespace of an [`CoreEvent`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventMeta {
     /// Name of the event.
@@ -173,14 +202,14 @@ pub struct EventMeta {
     pub namespace: String,
 }
 
-/// The source of an [`Event`].
+/// The source of an [`CoreEvent`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventSource {
     /// The component.
     pub component: InternedStr,
 }
 
-impl Event {
+impl CoreEvent {
     pub(super) fn of(occurrence: &Occurrence, nanos: i64) -> Self {
         let object = &occurrence.regarding;
         let namespace = if object.namespace.is_empty() { "default" } else { &object.namespace };

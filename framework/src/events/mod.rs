@@ -11,5 +11,7 @@ mod recorders;
 
 pub use broadcaster::{Broadcaster, Recorder};
 pub use correlate::{Correlator, Decision};
-pub use event::{Event, EventDetails, EventMeta, EventSource, EventType, ObjectReference, Occurrence};
+pub use event::{
+    CoreEvent, Event, EventMeta, EventSource, EventText, EventType, ObjectReference, Occurrence,
+};
 pub(crate) use recorders::Recorders;

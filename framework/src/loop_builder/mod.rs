@@ -6,11 +6,13 @@ mod source;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kcm_api::{KnownView, ObjectKey, Resource, View};
+use kcm_config::{Setting, Workers};
 use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer, ListOptions, MultiNamespaceInformer, Origin};
 use kcm_workqueue::{Queue, QueueOptions, RetryLimits};
 use tokio::time::Instant;
@@ -24,7 +26,10 @@ use crate::explain::{Cause, ChangeKind, Triggers};
 use crate::live_settings::{LiveSettings, WorkerCount};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
-use crate::reconcile::{DeclaredWrites, Keyless, LoopContext, Reconcile, ReconcileLoop, Session, priority};
+use crate::reconcile::{
+    DeclaredWrites, Keyless, LoopContext, ObjectSource, OfObjects, Reconcile, ReconcileLoop, ReconcileObject, Session,
+    priority,
+};
 use event_mapping::controllers;
 
 pub use enqueue::Enqueue;
@@ -58,14 +63,14 @@ pub use source::Source;
 /// # Examples
 /// ```
 /// use kcm_framework::api::views::{Pod, ReplicaSet};
-/// use kcm_framework::{BoxError, ControllerContext, Reconcile, Running};
+/// use kcm_framework::{BoxError, ControllerContext, Reconcile, Loops};
 ///
-/// fn init(context: &ControllerContext, reconciler: impl Reconcile) -> Result<Option<Running>, BoxError> {
+/// fn init(context: &ControllerContext, reconciler: impl Reconcile) -> Result<Loops, BoxError> {
 ///     let mut sets = context.control_loop("replicaset");
 ///     let replica_sets = sets.primary::<ReplicaSet>();
 ///     let pods = sets.owns::<Pod>();
 ///     # let _caches = (replica_sets, pods);
-///     Ok(Some(Running::new().with(sets.workers(5).reconcile(reconciler))))
+///     Ok(sets.workers(5).reconcile(reconciler).into())
 /// }
 /// ```
 #[must_use = "a loop does nothing until `reconcile`"]
@@ -82,6 +87,28 @@ pub struct ControlLoopBuilder<K: QueueKey = ObjectKey> {
     writes: BTreeSet<Resource>,
     writes_anything: bool,
     has_barrier: bool,
+}
+
+/// A number of workers, or the setting that has it.
+#[derive(Debug, Clone, Copy)]
+pub struct LoopWorkers(Count);
+
+#[derive(Debug, Clone, Copy)]
+enum Count {
+    Fixed(usize),
+    Of(&'static str),
+}
+
+impl From<usize> for LoopWorkers {
+    fn from(number: usize) -> Self {
+        Self(Count::Fixed(number))
+    }
+}
+
+impl From<&Setting<Workers>> for LoopWorkers {
+    fn from(setting: &Setting<Workers>) -> Self {
+        Self(Count::Of(setting.name()))
+    }
 }
 
 /// What a loop takes from the context of its controller.
@@ -110,7 +137,7 @@ struct Target<K> {
 /// A mistake in the description of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum LoopError {
-    #[error("the loop {name:?} owns {owned} without a primary resource: call `primary` or `keyed_by` as well")]
+    #[error("the loop {name:?} owns {owned} without a primary resource: call `primary` or `primary_with` as well")]
     OwnsWithoutPrimary { name: &'static str, owned: String },
     #[error(
         "the loop {name:?} writes {resource}, which a cache of this manager holds, and does not read it, so that it would \
@@ -118,8 +145,8 @@ enum LoopError {
     )]
     WritesUnread { name: &'static str, resource: String },
     #[error(
-        "the loop {name:?} takes its number of workers from --{flag}, which is no whole number that is reloaded: declare \
-         its row with `Initial::Int32` and `reloaded`"
+        "the loop {name:?} takes its number of workers from --{flag}, which is not in the settings of the controller's \
+         descriptor: add its row"
     )]
     NoWorkerCount { name: &'static str, flag: &'static str },
     #[error("the loop {name:?} enqueues keys and has no reconciler: end its description with `reconcile`")]
@@ -145,19 +172,19 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         }
     }
 
-    /// Sets how many keys are reconciled concurrently; 1 by default (upstream: `MaxConcurrentReconciles`).
-    pub fn workers(self, workers: usize) -> Self {
-        Self { workers: WorkerCount::Fixed(workers), ..self }
-    }
-
-    /// Reconciles as many keys concurrently as this setting says (a flag, without dashes), also after the setting has
-    /// been [reloaded](crate::ManagerHandle::reload).
+    /// Sets the number of keys that are reconciled concurrently: a number, or a setting, whose value is applied while the
+    /// loop runs. 1 by default (upstream: `MaxConcurrentReconciles`).
     ///
-    /// More workers start at once; surplus workers end after the key that they process. The row of the setting must be a
-    /// whole number and [`reloaded`](kcm_config::Row::reloaded), or the loop does not start.
-    pub fn workers_from(self, flag: &'static str) -> Self {
-        let settings = self.environment.settings.clone();
-        Self { workers: WorkerCount::Setting { flag, settings }, ..self }
+    /// When a setting is [reloaded](crate::ManagerHandle::reload), more workers start at once; surplus workers end after the
+    /// key that they process.
+    pub fn workers(self, workers: impl Into<LoopWorkers>) -> Self {
+        match workers.into().0 {
+            Count::Fixed(number) => Self { workers: WorkerCount::Fixed(number), ..self },
+            Count::Of(flag) => {
+                let settings = self.environment.settings.clone();
+                Self { workers: WorkerCount::Setting { flag, settings }, ..self }
+            }
+        }
     }
 
     /// Sets the rate limits of retries, where upstream's differ from the default. They apply to a queue that is created
@@ -200,7 +227,24 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
     where
         K: From<ObjectKey>,
     {
-        let informer = self.watches_for(source.resync(), |change: &Change<V>| [K::from(change.key().clone())]);
+        self.primary_with(source.resync(), |change: &Change<V>| [K::from(change.key().clone())])
+    }
+
+    /// As [`primary_for`](Self::primary_for), with an event mapping of its own: a change enqueues the keys that
+    /// `event_mapping` returns. The objects are resynced only if `source` says so. Of several primary sources, each holds
+    /// the objects of a namespace.
+    ///
+    /// Keys may be of another type than [`ObjectKey`]: [`QueueKey::object`] names the object.
+    pub fn primary_with<V, I>(
+        &mut self,
+        source: Source<V>,
+        event_mapping: impl Fn(&Change<V>) -> I + Send + 'static,
+    ) -> Informer<V>
+    where
+        V: View,
+        I: IntoIterator<Item: Into<Enqueue<K>>>,
+    {
+        let informer = self.watches_for(source, event_mapping);
         self.keyed_by(&informer);
         informer
     }
@@ -282,9 +326,8 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         informer
     }
 
-    /// Says that keys name the objects of this informer, for a loop that maps the changes of its primary resource
-    /// itself. Of several informers, one holds the objects of a namespace.
-    pub fn keyed_by<V: View>(&mut self, informer: &Informer<V>) {
+    /// Says that keys name the objects of this informer.
+    fn keyed_by<V: View>(&mut self, informer: &Informer<V>) {
         let cache = self.add_cache(informer.cache());
         self.primary.add(cache);
     }
@@ -403,6 +446,17 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
 }
 
 impl ControlLoopBuilder {
+    /// The loop, whose `reconciler` is handed the object of each key from `objects`, which is what
+    /// [`primary`](Self::primary) or [`in_namespaces`](Self::in_namespaces) returned.
+    pub fn reconcile_objects<V, S, R>(self, objects: S, reconciler: R) -> Loop
+    where
+        V: View,
+        S: ObjectSource<V>,
+        R: ReconcileObject<V>,
+    {
+        self.described(Box::new(OfObjects { objects, reconciler, view: PhantomData }))
+    }
+
     /// A loop that runs `work` every `period`, the first time at once, and never before the caches that it reads show the
     /// writes of the run before.
     ///

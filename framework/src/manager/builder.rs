@@ -174,7 +174,7 @@ impl ManagerBuilder {
         let (connection, monitor) = Connection::new(seed);
         self.metrics.show(&connection);
         let clients = ClientBuilder::over_connection(connection, provider, self.user_agent, self.limits, requests);
-        let names = self.registry.iter().map(ControllerDescriptor::name).collect();
+        let names = self.registry.iter().map(|descriptor| descriptor.name).collect();
         let controls = Controls::new(names, self.selection, self.grace);
         let live_settings = LiveSettings::new(self.settings.clone());
         let fence = clients.fence().clone();

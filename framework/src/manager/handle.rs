@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::stage::Stage;
 use crate::client::Fence;
-use crate::controller::{ControllerDescriptor, Registry, Selection};
+use crate::controller::{Registry, Selection};
 use crate::explain::{KeyExplanation, QueueStatus, WaitExplanation};
 use crate::live_settings::LiveSettings;
 use crate::metrics::Metrics;
@@ -48,7 +48,7 @@ impl ManagerHandle {
         fence: Fence,
         metrics: &Arc<Metrics>,
     ) -> Self {
-        let records: Vec<_> = registry.iter().map(ControllerDescriptor::name).map(Record::new).collect();
+        let records: Vec<_> = registry.iter().map(|descriptor| Record::new(descriptor.name)).collect();
         let shown = records.clone();
         metrics.show_controllers(move || {
             shown.iter().filter_map(|record| Some((record.name(), record.runs()?))).collect()
@@ -77,7 +77,7 @@ impl ManagerHandle {
         Some(self.record(name)?.status())
     }
 
-    /// The health of a controller: what its [health check](crate::Running::health) says. A controller without one is
+    /// The health of a controller: what its [health check](crate::Loops::health) says. A controller without one is
     /// healthy, as is one that is not initialized. Absent where the registry has no controller of that name.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl ManagerHandle {
         Some(check.map_or(Ok(()), |check| check()))
     }
 
-    /// The response of the [debug page](crate::Running::debug) of a controller, to a request whose path is relative to
+    /// The response of the [debug page](crate::Loops::debug) of a controller, to a request whose path is relative to
     /// that page. Absent where the controller is not initialized or has no debug page.
     #[must_use]
     pub fn debug(&self, name: &str, request: &http::Request<()>) -> Option<http::Response<String>> {

@@ -226,11 +226,11 @@ impl Manager {
     /// turns one after another.
     async fn start_controllers(&self, stages: &mut Stages, shared: &Arc<SharedContext>, turns: &Turns) {
         let mut order: Vec<_> = self.registry.iter().collect();
-        order.sort_by_key(|descriptor| (descriptor.group(), descriptor.name()));
+        order.sort_by_key(|descriptor| (descriptor.start_group, descriptor.name));
         for descriptor in order {
-            let controller = descriptor.name();
+            let controller = descriptor.name;
             let Some(record) = self.handle.record(controller) else { continue };
-            if let Some(gate) = descriptor.gates().iter().find(|gate| !shared.settings.enabled(gate)) {
+            if let Some(gate) = descriptor.required_gates.iter().find(|gate| !shared.settings.enabled(gate)) {
                 tracing::info!(controller, gate = gate.name, "Controller is disabled by a feature gate");
                 record.enter(ControllerState::Disabled(format!("the feature gate {} is off", gate.name)));
                 continue;
@@ -309,7 +309,7 @@ async fn follow_discovery(informers: &Factory, discovery: &Discovery) {
 /// What the controllers that are enabled at the start need of views.
 fn needs(registry: &Registry, controls: &Controls, settings: &Effective) -> Needs {
     let is_on = |descriptor: &&ControllerDescriptor| {
-        controls.enables(descriptor) && descriptor.gates().iter().all(|gate| settings.enabled(gate))
+        controls.enables(descriptor) && descriptor.required_gates.iter().all(|gate| settings.enabled(gate))
     };
-    registry.iter().filter(is_on).flat_map(|descriptor| descriptor.needed().iter().copied()).collect()
+    registry.iter().filter(is_on).flat_map(|descriptor| descriptor.needs.iter().copied()).collect()
 }

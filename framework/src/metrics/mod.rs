@@ -5,6 +5,7 @@
 mod connection;
 mod controllers;
 mod exposition;
+mod families;
 mod gates;
 mod health;
 mod informers;
@@ -22,13 +23,17 @@ use kcm_informers::{Connection, MetricsOf};
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{EncodeLabelSet, text};
-use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family;
 use prometheus_client::registry::Registry;
 
 use connection::ConnectionMetrics;
 use exposition::Family;
+use families::ByName;
 pub use exposition::{ExpositionOptions, Format, NotAMetricLabel};
+pub use families::{
+    Counters, DEFAULT_BUCKETS, Gauges, Histograms, Labeled, MetricError, OfBuckets, Stability, exponential_buckets,
+};
+pub use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Histogram};
 use health::HealthMetrics;
 use informers::InformerMetrics;
 use queues::QueueMetrics;
@@ -51,8 +56,8 @@ pub struct Metrics {
     options: Mutex<ExpositionOptions>,
     /// What controllers registered, by its type.
     of_controllers: Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>,
-    /// The counters of controllers, by name.
-    counters: Mutex<HashMap<&'static str, Counter>>,
+    /// The metrics of controllers, by name.
+    by_name: Mutex<ByName>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -122,7 +127,7 @@ impl Metrics {
             health: HealthMetrics::default(),
             options: Mutex::default(),
             of_controllers,
-            counters: Mutex::default(),
+            by_name: Mutex::default(),
         })
     }
 
@@ -139,19 +144,6 @@ impl Metrics {
         let registered = register(&mut self.registry.lock());
         of_controllers.insert(TypeId::of::<M>(), Box::new(registered.clone()));
         registered
-    }
-
-    /// Registers a counter of a controller and returns it; a scrape shows it as `NAME_total`.
-    ///
-    /// It is registered once: another call for the name returns the same counter.
-    pub fn counter(&self, name: &'static str, help: &'static str) -> Counter {
-        let mut counters = self.counters.lock();
-        let counter = counters.entry(name).or_insert_with(|| {
-            let counter = Counter::default();
-            self.registry.lock().register(name, help, counter.clone());
-            counter
-        });
-        counter.clone()
     }
 
     /// Shows the feature gates of `settings` from now on.
@@ -298,16 +290,5 @@ mod tests {
             text.lines().filter(|line| line.starts_with("greetings")).collect::<Vec<_>>(),
             ["greetings_total 2"]
         );
-    }
-
-    #[test]
-    fn counters_of_one_name_are_one_counter() {
-        let metrics = Metrics::new();
-        for (name, count) in [("greetings", 1), ("goodbyes", 5), ("greetings", 2)] {
-            metrics.counter(name, "Sent").inc_by(count);
-        }
-        let text = metrics.encode();
-        let sent = |line: &&str| line.starts_with("greetings") || line.starts_with("goodbyes");
-        assert_eq!(text.lines().filter(sent).collect::<Vec<_>>(), ["greetings_total 3", "goodbyes_total 5"]);
     }
 }

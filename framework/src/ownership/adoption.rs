@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::claim::Claims;
 use super::error::{ClaimError, ObjectClaimError, StaleOwner};
 use super::owner::Owner;
-use crate::client::{ApiError, Patch, Payload, Subresource};
+use crate::client::{ApiError, Patch, Payload};
 use crate::reconcile::Session;
 
 /// Adopts and releases objects, and returns those that the owner controls afterwards.
@@ -95,7 +95,7 @@ async fn patch(
     body: &(impl Serialize + Sync),
 ) -> Result<(), ApiError> {
     let patch = Patch::Strategic(Payload::json(body));
-    session.patch(resource, &object.key, Subresource::None, patch).await.map(drop)
+    session.of(resource).patch(&object.key, patch).await.map(drop)
 }
 
 /// Checks with a live read that the owner exists and is not being deleted.

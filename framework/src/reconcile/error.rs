@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use kcm_api::EditError;
+
 use crate::client::{ApiError, ErrorClass};
 use crate::error::BoxError;
 
@@ -108,6 +110,11 @@ impl ReconcileError {
         Self { class, source: source.into() }
     }
 
+    /// An error that no retry cures: the key is not requeued before something changes.
+    pub fn terminal(source: impl Into<BoxError>) -> Self {
+        Self::new(Class::Terminal, source)
+    }
+
     /// The class of the error.
     #[must_use]
     pub const fn class(&self) -> Class {
@@ -136,6 +143,13 @@ impl From<ApiError> for ReconcileError {
     /// The error with the class that its response has.
     fn from(error: ApiError) -> Self {
         Self::new(Class::from(&error), error)
+    }
+}
+
+impl From<EditError> for ReconcileError {
+    /// The JSON of an object is not what the API server should store: only a change of the object helps.
+    fn from(error: EditError) -> Self {
+        Self::terminal(error)
     }
 }
 

@@ -1,20 +1,21 @@
 //! The reconcile loop: keys from a queue, one at a time each, to a [`Reconcile`].
 
+mod delete;
 mod error;
 mod gate;
 mod inspection;
 mod keyless;
 mod loop_context;
 mod names;
+mod objects;
 mod recording;
 mod session;
 mod session_extras;
+mod session_of;
 mod undecided;
 mod undecodable;
 mod worker;
 mod worker_pool;
-
-use std::time::Duration;
 
 use async_trait::async_trait;
 use kcm_api::ObjectKey;
@@ -23,16 +24,21 @@ use kcm_workqueue::Priority;
 
 use crate::queue_key::QueueKey;
 
+pub use delete::Delete;
 pub use error::{Class, ReconcileError};
 pub(crate) use keyless::Keyless;
 pub(crate) use loop_context::{DeclaredWrites, LoopContext};
 pub use names::NameGenerator;
+pub use objects::{ObjectSource, ReconcileObject};
+pub(crate) use objects::OfObjects;
 pub use session::Session;
+pub use session_of::SessionOf;
 pub(crate) use worker::ReconcileLoop;
 
 /// A reconciler: brings the object of a key to its desired state.
 ///
-/// Keys are [`ObjectKey`]s for nearly every controller; another type is a [`QueueKey`].
+/// Keys are [`ObjectKey`]s for nearly every controller; another type is a [`QueueKey`]. A controller whose keys name the
+/// objects of one cache implements [`ReconcileObject`] instead, which is handed the object.
 #[async_trait]
 pub trait Reconcile<K: QueueKey = ObjectKey>: Send + Sync + 'static {
     /// Prepares for the first key: after all caches of the loop have synced and before any key is taken, each time that
@@ -56,31 +62,12 @@ pub trait Reconcile<K: QueueKey = ObjectKey>: Send + Sync + 'static {
     /// write in progress then counts as one whose response was lost.
     ///
     /// # Errors
-    /// The [`Class`] of the error decides when the key is requeued.
+    /// The [`Class`] of the error decides when the key is requeued, and [`Session::requeue_by`] at which time at the
+    /// latest.
     ///
     /// # Panics
     /// A panic is caught, counted and logged with the key, and the key is requeued with back-off.
-    async fn reconcile(&self, key: &K, session: &Session) -> Result<Outcome, ReconcileError>;
-}
-
-/// The outcome of a successful reconcile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[must_use]
-pub struct Outcome {
-    /// After which delay the key is reconciled again even if nothing changes.
-    pub requeue_after: Option<Duration>,
-}
-
-impl Outcome {
-    /// The key is reconciled again when something changes.
-    pub const fn done() -> Self {
-        Self { requeue_after: None }
-    }
-
-    /// The key is reconciled again after `delay`, or earlier if something changes.
-    pub const fn requeue_after(delay: Duration) -> Self {
-        Self { requeue_after: Some(delay) }
-    }
+    async fn reconcile(&self, key: &K, session: &Session) -> Result<(), ReconcileError>;
 }
 
 /// The priority of a key that a change of that origin enqueues: live changes go before initial objects.

@@ -1,6 +1,5 @@
 //! The session of one reconcile: an API client that records its writes.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,10 +10,8 @@ use tokio::time::Instant;
 
 use super::LoopContext;
 use crate::client::{
-    self, ApiClient, ApiError, Attempts, Call, DeleteOptions, Deleted, Outcome, Patch, Payload, REQUEST_TIMEOUT, Scale,
-    Subresource, Written,
+    ApiClient, ApiError, Attempts, Call, Deleted, Outcome, REQUEST_TIMEOUT, Written,
 };
-use crate::consistency::list_objects;
 use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 use crate::explain::{self, Notes, Seen};
 
@@ -49,6 +46,8 @@ pub struct Session {
     /// The uid of the object that the cache showed at the first write.
     acts_for: OnceLock<Option<Uid>>,
     pending_writes: Mutex<Vec<PendingWrite>>,
+    /// The time at which the key is reconciled again whatever happens.
+    requeue_at: Mutex<Option<Instant>>,
     /// What is explained of this reconcile.
     notes: Notes,
 }
@@ -72,6 +71,7 @@ impl Session {
             object: None,
             acts_for: OnceLock::new(),
             pending_writes: Mutex::new(Vec::new()),
+            requeue_at: Mutex::new(None),
             notes,
         }
     }
@@ -107,6 +107,39 @@ impl Session {
         &self.api
     }
 
+    /// Reconciles the key again after `delay` at the latest, even if nothing changes.
+    ///
+    /// # Guarantees
+    /// The earliest of several calls counts. It counts whatever the reconcile returns, and also after a panic. So call it
+    /// as soon as the time is known, before the first write: a write that fails does not lose it. After a failure, a time
+    /// that is past is ignored, because the back-off of the key runs already.
+    pub fn requeue_after(&self, delay: Duration) {
+        // A time beyond the range of the clock is no time at which anything happens.
+        let Some(at) = Instant::now().checked_add(delay) else { return };
+        let mut requeue_at = self.requeue_at.lock();
+        *requeue_at = Some(requeue_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// The delay after which the key is reconciled again whatever happens; zero if that time is past.
+    pub(super) fn requeue_delay(&self) -> Option<Duration> {
+        self.requeue_at.lock().map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// The client of the writes.
+    pub(super) const fn writer(&self) -> &ApiClient {
+        &self.writer
+    }
+
+    /// The client that may list everything.
+    pub(super) const fn live_client(&self) -> &ApiClient {
+        &self.live
+    }
+
+    /// The caches of the loop.
+    pub(super) fn caches(&self) -> &[Arc<dyn Cache>] {
+        &self.caches
+    }
+
     /// Takes the pending writes recorded so far.
     pub(crate) fn take_pending_writes(&self) -> Vec<PendingWrite> {
         std::mem::take(&mut self.pending_writes.lock())
@@ -130,166 +163,20 @@ impl Session {
         self.context.names.generate(base)
     }
 
-    /// Creates the object `key`, whose name `object` carries.
-    ///
-    /// A `key` with an empty name and an object with a `generateName` leave the name to the API server; such a creation
-    /// is in doubt once it was repeated after an error of the server, even if the repetition succeeds.
-    ///
-    /// # Errors
-    /// [`ApiError::is_already_exists`] where the name is taken. Where a repeated creation finds an object of its name
-    /// that has the same controller and the labels that were sent, it has succeeded. Without a controller, or where the
-    /// object cannot be read, the error is [`ApiError::is_probably_created`].
-    pub async fn create(&self, resource: &Resource, key: &ObjectKey, object: Payload) -> Result<Written, ApiError> {
-        let has_name = !key.name().is_empty();
-        let call = Call::create(resource, key.namespace(), object.clone(), has_name);
-        let mut write = self.begin(resource, [(key.clone(), None)].into(), &call)?;
-        let mut answer = self.writer.write(&call, &mut write.attempts).await;
-        if has_name && answer.as_ref().is_err_and(ApiError::is_probably_created) {
-            match self.who_took_the_name(resource, key, &object).await {
-                Taken::ByThis(written) => {
-                    write.attempts.settle();
-                    answer = Ok(written);
-                }
-                Taken::ByAnother => {
-                    write.attempts.settle();
-                    answer = answer.map_err(ApiError::without_lost_response);
-                }
-                Taken::Unclear => {}
-            }
-        }
-        write.written(answer)
-    }
-
-    /// Compares the object that has the name of a created one with what was sent.
-    async fn who_took_the_name(&self, resource: &Resource, key: &ObjectKey, object: &Payload) -> Taken {
-        let Some(sent) = object.json_str().and_then(|json| PartialObjectMeta::decode(json).ok()) else {
-            return Taken::Unclear;
-        };
-        let Some(controller) = sent.metadata.controller() else { return Taken::Unclear };
-        let names = BTreeSet::from([key.name()]);
-        let Ok(list) = list_objects(&self.live, resource, key.namespace(), &names).await else {
-            return Taken::Unclear;
-        };
-        // Where it is gone again, the live check of the pending write shows what the cache has to reach.
-        let Some((found, json)) = list.objects.into_iter().next() else { return Taken::Unclear };
-        let found = found.metadata;
-        let has_labels = sent.metadata.labels.iter().all(|(name, value)| found.labels.get(name) == Some(value));
-        if !found.is_controlled_by(&controller.uid) || !has_labels {
-            return Taken::ByAnother;
-        }
-        Taken::ByThis(Written {
-            key: key.clone(),
-            uid: found.uid,
-            resource_version: found.resource_version,
-            body: json.get().to_owned().into(),
-        })
-    }
-
-    /// Updates the object or a subresource; `object` carries the resource version that it is based on.
-    pub async fn put(
-        &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        subresource: Subresource,
-        object: Payload,
-    ) -> Result<Written, ApiError> {
-        self.write(resource, key, Call::put(resource, key, subresource, object)).await
-    }
-
-    /// Patches the object or a subresource.
-    pub async fn patch(
-        &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        subresource: Subresource,
-        patch: Patch,
-    ) -> Result<Written, ApiError> {
-        self.write(resource, key, Call::patch(resource, key, subresource, patch)).await
-    }
-
-    /// Deletes the object with that uid; an object that is gone already is no error.
-    pub async fn delete(
-        &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        uid: &Uid,
-        options: &DeleteOptions,
-    ) -> Result<Deleted, ApiError> {
-        self.end(resource, key, uid, &Call::delete(resource, key, options)).await
-    }
-
-    /// Creates a subresource that changes its object, such as a binding.
-    ///
-    /// Where the response does not tell the new version of the object, a live list reads it. A token request changes
-    /// no object and belongs to [`api`](Self::api).
-    pub async fn post(
-        &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        subresource: Subresource,
-        object: Payload,
-    ) -> Result<Written, ApiError> {
-        self.write(resource, key, Call::post(resource, key, subresource, object)).await
-    }
-
-    /// Updates the scale of an object of any kind that has one.
-    pub async fn put_scale(&self, resource: &Resource, key: &ObjectKey, scale: &Scale) -> Result<Written, ApiError> {
-        self.put(resource, key, Subresource::Scale, scale.payload(key)).await
-    }
-
-    /// Evicts the pod with that uid, as its disruption budgets allow; a pod that is gone already is no error.
-    ///
-    /// # Errors
-    /// [`ApiError::is_too_many_requests`] where a disruption budget does not allow it now: the request is not repeated.
-    pub async fn evict(
-        &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        uid: &Uid,
-        options: &DeleteOptions,
-    ) -> Result<Deleted, ApiError> {
-        let options = DeleteOptions { uid: Some(uid.clone()), ..options.clone() };
-        self.end(resource, key, uid, &Call::evict(resource, key, &options)).await
-    }
-
     /// Sends a call that ends the object with that uid, which the caches show as deleted or terminating then.
-    async fn end(&self, resource: &Resource, key: &ObjectKey, uid: &Uid, call: &Call<'_>) -> Result<Deleted, ApiError> {
+    pub(super) async fn end(&self, resource: &Resource, key: &ObjectKey, uid: &Uid, call: &Call<'_>) -> Result<Deleted, ApiError> {
         let mut write = self.begin(resource, [(key.clone(), Some(uid.clone()))].into(), call)?;
         let answer = self.writer.delete_with(call, &mut write.attempts).await;
         write.deleted(answer)
     }
 
-    /// Deletes the objects that match `selected`, each with `options`.
-    ///
-    /// The key waits for the end of those that its caches hold. Of a field selector on other fields than name and
-    /// namespace the caches do not know which objects match, and the key waits for none.
-    pub async fn delete_collection(
-        &self,
-        resource: &Resource,
-        selected: &ListOptions,
-        options: &DeleteOptions,
-    ) -> Result<(), ApiError> {
-        let selectors = client::ListOptions {
-            label_selector: selected.label_selector.as_ref().map(ToString::to_string),
-            field_selector: selected.field_selector.clone(),
-            ..client::ListOptions::default()
-        };
-        let call = Call::delete_collection(resource, selected.namespace.as_deref(), &selectors, options);
-        let caches = self.caches.iter().filter(|cache| cache.resource() == resource);
-        let held = caches.flat_map(|cache| cache.matching(selected));
-        let objects = held.map(|(key, state)| (key, Some(state.uid))).collect::<BTreeMap<_, _>>();
-        let mut write = self.begin(resource, objects.into_iter().collect(), &call)?;
-        let answer = self.writer.delete_with(&call, &mut write.attempts).await;
-        write.deleted(answer).map(drop)
-    }
-
-    async fn write(&self, resource: &Resource, key: &ObjectKey, call: Call<'_>) -> Result<Written, ApiError> {
+    pub(super) async fn write(&self, resource: &Resource, key: &ObjectKey, call: Call<'_>) -> Result<Written, ApiError> {
         let mut write = self.begin(resource, [(key.clone(), None)].into(), &call)?;
         let answer = self.writer.write(&call, &mut write.attempts).await;
         write.written(answer)
     }
 
-    fn begin<'a>(
+    pub(super) fn begin<'a>(
         &'a self,
         resource: &'a Resource,
         objects: Vec<(ObjectKey, Option<Uid>)>,
@@ -315,21 +202,11 @@ impl Session {
     }
 }
 
-/// Whose the object is that has the name of a created one.
-enum Taken {
-    /// The one that was sent.
-    ByThis(Written),
-    /// Another object.
-    ByAnother,
-    /// It is not known.
-    Unclear,
-}
-
 /// The time after which a dropped request can no longer take effect: twice the time that a request is given.
 const ANSWER_BY: Duration = Duration::from_secs(2 * REQUEST_TIMEOUT.as_secs());
 
 /// A write in progress. Dropped without a response, it counts as one whose response was lost.
-struct Write<'a> {
+pub(super) struct Write<'a> {
     session: &'a Session,
     resource: &'a Resource,
     verb: &'static str,
@@ -338,11 +215,11 @@ struct Write<'a> {
     objects: Vec<(ObjectKey, Option<Uid>)>,
     /// Whether the response carries the metadata of the object itself, and not of a subresource.
     is_of_object: bool,
-    attempts: Attempts,
+    pub(super) attempts: Attempts,
 }
 
 impl Write<'_> {
-    fn written(self, answer: Result<Written, ApiError>) -> Result<Written, ApiError> {
+    pub(super) fn written(self, answer: Result<Written, ApiError>) -> Result<Written, ApiError> {
         self.note(answer.as_ref().err());
         if let Ok(written) = &answer {
             for (cache, object, _) in
@@ -360,7 +237,7 @@ impl Write<'_> {
         answer
     }
 
-    fn deleted(self, answer: Result<Deleted, ApiError>) -> Result<Deleted, ApiError> {
+    pub(super) fn deleted(self, answer: Result<Deleted, ApiError>) -> Result<Deleted, ApiError> {
         self.note(answer.as_ref().err());
         // An object that a repetition finds gone was deleted by an earlier attempt, and caches may still show it.
         let is_ours = match &answer {

@@ -1,18 +1,20 @@
-//! What a session offers beside its client: the time, the event recorder, and requests in fewer words.
+//! The verbs of a session for objects of known kinds, the time, events and explanations.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, Resource, View};
+use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, Resource, Uid, View};
 use kcm_informers::Informer;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Outcome, Session};
-use crate::client::{ApiError, Patch, Payload, Subresource, Written};
-use crate::events::{EventDetails, EventType, ObjectReference, Recorder};
+use super::Session;
+use super::delete::Delete;
+use crate::client::{ApiError, Deleted, Patch, Payload, ResponseExt as _, Written};
+use crate::events::{Event, EventText, EventType, ObjectReference, Recorder};
 
 impl Session {
     /// The current time, for what is written into the API and compared with it.
@@ -21,94 +23,114 @@ impl Session {
         self.context().clock.now()
     }
 
-    /// The outcome of a reconcile whose key is to be reconciled again at a time, at once if that is past.
-    pub fn requeue_at(&self, at: Timestamp) -> Outcome {
-        Outcome::requeue_after(Duration::try_from(at.duration_since(self.now())).unwrap_or(Duration::ZERO))
-    }
-
-    /// Records an event about an object of a kind that is known at compile time.
+    /// Reconciles the key again at a time at the latest, at once if that is past; `None` sets no time.
     ///
-    /// Never waits, and never fails: see [`Recorder`].
-    pub fn record<V: KnownView>(&self, object: &V, event: &impl EventDetails) {
-        self.record_for(const { &V::RESOURCE }, object.meta(), event);
-    }
-
-    /// Records an event about an object of any resource.
-    ///
-    /// A warning while the [fence](crate::client::Fence) is closed is not recorded: what fails is that this manager may not
-    /// write, and another does its work.
-    pub fn record_for(&self, resource: &Resource, object: &Meta, event: &impl EventDetails) {
-        let regarding = ObjectReference::of(resource, object);
-        let message = event.message();
-        self.notes().recorded(event.reason(), &message);
-        if event.event_type() == EventType::Warning && self.api().fence().is_closed() {
-            return;
+    /// See [`requeue_after`](Self::requeue_after) for what is guaranteed.
+    pub fn requeue_by(&self, at: impl Into<Option<Timestamp>>) {
+        if let Some(at) = at.into() {
+            self.requeue_after(Duration::try_from(at.duration_since(self.now())).unwrap_or(Duration::ZERO));
         }
-        self.recorder().event(&regarding, event.event_type(), event.reason(), message);
     }
 
-    /// Says in a sentence what this reconcile decides and why, for people who ask for an
-    /// [explanation](crate::explain) of the key: "creates 2 pods: 5 are wanted and 3 are active".
+    /// Reads an object from the API server; `None` if it does not exist.
+    pub async fn live<V: KnownView>(&self, key: &ObjectKey) -> Result<Option<V>, ApiError> {
+        self.api().get(const { &V::RESOURCE }, key).await.ignore_not_found()
+    }
+
+    /// Reads the object of a cache from the API server; `None` if it does not exist, or was recreated under the same name.
+    pub async fn live_as<V: KnownView>(&self, cached: &V) -> Result<Option<V>, ApiError> {
+        let cached = cached.meta();
+        let live = self.live::<V>(&cached.key).await?;
+        Ok(live.filter(|live| live.meta().uid == cached.uid))
+    }
+
+    /// Creates the object `key`, whose name `object` carries; see [`SessionOf::create`](super::SessionOf::create).
     ///
-    /// Writes, events and errors are noted without that. `decision` is not called where nothing is explained.
-    pub fn explain<D: Into<Cow<'static, str>>>(&self, decision: impl FnOnce() -> D) {
-        self.notes().words(decision);
+    /// # Errors
+    /// [`ApiError::is_already_exists`] if the name is taken, [`ApiError::is_probably_created`] if an earlier attempt of this
+    /// request may have taken it, [`ApiError::is_namespace_terminating`] if nothing can be created in the namespace.
+    pub async fn create<V: KnownView>(&self, key: &ObjectKey, object: Payload) -> Result<Written, ApiError> {
+        self.of(const { &V::RESOURCE }).create(key, object).await
     }
 
-    /// The event recorder of the controller.
-    #[must_use]
-    pub fn recorder(&self) -> &Recorder {
-        &self.context().recorder
+    /// Updates `object` to `document`, which carries the resource version that it is based on.
+    ///
+    /// # Errors
+    /// [`ApiError::is_conflict`] if the object has another version.
+    pub async fn update<V: KnownView>(&self, object: &V, document: &Document) -> Result<Written, ApiError> {
+        self.of(const { &V::RESOURCE }).update(&object.meta().key, payload(document)).await
+    }
+
+    /// Updates the status of `object` to the status in `document`, as [`update`](Self::update) does the object.
+    pub async fn update_status<V: KnownView>(&self, object: &V, document: &Document) -> Result<Written, ApiError> {
+        self.of(const { &V::RESOURCE }).update_status(&object.meta().key, payload(document)).await
+    }
+
+    /// Patches `object`.
+    pub async fn patch<V: KnownView>(&self, object: &V, patch: Patch) -> Result<Written, ApiError> {
+        self.of(const { &V::RESOURCE }).patch(&object.meta().key, patch).await
+    }
+
+    /// Patches the status of `object`.
+    pub async fn patch_status<V: KnownView>(&self, object: &V, patch: Patch) -> Result<Written, ApiError> {
+        self.of(const { &V::RESOURCE }).patch_status(&object.meta().key, patch).await
     }
 
     /// Merges `changes` into an object of a cache, as a JSON merge patch.
     ///
     /// The patch carries the uid of the object, so that it never changes an object recreated under the same name.
-    ///
-    /// # Errors
-    /// As those of [`patch`](Self::patch).
     pub async fn merge_patch<V: KnownView>(&self, object: &V, changes: Value) -> Result<Written, ApiError> {
-        let patch = Patch::Merge(Payload::json(&with_uid(changes, object.meta())));
-        self.patch(const { &V::RESOURCE }, &object.meta().key, Subresource::None, patch).await
-    }
-
-    /// Merges `status` into the status of an object of any resource, as a JSON merge patch with the uid of the object.
-    ///
-    /// # Errors
-    /// As those of [`patch`](Self::patch).
-    pub async fn merge_status(
-        &self,
-        resource: &Resource,
-        object: &Meta,
-        status: &impl Serialize,
-    ) -> Result<Written, ApiError> {
-        let patch = Patch::Merge(Payload::json(&with_uid(json!({ "status": status }), object)));
-        self.patch(resource, &object.key, Subresource::Status, patch).await
+        self.of(const { &V::RESOURCE }).merge_patch(object.meta(), changes).await
     }
 
     /// Applies `configuration` to the object `key` by server-side apply; see [`Patch::apply`].
-    ///
-    /// # Errors
-    /// As those of [`patch`](Self::patch).
-    pub async fn apply(
+    pub async fn apply<V: KnownView>(
         &self,
-        resource: &Resource,
         key: &ObjectKey,
         field_manager: &str,
         configuration: &impl Serialize,
     ) -> Result<Written, ApiError> {
-        self.patch(resource, key, Subresource::None, Patch::apply(field_manager, configuration)).await
+        self.of(const { &V::RESOURCE }).apply(key, field_manager, configuration).await
     }
 
-    /// Applies `configuration` to the object `key`, as [`apply`](Self::apply) does, where the cached object is not as
-    /// configured; returns the cached object, which is absent before it is created.
+    /// Deletes `object`. An object that does not exist any more is no error.
     ///
-    /// It compares [all fields of the configuration](Document::is_configured). So whatever another client changes in them
-    /// is applied again, and at rest no request is sent. A field that an earlier configuration had and this one lacks is
-    /// removed when the object is applied the next time for another reason.
+    /// The uid of the object is a precondition, so that an object recreated under the same name is kept.
     ///
     /// # Errors
-    /// As those of [`patch`](Self::patch).
+    /// [`ApiError::is_other_object`] if it was recreated.
+    pub async fn delete<V: KnownView>(&self, object: &V, how: Delete) -> Result<Deleted, ApiError> {
+        let meta = object.meta();
+        self.delete_named::<V>(&meta.key, &meta.uid, how).await
+    }
+
+    /// Deletes the object `key` if it has this uid, as [`delete`](Self::delete) does.
+    pub async fn delete_named<V: KnownView>(
+        &self,
+        key: &ObjectKey,
+        uid: &Uid,
+        how: Delete,
+    ) -> Result<Deleted, ApiError> {
+        self.of(const { &V::RESOURCE }).delete(key, uid, &how).await
+    }
+
+    /// Adds a finalizer to an object of a cache; see [`SessionOf::add_finalizer`](super::SessionOf::add_finalizer).
+    pub async fn add_finalizer<V: KnownView>(&self, object: &V, finalizer: &str) -> Result<bool, ApiError> {
+        self.of(const { &V::RESOURCE }).add_finalizer(object.meta(), finalizer).await
+    }
+
+    /// Removes a finalizer from an object of a cache; see
+    /// [`SessionOf::remove_finalizer`](super::SessionOf::remove_finalizer).
+    pub async fn remove_finalizer<V: KnownView>(&self, object: &V, finalizer: &str) -> Result<bool, ApiError> {
+        self.of(const { &V::RESOURCE }).remove_finalizer(object.meta(), finalizer).await
+    }
+
+    /// Applies `configuration` to the object `key`, as [`SessionOf::apply`](super::SessionOf::apply) does, if the cached
+    /// object is not as configured; returns the cached object, which is absent before it is created.
+    ///
+    /// It compares [all fields of the configuration](Document::is_configured). So a change of these fields by another client
+    /// is undone, and at rest no request is sent. A field that an earlier configuration had and this one lacks is removed
+    /// when the object is applied the next time for another reason.
     pub async fn ensure_applied<V: View>(
         &self,
         objects: &Informer<Documented<V>>,
@@ -118,92 +140,55 @@ impl Session {
     ) -> Result<Option<Arc<Documented<V>>>, ApiError> {
         let cached = objects.get(key);
         if !cached.as_ref().is_some_and(|cached| cached.document.is_configured(configuration)) {
-            self.apply(objects.resource(), key, field_manager, configuration).await?;
+            self.of(objects.resource()).apply(key, field_manager, configuration).await?;
         }
         Ok(cached)
     }
 
-    /// Adds a finalizer to an object of a cache. Returns false, without a request, where the object has it.
+    /// Records an event about an object of a kind that is known at compile time.
     ///
-    /// The patch carries the uid and the version of the object, so that finalizers which another client adds or removes
-    /// meanwhile are not lost.
+    /// Never waits, and never fails: see [`Recorder`].
+    pub fn record<V: KnownView>(&self, object: &V, event: &impl Event) {
+        self.record_for(const { &V::RESOURCE }, object.meta(), event);
+    }
+
+    /// Records an event about an object of any resource.
     ///
-    /// # Errors
-    /// As those of [`patch`](Self::patch); a conflict where the object has changed.
-    pub async fn add_finalizer(&self, resource: &Resource, object: &Meta, finalizer: &str) -> Result<bool, ApiError> {
-        let finalizers: Vec<&str> = object.finalizers.iter().map(|name| &**name).collect();
-        if finalizers.contains(&finalizer) {
-            return Ok(false);
+    /// A warning while the [fence](crate::client::Fence) is closed is not recorded: what fails is that this manager may not
+    /// write, and another does its work.
+    pub fn record_for(&self, resource: &Resource, object: &Meta, event: &impl Event) {
+        let EventText { type_, reason, message } = event.text();
+        self.notes().recorded(&reason, &message);
+        if type_ == EventType::Warning && self.api().fence().is_closed() {
+            return;
         }
-        self.set_finalizers(resource, object, [finalizers, vec![finalizer]].concat()).await
+        self.recorder().event(&ObjectReference::of(resource, object), type_, &*reason, message);
     }
 
-    /// Removes a finalizer from an object of a cache. Returns false, without a request, where the object lacks it.
+    /// Says in a sentence what this reconcile decides and why, for people who ask for an
+    /// [explanation](crate::explain) of the key: "creates 2 pods: 5 are wanted and 3 are active".
     ///
-    /// # Errors
-    /// As those of [`add_finalizer`](Self::add_finalizer).
-    pub async fn remove_finalizer(
-        &self,
-        resource: &Resource,
-        object: &Meta,
-        finalizer: &str,
-    ) -> Result<bool, ApiError> {
-        let others: Vec<&str> =
-            object.finalizers.iter().map(|name| &**name).filter(|name| *name != finalizer).collect();
-        if others.len() == object.finalizers.len() {
-            return Ok(false);
-        }
-        self.set_finalizers(resource, object, others).await
+    /// Writes, events and errors are noted without it. `decision` is called only if the key is explained.
+    pub fn explain<D: Into<Cow<'static, str>>>(&self, decision: impl FnOnce() -> D) {
+        self.notes().words(decision);
     }
 
-    async fn set_finalizers(&self, resource: &Resource, object: &Meta, names: Vec<&str>) -> Result<bool, ApiError> {
-        let metadata = json!({ "resourceVersion": object.resource_version, "finalizers": names });
-        let patch = Patch::Merge(Payload::json(&with_uid(json!({ "metadata": metadata }), object)));
-        self.patch(resource, &object.key, Subresource::None, patch).await?;
-        Ok(true)
-    }
-
-    /// Updates the object or a subresource to `document`, which carries the resource version that it is based on.
+    /// Logs and explains that the object of the key is invalid, so that the reconcile does nothing until it changes:
+    /// `return Ok(session.wait_for_change("its selector is invalid", error))`.
     ///
-    /// # Errors
-    /// As those of [`put`](Self::put).
-    pub async fn put_document(
-        &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        subresource: Subresource,
-        document: &Document,
-    ) -> Result<Written, ApiError> {
-        self.put(resource, key, subresource, Payload::raw(document.as_str().to_owned())).await
+    /// For fields that cannot be valid by a retry. Without this call, an error is retried with back-off.
+    pub fn wait_for_change(&self, reason: &'static str, error: &dyn fmt::Display) {
+        tracing::error!(%error, reason, "The object is invalid; not reconciled until it changes");
+        self.explain(|| format!("does nothing until the object changes: {reason}"));
+    }
+
+    /// The event recorder of the controller.
+    #[must_use]
+    pub fn recorder(&self) -> &Recorder {
+        &self.context().recorder
     }
 }
 
-/// The patch with the uid of the object; what is no patch of an object stays as it is, for the API server to refuse.
-fn with_uid(mut changes: Value, object: &Meta) -> Value {
-    if let Value::Object(fields) = &mut changes
-        && let Value::Object(metadata) = fields.entry("metadata").or_insert_with(|| json!({}))
-    {
-        metadata.insert("uid".to_owned(), json!(object.uid));
-    }
-    changes
-}
-
-#[cfg(test)]
-mod tests {
-    use kcm_api::{PartialObjectMeta, View as _};
-
-    use super::*;
-
-    #[test]
-    fn a_merge_patch_carries_the_uid_beside_what_it_changes() {
-        let object = PartialObjectMeta::decode(r#"{"metadata":{"name":"a","uid":"u"}}"#).unwrap();
-        for (changes, patch) in [
-            (json!({ "spec": { "replicas": 1 } }), json!({ "spec": { "replicas": 1 }, "metadata": { "uid": "u" } })),
-            (json!({ "metadata": { "labels": null } }), json!({ "metadata": { "labels": null, "uid": "u" } })),
-            (json!({ "metadata": null }), json!({ "metadata": null })),
-            (json!([]), json!([])),
-        ] {
-            assert_eq!(with_uid(changes, object.meta()), patch);
-        }
-    }
+fn payload(document: &Document) -> Payload {
+    Payload::raw(document.as_str().to_owned())
 }

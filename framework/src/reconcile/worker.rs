@@ -17,7 +17,7 @@ use super::recording::Recording;
 use super::undecided::Undecided;
 use super::undecodable::UndecodableGuard;
 use super::worker_pool::run_workers;
-use super::{Class, LoopContext, Outcome, Reconcile, ReconcileError, Session};
+use super::{Class, LoopContext, Reconcile, ReconcileError, Session};
 use crate::client::ApiClient;
 use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
@@ -215,21 +215,23 @@ impl<K: QueueKey> Workers<K> {
             .instrument(span.clone())
             .await;
         let ended = span.in_scope(|| match result {
-            Ok(Ok(outcome)) => self.succeeded(key, outcome),
+            Ok(Ok(())) => self.succeeded(key, session.requeue_delay()),
             Ok(Err(error)) => self.failed(key, &error, outages),
             Err(panic) => self.panicked(key, &panic_message(&*panic)),
         });
+        let has_succeeded = matches!(ended, Ended::Succeeded { .. });
         self.recording.end(key, begun, session, ended);
+        // After a failure the key has its back-off, and a time that is past would undo it.
+        if let Some(delay) = session.requeue_delay().filter(|delay| has_succeeded || !delay.is_zero()) {
+            self.queue.add_after(key.clone(), delay, Priority::Live);
+        }
         processing.is_handled = true;
     }
 
-    fn succeeded(&self, key: &K, outcome: Outcome) -> Ended {
+    fn succeeded(&self, key: &K, requeue_after: Option<Duration>) -> Ended {
         self.metrics.reconciled(self.controller, self.name, "success");
         self.queue.forget(key);
-        if let Some(delay) = outcome.requeue_after {
-            self.queue.add_after(key.clone(), delay, Priority::Live);
-        }
-        Ended::Succeeded { requeue_after: outcome.requeue_after }
+        Ended::Succeeded { requeue_after }
     }
 
     /// Requeues a key whose reconcile began when there had been so many `outages`.

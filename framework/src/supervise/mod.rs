@@ -1,10 +1,10 @@
 //! Supervision of controllers: each is initialized, run, restarted with back-off where it fails, and stopped.
 //!
 //! ```text
-//!           selected            Ok(Some)            caches synced
+//!           selected            Ok(loops)           caches synced
 //! Disabled ─────────▶ Initializing ────▶ Initialized ────────────▶ Running
 //!    ▲                 │  ▲  │  ▲                                    │
-//!    │           Ok(None) │ Err back-off                             │ deselected, or a resource
+//!    │           no loops │ Err back-off                             │ deselected, or a resource
 //!    │                 ▼  │  ▼  │                                    │ that it reads disappears
 //!    │            Skipped   Restarting                               ▼
 //!    └───────────────────────────────────────────────────────────  drained
@@ -14,8 +14,8 @@
 //!
 //! - *An `InitFunc` that hangs costs itself only.* The next controller starts after [`INIT_PATIENCE`]; the slow one goes
 //!   on in the background. It is not started again, as an initialization that always takes longer would never end.
-//! - *A controller whose resources are not served is initialized when they are.* An `InitFunc` that returns `None` is
-//!   called again after each change of the served resources.
+//! - *A controller whose resources are not served is initialized when they are.* An `InitFunc` that returns no
+//!   loops is called again after each change of the served resources.
 //! - *A controller stops while a resource that it reads is not served.* Its loops drain, its event handlers and unused
 //!   informers go, and its `InitFunc` is called again.
 //! - *A controller that is taken away drains and leaves nothing behind*, and one that is added starts as at the start of
@@ -59,13 +59,13 @@ use self::served::disappeared;
 pub use self::status::{ControllerState, ControllerStatus, LoopState, LoopStatus};
 pub(crate) use self::turns::{Turn, Turns, jittered};
 use crate::control_loop::Loop;
-use crate::controller::{ControllerContext, ControllerDescriptor, Running, SharedContext};
+use crate::controller::{ControllerContext, ControllerDescriptor, Loops, SharedContext};
 use crate::error::BoxError;
 
 /// How long the initialization of a controller holds up the start of the next one.
 pub const INIT_PATIENCE: Duration = Duration::from_secs(10);
 
-type Initialized = Result<Option<Running>, BoxError>;
+type Initialized = Result<Loops, BoxError>;
 
 /// The supervisor of one controller.
 pub(crate) struct Supervisor {
@@ -99,7 +99,7 @@ impl Supervisor {
     /// Runs the controller while it is enabled, until `cancel`.
     pub(crate) async fn run(self: Arc<Self>, cancel: CancellationToken) {
         let _stopped = StoppedOnDrop(&self.record);
-        let controller = self.descriptor.name();
+        let controller = self.descriptor.name;
         while !cancel.is_cancelled() {
             if !self.controls.enables(&self.descriptor) {
                 tracing::warn!(controller, "Controller is disabled");
@@ -108,7 +108,7 @@ impl Supervisor {
                 cancel.run_until_cancelled(self.controls.enabled(&self.descriptor)).await;
                 continue;
             }
-            if !self.shared.needs.include(self.descriptor.needed()) {
+            if !self.shared.needs.include(self.descriptor.needs) {
                 let reason = "it reads parts of objects that the caches do not keep: restart the manager to enable it";
                 tracing::error!(controller, reason, "Controller is not started");
                 self.record.enter(ControllerState::Disabled(reason.to_owned()));
@@ -131,7 +131,7 @@ impl Supervisor {
 
     /// Initializes the controller and runs its loops, again and again, until `life` is cancelled.
     async fn serve(&self, life: &CancellationToken) {
-        let controller = self.descriptor.name();
+        let controller = self.descriptor.name;
         self.record.enter(ControllerState::Pending);
         let first_turn = self.first_turn.lock().take();
         let next_turn = async {
@@ -151,24 +151,21 @@ impl Supervisor {
             let initializing = self.initialize(&attempt.context, turn.take());
             let Some(initialized) = life.run_until_cancelled(initializing).await else { return };
             match initialized {
-                Ok(Some(running)) => {
-                    was_skipped = false;
-                    tracing::info!(controller, "Initialized controller");
-                    self.record.initialized(&running);
-                    self.run_loops(&attempt.context, running.loops, life).await;
-                }
-                Ok(None) => {
+                Ok(Loops { none_because: Some(reason), .. }) => {
                     drop(attempt);
                     self.record.enter(ControllerState::Skipped);
                     if !std::mem::replace(&mut was_skipped, true) {
-                        tracing::info!(
-                            controller,
-                            "Skipping controller: the cluster or the settings lack what it needs"
-                        );
+                        tracing::info!(controller, %reason, "Skipping controller");
                     }
                     if let Some(Err(_)) = life.run_until_cancelled(changes.changed()).await {
                         life.cancelled().await;
                     }
+                }
+                Ok(initialized) => {
+                    was_skipped = false;
+                    tracing::info!(controller, "Initialized controller");
+                    self.record.initialized(&initialized);
+                    self.run_loops(&attempt.context, initialized.loops, life).await;
                 }
                 Err(error) => {
                     drop(attempt);
@@ -183,7 +180,7 @@ impl Supervisor {
     /// Calls the `InitFunc` once. In a turn, after the delay of the turn, which ends with the call or after
     /// [`INIT_PATIENCE`].
     async fn initialize(&self, context: &ControllerContext, turn: Option<Turn>) -> Initialized {
-        let controller = self.descriptor.name();
+        let controller = self.descriptor.name;
         let mut turn = turn;
         if let Some(turn) = &mut turn {
             turn.delay().await;
@@ -208,7 +205,7 @@ impl Supervisor {
 
     /// Runs the loops while the manager's loops run, until `life` is cancelled or a resource that they read disappears.
     async fn run_loops(&self, context: &ControllerContext, loops: Vec<Loop>, life: &CancellationToken) {
-        let controller = self.descriptor.name();
+        let controller = self.descriptor.name;
         let reads = loops.iter().flat_map(|one| &one.reads).map(|cache| cache.resource().clone());
         let mut gone = pin!(disappeared(context.discovery(), reads.collect()));
         loop {
@@ -253,13 +250,13 @@ impl Supervisor {
 
     async fn drain(&self, grace: Duration, running: impl Future<Output = ()>) {
         if timeout(grace, running).await.is_err() {
-            let controller = self.descriptor.name();
+            let controller = self.descriptor.name;
             tracing::warn!(controller, ?grace, "Controller did not finish in time; its loops are aborted");
         }
     }
 
     fn report_gone(&self, resource: &kcm_api::Resource) {
-        let controller = self.descriptor.name();
+        let controller = self.descriptor.name;
         tracing::warn!(controller, %resource, "A resource that the controller reads is no longer served; stopping it");
     }
 }

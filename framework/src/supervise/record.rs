@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::status::{ControllerState, ControllerStatus, LoopState, LoopStatus};
-use crate::controller::{DebugPage, HealthCheck, Running};
+use crate::controller::{DebugPage, HealthCheck, Loops};
 use crate::error::error_chain;
 use crate::explain::Inspect;
 use crate::progress::Stall;
@@ -96,7 +96,7 @@ impl Record {
     }
 
     /// Notes what an `InitFunc` returned.
-    pub(super) fn initialized(&self, running: &Running) {
+    pub(super) fn initialized(&self, running: &Loops) {
         let noted = &mut *self.noted.lock();
         noted.state.enter(ControllerState::Initialized);
         noted.health.clone_from(&running.health);

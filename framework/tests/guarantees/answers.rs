@@ -73,7 +73,7 @@ async fn a_request_is_repeated_ten_times_and_within_its_time() {
             async move {
                 let refused = turn.number == 0 && turn.create_part().await.is_err();
                 assert_eq!(refused, turn.number == 0);
-                Ok(Outcome::done())
+                Ok(())
             }
             .boxed()
         })
@@ -120,7 +120,7 @@ async fn create_p(turn: &Turn<'_>, controller: Option<&str>) -> Result<(), ApiEr
     if let Some(uid) = controller {
         object["metadata"]["ownerReferences"] = json!([owner(uid)]);
     }
-    let written = turn.session.create(&PARTS, &key("p"), Payload::json(&object)).await?;
+    let written = turn.session.raw_create(&PARTS, &key("p"), Payload::json(&object)).await?;
     assert_eq!(written.key, key("p"));
     Ok(())
 }
@@ -158,7 +158,7 @@ async fn a_name_that_is_taken_on_a_repeat_is_compared_with_what_was_sent() {
                         Err(_) => "failed",
                     });
                 }
-                Ok(Outcome::done())
+                Ok(())
             }
             .boxed()
         })
@@ -191,10 +191,10 @@ async fn a_creation_whose_name_the_server_chooses_stays_in_doubt_after_a_repeate
                     let mut object = part("", "other");
                     object["metadata"] = json!({"generateName": "a-", "labels": {"set": "other"}});
                     let unnamed = kcm_api::ObjectKey::namespaced("default", "");
-                    let written = turn.session.create(&PARTS, &unnamed, Payload::json(&object)).await?;
+                    let written = turn.session.raw_create(&PARTS, &unnamed, Payload::json(&object)).await?;
                     assert!(written.key.name().starts_with("a-"));
                 }
-                Ok(Outcome::done())
+                Ok(())
             }
             .boxed()
         })
@@ -239,13 +239,13 @@ async fn change(turn: &Turn<'_>, change: Change) -> Result<(), ApiError> {
         }
         Change::Delete => {
             let options = DeleteOptions::of_uid(uid.clone());
-            return turn.session.delete(&PARTS, &key("p"), uid, &options).await.map(drop);
+            return turn.session.raw_delete(&PARTS, &key("p"), uid, &options).await.map(drop);
         }
         Change::PatchOfUid => json!({"metadata": {"uid": uid, "labels": labels}}),
         Change::PatchOfName => json!({"metadata": {"labels": labels}}),
     };
     let patch = Patch::Merge(Payload::json(&patch));
-    turn.session.patch(&PARTS, &key("p"), Subresource::None, patch).await.map(drop)
+    turn.session.raw_patch(&PARTS, &key("p"), Subresource::None, patch).await.map(drop)
 }
 
 /// A world in which the first reconcile of set `a` makes one write that is answered `status`, and what it returned.
@@ -259,7 +259,7 @@ async fn answered(kind: Change, status: Status) -> (World, Arc<Mutex<Vec<Result<
                 let answer = change(&turn, kind).await;
                 returned.lock().push(answer);
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })

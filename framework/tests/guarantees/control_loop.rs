@@ -6,7 +6,7 @@ use std::time::Duration;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource};
 use kcm_framework::workqueue::RetryLimits;
 use kcm_framework::{
-    Class, ControlLoopBuilder, Enqueue, Outcome, Reconcile, ReconcileError, Running, Session, Source, async_trait,
+    Class, ControlLoopBuilder, Enqueue, Reconcile, ReconcileError, Loops, Session, Source, async_trait,
 };
 use kcm_informers::{Change, ListOptions};
 use kcm_sandbox_apiserver::{Cut, Sandbox};
@@ -44,15 +44,15 @@ impl Log {
 /// Logs each key; a key that is named `fails` fails, and one that is named `slow` takes a second.
 #[async_trait]
 impl Reconcile for Log {
-    async fn reconcile(&self, key: &ObjectKey, _session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, _session: &Session) -> Result<(), ReconcileError> {
         self.0.lock().push((key.clone(), Instant::now()));
         match key.name() {
             "fails" => Err(ReconcileError::new(Class::Transient, "as the test wants it")),
             "slow" => {
                 tokio::time::sleep(seconds(1)).await;
-                Ok(Outcome::done())
+                Ok(())
             }
-            _other => Ok(Outcome::done()),
+            _other => Ok(()),
         }
     }
 }
@@ -66,7 +66,7 @@ fn start(
     let reconciler = log.clone();
     let setup = Setup::on(sandbox).controller(descriptor("a-controller"), move |context| {
         let described = describe(context.control_loop("a-loop")).reconcile(reconciler.clone());
-        async move { Ok(Some(Running::new().with(described))) }
+        async move { Ok(Loops::new().with(described)) }
     });
     (setup.min_resync(RESYNC).start(), log)
 }

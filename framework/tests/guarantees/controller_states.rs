@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kcm_api::PartialObjectMeta;
 use kcm_config::gates::POD_DELETION_COST;
-use kcm_framework::{ControllerContext, ControllerState, LoopState, Running};
+use kcm_framework::{ControllerContext, ControllerState, LoopState, Loops};
 use kcm_informers::ListOptions;
 use kcm_sandbox_apiserver::{Fault, Status};
 use kube::client::Body;
@@ -14,9 +14,9 @@ use kube::client::Body;
 use crate::support::{Initialized, PARTS, SETS, Setup, Started, World, descriptor, sandbox, seconds, settle, until};
 
 /// A controller with one task that runs until it is stopped, and reads the parts.
-fn reading_parts(context: &ControllerContext) -> Running {
+fn reading_parts(context: &ControllerContext) -> Loops {
     let parts = context.informers().informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
-    let running = Running::new().task("reads", |cancel| {
+    let running = Loops::new().task("reads", |cancel| {
         Box::pin(async move {
             cancel.cancelled().await;
             Ok(())
@@ -35,11 +35,11 @@ async fn the_handle_shows_the_state_of_each_controller() {
     let forbidden = Fault::on_any().resource(PARTS).fail(Status::forbidden(&PARTS, "", "User \"kcm\" cannot list"));
     let forbidden = sandbox.faults().inject(forbidden);
     let mut manager = Setup::on(&sandbox)
-        .controller(descriptor("deselected-controller"), |_| async { Initialized::Ok(Some(Running::new())) })
+        .controller(descriptor("deselected-controller"), |_| async { Initialized::Ok(Loops::new()) })
         .controller(descriptor("failing-controller"), |_| async { Initialized::Err("as the test wants it".into()) })
         .controller(descriptor("gated-controller").required_gates(&[POD_DELETION_COST]), |_| async { Ok(None) })
         .controller(descriptor("hanging-controller"), |_| std::future::pending::<Initialized>())
-        .controller(descriptor("running-controller"), |_| async { Ok(Some(Running::new())) })
+        .controller(descriptor("running-controller"), |_| async { Ok(Loops::new()) })
         .controller(descriptor("skipped-controller"), |_| async { Ok(None) })
         .controller(descriptor("waiting-controller"), |context| async move { Ok(Some(reading_parts(&context))) })
         .select(&["*", "-deselected-controller"])
@@ -88,7 +88,7 @@ async fn the_handle_shows_how_often_each_loop_has_failed_and_why() {
     let manager = Setup::on(&sandbox())
         .controller(descriptor("a-controller"), move |_| {
             let runs = Arc::clone(&runs);
-            let running = Running::new().task("ends", |_| Box::pin(async { Ok(()) })).task("fails", move |cancel| {
+            let running = Loops::new().task("ends", |_| Box::pin(async { Ok(()) })).task("fails", move |cancel| {
                 let number = runs.fetch_add(1, Ordering::Relaxed);
                 Box::pin(async move {
                     assert!(number != 0, "as the test wants it");
@@ -99,7 +99,7 @@ async fn the_handle_shows_how_often_each_loop_has_failed_and_why() {
                     Ok(())
                 })
             });
-            async move { Initialized::Ok(Some(running)) }
+            async move { Initialized::Ok(running) }
         })
         .start();
     settle().await;
@@ -121,10 +121,10 @@ async fn the_handle_shows_how_often_each_loop_has_failed_and_why() {
 #[tokio::test(start_paused = true)]
 async fn the_health_check_and_the_debug_page_of_a_controller_are_behind_the_handle() {
     let mut manager = Setup::on(&sandbox())
-        .controller(descriptor("plain-controller"), |_| async { Ok(Some(Running::new())) })
+        .controller(descriptor("plain-controller"), |_| async { Ok(Loops::new()) })
         .controller(descriptor("sick-controller"), |_| async {
-            let running = Running::new().health(|| Err("it has no graph".to_owned()));
-            Ok(Some(running.debug(|request| http::Response::new(format!("the page {}", request.uri().path())))))
+            let running = Loops::new().health(|| Err("it has no graph".to_owned()));
+            Ok(running.debug(|request| http::Response::new(format!("the page {}", request.uri().path()))))
         })
         .start();
     settle().await;
@@ -160,7 +160,7 @@ async fn a_panic_in_a_task_of_the_manager_is_counted_and_the_task_goes_on() {
         .client(kube::Client::new(fragile, "default"))
         .controller(descriptor("a-controller"), move |context| {
             let is_served = context.discovery().is_available(&kind);
-            async move { Initialized::Ok(is_served.then(Running::new)) }
+            async move { Initialized::Ok(is_served.then(Loops::new)) }
         })
         .start();
     tokio::time::sleep(seconds(40)).await;

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource};
 use kcm_framework::client::{ApiError, Payload, Written};
 use kcm_framework::{
-    Class, ControlLoopBuilder, ControllerContext, Loop, Outcome, Reconcile, ReconcileError, Running, Session, Source,
+    Class, ControlLoopBuilder, ControllerContext, Loop, Reconcile, ReconcileError, Loops, Session, Source,
     async_trait,
 };
 use kcm_informers::Informer;
@@ -60,7 +60,7 @@ impl Worker {
 async fn create(session: &Session, resource: &Resource, name: &str) -> Result<Written, ApiError> {
     let mut object = part(name, "a");
     object["kind"] = json!(resource.kind);
-    session.create(resource, &key(name), Payload::json(&object)).await
+    session.raw_create(resource, &key(name), Payload::json(&object)).await
 }
 
 #[async_trait]
@@ -69,7 +69,7 @@ impl Reconcile for Worker {
         (self.prepare)(self, session).await
     }
 
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let parts = self.parts.as_ref().map_or(0, Informer::len);
         match create(session, &self.resource, key.name()).await {
             Ok(_) => self.log.note(format!("{} beside {parts}", key.name())),
@@ -80,7 +80,7 @@ impl Reconcile for Worker {
                 return Err(ReconcileError::new(class, "as the test wants it"));
             }
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
@@ -102,14 +102,14 @@ fn start(
         .controller(descriptor("a-controller"), move |context| {
             let mut described = context.control_loop("a-loop");
             described.primary_for::<PartialObjectMeta>(Source::of(SETS));
-            let running = Running::new().with(describe(&context, described));
-            async move { Ok(Some(running)) }
+            let running = Loops::new().with(describe(&context, described));
+            async move { Ok(running) }
         })
         .start()
 }
 
 /// A controller without loops whose cache holds parts.
-async fn holds_parts(context: ControllerContext) -> Result<Option<Running>, kcm_framework::BoxError> {
+async fn holds_parts(context: ControllerContext) -> Result<Loops, kcm_framework::BoxError> {
     let mut reads = context.control_loop("reads");
     let parts = reads.reads_for::<PartialObjectMeta>(Source::of(PARTS));
     let forever = reads.task(move |cancel, _| {
@@ -120,7 +120,7 @@ async fn holds_parts(context: ControllerContext) -> Result<Option<Running>, kcm_
             Ok(())
         })
     });
-    Ok(Some(Running::new().with(forever)))
+    Ok(Loops::new().with(forever))
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,8 +168,8 @@ async fn a_loop_that_writes_a_cached_resource_without_reading_it_does_not_start(
                 if reads_too {
                     described.reads_for::<PartialObjectMeta>(Source::of(PARTS));
                 }
-                let running = Running::new().with(described.reconcile(Worker::new(&worker, PARTS)));
-                async move { Ok(Some(running)) }
+                let running = Loops::new().with(described.reconcile(Worker::new(&worker, PARTS)));
+                async move { Ok(running) }
             })
             .start();
         tokio::time::sleep(Duration::from_millis(2500)).await;
@@ -263,7 +263,7 @@ async fn periodic_work_has_a_session_and_waits_for_its_own_writes() {
                     Ok(())
                 })
             });
-            async move { Ok(Some(Running::new().with(periodic))) }
+            async move { Ok(Loops::new().with(periodic)) }
         })
         .start();
     tokio::time::sleep(seconds(50)).await;
@@ -289,7 +289,7 @@ async fn a_task_has_a_session_with_the_declared_writes() {
                     Ok(())
                 })
             });
-            async move { Ok(Some(Running::new().with(task))) }
+            async move { Ok(Loops::new().with(task)) }
         })
         .start();
     settle().await;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kcm_framework::events::{EventType, ObjectReference};
-use kcm_framework::{ControllerContext, Recorder, Running};
+use kcm_framework::{ControllerContext, Recorder, Loops};
 use kcm_sandbox_apiserver::{EVENTS, Fault, Verb};
 use tokio::time::Instant;
 
@@ -33,7 +33,7 @@ async fn a_recorder_never_waits_for_the_api_server() {
     let _manager = Setup::on(&sandbox)
         .controller(descriptor("a-controller"), move |context: ControllerContext| {
             let took = Arc::clone(&took);
-            let running = Running::new().task("reports", move |_| {
+            let running = Loops::new().task("reports", move |_| {
                 let (context, took) = (context.clone(), Arc::clone(&took));
                 Box::pin(async move {
                     let recorder = context.recorder();
@@ -47,7 +47,7 @@ async fn a_recorder_never_waits_for_the_api_server() {
                     Ok(())
                 })
             });
-            async move { Ok(Some(running)) }
+            async move { Ok(running) }
         })
         .start();
     until("all is reported", || known.lock().is_some()).await;
@@ -62,7 +62,7 @@ async fn an_api_server_that_takes_no_events_does_not_keep_the_manager_from_stopp
     let mut manager = Setup::on(&sandbox)
         .controller(descriptor("a-controller"), |context: ControllerContext| async move {
             report(&context.recorder(), "a", "Initialized");
-            Ok(Some(Running::new()))
+            Ok(Loops::new())
         })
         .start();
     tokio::time::sleep(seconds(1)).await;
@@ -82,7 +82,7 @@ async fn a_controller_that_is_initialized_again_has_the_same_recorder() {
             let number = tries.fetch_add(1, Ordering::Relaxed);
             async move {
                 report(&context.recorder(), "a", "Initialized");
-                if number < 2 { Err("as the test wants it".into()) } else { Ok(Some(Running::new())) }
+                if number < 2 { Err("as the test wants it".into()) } else { Ok(Loops::new()) }
             }
         })
         .start();
@@ -102,7 +102,7 @@ async fn events_name_the_component_of_the_descriptor_where_it_is_not_the_control
             descriptor("node-lifecycle-controller").event_component("node-controller"),
             |context: ControllerContext| async move {
                 report(&context.recorder(), "a", "Initialized");
-                Ok(Some(Running::new()))
+                Ok(Loops::new())
             },
         )
         .start();
@@ -118,7 +118,7 @@ async fn events_are_sent_under_the_identity_of_the_controller() {
             descriptor("a-controller").service_account("b-controller"),
             |context: ControllerContext| async move {
                 report(&context.recorder(), "a", "Initialized");
-                Ok(Some(Running::new()))
+                Ok(Loops::new())
             },
         )
         .start();

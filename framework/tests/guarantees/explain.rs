@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_framework::explain::{KeyExplanation, KeyState};
-use kcm_framework::{Class, Outcome, ReconcileError};
+use kcm_framework::{Class, ReconcileError};
 
 use crate::support::{CONTROLLER, PARTS, World, key, seconds, settle};
 
@@ -45,7 +45,7 @@ async fn a_reconcile_is_explained_by_its_causes_its_words_and_its_writes() {
             for _ in parts..wanted {
                 turn.create_part().await?;
             }
-            Ok(Outcome::requeue_after(seconds(60)))
+            Ok(session.requeue_after(seconds(60)))
         }
         .boxed()
     })
@@ -82,7 +82,7 @@ async fn the_causes_of_a_key_survive_the_merging_of_keys() {
         async {
             // Long enough for events to come meanwhile.
             tokio::time::sleep(seconds(10)).await;
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -129,7 +129,7 @@ async fn a_key_that_fails_says_why_and_when_it_is_tried_again() {
             match turn.number {
                 0..3 => Err(ReconcileError::new(Class::Transient, "as the test wants it")),
                 3 => panic!("as the test wants it"),
-                _ => Ok(Outcome::done()),
+                _ => Ok(()),
             }
         }
         .boxed()
@@ -156,7 +156,7 @@ async fn a_key_that_fails_says_why_and_when_it_is_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_there_is_explained_too() {
-    let world = World::start(|_| async { Ok(Outcome::done()) }.boxed()).await;
+    let world = World::start(|_| async { Ok(()) }.boxed()).await;
     let unknown = explained(&world, "a");
     assert_eq!((unknown.exists, unknown.state, unknown.reconciles.len()), (Some(false), KeyState::Idle, 0));
     assert!(world.manager.handle.explain("no-controller", &key("a")).is_none());

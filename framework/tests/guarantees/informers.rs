@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kcm_api::views::Pod;
 use kcm_api::{DecodeError, Meta, ObjectKey, PartialObjectMeta, View};
 use kcm_framework::client::{Patch, Payload, Subresource};
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Running, Session, Source, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Loops, Session, Source, async_trait};
 use kcm_informers::{Informer, ListOptions};
 use kcm_sandbox_apiserver::{PODS, Sandbox};
 use parking_lot::Mutex;
@@ -23,7 +23,7 @@ async fn the_cache_of_a_resource_that_disappears_is_emptied_and_filled_when_it_r
         .controller(descriptor("a-controller"), move |context| {
             let parts = context.informers().informer_for(PARTS, ListOptions::default());
             *keep.lock() = Some(parts);
-            async { Ok(Some(Running::new())) }
+            async { Ok(Loops::new()) }
         })
         .start();
     let parts = || kept.lock().clone();
@@ -68,13 +68,13 @@ impl Noting {
 
 #[async_trait]
 impl Reconcile for Noting {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         self.0.lock().push(key.name().to_owned());
         if key.name() == "spoils" {
             let patch = Patch::Merge(Payload::json(&json!({ "size": "big" })));
-            session.patch(&PARTS, &crate::support::key("p"), Subresource::None, patch).await?;
+            session.raw_patch(&PARTS, &crate::support::key("p"), Subresource::None, patch).await?;
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
@@ -88,7 +88,7 @@ async fn sets_and_parts(sandbox: &Sandbox) -> (Started, Noting) {
             sets.primary_for::<Sized>(Source::of(SETS));
             sets.owns_for::<Sized>(Source::of(PARTS));
             let sets = sets.reconcile(reconciler.clone());
-            async move { Ok(Some(Running::new().with(sets))) }
+            async move { Ok(Loops::new().with(sets)) }
         })
         .start();
     settle().await;
@@ -131,7 +131,7 @@ async fn ten_controllers_that_read_pods_share_one_cache() {
             let mut pods = context.control_loop(name);
             pods.primary::<Pod>();
             let pods = pods.reconcile(reconciler.clone());
-            async move { Ok(Some(Running::new().with(pods))) }
+            async move { Ok(Loops::new().with(pods)) }
         })
     });
     let _manager = setup.start();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kcm_api::PartialObjectMeta;
-use kcm_framework::{ControllerContext, ControllerState, INIT_PATIENCE, LoopState, Running};
+use kcm_framework::{ControllerContext, ControllerState, INIT_PATIENCE, LoopState, Loops};
 use kcm_informers::{HandlerOptions, ListOptions};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -22,9 +22,9 @@ fn names(log: &Log) -> Vec<String> {
 }
 
 /// A loop that notes when it begins and ends.
-fn noting(log: &Log) -> Running {
+fn noting(log: &Log) -> Loops {
     let log = Arc::clone(log);
-    Running::new().task("notes", move |cancel| {
+    Loops::new().task("notes", move |cancel| {
         let log = Arc::clone(&log);
         Box::pin(async move {
             note(&log, "runs");
@@ -52,11 +52,11 @@ async fn an_init_func_that_hangs_costs_itself_only() {
             let log = Arc::clone(&of_b);
             async move {
                 note(&log, "b begins");
-                let running = Running::new().task("b", move |_| {
+                let running = Loops::new().task("b", move |_| {
                     note(&log, "b runs");
                     Box::pin(async { Ok(()) })
                 });
-                Ok(Some(running))
+                Ok(running)
             }
         })
         .start();
@@ -94,7 +94,7 @@ async fn a_controller_whose_resources_are_not_served_is_initialized_when_they_ar
 }
 
 /// A controller that notes its changes of parts, and reads sets where `reads_sets`.
-fn parts_controller(context: &ControllerContext, log: &Log, reads_sets: bool) -> Running {
+fn parts_controller(context: &ControllerContext, log: &Log, reads_sets: bool) -> Loops {
     let informers = context.informers();
     let parts = informers.informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
     let of_handler = Arc::clone(log);

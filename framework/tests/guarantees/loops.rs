@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use kcm_api::{ObjectKey, PartialObjectMeta};
 use kcm_framework::client::Payload;
 use kcm_framework::{
-    BoxError, Class, Outcome, QueueKey, Reconcile, ReconcileError, Running, Session, Source, async_trait,
+    BoxError, Class, QueueKey, Reconcile, ReconcileError, Loops, Session, Source, async_trait,
 };
 use kcm_sandbox_apiserver::{Fault, Verb};
 use kcm_workqueue::Priority;
@@ -32,7 +32,7 @@ async fn a_key_is_never_processed_twice_at_once() {
     let world = World::with(options, &sandbox(), |_| {
         async {
             tokio::time::sleep(10 * MILLISECOND).await;
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -52,7 +52,7 @@ async fn a_key_added_while_processing_is_processed_again() {
     let world = World::start(|_| {
         async {
             tokio::time::sleep(10 * MILLISECOND).await;
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -75,7 +75,7 @@ async fn the_class_of_an_error_decides_when_its_key_is_tried_again() {
         (Class::Terminal, vec![0]),
     ] {
         let world = World::start(move |turn| {
-            async move { if turn.number < 3 { Err(failure(class)) } else { Ok(Outcome::done()) } }.boxed()
+            async move { if turn.number < 3 { Err(failure(class)) } else { Ok(()) } }.boxed()
         })
         .await;
         world.add("a");
@@ -94,7 +94,7 @@ async fn the_class_of_an_error_decides_when_its_key_is_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn a_change_wakes_a_key_that_waits_for_one() {
     let world = World::start(|turn| {
-        async move { if turn.number == 0 { Err(failure(Class::Terminal)) } else { Ok(Outcome::done()) } }.boxed()
+        async move { if turn.number == 0 { Err(failure(Class::Terminal)) } else { Ok(()) } }.boxed()
     })
     .await;
     world.create_set("a", 0);
@@ -106,7 +106,7 @@ async fn a_change_wakes_a_key_that_waits_for_one() {
 #[tokio::test(start_paused = true)]
 async fn a_key_is_looked_at_again_when_its_reconcile_asked_for_it() {
     let world = World::start(|turn| {
-        async move { Ok(if turn.number < 2 { Outcome::requeue_after(seconds(300)) } else { Outcome::done() }) }.boxed()
+        async move { Ok(if turn.number < 2 { session.requeue_after(seconds(300)) } else { () }) }.boxed()
     })
     .await;
     world.add("a");
@@ -128,7 +128,7 @@ async fn a_panic_is_counted_and_its_key_is_tried_again_while_others_go_on() {
     let world = World::start(|turn| {
         async move {
             assert!(turn.key.name() != "a" || turn.number >= 3, "as the test wants it");
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -157,7 +157,7 @@ async fn what_a_panicking_reconcile_wrote_is_waited_for() {
                 turn.create_part().await?;
                 panic!("as the test wants it");
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -185,7 +185,7 @@ async fn a_loop_that_dies_is_started_again_with_back_off_and_its_siblings_go_on(
         let manager = Setup::on(&sandbox())
             .controller(descriptor("mortal-controller"), move |_| {
                 let (starts, ticks) = (Arc::clone(&starts), Arc::clone(&ticks));
-                let running = Running::new()
+                let running = Loops::new()
                     .task("mortal", move |_| {
                         starts.lock().push(Instant::now());
                         assert!(!matches!(end, End::PanicBeforeItBegins), "as the test wants it");
@@ -200,7 +200,7 @@ async fn a_loop_that_dies_is_started_again_with_back_off_and_its_siblings_go_on(
                         ticks.fetch_add(1, Ordering::Relaxed);
                         Box::pin(async { Ok(()) })
                     });
-                async move { Ok(Some(running)) }
+                async move { Ok(running) }
             })
             .start();
         tokio::time::sleep(Duration::from_millis(999_999)).await;
@@ -223,11 +223,11 @@ async fn periodic_work_that_fails_is_done_again_at_the_next_period() {
     let _manager = Setup::on(&sandbox())
         .controller(descriptor("periodic-controller"), move |_| {
             let times = Arc::clone(&times);
-            let running = Running::new().periodic("work", seconds(10), move || {
+            let running = Loops::new().periodic("work", seconds(10), move || {
                 times.lock().push(Instant::now());
                 Box::pin(async { Err("as the test wants it".into()) })
             });
-            async move { Ok(Some(running)) }
+            async move { Ok(running) }
         })
         .start();
     until("it was done four times", || known.lock().len() == 4).await;
@@ -242,7 +242,7 @@ async fn at_the_end_what_is_in_hand_is_finished_and_nothing_else_begins() {
         async move {
             tokio::time::sleep(seconds(3)).await;
             turn.create_part().await?;
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -282,12 +282,12 @@ struct CreatesAPart(Arc<Mutex<Vec<(Fragile, Instant)>>>);
 
 #[async_trait]
 impl Reconcile<Fragile> for CreatesAPart {
-    async fn reconcile(&self, key: &Fragile, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &Fragile, session: &Session) -> Result<(), ReconcileError> {
         self.0.lock().push((key.clone(), Instant::now()));
         if !key.1 {
-            session.create(&PARTS, &key.0, Payload::json(&part(key.0.name(), "a"))).await?;
+            session.raw_create(&PARTS, &key.0, Payload::json(&part(key.0.name(), "a"))).await?;
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
@@ -306,7 +306,7 @@ async fn a_loop_that_dies_loses_neither_its_keys_nor_what_they_wait_for() {
             queue.add(Fragile(key("p"), false), Priority::Live);
             queue.add_after(Fragile(key("broken"), true), seconds(1), Priority::Live);
             let fragile = described.reconcile(CreatesAPart(Arc::clone(&log)));
-            async move { Ok(Some(Running::new().with(fragile))) }
+            async move { Ok(Loops::new().with(fragile)) }
         })
         .start();
     tokio::time::sleep(seconds(100)).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use kcm_api::Selector;
 use kcm_framework::client::{Patch, Payload, Subresource};
-use kcm_framework::{Outcome, ReconcileError};
+use kcm_framework::{ReconcileError};
 use kcm_informers::ListOptions;
 use kcm_sandbox_apiserver::{Fault, Status, Verb};
 use serde_json::{Value, json};
@@ -19,11 +19,11 @@ const DEADLINE: Duration = Duration::from_secs(34);
 const ATTEMPTS: usize = 4;
 const LAST_DEADLINE: Duration = DEADLINE.saturating_add(Duration::from_millis(500));
 
-async fn create_missing(turn: Turn<'_>) -> Result<Outcome, ReconcileError> {
+async fn create_missing(turn: Turn<'_>) -> Result<(), ReconcileError> {
     for _ in turn.parts().len()..turn.wanted() {
         turn.create_part().await?;
     }
-    Ok(Outcome::done())
+    Ok(())
 }
 
 fn creations() -> Fault {
@@ -91,7 +91,7 @@ async fn a_key_does_not_wait_for_what_its_cache_has_observed_before_the_look() {
             if turn.number == 0 && turn.key.name() == "a" {
                 turn.create_part().await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -116,7 +116,7 @@ async fn the_deadline_counts_from_the_request_and_not_from_the_end_of_its_reconc
                 tokio::time::sleep(seconds(10)).await;
                 lost?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -134,11 +134,11 @@ async fn a_look_before_the_deadline_says_nothing_of_a_lost_answer() {
                 for changed in ["once", "twice"] {
                     let patch = json!({"metadata": {"labels": {"changed": changed}}});
                     turn.session
-                        .patch(&PARTS, &key("p"), Subresource::None, Patch::Merge(Payload::json(&patch)))
+                        .raw_patch(&PARTS, &key("p"), Subresource::None, Patch::Merge(Payload::json(&patch)))
                         .await?;
                 }
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -172,7 +172,7 @@ async fn change(turn: &Turn<'_>, change: Change) -> Result<(), ReconcileError> {
         }
         Change::Patch => {
             let patch = Patch::Merge(Payload::json(&json!({"metadata": {"labels": labels}})));
-            turn.session.patch(&PARTS, &key("p"), Subresource::None, patch).await?;
+            turn.session.raw_patch(&PARTS, &key("p"), Subresource::None, patch).await?;
         }
         Change::Delete => {
             turn.delete_part("p", &p.metadata.uid).await?;
@@ -190,7 +190,7 @@ async fn other_writes_whose_answer_is_lost_hold_their_key_back_as_well() {
                     if turn.number == 0 {
                         change(&turn, kind).await?;
                     }
-                    Ok(Outcome::done())
+                    Ok(())
                 }
                 .boxed()
             })
@@ -213,7 +213,7 @@ async fn a_write_given_up_by_its_reconcile_counts_as_lost() {
                 let given_up = tokio::time::timeout(seconds(1), turn.create_part()).await.is_err();
                 assert!(given_up || turn.number > 0);
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })

@@ -10,7 +10,7 @@ use kcm_config::gates::POD_DELETION_COST;
 use kcm_framework::client::Unreachable;
 use kcm_framework::events::{EventType, ObjectReference};
 use kcm_framework::workqueue::Priority;
-use kcm_framework::{ManagerError, Outcome, Running, StartGroup};
+use kcm_framework::{ManagerError, Loops, StartGroup};
 use kcm_informers::{HandlerOptions, ListOptions};
 use kcm_sandbox_apiserver::{EVENTS, Fault, PODS, Sandbox, Status, Verb};
 use parking_lot::Mutex;
@@ -54,7 +54,7 @@ async fn controllers_are_initialized_one_after_another_the_first_group_first() {
             async move {
                 note(&log, context.controller());
                 tokio::time::sleep(WORK).await;
-                Ok(Some(Running::new()))
+                Ok(Loops::new())
             }
         });
     }
@@ -83,7 +83,7 @@ async fn informers_start_after_every_init_func_has_run() {
             let started = context.informers_started().now_or_never().is_some();
             note(&log, &format!("{name}: {} reads, informers started: {started}", reads(&sandbox)));
             async move {
-                let running = Running::new().task("wait", move |_| {
+                let running = Loops::new().task("wait", move |_| {
                     let (context, log, informer) = (context.clone(), Arc::clone(&log), informer.clone());
                     Box::pin(async move {
                         context.informers_started().await;
@@ -92,7 +92,7 @@ async fn informers_start_after_every_init_func_has_run() {
                         Ok(())
                     })
                 });
-                Ok(Some(running))
+                Ok(running)
             }
         });
     }
@@ -128,11 +128,11 @@ async fn a_kind_that_does_not_sync_holds_up_only_the_loops_that_read_it() {
                 .map(|kind| informers.informer_for::<PartialObjectMeta>(kind.clone(), ListOptions::default()).cache())
                 .collect();
             let log = Arc::clone(&log);
-            let running = Running::new().task("runs", move |_| {
+            let running = Loops::new().task("runs", move |_| {
                 note(&log, name);
                 Box::pin(async { Ok(()) })
             });
-            async move { Ok(Some(running.after_sync_of(caches))) }
+            async move { Ok(running.after_sync_of(caches)) }
         });
     }
     let _manager = setup.start();
@@ -162,7 +162,7 @@ async fn no_loop_takes_a_key_before_its_caches_have_synced() {
     let parts_seen = Arc::clone(&seen);
     let world = World::with(crate::support::Options::default(), &sandbox, move |turn| {
         parts_seen.store(turn.parts().len(), Ordering::Relaxed);
-        async { Ok(Outcome::done()) }.boxed()
+        async { Ok(()) }.boxed()
     })
     .await;
     world.visited(1).await;
@@ -193,7 +193,7 @@ async fn an_init_func_that_fails_leaves_no_subscriber_behind() {
                 note(&changes, change.key().name());
                 queue.add(change.key().clone(), Priority::Initial);
             });
-            async move { if number <= 3 { Err("as the test wants it".into()) } else { Ok(Some(Running::new())) } }
+            async move { if number <= 3 { Err("as the test wants it".into()) } else { Ok(Loops::new()) } }
         })
         .start();
     until("it is initialized", || known.lock().len() == 4).await;
@@ -219,19 +219,19 @@ async fn an_init_func_that_fails_is_tried_again_while_its_siblings_run() {
                         assert!(!matches!(failure, Failure::Panic), "as the test wants it");
                         return Err("as the test wants it".into());
                     }
-                    Ok(Some(Running::new().task("runs", move |_| {
+                    Ok(Loops::new().task("runs", move |_| {
                         note(&tries, "runs");
                         Box::pin(async { Ok(()) })
-                    })))
+                    }))
                 }
             })
             .controller(descriptor("b-controller"), move |_| {
                 let ticks = Arc::clone(&ticks);
                 async move {
-                    Ok(Some(Running::new().periodic("ticks", seconds(1), move || {
+                    Ok(Loops::new().periodic("ticks", seconds(1), move || {
                         note(&ticks, "tick");
                         Box::pin(async { Ok(()) })
-                    })))
+                    }))
                 }
             })
             .start();
@@ -246,14 +246,14 @@ async fn an_init_func_that_fails_is_tried_again_while_its_siblings_run() {
 #[tokio::test(start_paused = true)]
 async fn only_what_is_selected_and_gated_on_is_initialized_and_what_has_nothing_to_do_is_skipped() {
     let log = Log::default();
-    let noting = |log: &Log, running: fn() -> Option<Running>| {
+    let noting = |log: &Log, running: fn() -> Option<Loops>| {
         let log = Arc::clone(log);
         move |context: kcm_framework::ControllerContext| {
             note(&log, context.controller());
             async move { Initialized::Ok(running()) }
         }
     };
-    let some = || Some(Running::new());
+    let some = || Some(Loops::new());
     let _manager = Setup::on(&sandbox())
         .controller(descriptor("first-controller").start_group(StartGroup::First), noting(&log, some))
         .controller(descriptor("gated-controller").required_gates(&[POD_DELETION_COST]), noting(&log, some))
@@ -297,7 +297,7 @@ async fn a_stop_during_the_start_ends_it() {
         note(&log, context.controller());
         *cancellation.lock() = Some(context.cancellation().clone());
         context.recorder().event(&about("default", "a"), EventType::Normal, "Initialized", "yes");
-        async { Initialized::Ok(Some(Running::new())) }
+        async { Initialized::Ok(Loops::new()) }
     };
     let mut manager = Setup::on(&sandbox)
         .start_interval(seconds(100))
@@ -337,7 +337,7 @@ async fn loops_stop_first_and_what_they_use_outlives_them() {
             let pods = context.informers().informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
             let (log, context) = (Arc::clone(&log), context.clone());
             async move {
-                Ok(Some(Running::new().task("drains", move |cancel| {
+                Ok(Loops::new().task("drains", move |cancel| {
                     let (log, context, pods) = (Arc::clone(&log), context.clone(), pods.clone());
                     Box::pin(async move {
                         cancel.cancelled().await;
@@ -349,7 +349,7 @@ async fn loops_stop_first_and_what_they_use_outlives_them() {
                         note(&log, "drained");
                         Ok(())
                     })
-                })))
+                }))
             }
         })
         .start();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt as _;
-use kcm_framework::{Class, Outcome, ReconcileError};
+use kcm_framework::{Class, ReconcileError};
 use kcm_sandbox_apiserver::{Fault, Status, Verb};
 
 use crate::support::{Options, PARTS, World, sandbox, seconds};
@@ -68,7 +68,7 @@ async fn scrape() -> String {
                 1 => drop(turn.create_part().await?),
                 _ => {}
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use kcm_api::PartialObjectMeta;
 use kcm_framework::client::ListOptions;
 use kcm_framework::events::{EventType, ObjectReference};
-use kcm_framework::{Outcome, ReconcileError};
+use kcm_framework::{ReconcileError};
 use kcm_sandbox_apiserver::{EVENTS, Fault, Resource, Sandbox, Status, Verb};
 use tokio::time::Instant;
 
@@ -29,11 +29,11 @@ impl Stopped {
 }
 
 /// Creates the parts that are missing.
-async fn create_missing(turn: Turn<'_>) -> Result<Outcome, ReconcileError> {
+async fn create_missing(turn: Turn<'_>) -> Result<(), ReconcileError> {
     for _ in turn.parts().len()..turn.wanted() {
         turn.create_part().await?;
     }
-    Ok(Outcome::done())
+    Ok(())
 }
 
 async fn world() -> World {
@@ -228,7 +228,7 @@ async fn an_event_that_is_recorded_in_an_outage_is_sent_once_it_is_over() {
                     let set: PartialObjectMeta = serde_json::from_value(set(turn.key.name(), 0)).unwrap();
                     let regarding = ObjectReference::of(&SETS, &set.metadata);
                     turn.session.recorder().event(&regarding, EventType::Normal, "Seen", "the set was seen");
-                    Ok(Outcome::done())
+                    Ok(())
                 }
                 .boxed()
             })
@@ -255,7 +255,7 @@ async fn a_resource_that_alone_is_unavailable_is_no_outage() {
             if turn.key.name() == "a" {
                 turn.session.api().list(&PARTS, None, &ListOptions::default()).await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })

@@ -3,7 +3,7 @@
 use kcm_api::views::Pod;
 use kcm_api::{ObjectKey, PartialObjectMeta, Selector};
 use kcm_framework::ownership::{Claims, Dependents, Owner, Owners, adopt_and_release};
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Running, Session, Source, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Loops, Session, Source, async_trait};
 use kcm_informers::Informer;
 use kcm_sandbox_apiserver::{PODS, Sandbox};
 use serde_json::{Value, json};
@@ -18,13 +18,13 @@ struct Adopts {
 
 #[async_trait]
 impl Reconcile for Adopts {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(set) = self.sets.get(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(set) = self.sets.get(key) else { return Ok(()) };
         let selector: Selector = "set=a".parse().unwrap();
         let owner = Owner { resource: &SETS, meta: &set.metadata };
         let claims = Claims::of(owner, &selector, &self.pods.owned_or_orphaned(owner, Some(&selector)));
         adopt_and_release(session, owner, claims).await?;
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
@@ -56,7 +56,7 @@ async fn a_plugin_adopts_and_releases_as_the_built_in_controllers_do() {
             });
             let pods = described.watches::<Pod, _>(move |change| owners.keys(change));
             let adopts = described.reconcile(Adopts { sets, pods: Dependents::of(&pods) });
-            async move { Ok(Some(Running::new().with(adopts))) }
+            async move { Ok(Loops::new().with(adopts)) }
         })
         .start();
     settle().await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kcm_api::views::{Pod, PodVolumes};
 use kcm_api::{DecodeContext, Need, Needs, View as _};
 use kcm_config::gates::POD_DELETION_COST;
-use kcm_framework::{ControllerDescriptor, Running};
+use kcm_framework::{ControllerDescriptor, Loops};
 use kcm_informers::{Informer, ListOptions};
 use kcm_sandbox_apiserver::{PODS, Sandbox};
 use parking_lot::Mutex;
@@ -34,7 +34,7 @@ async fn cached(sandbox: &Sandbox, setup: Setup) -> Arc<Pod> {
     let _manager = setup
         .controller(descriptor("other-controller"), move |context| {
             *informer.lock() = Some(context.informers().informer::<Pod>(ListOptions::default()));
-            async { Initialized::Ok(Some(Running::new())) }
+            async { Initialized::Ok(Loops::new()) }
         })
         .start();
     until("the pod is cached", || slot.lock().as_ref().is_some_and(|pods| pods.len() == 1)).await;
@@ -55,7 +55,7 @@ async fn a_part_is_decoded_where_an_enabled_controller_needs_it() {
         let reader = context.part::<PodVolumes>().map(drop);
         async move {
             reader?;
-            Initialized::Ok(Some(Running::new()))
+            Initialized::Ok(Loops::new())
         }
     });
     assert_eq!(claims(&*cached(&sandbox, setup).await), ["data-web"]);
@@ -74,7 +74,7 @@ async fn a_part_that_no_enabled_controller_needs_is_not_decoded() {
         setup.argument("--feature-gates=PodDeletionCost=false")
     }] {
         let sandbox = Sandbox::default();
-        let with_volumes = |_| async { Initialized::Ok(Some(Running::new())) };
+        let with_volumes = |_| async { Initialized::Ok(Loops::new()) };
         let pod = cached(&sandbox, setup(Setup::on(&sandbox).controller(WITH_VOLUMES, with_volumes))).await;
         assert!(not_needed(&pod), "{pod:?}");
     }
@@ -87,11 +87,11 @@ async fn a_part_that_is_read_without_being_declared_is_an_error_at_start() {
     let known = Arc::clone(&errors);
     // That another controller declares it does not help: alone, this one would see no volumes.
     let setup = Setup::on(&sandbox)
-        .controller(WITH_VOLUMES, |_| async { Initialized::Ok(Some(Running::new())) })
+        .controller(WITH_VOLUMES, |_| async { Initialized::Ok(Loops::new()) })
         .controller(descriptor("careless-controller"), move |context| {
             let reader = context.part::<PodVolumes>();
             known.lock().extend(reader.err().map(|error| error.to_string()));
-            async { Initialized::Ok(Some(Running::new())) }
+            async { Initialized::Ok(Loops::new()) }
         });
     let _manager = setup.start();
     until("it is refused", || !errors.lock().is_empty()).await;

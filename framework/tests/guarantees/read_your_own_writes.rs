@@ -52,7 +52,7 @@ async fn the_event_that_settles_the_last_write_wakes_the_key_at_once() {
                 turn.create_part().await?;
                 turn.create_part().await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -68,9 +68,9 @@ async fn adds_while_a_key_waits_are_remembered_and_merged() {
         async move {
             if turn.number == 0 {
                 // Of another set: what wakes `a` is not what adds it.
-                turn.session.create(&PARTS, &key("p"), Payload::json(&part("p", "other"))).await?;
+                turn.session.raw_create(&PARTS, &key("p"), Payload::json(&part("p", "other"))).await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -99,8 +99,8 @@ async fn a_write_that_changes_nothing_holds_nothing_back() {
     let world = World::start(|turn| {
         async move {
             let patch = Patch::Merge(Payload::json(&json!({"metadata": {"labels": {"set": "other"}}})));
-            turn.session.patch(&PARTS, &key("p"), Subresource::None, patch).await?;
-            Ok(Outcome::done())
+            turn.session.raw_patch(&PARTS, &key("p"), Subresource::None, patch).await?;
+            Ok(())
         }
         .boxed()
     })
@@ -130,7 +130,7 @@ async fn check_deletion(finalizers: &[&str], goes: bool) {
             for part in turn.parts().iter().filter(|part| !part.metadata.is_terminating()) {
                 turn.delete_part(part.metadata.key.name(), &part.metadata.uid).await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -157,7 +157,7 @@ async fn a_deletion_is_not_settled_by_other_events() {
                 faults.drop_events(&PARTS, 1);
                 turn.delete_part("p", &part.metadata.uid).await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -183,7 +183,7 @@ async fn events_that_come_before_the_reconcile_has_ended_count() {
                 tokio::time::sleep(seconds(5)).await;
                 assert_ne!(turn.parts()[0].metadata.key.name(), "p", "the cache has seen both");
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -199,18 +199,18 @@ async fn refused_writes_hold_nothing_back() {
     let world = World::start(|turn| {
         async move {
             if turn.number > 0 {
-                return Ok(Outcome::done());
+                return Ok(());
             }
             let absent = turn.delete_part("absent", &"u".into()).await;
             assert_eq!(absent.unwrap(), kcm_framework::client::Deleted::Gone);
             let recreated = turn.delete_part("p", &"another".into()).await;
             assert!(recreated.unwrap_err().is_conflict());
-            let there = turn.session.create(&PARTS, &key("p"), Payload::json(&part("p", "a"))).await;
+            let there = turn.session.raw_create(&PARTS, &key("p"), Payload::json(&part("p", "a"))).await;
             assert!(there.unwrap_err().is_already_exists());
             let patch = Patch::Merge(Payload::json(&json!({"metadata": {"labels": {"x": "y"}}})));
-            let missing = turn.session.patch(&PARTS, &key("absent"), Subresource::None, patch).await;
+            let missing = turn.session.raw_patch(&PARTS, &key("absent"), Subresource::None, patch).await;
             assert!(missing.unwrap_err().is_not_found());
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -230,8 +230,8 @@ async fn a_write_to_a_resource_without_a_cache_holds_nothing_back() {
     let world = World::start(|turn| {
         async move {
             let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": turn.key.name()}});
-            turn.session.create(&CONFIG_MAPS, turn.key, Payload::json(&object)).await?;
-            Ok(Outcome::done())
+            turn.session.raw_create(&CONFIG_MAPS, turn.key, Payload::json(&object)).await?;
+            Ok(())
         }
         .boxed()
     })
@@ -280,9 +280,9 @@ async fn a_write_that_moves_an_object_out_of_the_selector_of_the_cache_is_waited
         async move {
             let given_away = Patch::Merge(Payload::json(&json!({ "metadata": { "labels": { "set": "b" } } })));
             for part in turn.parts().iter().take(turn.wanted()) {
-                turn.session.patch(&PARTS, &part.metadata.key, Subresource::None, given_away.clone()).await?;
+                turn.session.raw_patch(&PARTS, &part.metadata.key, Subresource::None, given_away.clone()).await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -334,7 +334,7 @@ async fn an_object_recreated_while_in_hand_does_not_wait_either() {
                 turn.create_part().await?;
                 finish.notified().await;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -406,7 +406,7 @@ async fn the_end_of_the_object_written_last_says_nothing_of_those_written_before
             for _ in turn.parts().len()..turn.wanted() {
                 turn.create_part().await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })

@@ -41,14 +41,14 @@ async fn change(turn: &Turn<'_>, change: Change) -> Result<Option<Deleted>, ApiE
         }
         Change::Delete => return turn.delete_part("p", uid).await.map(Some),
         Change::DeleteWhatever => {
-            return turn.session.delete(&PARTS, &key("p"), uid, &DeleteOptions::default()).await.map(Some);
+            return turn.session.raw_delete(&PARTS, &key("p"), uid, &DeleteOptions::default()).await.map(Some);
         }
         Change::Patch => Patch::Merge(Payload::json(&json!({"metadata": {"uid": uid, "labels": labels}}))),
         Change::PatchByOperations => {
             Patch::Json(Payload::json(&json!([{"op": "add", "path": "/metadata/labels/changed", "value": "yes"}])))
         }
     };
-    turn.session.patch(&PARTS, &key("p"), Subresource::None, patch).await.map(|_| None)
+    turn.session.raw_patch(&PARTS, &key("p"), Subresource::None, patch).await.map(|_| None)
 }
 
 /// A world in which the first reconcile of set `a` changes part `p`, and its response.
@@ -62,7 +62,7 @@ async fn changing(kind: Change) -> (World, Arc<Mutex<Vec<Result<Option<Deleted>,
                 let answer = change(&turn, kind).await;
                 told.lock().push(answer);
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -212,7 +212,7 @@ async fn giving_up(patience: Duration, faults: impl IntoIterator<Item = Fault>) 
                 let given_up = tokio::time::timeout(patience, turn.create_part()).await.is_err();
                 assert!(given_up);
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })

@@ -6,8 +6,8 @@ use futures::FutureExt as _;
 use kcm_api::views::PodVolumes;
 use kcm_api::{Need, ObjectKey, PartialObjectMeta};
 use kcm_framework::{
-    ControllerContext, ControllerDescriptor, ControllerState, GRACE, Outcome, Reconcile, ReconcileError, Registry,
-    Running, Selection, Session, Source, async_trait,
+    ControllerContext, ControllerDescriptor, ControllerState, GRACE, Reconcile, ReconcileError, Registry,
+    Loops, Selection, Session, Source, async_trait,
 };
 use kcm_sandbox_apiserver::Sandbox;
 use parking_lot::Mutex;
@@ -25,22 +25,22 @@ struct Slow(Log);
 
 #[async_trait]
 impl Reconcile for Slow {
-    async fn reconcile(&self, key: &ObjectKey, _session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, _session: &Session) -> Result<(), ReconcileError> {
         self.0.lock().push(format!("begins {}", key.name()));
         tokio::time::sleep(seconds(2)).await;
         self.0.lock().push(format!("ends {}", key.name()));
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
 /// A controller that reconciles parts, and reads sets too if `reads_sets`.
-fn parts_controller(context: &ControllerContext, log: &Log, reads_sets: bool) -> Running {
+fn parts_controller(context: &ControllerContext, log: &Log, reads_sets: bool) -> Loops {
     let mut one = context.control_loop(context.controller());
     one.primary_for::<PartialObjectMeta>(Source::of(PARTS));
     if reads_sets {
         one.reads_for::<PartialObjectMeta>(Source::of(SETS));
     }
-    Running::new().with(one.reconcile(Slow(Arc::clone(log))))
+    Loops::new().with(one.reconcile(Slow(Arc::clone(log))))
 }
 
 struct World {
@@ -157,8 +157,8 @@ async fn a_controller_that_does_not_drain_is_aborted_after_the_grace() {
     let sandbox = sandbox();
     let manager = Setup::on(&sandbox)
         .controller(A, |_| {
-            let running = Running::new().task("hangs", |_| std::future::pending().boxed());
-            std::future::ready(Ok(Some(running)))
+            let running = Loops::new().task("hangs", |_| std::future::pending().boxed());
+            std::future::ready(Ok(running))
         })
         .start();
     settle().await;
@@ -177,7 +177,7 @@ async fn a_controller_that_needs_more_of_objects_than_the_caches_keep_is_not_sta
     let manager = Setup::on(&sandbox())
         .controller(VOLUMES, move |_| {
             known.lock().push("initialized".to_owned());
-            std::future::ready(Ok(Some(Running::new())))
+            std::future::ready(Ok(Loops::new()))
         })
         .select(&["-a-controller"])
         .start();

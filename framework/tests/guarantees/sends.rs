@@ -3,8 +3,8 @@
 use kcm_api::{ObjectKey, Uid};
 use kcm_framework::client::{ApiClient, ClientBuilder, DeleteOptions, Patch, Payload, Subresource};
 use kcm_framework::{
-    ControlLoopBuilder, ControllerContext, ControllerDescriptor, Loop, Manager, Metrics, Outcome, Reconcile,
-    ReconcileError, Recorder, Registry, Running, Selection, Session, Stop, async_trait,
+    ControlLoopBuilder, ControllerContext, ControllerDescriptor, Loop, Manager, Metrics, Reconcile,
+    ReconcileError, Recorder, Registry, Loops, Selection, Session, Stop, async_trait,
 };
 
 use crate::support::PARTS;
@@ -13,8 +13,8 @@ struct Nothing;
 
 #[async_trait]
 impl Reconcile for Nothing {
-    async fn reconcile(&self, _key: &ObjectKey, _session: &Session) -> Result<Outcome, ReconcileError> {
-        Ok(Outcome::done())
+    async fn reconcile(&self, _key: &ObjectKey, _session: &Session) -> Result<(), ReconcileError> {
+        Ok(())
     }
 }
 
@@ -22,10 +22,10 @@ const fn is_send<T: Send>(_: &T) {}
 const fn are_shared<T: Send + Sync + 'static>() {}
 
 fn futures(manager: Manager, session: &Session, context: &ControllerContext, key: &ObjectKey) {
-    is_send(&session.create(&PARTS, key, Payload::raw("{}")));
+    is_send(&session.raw_create(&PARTS, key, Payload::raw("{}")));
     is_send(&session.put(&PARTS, key, Subresource::None, Payload::raw("{}")));
-    is_send(&session.patch(&PARTS, key, Subresource::Status, Patch::Merge(Payload::raw("{}"))));
-    is_send(&session.delete(&PARTS, key, &Uid::default(), &DeleteOptions::default()));
+    is_send(&session.raw_patch(&PARTS, key, Subresource::Status, Patch::Merge(Payload::raw("{}"))));
+    is_send(&session.raw_delete(&PARTS, key, &Uid::default(), &DeleteOptions::default()));
     is_send(&context.informers_started());
     is_send::<ControlLoopBuilder>(&context.control_loop("nothing"));
     is_send(&context.control_loop("nothing").reconcile(Nothing));
@@ -42,7 +42,7 @@ fn everything_that_the_manager_runs_can_move_between_threads() {
     are_shared::<Metrics>();
     are_shared::<Recorder>();
     are_shared::<Registry>();
-    are_shared::<Running>();
+    are_shared::<Loops>();
     are_shared::<Selection>();
     are_shared::<Session>();
     are_shared::<Stop>();

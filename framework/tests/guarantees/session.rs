@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, PartialObjectMeta, Resource, View};
 use kcm_framework::client::Subresource;
 use kcm_framework::events::{EventDetails, EventType};
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Running, Session, Source, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Loops, Session, Source, async_trait};
 use kcm_informers::Informer;
 use kcm_sandbox_apiserver::EVENTS;
 use serde_json::{Value, json};
@@ -49,10 +49,10 @@ async fn a_session_knows_the_time_and_requeues_at_a_time() {
         async move {
             let now = turn.session.now();
             match turn.number {
-                0 => Ok(turn.session.requeue_at(now + seconds(90))),
+                0 => Ok(turn.session.requeue_by(now + seconds(90))),
                 // A time that is past is at once.
-                1 => Ok(turn.session.requeue_at(now - seconds(90))),
-                _ => Ok(Outcome::done()),
+                1 => Ok(turn.session.requeue_by(now - seconds(90))),
+                _ => Ok(()),
             }
         }
         .boxed()
@@ -68,7 +68,7 @@ async fn a_session_records_events_of_its_controller() {
         async move {
             let set = Set(PartialObjectMeta::decode(r#"{"metadata":{"namespace":"default","name":"a"}}"#).unwrap());
             turn.session.record(&set, &Greeted);
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -96,7 +96,7 @@ async fn a_document_that_a_session_puts_keeps_what_nobody_reads() {
                 document.set(&["spec", "replicas"], &3).unwrap();
                 turn.session.put_document(&PARTS, &key("p"), Subresource::None, &document).await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -117,24 +117,24 @@ async fn finalizers_of_others_are_kept_and_a_stale_object_is_a_conflict() {
         let (json, sandbox) = (json.clone(), stored.clone());
         async move {
             if turn.number > 0 {
-                return Ok(Outcome::done());
+                return Ok(());
             }
             let now = || sandbox.get(&PARTS, &key("p")).unwrap();
             let meta = |object: &str| PartialObjectMeta::decode(object).unwrap().metadata;
             let (mut first, ours) = (meta(&json), "example.com/ours");
             let session = &turn.session;
-            assert!(!session.remove_finalizer(&PARTS, &first, ours).await?);
-            assert!(session.add_finalizer(&PARTS, &first, ours).await?);
+            assert!(!session.raw_remove_finalizer(&PARTS, &first, ours).await?);
+            assert!(session.raw_add_finalizer(&PARTS, &first, ours).await?);
             assert_eq!(now()["metadata"]["finalizers"], json!(["example.com/other", ours]));
             let second = meta(&now().to_string());
-            assert!(!session.add_finalizer(&PARTS, &second, ours).await?);
+            assert!(!session.raw_add_finalizer(&PARTS, &second, ours).await?);
             // The cache is behind.
             first.finalizers.clone_from(&second.finalizers);
-            let stale = session.remove_finalizer(&PARTS, &first, ours).await;
+            let stale = session.raw_remove_finalizer(&PARTS, &first, ours).await;
             assert!(stale.is_err_and(|error| error.is_conflict()));
-            assert!(session.remove_finalizer(&PARTS, &second, ours).await?);
+            assert!(session.raw_remove_finalizer(&PARTS, &second, ours).await?);
             assert_eq!(now()["metadata"]["finalizers"], json!(["example.com/other"]));
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -148,13 +148,13 @@ struct Applying(Informer<Documented<PartialObjectMeta>>);
 
 #[async_trait]
 impl Reconcile for Applying {
-    async fn reconcile(&self, _: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, _: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let configuration = json!({
             "apiVersion": PARTS.api_version(), "kind": PARTS.kind, "metadata": { "name": "p", "namespace": "default" },
             "spec": { "color": "red", "sizes": [1] },
         });
         session.ensure_applied(&self.0, &key("p"), "sets-controller", &configuration).await?;
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
@@ -166,7 +166,7 @@ async fn an_object_is_applied_again_where_it_is_not_as_configured_and_only_there
             let mut sets = context.control_loop("sets");
             let _sets = sets.primary::<Set>();
             let parts = sets.watches_for(Source::<Documented<PartialObjectMeta>>::of(PARTS), |_| [key("a")]);
-            Ok(Some(Running::new().with(sets.reconcile(Applying(parts)))))
+            Ok(Loops::new().with(sets.reconcile(Applying(parts))))
         })
         .start();
     sandbox.create(&SETS, set("a", 0)).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use kcm_api::PartialObjectMeta;
-use kcm_framework::{ControllerState, Outcome, Running};
+use kcm_framework::{ControllerState, Loops};
 use kcm_informers::ListOptions;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ async fn loops_stop_and_start_again_while_informers_stay() {
             for _ in turn.parts().len()..turn.wanted() {
                 turn.create_part().await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -60,11 +60,11 @@ async fn a_manager_may_wait_with_its_loops_until_it_leads() {
     let setup = Setup::on(&sandbox).controller(descriptor("a-controller"), move |context| {
         let parts = context.informers().informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());
         let (cache, begun) = (parts.cache(), Arc::clone(&begun));
-        let running = Running::new().task("counts", move |_| {
+        let running = Loops::new().task("counts", move |_| {
             begun.lock().push((Instant::now(), parts.len()));
             Box::pin(async { Ok(()) })
         });
-        async move { Initialized::Ok(Some(running.after_sync_of([cache]))) }
+        async move { Initialized::Ok(running.after_sync_of([cache])) }
     });
     sandbox.create(&PARTS, part("p", "a")).unwrap();
     let mut manager = setup.start();
@@ -103,7 +103,7 @@ async fn no_write_of_the_manager_passes_its_closed_fence() {
             if turn.parts().is_empty() {
                 turn.create_part().await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })

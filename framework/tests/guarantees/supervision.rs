@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt as _;
-use kcm_framework::{ControllerState, ManagerError, Outcome, Running, STALLED_AFTER, Stall};
+use kcm_framework::{ControllerState, ManagerError, Loops, STALLED_AFTER, Stall};
 use kcm_sandbox_apiserver::Sandbox;
 use tokio::time::Instant;
 
@@ -27,7 +27,7 @@ async fn hanging() -> (World, Arc<AtomicBool>) {
             while turn.key.name() == "a" && hangs.load(Ordering::Relaxed) {
                 tokio::time::sleep(seconds(1)).await;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -83,7 +83,7 @@ async fn a_loop_without_keys_and_one_that_waits_for_the_api_server_are_not_stall
 /// A manager that ends when a controller fails, with a controller that does and one that does not.
 fn fragile(sandbox: &Sandbox, init: impl Fn() -> Initialized + Send + Sync + 'static) -> Started {
     Setup::on(sandbox)
-        .controller(descriptor("a-controller"), |_| async { Ok(Some(Running::new())) })
+        .controller(descriptor("a-controller"), |_| async { Ok(Loops::new()) })
         .controller(descriptor("fragile-controller"), move |_| std::future::ready(init()))
         .ends_on_failure()
         .start()
@@ -101,7 +101,7 @@ async fn a_failure_of_a_controller_ends_the_manager_where_the_host_wants_that() 
     let failed = failure(fragile(&sandbox(), || Err("no token".into()))).await;
     assert_eq!(failed, ("fragile-controller", "its initialization".to_owned(), "no token".to_owned()));
 
-    let ends = || Running::new().task("ends", |_| Box::pin(async { Err("no lease".into()) }));
+    let ends = || Loops::new().task("ends", |_| Box::pin(async { Err("no lease".into()) }));
     let failed = failure(fragile(&sandbox(), move || Ok(Some(ends())))).await;
     assert_eq!(failed, ("fragile-controller", "ends".to_owned(), "no lease".to_owned()));
 
@@ -126,7 +126,7 @@ async fn metrics_show_the_state_and_the_failures_of_each_controller() {
     let manager = Setup::on(&sandbox())
         .controller(descriptor("failing-controller"), |_| async { Initialized::Err("as the test wants it".into()) })
         .controller(descriptor("hanging-controller"), |_| std::future::pending::<Initialized>())
-        .controller(descriptor("running-controller"), |_| async { Ok(Some(Running::new())) })
+        .controller(descriptor("running-controller"), |_| async { Ok(Loops::new()) })
         .start();
     tokio::time::sleep(seconds(20)).await;
     for line in [
@@ -147,7 +147,7 @@ async fn metrics_show_the_state_and_the_failures_of_each_controller() {
 #[tokio::test(start_paused = true)]
 async fn loops_of_some_controllers_stop_and_start_again_while_others_run() {
     let task = |_| async {
-        let until_stopped = Running::new().task("waits", |cancel| {
+        let until_stopped = Loops::new().task("waits", |cancel| {
             Box::pin(async move {
                 cancel.cancelled().await;
                 Ok(())
@@ -174,7 +174,7 @@ async fn loops_of_some_controllers_stop_and_start_again_while_others_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_manager_that_stops_gives_its_loops_the_grace_of_its_host() {
-    let hangs = Running::new;
+    let hangs = Loops::new;
     let mut manager = Setup::on(&sandbox())
         .controller(descriptor("a-controller"), move |_| async move {
             Initialized::Ok(Some(hangs().task("hangs", |_| Box::pin(std::future::pending()))))

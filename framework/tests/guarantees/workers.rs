@@ -6,7 +6,7 @@ use std::time::Duration;
 use kcm_api::{ObjectKey, PartialObjectMeta};
 use kcm_config::{Effective, Initial, Outcome as Loaded, Row, Sources, Table, generic};
 use kcm_framework::{
-    ControllerDescriptor, LoopState, Outcome, Reconcile, ReconcileError, Running, Session, Source, async_trait,
+    ControllerDescriptor, LoopState, Reconcile, ReconcileError, Loops, Session, Source, async_trait,
 };
 use kcm_sandbox_apiserver::Sandbox;
 use parking_lot::Mutex;
@@ -43,13 +43,13 @@ struct Counter(Arc<Mutex<Counts>>);
 
 #[async_trait]
 impl Reconcile for Counter {
-    async fn reconcile(&self, _key: &ObjectKey, _session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, _key: &ObjectKey, _session: &Session) -> Result<(), ReconcileError> {
         self.0.lock().working += 1;
         tokio::time::sleep(WORK).await;
         let mut counts = self.0.lock();
         counts.working -= 1;
         counts.finished += 1;
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
@@ -69,7 +69,7 @@ impl World {
                 let mut described = context.control_loop("a-loop").workers_from(flag);
                 described.primary_for::<PartialObjectMeta>(Source::of(PARTS));
                 let described = described.reconcile(reconciler.clone());
-                std::future::ready(Ok(Some(Running::new().with(described))))
+                std::future::ready(Ok(Loops::new().with(described)))
             })
             .start();
         settle().await;

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kcm_api::{PartialObjectMeta, Resource, Selector};
 use kcm_framework::client::{ApiError, DeleteOptions, Patch, Payload, Subresource};
-use kcm_framework::{Outcome, Session};
+use kcm_framework::{Session};
 use kcm_informers::ListOptions;
 use kcm_sandbox_apiserver::{Fault, NAMESPACES, PODS, Sandbox, ScalePaths, Status, Verb};
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ fn writes_to_any_kind() -> Vec<Case> {
                         "apiVersion": "example.com/v1", "kind": "Gadget",
                         "metadata": {"name": "p", "namespace": "default"}, "spec": {"color": "red"},
                     });
-                    session.apply(&GADGETS, &key("p"), "sets-controller", &configuration).await.map(drop)
+                    session.raw_apply(&GADGETS, &key("p"), "sets-controller", &configuration).await.map(drop)
                 }
                 .boxed()
             },
@@ -86,7 +86,7 @@ fn writes_to_any_kind() -> Vec<Case> {
                     let patch = Patch::Merge(Payload::json(&json!({"metadata": metadata})));
                     // As discovery serves it: the resource is a value.
                     let resource = Resource { plural: "gadgets".to_owned().into(), ..GADGETS };
-                    session.patch(&resource, &object.metadata.key, Subresource::None, patch).await.map(drop)
+                    session.raw_patch(&resource, &object.metadata.key, Subresource::None, patch).await.map(drop)
                 }
                 .boxed()
             },
@@ -98,7 +98,7 @@ fn writes_to_any_kind() -> Vec<Case> {
             resource: GADGETS,
             object: gadget(),
             write: |session, object| {
-                async { session.add_finalizer(&GADGETS, &object.metadata, "example.com/f").await.map(drop) }.boxed()
+                async { session.raw_add_finalizer(&GADGETS, &object.metadata, "example.com/f").await.map(drop) }.boxed()
             },
             took_effect: |object| object.unwrap()["metadata"]["finalizers"] == json!(["example.com/f"]),
             reconnects: true,
@@ -153,7 +153,7 @@ fn writes_to_subresources() -> Vec<Case> {
                         "metadata": {"name": "p", "namespace": "default"}, "status": {"message": "applied"},
                     });
                     let patch = Patch::apply("sets-controller", &configuration);
-                    session.patch(&PODS, &key("p"), Subresource::Status, patch).await.map(drop)
+                    session.raw_patch(&PODS, &key("p"), Subresource::Status, patch).await.map(drop)
                 }
                 .boxed()
             },
@@ -240,7 +240,7 @@ async fn writing(case: &Case) -> World {
             {
                 write(turn.session, object).await?;
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -284,7 +284,7 @@ async fn an_eviction_that_a_budget_does_not_allow_is_the_callers() {
                 let error = turn.session.evict(&PODS, key, uid, &DeleteOptions::default()).await.unwrap_err();
                 assert!(error.is_too_many_requests() && error.retry_after() == Some(seconds(10)));
             }
-            Ok(Outcome::done())
+            Ok(())
         }
         .boxed()
     })
@@ -311,8 +311,8 @@ async fn an_applied_configuration_creates_changes_and_takes_back_what_it_leaves_
                 "metadata": {"name": "p", "namespace": "default", "labels": labels()}, "spec": spec,
             });
             let patch = Patch::apply("sets-controller", &configuration);
-            turn.session.patch(&GADGETS, &key("p"), Subresource::None, patch).await?;
-            Ok(Outcome::done())
+            turn.session.raw_patch(&GADGETS, &key("p"), Subresource::None, patch).await?;
+            Ok(())
         }
         .boxed()
     })

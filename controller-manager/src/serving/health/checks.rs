@@ -60,7 +60,7 @@ mod tests {
     use kcm_framework::api::ObjectKey;
     use kcm_framework::api::views::Pod;
     use kcm_framework::{
-        ControllerContext, ControllerDescriptor, Manager, Outcome, Reconcile, ReconcileError, Registry, Running,
+        ControllerContext, ControllerDescriptor, Manager, Reconcile, ReconcileError, Registry, Loops,
         Session, Stop, async_trait,
     };
     use kcm_sandbox_apiserver::{Fault, PODS, Sandbox, Status};
@@ -73,15 +73,15 @@ mod tests {
 
     #[async_trait]
     impl Reconcile for Nothing {
-        async fn reconcile(&self, _: &ObjectKey, _: &Session) -> Result<Outcome, ReconcileError> {
-            Ok(Outcome::done())
+        async fn reconcile(&self, _: &ObjectKey, _: &Session) -> Result<(), ReconcileError> {
+            Ok(())
         }
     }
 
-    fn reads_pods(context: &ControllerContext) -> Running {
+    fn reads_pods(context: &ControllerContext) -> Loops {
         let mut pods = context.control_loop("pods");
         pods.primary::<Pod>();
-        Running::new().with(pods.reconcile(Nothing))
+        Loops::new().with(pods.reconcile(Nothing))
     }
 
     #[tokio::test(start_paused = true)]
@@ -90,7 +90,7 @@ mod tests {
         let refusal = Status::forbidden(&PODS, "", "no role allows it");
         let fault = sandbox.faults().inject(Fault::on_any().resource(PODS).fail(refusal));
         let controller =
-            ControllerDescriptor::new("pods-controller", |context| ready(Ok(Some(reads_pods(context)))).boxed());
+            ControllerDescriptor::new_async("pods-controller", |context| ready(Ok(Some(reads_pods(context)))).boxed());
         let registry = Registry::of([controller]).expect("it is one controller");
         let manager = Manager::builder(registry, settings(&[])).build(sandbox.client(), "https://127.0.0.1");
         let handle = manager.handle();

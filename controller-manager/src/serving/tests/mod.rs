@@ -32,7 +32,7 @@ pub(super) fn settings(arguments: &[&str]) -> Effective {
 
 /// What a program with these settings shows.
 pub(super) fn state(settings: &Effective) -> ServingState {
-    let controller = ControllerDescriptor::new("test-controller", |_| Box::pin(async { Ok(None) }));
+    let controller = ControllerDescriptor::new_async("test-controller", |_| Box::pin(async { Ok(None) }));
     let registry = Registry::of([controller]).expect("it is one controller");
     let manager = Manager::builder(registry, settings.clone()).build(Sandbox::default().client(), "https://127.0.0.1");
     ServingState {

@@ -81,14 +81,13 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures::FutureExt as _;
 use kcm_api::Need;
 use kcm_api::views::{AutoscaledPod, HorizontalPodAutoscaler, Pod};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use kcm_informers::Change;
 
 use backends::Backends;
@@ -105,7 +104,7 @@ use wiring::keys_for_autoscaler;
 const NAME: &str = "horizontal-pod-autoscaler-controller";
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, |context| ready(init(context)).boxed())
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, init)
     .aliases(&["horizontalpodautoscaling"])
     .service_account("horizontal-pod-autoscaler")
     .event_component("horizontal-pod-autoscaler")
@@ -113,7 +112,7 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, |co
     .needs(&[Need::part::<AutoscaledPod>()])
     .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let section: Section = context.settings_of()?;
     let settings = Settings { section, gates: Gates::read(|gate| context.gate(gate)) };
     let (period, on_spec_change) = (section.sync_period.unsigned(), context.gate(&SYNC_ON_SPEC_CHANGE));
@@ -150,7 +149,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
         settings,
         metrics,
     };
-    Ok(Some(Running::new().with(syncs.reconcile(reconciler)).task("horizontalpodautoscaler_metrics", move |cancel| {
+    Ok(Loops::new().with(syncs.reconcile(reconciler)).task("horizontalpodautoscaler_metrics", move |cancel| {
         let gathering = Arc::clone(&gathering);
         async move {
             // Cancelled, it has nothing to clean up.
@@ -158,7 +157,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
             Ok(())
         }
         .boxed()
-    })))
+    }))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -7,7 +7,7 @@ use kcm_api::views::{AutoscaledPod, HorizontalPodAutoscaler, HorizontalPodAutosc
 use kcm_api::{KnownView as _, ObjectKey, PartReader, Selector};
 use kcm_framework::client::ApiError;
 use kcm_framework::discovery::Discovery;
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -83,12 +83,12 @@ struct Target {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let Some(autoscaler) = self.autoscalers.get(key) else {
             self.forget(key);
-            return Ok(Outcome::done());
+            return Ok(());
         };
-        let again = Outcome::requeue_after(self.settings.section.sync_period.unsigned());
+        let again = session.requeue_after(self.settings.section.sync_period.unsigned());
         let read = match Read::of(&autoscaler) {
             Ok(read) => read,
             Err(error) => {

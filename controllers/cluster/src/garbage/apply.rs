@@ -71,7 +71,7 @@ impl Writer<'_> {
             propagation: Some(propagation),
             ..DeleteOptions::default()
         };
-        let error = match self.session.delete(resource, &live.key, &live.uid, &options).await {
+        let error = match self.session.raw_delete(resource, &live.key, &live.uid, &options).await {
             Ok(deleted) => return Ok(deleted),
             Err(error) if error.is_conflict() => error,
             Err(error) => return Err(ChangeError::Delete(error)),
@@ -82,7 +82,7 @@ impl Writer<'_> {
                 if meta.resource_version != live.resource_version && meta.owner_references == live.owner_references =>
             {
                 let of_any_version = DeleteOptions { resource_version: None, ..options };
-                let deleted = self.session.delete(resource, &live.key, &live.uid, &of_any_version).await;
+                let deleted = self.session.raw_delete(resource, &live.key, &live.uid, &of_any_version).await;
                 deleted.map_err(ChangeError::Delete)
             }
             Live::Found { .. } => Err(ChangeError::Delete(error)),
@@ -172,7 +172,7 @@ impl Writer<'_> {
     }
 
     async fn patch(&self, resource: &Resource, key: &ObjectKey, patch: Patch) -> Result<(), ApiError> {
-        self.session.patch(resource, key, Subresource::None, patch).await.map(drop)
+        self.session.raw_patch(resource, key, Subresource::None, patch).await.map(drop)
     }
 }
 

@@ -7,7 +7,7 @@ use kcm_api::{Meta, Resource};
 use kcm_framework::client::{Deleted, DeletionPropagation};
 use kcm_framework::discovery::Discovery;
 use kcm_framework::workqueue::Priority;
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::{ChangeError, MergePatched, Writer};
 use super::graph::{FOREGROUND_FINALIZER, Identity, Item, Task, waits_for_dependents};
@@ -52,7 +52,7 @@ impl Collector {
 
     /// The outcome for an object that no informer has: it is looked up again, as no event may tell of its end.
     fn look_up_again(&self, key: &NodeKey) -> Outcome {
-        self.graph.with(|graph| graph.next_lookup(&key.0)).map_or_else(Outcome::done, Outcome::requeue_after)
+        self.graph.with(|graph| graph.next_lookup(&key.0)).map_or_else(|| (), Outcome::requeue_after)
     }
 }
 
@@ -66,29 +66,29 @@ impl Reconcile<NodeKey> for Deleter {
         Ok(())
     }
 
-    async fn reconcile(&self, key: &NodeKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &NodeKey, session: &Session) -> Result<(), ReconcileError> {
         let Self(collector) = self;
-        let Some(item) = collector.graph.with(|graph| graph.item(&key.0)) else { return Ok(Outcome::done()) };
+        let Some(item) = collector.graph.with(|graph| graph.item(&key.0)) else { return Ok(()) };
         session.explain(|| item.in_words());
         let outcome = match &item.task {
-            Task::None => Outcome::done(),
+            Task::None => (),
             Task::Wait { is_blocked: false, .. } => return self.end_foreground_deletion(&item, session).await,
             Task::Wait { process, .. } => {
                 let effects = process.iter().cloned().map(super::graph::Effect::Process).collect();
                 collector.graph.change(Priority::Live, |_| effects);
-                Outcome::done()
+                ()
             }
             Task::BreakCycle => {
                 tracing::info!(identity = %item.identity, "Unblocking the owners of an object that waits for itself");
                 let writer = collector.writer(session);
                 let resource = writer.reader.resource(&item.identity)?;
                 writer.unblock_references(&item.identity, &resource, &item.owners).await?;
-                Outcome::done()
+                ()
             }
             Task::LookUp => match self.look_up(&item, session).await {
                 Ok(()) => collector.look_up_again(key),
                 // No retry can succeed before the references change.
-                Err(ChangeError::Lookup(LookupError::NamespacedOwner)) => Outcome::done(),
+                Err(ChangeError::Lookup(LookupError::NamespacedOwner)) => (),
                 Err(error) => return Err(error.into()),
             },
         };
@@ -98,16 +98,16 @@ impl Reconcile<NodeKey> for Deleter {
 
 impl Deleter {
     /// Removes the finalizer of an object that no dependent blocks.
-    async fn end_foreground_deletion(&self, item: &Item, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn end_foreground_deletion(&self, item: &Item, session: &Session) -> Result<(), ReconcileError> {
         let Self(collector) = self;
         if collector.has_unknown_dependents(&item.identity, session) {
-            return Ok(Outcome::requeue_after(UNKNOWN_DEPENDENTS_DELAY));
+            return Ok(session.requeue_after(UNKNOWN_DEPENDENTS_DELAY));
         }
         let live = collector.writer(session).remove_finalizer(&item.identity, FOREGROUND_FINALIZER).await?;
         if matches!(live, Live::Absent { .. }) {
             collector.confirm_absent(&item.identity);
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 
     /// Looks up an object and its owners, and does what follows.

@@ -62,12 +62,11 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use kcm_framework::client::ClientLimits;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
 use apply::MergePatched;
 use collect::{Collector, Deleter};
@@ -81,13 +80,13 @@ use shared_graph::{NodeKey, SharedGraph};
 const NAME: &str = "garbage-collector-controller";
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, |context| ready(init(context)).boxed())
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, init)
     .aliases(&["garbagecollector"])
     .service_account("generic-garbage-collector")
     .client_limits(ClientLimits::Times { qps: 2, burst: 1 })
     .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let section: Section = context.settings_of()?;
     if !section.enabled {
         tracing::info!("The garbage collector is disabled");
@@ -110,8 +109,8 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let collector =
         Arc::new(Collector { graph: graph.clone(), monitors: Arc::clone(&monitors), discovery, merge_patched });
     let started = context.clone();
-    Ok(Some(
-        Running::new()
+    Ok(
+        Loops::new()
             .with(deletions.reconcile(Deleter(Arc::clone(&collector))))
             .with(orphanings.reconcile(Orphaner(collector)))
             .task("garbage_collector_monitors", move |cancel| {
@@ -129,7 +128,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
                 .boxed()
             })
             .debug(move |request| graph.with(|graph| dump::page(graph, request))),
-    ))
+    )
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream;
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::{ChangeError, Writer};
 use super::collect::{Collector, UNKNOWN_DEPENDENTS_DELAY};
@@ -26,11 +26,11 @@ impl Reconcile<NodeKey> for Orphaner {
         Ok(())
     }
 
-    async fn reconcile(&self, key: &NodeKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &NodeKey, session: &Session) -> Result<(), ReconcileError> {
         let Self(collector) = self;
-        let Some(owner) = collector.graph.with(|graph| graph.orphaning(&key.0)) else { return Ok(Outcome::done()) };
+        let Some(owner) = collector.graph.with(|graph| graph.orphaning(&key.0)) else { return Ok(()) };
         if collector.has_unknown_dependents(&owner, session) {
-            return Ok(Outcome::requeue_after(UNKNOWN_DEPENDENTS_DELAY));
+            return Ok(session.requeue_after(UNKNOWN_DEPENDENTS_DELAY));
         }
         let writer = collector.writer(session);
         let dependents = collector.graph.with(|graph| graph.dependents(&key.0));
@@ -50,7 +50,7 @@ impl Reconcile<NodeKey> for Orphaner {
         if matches!(writer.remove_finalizer(&owner, ORPHAN_FINALIZER).await?, Live::Absent { .. }) {
             collector.confirm_absent(&owner);
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 

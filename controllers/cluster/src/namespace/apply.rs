@@ -119,7 +119,7 @@ impl ContentDeleter<'_> {
     async fn delete_item(&self, resource: &Resource, item: &Item) -> Result<(), ApiError> {
         let (key, uid) = (ObjectKey::namespaced(self.namespace, &*item.metadata.name), &item.metadata.uid);
         let options = DeleteOptions { uid: Some(uid.clone()), ..in_background() };
-        match self.session.delete(resource, &key, uid, &options).await {
+        match self.session.raw_delete(resource, &key, uid, &options).await {
             Ok(_) => Ok(()),
             // Recreated under the same name, which the next list shows; or not deletable.
             Err(error) if error.is_conflict() || observe::is_not_supported(&error) => Ok(()),

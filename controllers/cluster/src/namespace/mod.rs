@@ -62,11 +62,8 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
 use kcm_framework::client::ClientLimits;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, Source};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, RETRY_LIMITS, ROWS, Section};
@@ -74,12 +71,12 @@ use wiring::keys_for_namespace;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("namespace-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("namespace-controller", init)
         .aliases(&["namespace"])
         .client_limits(ClientLimits::Times { qps: 20, burst: 100 })
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let section: Section = context.settings_of()?;
     let mut namespaces =
         context.control_loop("namespace").workers_from(CONCURRENT_SYNCS).retry_limits(RETRY_LIMITS).writes_anything();
@@ -87,7 +84,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let informer = namespaces.watches_for(source, keys_for_namespace);
     namespaces.keyed_by(&informer);
     let reconciler = Reconciler { namespaces: informer, discovery: context.discovery().clone() };
-    Ok(Some(Running::new().with(namespaces.reconcile(reconciler))))
+    Ok(Loops::new().with(namespaces.reconcile(reconciler)))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

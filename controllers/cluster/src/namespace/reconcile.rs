@@ -3,7 +3,7 @@
 use kcm_api::ObjectKey;
 use kcm_api::views::Namespace;
 use kcm_framework::discovery::Discovery;
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 
 use super::apply::{ContentDeleter, NamespaceWriter};
@@ -20,17 +20,17 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         if self.namespaces.get(key).is_none_or(|namespace| !namespace.metadata.is_terminating()) {
-            return Ok(Outcome::done());
+            return Ok(());
         }
         let writer = NamespaceWriter { session, key };
         // The cache may be behind, and an update needs the version of now.
-        let Some(namespace) = observe::read(session, key).await? else { return Ok(Outcome::done()) };
-        let Some(deleted_at) = namespace.metadata.deletion_timestamp else { return Ok(Outcome::done()) };
+        let Some(namespace) = observe::read(session, key).await? else { return Ok(()) };
+        let Some(deleted_at) = namespace.metadata.deletion_timestamp else { return Ok(()) };
         if namespace.finalizers.is_empty() {
             session.explain(|| words::FINALIZED);
-            return Ok(Outcome::done());
+            return Ok(());
         }
 
         let deleter = ContentDeleter { session, namespace: key.name(), deleted_at };
@@ -61,16 +61,16 @@ impl Reconciler {
         round: &Round,
         namespace: LiveNamespace,
         writer: &NamespaceWriter<'_>,
-    ) -> Result<Outcome, ReconcileError> {
+    ) -> Result<(), ReconcileError> {
         match round.next_step(writer.key.name()) {
             NextStep::Finalize => {
                 tracing::info!("Namespace is empty; removing its finalizer");
                 writer.finalize(namespace).await?;
-                Ok(Outcome::done())
+                Ok(())
             }
             NextStep::Wait(delay) => {
                 tracing::debug!(?delay, "Content remains in the namespace");
-                Ok(Outcome::requeue_after(delay))
+                Ok(session.requeue_after(delay))
             }
             // A missing permission may be that of one kind among many, and is granted without an event.
             NextStep::Retry(failure) => Err(ReconcileError::new(Class::Transient, failure)),

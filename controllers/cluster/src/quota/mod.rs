@@ -56,13 +56,12 @@ mod wiring;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use kcm_api::views::{ChargedPod, ResourceQuota};
 use kcm_api::{Need, ObjectKey};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, Source};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 use kcm_informers::Change;
 use parking_lot::Mutex;
 
@@ -76,12 +75,12 @@ use wiring::{QueueName, queue_of_change};
 const NAME: &str = "resourcequota-controller";
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, |context| ready(init(context)).boxed())
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, init)
     .aliases(&["resourcequota"])
     .needs(&[Need::part::<ChargedPod>()])
     .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let section: Section = context.settings_of()?;
     let control_loop = |name| context.control_loop::<ObjectKey>(name).workers_from(CONCURRENT_SYNCS);
     let (mut primary, mut priority) = (control_loop("resourcequota_primary"), control_loop("resourcequota_priority"));
@@ -114,7 +113,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
 
     let reconciler = Reconciler { quotas, kinds: Arc::clone(&kinds) };
     let started = context.clone();
-    Ok(Some(Running::new().with(primary.reconcile(reconciler.clone())).with(priority.reconcile(reconciler)).task(
+    Ok(Loops::new().with(primary.reconcile(reconciler.clone())).with(priority.reconcile(reconciler)).task(
         "resource_quota_kinds",
         move |cancel| {
             let (kinds, started) = (Arc::clone(&kinds), started.informers_started());
@@ -130,7 +129,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
             }
             .boxed()
         },
-    )))
+    ))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

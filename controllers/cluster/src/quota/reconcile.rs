@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kcm_api::ObjectKey;
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::write_status;
 use super::kinds::Kinds;
@@ -25,8 +25,8 @@ impl Reconcile for Reconciler {
         Ok(())
     }
 
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(quota) = self.quotas.informer.get(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(quota) = self.quotas.informer.get(key) else { return Ok(()) };
         let observed = self.kinds.observe(key.namespace().unwrap_or_default(), &quota.hard);
         let rules = Rules { gates: self.quotas.gates, pods: self.quotas.pods, now: session.now() };
         let plan = plan(&quota, &observed, rules);
@@ -36,11 +36,11 @@ impl Reconcile for Reconciler {
         }
         match &plan.action {
             // The quota is enqueued when the kind has synced.
-            Action::Wait(patience) => return Ok(Outcome::requeue_after(*patience)),
+            Action::Wait(patience) => return Ok(session.requeue_after(*patience)),
             Action::Keep => {}
             Action::Update(used) => write_status(session, &quota, used).await?,
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 

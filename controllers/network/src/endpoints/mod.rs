@@ -56,14 +56,12 @@ mod truncate;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use kcm_api::views::{Endpoints, Pod, PodAddresses, Service};
 use kcm_api::{Need, ObjectKey};
 use kcm_config::GoDuration;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use kcm_informers::Change;
 
 use crate::shared::batching::Batching;
@@ -79,7 +77,7 @@ const ACCOUNT: &str = "endpoint-controller";
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("endpoints-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("endpoints-controller", init)
         .aliases(&["endpoint"])
         .service_account(ACCOUNT)
         .event_component(ACCOUNT)
@@ -90,7 +88,7 @@ pub const DESCRIPTOR: ControllerDescriptor =
         ])
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let addresses = context.part::<PodAddresses>()?;
     let batching = Arc::new(Batching::new(context.setting::<GoDuration>(BATCH_PERIOD)?.unsigned()));
     let mut control_loop = context.control_loop::<ObjectKey>("endpoint").workers_from(CONCURRENT_SYNCS);
@@ -111,7 +109,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
         batching,
         queue: control_loop.queue(),
     };
-    Ok(Some(Running::new().with(control_loop.reconcile(reconciler))))
+    Ok(Loops::new().with(control_loop.reconcile(reconciler)))
 }
 
 /// Endpoints that are deleted, whose service creates them again. Other changes enqueue nothing, as upstream.

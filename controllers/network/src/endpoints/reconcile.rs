@@ -8,7 +8,7 @@ use kcm_api::{Document, EditError, KnownView as _, ObjectKey, PartReader, Resour
 use kcm_framework::client::{ApiError, DeleteOptions, Payload, Subresource};
 use kcm_framework::events::{EventDetails as _, ObjectReference};
 use kcm_framework::workqueue::{Priority, Queue};
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 use serde_json::json;
 
@@ -71,20 +71,20 @@ impl Reconcile for Reconciler {
         Ok(())
     }
 
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let Some(service) = self.services.get(key) else {
             self.triggers.forget(key);
             self.batching.forget(key);
             self.delete(key, session).await?;
-            return Ok(Outcome::done());
+            return Ok(());
         };
         if !has_endpoints_of_pods(&service) {
             session.explain(|| "leaves its endpoints alone, as it selects no pods");
-            return Ok(Outcome::done());
+            return Ok(());
         }
         if let Some(pod) = self.pods.undecodable(&service) {
             session.explain(|| format!("leaves its endpoints as they are, as pod {} cannot be decoded", pod.name()));
-            return Ok(Outcome::requeue_after(UNDECODABLE_DELAY));
+            return Ok(session.requeue_after(UNDECODABLE_DELAY));
         }
         let pods = self.pods.of(&service);
         self.batching.begins(key, pods.len());
@@ -98,7 +98,7 @@ impl Reconcile for Reconciler {
             Plan::Keep => {}
             Plan::Write(desired) => write(session, key, existing.as_deref(), &desired).await?,
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
@@ -115,7 +115,7 @@ impl Reconciler {
         let Some(endpoints) = self.endpoints.get(key) else { return Ok(()) };
         session.explain(|| "deletes the endpoints, as there is no such service");
         let uid = &endpoints.metadata.uid;
-        session.delete(const { &Endpoints::RESOURCE }, key, uid, &DeleteOptions::of_uid(uid.clone())).await?;
+        session.raw_delete(const { &Endpoints::RESOURCE }, key, uid, &DeleteOptions::of_uid(uid.clone())).await?;
         Ok(())
     }
 }
@@ -130,7 +130,7 @@ async fn write(
     let document = document(key, existing, desired).map_err(SyncError::Edit)?;
     let written = match existing {
         Some(_) => session.put_document(resource, key, Subresource::None, &document).await,
-        None => session.create(resource, key, Payload::raw(document.as_str().to_owned())).await,
+        None => session.raw_create(resource, key, Payload::raw(document.as_str().to_owned())).await,
     };
     let Err(error) = written else { return Ok(()) };
     if existing.is_none() && error.is_namespace_terminating() {

@@ -69,14 +69,12 @@ mod zones;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use kcm_api::views::{EndpointSlice, Node, Pod, PodAddresses, Service};
 use kcm_api::{Need, ObjectKey};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Enqueue, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Enqueue, Loops};
 use kcm_informers::Change;
 
 use crate::shared::pods::SelectedPods;
@@ -99,7 +97,7 @@ const TOPOLOGY_AWARE_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("endpointslice-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("endpointslice-controller", init)
         .aliases(&["endpointslice"])
         .event_component("endpoint-slice-controller")
         .needs(&[
@@ -109,7 +107,7 @@ pub const DESCRIPTOR: ControllerDescriptor =
         ])
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let section: Section = context.settings_of()?;
     let addresses = context.part::<PodAddresses>()?;
     let batch_period = section.batch_period.unsigned();
@@ -135,7 +133,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
 
     let caches =
         Caches { services, pods: SelectedPods::new(&pods), nodes, slices: SlicesOfServices::new(&slices), addresses };
-    Ok(Some(Running::new().with(control_loop.reconcile(Reconciler { caches, state }))))
+    Ok(Loops::new().with(control_loop.reconcile(Reconciler { caches, state })))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

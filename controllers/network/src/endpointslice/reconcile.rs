@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kcm_api::views::{Service, ServiceType};
 use kcm_api::{KnownView as _, ObjectKey, OwnerReference};
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::Writer;
 use super::events::EventReason;
@@ -63,7 +63,7 @@ const UNDECODABLE_DELAY: Duration = Duration::from_secs(30);
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let result = self.sync(key, session).await;
         self.state.metrics.synced(result.is_err());
         result
@@ -71,18 +71,18 @@ impl Reconcile for Reconciler {
 }
 
 impl Reconciler {
-    async fn sync(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn sync(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let Some(service) = self.caches.services.get(key) else {
             self.state.forget(key);
-            return Ok(Outcome::done());
+            return Ok(());
         };
         if service.type_ == ServiceType::ExternalName || service.selector.is_empty() {
             session.explain(|| "leaves its slices alone, as it selects no pods");
-            return Ok(Outcome::done());
+            return Ok(());
         }
         if let Some(pod) = self.caches.pods.undecodable(&service) {
             session.explain(|| format!("leaves its slices as they are, as pod {} cannot be decoded", pod.name()));
-            return Ok(Outcome::requeue_after(UNDECODABLE_DELAY));
+            return Ok(session.requeue_after(UNDECODABLE_DELAY));
         }
         let observed = self.caches.observe(&service)?;
         self.state.batching.begins(key, observed.candidates.len());
@@ -95,7 +95,7 @@ impl Reconciler {
             session.record(&*service, event);
         }
         let Some(error) = SyncError::of(&plan, &service, &errors) else {
-            return Ok(if is_outdated { Outcome::requeue_after(Duration::ZERO) } else { Outcome::done() });
+            return Ok(if is_outdated { session.requeue_after(Duration::ZERO) } else { () });
         };
         session.record(&*service, &EventReason::Failed { service: full_name(&service), error: error.to_string() });
         Err(ReconcileError::new(error.class, error))

@@ -43,13 +43,11 @@ mod wiring;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use kcm_api::Need;
 use kcm_api::views::{EndpointSlice, EndpointsView};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Enqueue, Running, Source};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Enqueue, Loops, Source};
 use kcm_informers::Change;
 
 use crate::shared::slices::{OwnWrites, SlicesOfServices, keys_for_slice};
@@ -63,14 +61,14 @@ const MANAGED_BY: &str = "endpointslicemirroring-controller.k8s.io";
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("endpointslice-mirroring-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("endpointslice-mirroring-controller", init)
         .aliases(&["endpointslicemirroring"])
         .service_account("endpointslicemirroring-controller")
         .event_component("endpoint-slice-mirroring-controller")
         .needs(&[Need::annotation::<EndpointsView>(LEADER)])
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let section: Section = context.settings_of()?;
     let batch_period = section.batch_period.unsigned();
     let own_writes = Arc::new(OwnWrites::default());
@@ -93,7 +91,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
         metrics: Metrics::register(context.metrics()),
         max_endpoints: section.max_endpoints(),
     };
-    Ok(Some(Running::new().with(control_loop.reconcile(reconciler))))
+    Ok(Loops::new().with(control_loop.reconcile(reconciler)))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kcm_api::views::{EndpointSlice, Endpoints, EndpointsView, Service};
 use kcm_api::{KnownView as _, ObjectKey, OwnerReference};
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 use tokio::time::Instant;
 
@@ -54,12 +54,12 @@ impl From<MirrorError> for ReconcileError {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let start = Instant::now();
         let result = self.sync(key, session).await;
         self.metrics.synced(start.elapsed());
         result?;
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 

@@ -39,13 +39,10 @@ mod wiring;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
 use kcm_api::views::ServiceCidr;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource};
 use kcm_config::{Gate, GateStage};
-use kcm_framework::{ControllerContext, ControllerDescriptor, Running, Source};
+use kcm_framework::{ControllerContext, ControllerDescriptor, Loops, Source};
 use kcm_informers::Change;
 
 use reconcile::Reconciler;
@@ -61,12 +58,12 @@ const MULTI_CIDR_SERVICE_ALLOCATOR: Gate =
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("service-cidr-controller", |context| ready(Ok(Some(init(context)))).boxed())
+    ControllerDescriptor::new("service-cidr-controller", |context| Ok(init(context)))
         .service_account("service-cidrs-controller")
         .event_component("service-cidr-controller")
         .required_gates(&[MULTI_CIDR_SERVICE_ALLOCATOR]);
 
-fn init(context: &ControllerContext) -> Running {
+fn init(context: &ControllerContext) -> Loops {
     let mut described = context.control_loop::<ObjectKey>("ipaddresses").workers(WORKERS);
     let informer = context.informers().informer::<ServiceCidr>(kcm_informers::ListOptions::default());
     let all = informer.clone();
@@ -80,7 +77,7 @@ fn init(context: &ControllerContext) -> Running {
     let addresses = described.watches_for(Source::of(IP_ADDRESSES), move |change: &Change<PartialObjectMeta>| {
         keys_for_address(change, &all.list())
     });
-    Running::new().with(described.reconcile(Reconciler { cidrs, addresses }))
+    Loops::new().with(described.reconcile(Reconciler { cidrs, addresses }))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -6,7 +6,7 @@ use kcm_api::time::format_seconds;
 use kcm_api::views::ServiceCidr;
 use kcm_api::{KnownView as _, ObjectKey, PartialObjectMeta};
 use kcm_framework::client::{ApiError, Patch, Subresource};
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 use serde_json::json;
 
@@ -25,8 +25,8 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(cidr) = self.cidrs.get(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(cidr) = self.cidrs.get(key) else { return Ok(()) };
         // Only a deletion asks for the other service CIDRs, which a list sorts, and for the addresses, which are as many as
         // there are services.
         let (all, addresses): (_, Vec<IpAddr>) = if cidr.metadata.is_terminating() {
@@ -41,7 +41,7 @@ impl Reconcile for Reconciler {
             Plan::Use { adds_finalizer, sets_condition } => {
                 if adds_finalizer {
                     let added =
-                        session.add_finalizer(const { &ServiceCidr::RESOURCE }, &cidr.metadata, FINALIZER).await;
+                        session.raw_add_finalizer(const { &ServiceCidr::RESOURCE }, &cidr.metadata, FINALIZER).await;
                     unless_gone(added)?;
                 }
                 if sets_condition {
@@ -55,16 +55,16 @@ impl Reconcile for Reconciler {
                     apply_condition(session, &cidr, Readiness::Terminating).await?;
                 }
             }
-            Plan::Wait { until } => return Ok(session.requeue_at(until)),
+            Plan::Wait { until } => return Ok(session.requeue_by(until)),
             Plan::Release { removes_finalizer } => {
                 if removes_finalizer {
                     let removed =
-                        session.remove_finalizer(const { &ServiceCidr::RESOURCE }, &cidr.metadata, FINALIZER).await;
+                        session.raw_remove_finalizer(const { &ServiceCidr::RESOURCE }, &cidr.metadata, FINALIZER).await;
                     unless_gone(removed)?;
                 }
             }
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
@@ -94,7 +94,7 @@ async fn apply_condition(session: &Session, cidr: &ServiceCidr, readiness: Readi
         }] },
     });
     let patch = Patch::apply(FIELD_MANAGER, &configuration);
-    match session.patch(resource, &cidr.metadata.key, Subresource::Status, patch).await {
+    match session.raw_patch(resource, &cidr.metadata.key, Subresource::Status, patch).await {
         // The addition of the one that was recreated has enqueued it.
         Err(error) if has_other_uid(&error) => Ok(()),
         written => unless_gone(written),

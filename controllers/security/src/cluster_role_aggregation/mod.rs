@@ -36,10 +36,7 @@ mod wiring;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
-use kcm_framework::{ControllerContext, ControllerDescriptor, Running, Source};
+use kcm_framework::{ControllerContext, ControllerDescriptor, Loops, Source};
 
 use reconcile::Reconciler;
 use view::ClusterRole;
@@ -53,17 +50,17 @@ const WORKERS: usize = 5;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new(NAME, |context| ready(Ok(Some(init(context)))).boxed())
+    ControllerDescriptor::new(NAME, |context| Ok(init(context)))
         .aliases(&["clusterrole-aggregation"]);
 
-fn init(context: &ControllerContext) -> Running {
+fn init(context: &ControllerContext) -> Loops {
     let mut roles = context.control_loop("ClusterRoleAggregator").workers(WORKERS);
     let all = roles.reads::<ClusterRole>();
     roles.keyed_by(&all);
     let aggregated = all.index("aggregated", |role: &ClusterRole| role.aggregation.is_some().then_some(()));
     let informer =
         roles.watches_for(Source::known(), move |change| keys_for_cluster_role(change, &aggregated.get(&())));
-    Running::new().with(roles.reconcile(Reconciler { roles: informer }))
+    Loops::new().with(roles.reconcile(Reconciler { roles: informer }))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

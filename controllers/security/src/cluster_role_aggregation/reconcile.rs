@@ -1,7 +1,7 @@
 //! One reconcile of an aggregated role.
 
 use kcm_api::{KnownView as _, ObjectKey};
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 use serde_json::json;
 
@@ -16,12 +16,12 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(role) = self.roles.get(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(role) = self.roles.get(key) else { return Ok(()) };
         let undecodable = self.roles.undecodable_objects();
         if let Some(other) = undecodable.iter().find(|other| may_aggregate(&role, other.meta.as_ref())) {
             session.explain(|| format!("keeps its rules: the cluster role {} cannot be decoded", other.key));
-            return Ok(Outcome::done());
+            return Ok(());
         }
         let rules = plan_rules(&role, &self.roles.list());
         if let Some(rules) = rules.map_err(|error| ReconcileError::new(Class::Terminal, error))? {
@@ -29,7 +29,7 @@ impl Reconcile for Reconciler {
             tracing::info!(clusterRole = role.metadata.key.name(), rules = rules.len(), "Aggregating cluster roles");
             apply_rules(&role, &rules, session).await?;
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
@@ -45,6 +45,6 @@ async fn apply_rules(role: &ClusterRole, rules: &[PolicyRule], session: &Session
     if !rules.is_empty() {
         configuration["rules"] = json!(rules);
     }
-    session.apply(resource, &metadata.key, NAME, &configuration).await?;
+    session.raw_apply(resource, &metadata.key, NAME, &configuration).await?;
     Ok(())
 }

@@ -24,7 +24,7 @@ pub(super) async fn delete(session: &Session, secret: &SecretMetadata) -> Result
     let version = Some(metadata.resource_version.clone());
     let options = DeleteOptions { resource_version: version, ..DeleteOptions::of_uid(metadata.uid.clone()) };
     let resource = const { &SecretMetadata::RESOURCE };
-    match session.delete(resource, &metadata.key, &metadata.uid, &options).await {
+    match session.raw_delete(resource, &metadata.key, &metadata.uid, &options).await {
         Err(error) if error.is_conflict() => Ok(()),
         deleted => deleted.map(drop),
     }

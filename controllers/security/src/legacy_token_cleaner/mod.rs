@@ -41,23 +41,21 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
 use futures::FutureExt as _;
 use kcm_framework::client::ClientBuilder;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
 use round::round;
 use settings::{INTERVAL, ROWS, period};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("legacy-serviceaccount-token-cleaner-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("legacy-serviceaccount-token-cleaner-controller", init)
         .aliases(&["legacy-service-account-token-cleaner"])
         .service_account("legacy-service-account-token-cleaner")
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let period = period(context)?;
     // The service account of the controller may not read what it decides by.
     let reader = context.clients().client_for(ClientBuilder::MANAGER);
@@ -66,7 +64,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
         let reader = reader.clone();
         async move { Ok(round(&session, &reader, period).await?) }.boxed()
     });
-    Ok(Some(Running::new().with(rounds)))
+    Ok(Loops::new().with(rounds))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -13,7 +13,7 @@ pub(super) async fn apply(session: &Session, key: &ObjectKey, action: Action) ->
     let resource = const { &ConfigMapView::RESOURCE };
     match action {
         Action::None => Ok(()),
-        Action::Create(config_map) => match session.create(resource, key, Payload::json(&config_map)).await {
+        Action::Create(config_map) => match session.raw_create(resource, key, Payload::json(&config_map)).await {
             Err(error) if error.is_not_found() || error.is_namespace_terminating() => Ok(()),
             created => created.map(drop),
         },

@@ -35,10 +35,7 @@ mod wiring;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, Source};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 use kcm_informers::ListOptions;
 
 use crate::shared::{ROOT_CA_ROW, root_ca};
@@ -51,12 +48,12 @@ const CONFIG_MAP: &str = "kube-root-ca.crt";
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("root-ca-certificate-publisher-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("root-ca-certificate-publisher-controller", init)
         .aliases(&["root-ca-cert-publisher"])
         .service_account("root-ca-cert-publisher")
         .settings(&[ROOT_CA_ROW]);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let root_ca = root_ca(context)?.into();
     let mut namespaces = context.control_loop("root_ca_cert_publisher");
     let of_that_name =
@@ -65,7 +62,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let informer = namespaces.watches(keys_for_namespace);
     namespaces.keyed_by(&informer);
     let metrics = Metrics::register(context.metrics());
-    Ok(Some(Running::new().with(namespaces.reconcile(Reconciler { config_maps, root_ca, metrics }))))
+    Ok(Loops::new().with(namespaces.reconcile(Reconciler { config_maps, root_ca, metrics })))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kcm_api::ObjectKey;
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 use tokio::time::Instant;
 
@@ -21,7 +21,7 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, namespace: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, namespace: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let started = Instant::now();
         let key = ObjectKey::namespaced(namespace.name(), CONFIG_MAP);
         let existing = self.config_maps.get(&key);
@@ -35,6 +35,6 @@ impl Reconcile for Reconciler {
         let written = apply(session, &key, action).await;
         self.metrics.synced(written.as_ref().err(), started.elapsed());
         written?;
-        Ok(Outcome::done())
+        Ok(())
     }
 }

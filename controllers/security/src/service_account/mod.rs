@@ -25,10 +25,7 @@ mod wiring;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
-use kcm_framework::{ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{ControllerContext, ControllerDescriptor, Loops};
 
 use reconcile::Reconciler;
 use wiring::{keys_for_account, keys_for_namespace};
@@ -38,16 +35,16 @@ const ACCOUNT: &str = "default";
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("serviceaccount-controller", |context| ready(Ok(Some(init(context)))).boxed())
+    ControllerDescriptor::new("serviceaccount-controller", |context| Ok(init(context)))
         .aliases(&["serviceaccount"])
         .service_account("service-account-controller");
 
-fn init(context: &ControllerContext) -> Running {
+fn init(context: &ControllerContext) -> Loops {
     let mut loop_of_namespaces = context.control_loop("serviceaccount");
     let accounts = loop_of_namespaces.watches(keys_for_account);
     let namespaces = loop_of_namespaces.watches(keys_for_namespace);
     loop_of_namespaces.keyed_by(&namespaces);
-    Running::new().with(loop_of_namespaces.reconcile(Reconciler { namespaces, accounts }))
+    Loops::new().with(loop_of_namespaces.reconcile(Reconciler { namespaces, accounts }))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

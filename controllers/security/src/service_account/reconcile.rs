@@ -3,7 +3,7 @@
 use kcm_api::views::Namespace;
 use kcm_api::{KnownView as _, ObjectKey};
 use kcm_framework::client::Payload;
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, namespace: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, namespace: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let account = ObjectKey::namespaced(namespace.name(), ACCOUNT);
         // One that cannot be decoded is there.
         let has_account = self.accounts.get(&account).is_some() || self.accounts.undecodable(&account).is_some();
@@ -27,7 +27,7 @@ impl Reconcile for Reconciler {
             session.explain(|| "creates the service account default");
             create(session, &account).await?;
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
@@ -37,7 +37,7 @@ async fn create(session: &Session, key: &ObjectKey) -> Result<(), ReconcileError
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": { "namespace": key.namespace(), "name": key.name() },
     });
-    match session.create(const { &ServiceAccount::RESOURCE }, key, Payload::json(&account)).await {
+    match session.raw_create(const { &ServiceAccount::RESOURCE }, key, Payload::json(&account)).await {
         Err(error) if error.is_already_exists() || error.is_namespace_terminating() => Ok(()),
         Err(error) => Err(error.into()),
         Ok(_) => Ok(()),

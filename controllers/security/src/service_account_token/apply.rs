@@ -67,7 +67,7 @@ fn found<T>(read: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
 /// Deletes a secret. That it was deleted or recreated meanwhile is no failure.
 pub(super) async fn delete_secret(session: &Session, key: &TokenKey) -> Result<(), ApiError> {
     let options = DeleteOptions::of_uid(key.uid.clone());
-    match session.delete(SECRETS, &key.secret, &key.uid, &options).await {
+    match session.raw_delete(SECRETS, &key.secret, &key.uid, &options).await {
         Err(error) if error.is_conflict() => Ok(()),
         deleted => deleted.map(drop),
     }

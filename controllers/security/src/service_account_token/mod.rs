@@ -57,11 +57,9 @@ mod wiring;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
 use std::path::Path;
 
-use futures::FutureExt as _;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running, Source, StartGroup};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source, StartGroup};
 use kcm_informers::ListOptions;
 
 use crate::shared::{TOKEN_SECRET_FIELDS, root_ca};
@@ -74,13 +72,13 @@ use wiring::{keys_for_account, keys_for_secret};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("serviceaccount-token-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("serviceaccount-token-controller", init)
         .aliases(&["serviceaccount-token"])
         .manager_client("tokens-controller")
         .start_group(StartGroup::First)
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let key_file: String = context.setting(PRIVATE_KEY_FILE)?;
     if key_file.is_empty() {
         tracing::info!("No tokens are made in secrets, as there is no --service-account-private-key-file");
@@ -98,7 +96,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
         keys_for_account(change, || of_account.in_namespace(namespace))
     });
     let reconciler = Reconciler { secrets, accounts, root_ca, signer };
-    Ok(Some(Running::new().with(tokens.reconcile(reconciler))))
+    Ok(Loops::new().with(tokens.reconcile(reconciler)))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kcm_framework::client::ApiError;
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 
 use super::apply::{delete_secret, fill_secret, read_account, read_secret, remove_reference};
@@ -23,7 +23,7 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile<TokenKey> for Reconciler {
-    async fn reconcile(&self, key: &TokenKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &TokenKey, session: &Session) -> Result<(), ReconcileError> {
         let cached = self.accounts.get(&key.account()).filter(|account| key.names(&account.metadata.uid));
         let secret = self.secrets.get(&key.secret).filter(|secret| secret.metadata.uid == key.uid);
         match (secret, cached) {
@@ -41,7 +41,7 @@ impl Reconcile<TokenKey> for Reconciler {
                 }
             }
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 

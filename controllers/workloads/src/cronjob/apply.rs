@@ -86,7 +86,7 @@ impl Writer<'_> {
     /// Creates the job of the start that was due at a time.
     pub(super) async fn start(&self, at: Timestamp) -> Result<StartOutcome, ReconcileError> {
         let job = NewJob::of(self.cron_job, at, self.zones).map_err(terminal)?;
-        let error = match self.session.create(JOB, &job.key, Payload::raw(job.body)).await {
+        let error = match self.session.raw_create(JOB, &job.key, Payload::raw(job.body)).await {
             Ok(written) => return Ok(StartOutcome::Started(self.created(&written, at))),
             Err(error) => error,
         };
@@ -130,7 +130,7 @@ impl Writer<'_> {
     async fn delete(&self, key: &ObjectKey, uid: &Uid) -> Result<(), ApiError> {
         let options =
             DeleteOptions { propagation: Some(DeletionPropagation::Background), ..DeleteOptions::of_uid(uid.clone()) };
-        match self.session.delete(JOB, key, uid, &options).await {
+        match self.session.raw_delete(JOB, key, uid, &options).await {
             Ok(Deleted::Accepted) => {
                 tracing::info!(v = 4, job = %key, "Deleted job");
                 self.session.record(self.cron_job, &EventReason::Deleted { job: key.name().to_owned() });

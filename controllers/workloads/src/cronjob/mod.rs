@@ -79,7 +79,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use kcm_api::views::Job;
-use kcm_framework::{ControllerContext, ControllerDescriptor, Running, Source};
+use kcm_framework::{ControllerContext, ControllerDescriptor, Loops, Source};
 
 use metrics::Metrics;
 use observe::Caches;
@@ -89,13 +89,13 @@ use settings::{CONCURRENT_SYNCS, ROWS};
 use wiring::key_for_cron_job;
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("cronjob-controller", |context| {
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new_async("cronjob-controller", |context| {
     ready(Ok(Some(init(context, TimeZones::new(local_time_zone()))))).boxed()
 })
 .aliases(&["cronjob"])
 .settings(ROWS);
 
-fn init(context: &ControllerContext, zones: TimeZones) -> Running {
+fn init(context: &ControllerContext, zones: TimeZones) -> Loops {
     let mut described = context.control_loop("cronjob").workers_from(CONCURRENT_SYNCS);
     let zones = Arc::new(zones);
     let (of_changes, clock) = (Arc::clone(&zones), Arc::clone(context.clock()));
@@ -105,7 +105,7 @@ fn init(context: &ControllerContext, zones: TimeZones) -> Running {
     let jobs = described.owns::<Job>();
     let caches = Caches::new(cron_jobs, &jobs);
     let metrics = Metrics::register(context.metrics());
-    Running::new().with(described.reconcile(Reconciler { caches, zones, metrics }))
+    Loops::new().with(described.reconcile(Reconciler { caches, zones, metrics }))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kcm_api::ObjectKey;
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::{StartOutcome, Writer, live, missing_jobs, reference};
 use super::due::{Due, due};
@@ -23,11 +23,11 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(mut observed) = self.caches.observe(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(mut observed) = self.caches.observe(key) else { return Ok(()) };
         // The cache of jobs may be ahead of that of cron jobs: a status written by another manager may have the job.
         if observed.unexpected().next().is_some() {
-            let Some(live) = live(session, &observed.cron_job).await? else { return Ok(Outcome::done()) };
+            let Some(live) = live(session, &observed.cron_job).await? else { return Ok(()) };
             observed.cron_job = Arc::new(live);
         }
         let missing = missing_jobs(session, &observed).await?;
@@ -53,7 +53,7 @@ impl Reconcile for Reconciler {
         }
         started?;
         deletions?;
-        Ok(plan.next.map_or_else(Outcome::done, |next| session.requeue_at(reconciled_at(next))))
+        Ok(plan.next.map_or_else(|| (), |next| session.requeue_by(reconciled_at(next))))
     }
 }
 

@@ -95,12 +95,9 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
 use kcm_api::views::{ControllerRevision, DaemonSet, Node, Pod, PodTargetNode};
 use kcm_api::{Need, ObjectKey};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use parking_lot::Mutex;
 
 use backoff::FailedPodBackoff;
@@ -112,13 +109,13 @@ use wiring::owners;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("daemonset-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("daemonset-controller", init)
         .aliases(&["daemonset"])
         .service_account("daemon-set-controller")
         .needs(&[Need::part::<PodTargetNode>()])
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     metrics::register(context.metrics());
     let targets = context.part::<PodTargetNode>()?;
     let settings = Settings::from_gates(|gate| context.gate(gate));
@@ -139,7 +136,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     let nodes = updates.watches::<Node, _>(key_for_node);
     let pods = DaemonPods::of(&updates.reads::<Pod>(), targets);
     let reconciler = NodeReconciler { sets: updates.reads::<DaemonSet>(), nodes, pods, settings, queue };
-    Ok(Some(Running::new().with(sets).with(updates.reconcile(reconciler))))
+    Ok(Loops::new().with(sets).with(updates.reconcile(reconciler)))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

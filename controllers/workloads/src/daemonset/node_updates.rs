@@ -6,7 +6,7 @@
 use kcm_api::views::{DaemonSet, DaemonSetView, Node, Pod, PodTargetNode};
 use kcm_api::{InternedStr, KnownView as _, ObjectKey, PartReader, Uid};
 use kcm_framework::workqueue::{Priority, Queue};
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::{Change, Index, Informer};
 
 use super::placement::Placement;
@@ -70,7 +70,7 @@ pub(super) struct NodeReconciler {
 
 #[async_trait]
 impl Reconcile for NodeReconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let node = self.nodes.get(key);
         let mut enqueued = 0;
         for set in self.sets.list() {
@@ -81,6 +81,6 @@ impl Reconcile for NodeReconciler {
             }
         }
         session.explain(|| format!("enqueues {enqueued} daemon sets that the node concerns"));
-        Ok(Outcome::done())
+        Ok(())
     }
 }

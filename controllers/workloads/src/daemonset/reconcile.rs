@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kcm_api::views::PodTargetNode;
 use kcm_api::{ObjectKey, PartReader};
 use kcm_framework::ownership::{Claims, Owner, adopt_and_release};
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 use parking_lot::Mutex;
 
 use super::apply::Writer;
@@ -31,27 +31,27 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(observed) = self.caches.observe(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(observed) = self.caches.observe(key) else { return Ok(()) };
         let set = &*observed.set;
         let selector = match &set.selector {
             Ok(selector) if selector.is_everything() => {
                 session.explain(|| "does nothing, as the selector is empty and would select all pods");
                 session.record(set, &EventReason::SelectingAll);
-                return Ok(Outcome::done());
+                return Ok(());
             }
             Ok(selector) => selector,
             Err(error) => {
                 // A selector is immutable: a retry cannot succeed.
                 tracing::error!(%error, "Daemon set has an invalid selector");
                 session.explain(|| "does nothing until the daemon set changes, as its selector is invalid");
-                return Ok(Outcome::done());
+                return Ok(());
             }
         };
         if set.metadata.is_terminating() {
             // Its revisions may be gone already, so that its status cannot be computed.
             session.explain(|| "does nothing, as the daemon set is being deleted");
-            return Ok(Outcome::done());
+            return Ok(());
         }
 
         let data = RevisionData::of(set.template()).map_err(|error| ReconcileError::new(Class::Terminal, error))?;
@@ -61,7 +61,7 @@ impl Reconcile for Reconciler {
         let pods = adopt_and_release(session, owner, Claims::of(owner, selector, &observed.pods)).await?;
         let Some(hash) = writer.apply_history(&history, &data, &pods).await? else {
             session.explain(|| "changes revisions, and leaves pods to the reconcile of a later event");
-            return Ok(Outcome::done());
+            return Ok(());
         };
 
         let (revision, now) = (CurrentRevision::new(set, hash), session.now());
@@ -85,7 +85,7 @@ impl Reconcile for Reconciler {
         applied?;
         let available = next_availability(&pods, set.min_ready_seconds, now);
         let recheck = plan.changes.recheck.into_iter().chain(available).min();
-        Ok(recheck.map_or_else(Outcome::done, |at| session.requeue_at(at)))
+        Ok(recheck.map_or_else(|| (), |at| session.requeue_by(at)))
     }
 }
 

@@ -56,7 +56,7 @@ impl Writer<'_> {
     async fn create(&self, set: &NewReplicaSet) -> Result<StepOutcome, ReconcileError> {
         let namespace = self.deployment.metadata.key.namespace().unwrap_or_default();
         let key = ObjectKey::namespaced(namespace, set.name.as_str());
-        let response = self.session.create(REPLICA_SET, &key, Payload::raw(set.body.clone())).await;
+        let response = self.session.raw_create(REPLICA_SET, &key, Payload::raw(set.body.clone())).await;
         let Err(error) = response else {
             tracing::info!(v = 2, replica_set = %key, replicas = set.replicas, "Created replica set");
             if set.replicas > 0 {
@@ -117,7 +117,7 @@ impl Writer<'_> {
             resource_version: Some(set.metadata.resource_version.clone()),
             ..DeleteOptions::of_uid(uid.clone())
         };
-        self.session.delete(REPLICA_SET, key, uid, &options).await?;
+        self.session.raw_delete(REPLICA_SET, key, uid, &options).await?;
         tracing::info!(v = 2, replica_set = %key, "Deleted old replica set");
         Ok(())
     }

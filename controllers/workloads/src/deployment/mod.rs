@@ -84,11 +84,8 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
 use kcm_api::views::{Deployment, Pod, ReplicaSet};
-use kcm_framework::{ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{ControllerContext, ControllerDescriptor, Loops};
 
 use observe::Caches;
 use reconcile::Reconciler;
@@ -97,11 +94,11 @@ use wiring::{key_for_pod, owners};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("deployment-controller", |context| ready(Ok(Some(init(context)))).boxed())
+    ControllerDescriptor::new("deployment-controller", |context| Ok(init(context)))
         .aliases(&["deployment"])
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Running {
+fn init(context: &ControllerContext) -> Loops {
     let mut rollouts = context.control_loop("deployment").workers_from(CONCURRENT_SYNCS);
     let deployments = rollouts.primary::<Deployment>();
     let owners = owners(deployments.clone());
@@ -111,7 +108,7 @@ fn init(context: &ControllerContext) -> Running {
     let sets = caches.cached_replica_sets();
     rollouts.watches::<Pod, _>(move |change| key_for_pod(change, &owners, &sets));
     let reconciler = Reconciler { caches, settings: Settings::from_gates(|gate| context.gate(gate)) };
-    Running::new().with(rollouts.reconcile(reconciler))
+    Loops::new().with(rollouts.reconcile(reconciler))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

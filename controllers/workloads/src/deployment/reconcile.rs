@@ -2,7 +2,7 @@
 
 use kcm_api::ObjectKey;
 use kcm_framework::ownership::{Claims, Owner, adopt_and_release};
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::{StepOutcome, Writer};
 use super::observe::Caches;
@@ -17,8 +17,8 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(observed) = self.caches.observe(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(observed) = self.caches.observe(key) else { return Ok(()) };
         let deployment = &*observed.deployment;
         let selector = match &deployment.selector {
             Ok(selector) => selector,
@@ -26,7 +26,7 @@ impl Reconcile for Reconciler {
                 // A selector is immutable: a retry cannot succeed.
                 tracing::error!(%error, "Deployment has an invalid selector");
                 session.explain(|| "does nothing until the deployment changes, as its selector is invalid");
-                return Ok(Outcome::done());
+                return Ok(());
             }
         };
 
@@ -45,13 +45,13 @@ impl Reconcile for Reconciler {
         for step in plan.steps {
             if writer.apply(step).await? == StepOutcome::Superseded {
                 session.explain(|| "leaves the remaining steps to the reconcile of a later event");
-                return Ok(Outcome::done());
+                return Ok(());
             }
         }
         if let Some(update) = &plan.status_update {
             writer.update_status(update).await?;
         }
-        Ok(plan.recheck.map_or_else(Outcome::done, |at| session.requeue_at(at)))
+        Ok(plan.recheck.map_or_else(|| (), |at| session.requeue_by(at)))
     }
 }
 

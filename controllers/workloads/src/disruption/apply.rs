@@ -59,7 +59,7 @@ pub(super) async fn write_status(
 /// Makes the condition `DisruptionTarget` of a pod false. A pod that is gone is no error.
 pub(super) async fn reset_condition(session: &Session, pod: &Pod) -> Result<(), ApiError> {
     let patch = Patch::Strategic(Payload::json(&reset(pod, session.now())));
-    match session.patch(const { &Pod::RESOURCE }, &pod.metadata.key, Subresource::Status, patch).await {
+    match session.raw_patch(const { &Pod::RESOURCE }, &pod.metadata.key, Subresource::Status, patch).await {
         Ok(_) => {
             tracing::info!(v = 2, pod = %pod.metadata.key, "Reset stale DisruptionTarget condition to False");
             Ok(())

@@ -62,13 +62,11 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use kcm_api::views::{Pod, PodDisruption, PodDisruptionBudget};
 use kcm_api::{Need, ObjectKey};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use kcm_informers::{Change, Informer};
 
 use controllers::Scales;
@@ -79,13 +77,13 @@ use wiring::{keys_for_pod, keys_for_review};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("disruption-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("disruption-controller", init)
         .aliases(&["disruption"])
         .event_component("controllermanager")
         .needs(&[Need::part::<PodDisruption>()])
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut budgets = context.control_loop::<ObjectKey>("disruption").workers_from(CONCURRENT_SYNCS);
     let informer = budgets.primary::<PodDisruptionBudget>();
     let selecting = informer.clone();
@@ -114,7 +112,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
     pods.keyed_by(&watched);
     let reviewer = Reviewer { budgets: informer, pods: watched, disruptions, changed };
 
-    Ok(Some(Running::new().with(budgets.reconcile(reconciler)).with(pods.reconcile(reviewer))))
+    Ok(Loops::new().with(budgets.reconcile(reconciler)).with(pods.reconcile(reviewer)))
 }
 
 /// The budgets of the namespace of a changed pod.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kcm_api::views::{Pod, PodDisruptionBudget, PodDisruptionBudgetStatus};
 use kcm_api::{InvalidPercent, InvalidSelector, ObjectKey};
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 
 use super::apply::{StatusError, write_status};
@@ -62,8 +62,8 @@ impl From<SyncError> for ReconcileError {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(budget) = self.budgets.get(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(budget) = self.budgets.get(key) else { return Ok(()) };
         match self.sync(&budget, session).await {
             Ok(outcome) => Ok(outcome),
             Err(error) if error.fails_safe() => {
@@ -102,7 +102,7 @@ impl Reconciler {
             session.record(&**pod, &EventReason::NotDeleted { budget: budget.metadata.key.clone() });
         }
         write(budget, &plan.status, &AllowedReason::of(&plan.status), session).await?;
-        Ok(plan.recheck_at.map_or_else(Outcome::done, |at| session.requeue_at(at)))
+        Ok(plan.recheck_at.map_or_else(|| (), |at| session.requeue_by(at)))
     }
 
     async fn wanted(

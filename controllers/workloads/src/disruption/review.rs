@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kcm_api::views::{Pod, PodDisruption, PodDisruptionBudget};
 use kcm_api::{ObjectKey, PartReader};
-use kcm_framework::{Enqueue, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Enqueue, Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 use parking_lot::Mutex;
 
@@ -42,24 +42,24 @@ pub(super) struct Reviewer {
 
 #[async_trait]
 impl Reconcile for Reviewer {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let has_changed = self.changed.take(key);
-        let Some(pod) = self.pods.get(key) else { return Ok(Outcome::done()) };
+        let Some(pod) = self.pods.get(key) else { return Ok(()) };
         let budgets = self.budgets.in_namespace(key.namespace().unwrap_or_default());
         if has_changed && let Some(first) = first_of_several(&budgets, &pod) {
             let budget = first.name().to_owned();
             session.record(&*pod, &EventReason::MultiplePodDisruptionBudgets { pod: key.clone(), budget });
         }
         match stale_after(&pod, self.disruptions.of(&pod), session.now()) {
-            None => Ok(Outcome::done()),
+            None => Ok(()),
             Some(wait) if wait.is_zero() => {
                 session.explain(
                     || "makes the condition DisruptionTarget false, as the pod was not deleted in two minutes",
                 );
                 reset_condition(session, &pod).await?;
-                Ok(Outcome::done())
+                Ok(())
             }
-            Some(wait) => Ok(Outcome::requeue_after(wait)),
+            Some(wait) => Ok(session.requeue_after(wait)),
         }
     }
 }

@@ -137,7 +137,7 @@ pub(super) async fn remove_finalizer(session: &Session, pod: &Pod) -> Result<(),
         },
     });
     let patch = Patch::Strategic(Payload::json(&patch));
-    match session.patch(&Pod::RESOURCE, &pod.metadata.key, Subresource::None, patch).await {
+    match session.raw_patch(&Pod::RESOURCE, &pod.metadata.key, Subresource::None, patch).await {
         Ok(_) => Ok(()),
         Err(error) if error.is_not_found() || is_of_another_uid(&error) => Ok(()),
         Err(error) => Err(error),

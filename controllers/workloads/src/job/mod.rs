@@ -79,16 +79,14 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use kcm_api::Need;
 use kcm_api::views::{Job, Pod, PodTermination};
 use kcm_config::gates::MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS;
 use kcm_framework::ownership::Dependents;
 use kcm_framework::workqueue::RetryLimits;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loop, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loop, Loops};
 
 use backoff::BackoffStore;
 use job_pod::{COMPLETION_INDEX, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT};
@@ -104,7 +102,7 @@ const RETRIES: RetryLimits =
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("job-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("job-controller", init)
         .aliases(&["job"])
         .needs(&[
             Need::part::<PodTermination>(),
@@ -114,8 +112,8 @@ pub const DESCRIPTOR: ControllerDescriptor =
         ])
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
-    Ok(Some(Running::new().with(jobs(context)?).with(orphans(context))))
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
+    Ok(Loops::new().with(jobs(context)?).with(orphans(context)))
 }
 
 /// The loop that reconciles jobs.

@@ -2,7 +2,7 @@
 
 use kcm_api::views::{Job, Pod};
 use kcm_framework::ownership::{Dependents, Owners};
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 
 use super::apply::remove_finalizer;
@@ -17,7 +17,7 @@ pub(super) struct OrphanReconciler {
 
 #[async_trait]
 impl Reconcile<OrphanKey> for OrphanReconciler {
-    async fn reconcile(&self, key: &OrphanKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &OrphanKey, session: &Session) -> Result<(), ReconcileError> {
         let mut pods = match key {
             OrphanKey::Pod(pod) => self.pods.get(pod).into_iter().collect(),
             OrphanKey::PodsOf { job: _, uid } => self.dependents.controlled_by(uid),
@@ -30,6 +30,6 @@ impl Reconcile<OrphanKey> for OrphanReconciler {
         for pod in pods {
             remove_finalizer(session, &pod).await?;
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kcm_api::views::{CompletionMode, Job, Pod, PodTermination};
 use kcm_api::{ObjectKey, PartReader, Selector, Uid};
 use kcm_framework::ownership::{Claims, Dependents, Owner, adopt_and_release_with_finalizer};
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 use tokio::time::Instant;
 
@@ -35,24 +35,24 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let Some(job) = self.jobs.get(key) else {
             self.backoffs.remove(key);
-            return Ok(Outcome::done());
+            return Ok(());
         };
         if let Some(controller) = external_manager(&job) {
             session.explain(|| format!("leaves the job to {controller}, which manages it"));
-            return Ok(Outcome::done());
+            return Ok(());
         }
         if job.is_finished() {
             self.backoffs.remove(key);
             session.explain(|| "leaves the job, which has finished");
-            return Ok(Outcome::done());
+            return Ok(());
         }
         if let CompletionMode::Other(mode) = &job.completion_mode {
             session.record(&*job, &JobEvent::UnknownCompletionMode);
             session.explain(|| format!("leaves the job, whose completion mode {mode} is unknown"));
-            return Ok(Outcome::done());
+            return Ok(());
         }
         let selector = match &job.selector {
             Ok(selector) => selector,
@@ -60,7 +60,7 @@ impl Reconcile for Reconciler {
                 // A selector is immutable: a retry cannot succeed.
                 tracing::error!(%error, "The selector of the job is invalid");
                 session.explain(|| "does nothing until the job changes, as its selector is invalid");
-                return Ok(Outcome::done());
+                return Ok(());
             }
         };
         let started = Instant::now();
@@ -78,7 +78,7 @@ impl Reconciler {
         selector: &Selector,
         session: &Session,
         action: &mut &'static str,
-    ) -> Result<Outcome, ReconcileError> {
+    ) -> Result<(), ReconcileError> {
         let pods = self.claimed_pods(job, selector, session).await?;
         let (key, uid, now) = (&job.metadata.key, &job.metadata.uid, seconds(session.now()));
         let assessment = assess(job, &pods, self.backoffs.get(key, uid), now);
@@ -184,7 +184,7 @@ fn requeue(step: &Step<'_>, assessment: &Assessment<'_>, now: Timestamp) -> Outc
     let deadline = assessment.deadline.filter(|_| assessment.ending.is_none());
     let deadline = deadline.map(|at| at.duration_since(now).try_into().unwrap_or_default());
     let delay = [backoff, deadline].into_iter().flatten().min();
-    delay.map_or_else(Outcome::done, Outcome::requeue_after)
+    delay.map_or_else(|| (), Outcome::requeue_after)
 }
 
 /// A time in whole seconds, as the API has it.

@@ -68,14 +68,14 @@ impl PodRemover<'_> {
         let (key, uid) = (&pod.metadata.key, &pod.metadata.uid);
         if let Some(patch) = failed_status(pod, self.disruptions.of(pod), *reason, self.session.now()) {
             let patch = Patch::Strategic(Payload::json(&patch));
-            match self.session.patch(&Pod::RESOURCE, key, Subresource::Status, patch).await {
+            match self.session.raw_patch(&Pod::RESOURCE, key, Subresource::Status, patch).await {
                 Ok(_) => {}
                 Err(error) if error.is_not_found() || is_of_another_uid(&error) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
         let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::of_uid(uid.clone()) };
-        match self.session.delete(&Pod::RESOURCE, key, uid, &options).await {
+        match self.session.raw_delete(&Pod::RESOURCE, key, uid, &options).await {
             Ok(_) => Ok(()),
             Err(error) if is_of_another_uid(&error) => Ok(()),
             Err(error) => Err(error),

@@ -53,14 +53,13 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::Need;
 use kcm_api::views::{Node, Pod, PodDisruption};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use parking_lot::Mutex;
 
 use collector::Collector;
@@ -73,13 +72,13 @@ const PERIOD: Duration = Duration::from_secs(20);
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("pod-garbage-collector-controller", |context| ready(init(context)).boxed())
+    ControllerDescriptor::new("pod-garbage-collector-controller", init)
         .aliases(&["podgc"])
         .service_account("pod-garbage-collector")
         .needs(&[Need::part::<PodDisruption>()])
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let section: Section = context.settings_of()?;
     let mut rounds = context.control_loop("pod_garbage_collector");
     let collector = Arc::new(Collector {
@@ -98,7 +97,7 @@ fn init(context: &ControllerContext) -> Result<Option<Running>, BoxError> {
         }
         .boxed()
     });
-    Ok(Some(Running::new().with(rounds)))
+    Ok(Loops::new().with(rounds))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -52,12 +52,9 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
 use kcm_api::views::{ReplicaSet, ReplicaSetStatus};
 use kcm_api::{Document, InvalidSelector, Labels, Selector};
-use kcm_framework::{ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{ControllerContext, ControllerDescriptor, Loops};
 
 #[cfg(feature = "bench")]
 pub use crate::shared::replicas::bench;
@@ -66,13 +63,13 @@ use settings::{CONCURRENT_SYNCS, ROWS};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("replicaset-controller", |context| ready(Ok(Some(init(context)))).boxed())
+    ControllerDescriptor::new("replicaset-controller", |context| Ok(init(context)))
         .aliases(&["replicaset"])
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Running {
+fn init(context: &ControllerContext) -> Loops {
     let sets = context.control_loop("replicaset").workers_from(CONCURRENT_SYNCS);
-    Running::new().with(control_loop::<ReplicaSet>(context, sets))
+    Loops::new().with(control_loop::<ReplicaSet>(context, sets))
 }
 
 impl ReplicaOwner for ReplicaSet {

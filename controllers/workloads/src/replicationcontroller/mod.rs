@@ -28,12 +28,9 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
 use kcm_api::views::{ReplicaSetStatus, ReplicationController};
 use kcm_api::{Document, InvalidSelector, Labels, Selector};
-use kcm_framework::{ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{ControllerContext, ControllerDescriptor, Loops};
 
 use crate::shared::replicas::{ReplicaOwner, control_loop};
 use settings::{CONCURRENT_SYNCS, ROWS};
@@ -43,15 +40,15 @@ const ACCOUNT: &str = "replication-controller";
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("replicationcontroller-controller", |context| ready(Ok(Some(init(context)))).boxed())
+    ControllerDescriptor::new("replicationcontroller-controller", |context| Ok(init(context)))
         .aliases(&["replicationcontroller"])
         .service_account(ACCOUNT)
         .event_component(ACCOUNT)
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Running {
+fn init(context: &ControllerContext) -> Loops {
     let controllers = context.control_loop("replicationmanager").workers_from(CONCURRENT_SYNCS);
-    Running::new().with(control_loop::<ReplicationController>(context, controllers))
+    Loops::new().with(control_loop::<ReplicationController>(context, controllers))
 }
 
 impl ReplicaOwner for ReplicationController {

@@ -115,7 +115,7 @@ impl Writer<'_> {
             Which::Update => &self.revisions.update,
         };
         let pod = new_pod(self.set, revision, ordinal).map_err(SyncError::InvalidTemplate)?;
-        let created = self.session.create(POD, &self.key(&name), Payload::raw(pod)).await;
+        let created = self.session.raw_create(POD, &self.key(&name), Payload::raw(pod)).await;
         match created {
             // Another object has the name, or the cache is behind: no event, as upstream.
             Err(error) if error.is_already_exists() => return Err(SyncError::CreatePod(error)),
@@ -135,7 +135,7 @@ impl Writer<'_> {
             let claim = claim_name(name, set, ordinal);
             let owner = ClaimOwners::of(self.set, pod, ordinal, None).of_new_claim();
             let created = match new_claim(self.set, *template, ordinal, owner) {
-                Ok(object) => self.session.create(CLAIM, &self.key(&claim), Payload::raw(object)).await,
+                Ok(object) => self.session.raw_create(CLAIM, &self.key(&claim), Payload::raw(object)).await,
                 Err(error) => {
                     errors.invalid(&claim, &error);
                     continue;
@@ -213,7 +213,7 @@ impl Writer<'_> {
         self.update_claims(name, ordinal, Some(pod), claims).await?;
         let patched = if labels || !volumes.is_empty() {
             let patch = Patch::Strategic(Payload::json(&self.identity_patch(pod, ordinal, volumes)));
-            self.session.patch(POD, &pod.metadata.key, Subresource::None, patch).await.map(drop)
+            self.session.raw_patch(POD, &pod.metadata.key, Subresource::None, patch).await.map(drop)
         } else {
             Ok(())
         };
@@ -252,7 +252,7 @@ impl Writer<'_> {
 
     async fn delete(&self, pod: &Pod) -> Result<(), SyncError> {
         let (key, uid) = (&pod.metadata.key, &pod.metadata.uid);
-        match self.session.delete(POD, key, uid, &DeleteOptions::of_uid(uid.clone())).await {
+        match self.session.raw_delete(POD, key, uid, &DeleteOptions::of_uid(uid.clone())).await {
             Ok(_) => self.record_pod(Verb::Delete, key.name(), None),
             // The pod was recreated under the same name: the cache is stale.
             Err(error) if error.is_conflict() => return Err(SyncError::DeletePod(error)),

@@ -89,7 +89,7 @@ use std::future::ready;
 use futures::FutureExt as _;
 use kcm_api::Need;
 use kcm_api::views::{ControllerRevision, PersistentVolumeClaim, Pod, PodVolumes, StatefulSet};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Running};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
 use metrics::Metrics;
 use observe::Caches;
@@ -99,13 +99,13 @@ use wiring::{keys_for_claim, keys_for_pod, owners};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("statefulset-controller", |context| ready(init(context).map(Some)).boxed())
+    ControllerDescriptor::new_async("statefulset-controller", |context| ready(init(context).map(Some)).boxed())
         .aliases(&["statefulset"])
         .settings(ROWS)
         .feature_gates(&[ROLLOUT_RECOVERY])
         .needs(&[Need::part::<PodVolumes>()]);
 
-fn init(context: &ControllerContext) -> Result<Running, BoxError> {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut described = context.control_loop("statefulset").workers_from(CONCURRENT_SYNCS);
     let sets = described.primary::<StatefulSet>();
     let of_pods = owners(sets.clone());
@@ -119,7 +119,7 @@ fn init(context: &ControllerContext) -> Result<Running, BoxError> {
         settings: Settings::from_gates(|gate| context.gate(gate)),
         metrics: Metrics::register(context.metrics()),
     };
-    Ok(Running::new().with(described.reconcile(reconciler)))
+    Ok(Loops::new().with(described.reconcile(reconciler)))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

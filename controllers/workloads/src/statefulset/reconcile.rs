@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kcm_api::views::{ControllerRevision, Pod, PodVolumes, StatefulSet};
 use kcm_api::{ObjectKey, PartReader};
 use kcm_framework::ownership::{Owner, adopt_and_release};
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::Writer;
 use super::metrics::Metrics;
@@ -29,20 +29,20 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let Some(observed) = self.caches.observe(key) else {
             self.metrics.forget(key);
-            return Ok(Outcome::done());
+            return Ok(());
         };
         let set = &*observed.set;
         if let Err(error) = &set.selector {
             // A selector is immutable: a retry cannot succeed.
             tracing::error!(%error, "The selector is invalid");
             session.explain(|| "does nothing until the stateful set changes, as its selector is invalid");
-            return Ok(Outcome::done());
+            return Ok(());
         }
         let (Some(revisions), Some(pods)) = (observed.claim_revisions(), observed.claim_pods()) else {
-            return Ok(Outcome::done());
+            return Ok(());
         };
         let owner = Owner::of(set);
         let mut revisions = adopt_and_release(session, owner, revisions).await?;
@@ -56,7 +56,7 @@ impl Reconcile for Reconciler {
         let found = self.find_revisions(session, set, &revisions).await;
         let outcome = match &found {
             Ok(found) => self.sync(session, set, &pods, found).await,
-            Err(_) => Ok(Outcome::done()),
+            Err(_) => Ok(()),
         };
         let truncated = truncate(session, set, &pods, &revisions, found.as_ref().ok()).await;
         found?;
@@ -107,7 +107,7 @@ impl Reconciler {
         set: &StatefulSet,
         pods: &[Arc<Pod>],
         revisions: &Revisions,
-    ) -> Result<Outcome, ReconcileError> {
+    ) -> Result<(), ReconcileError> {
         let (claims, settings, now) = (&self.caches.claims, self.settings, session.now());
         let plan = plan(Input { set, pods, revisions, claims, volumes: self.volumes, settings, now });
         tracing::debug!(phases = plan.phases.len(), wait = ?plan.wait, "Planned");
@@ -125,7 +125,7 @@ impl Reconciler {
         applied?;
         written?;
         let recheck = recheck_at(set, pods, &status, now);
-        Ok(recheck.map_or_else(Outcome::done, |at| session.requeue_at(at)))
+        Ok(recheck.map_or_else(|| (), |at| session.requeue_by(at)))
     }
 }
 

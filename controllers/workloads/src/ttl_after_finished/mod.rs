@@ -39,10 +39,7 @@ mod wiring;
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
-use kcm_framework::{ControllerContext, ControllerDescriptor, Running, Source};
+use kcm_framework::{ControllerContext, ControllerDescriptor, Loops, Source};
 
 use metrics::Metrics;
 use reconcile::Reconciler;
@@ -51,16 +48,16 @@ use wiring::keys_for_job;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("ttl-after-finished-controller", |context| ready(Ok(Some(init(context)))).boxed())
+    ControllerDescriptor::new("ttl-after-finished-controller", |context| Ok(init(context)))
         .aliases(&["ttl-after-finished"])
         .settings(ROWS);
 
-fn init(context: &ControllerContext) -> Running {
+fn init(context: &ControllerContext) -> Loops {
     let mut described = context.control_loop("ttl_jobs_to_delete").workers_from(CONCURRENT_SYNCS);
     let jobs = described.watches_for(Source::known().resync(), keys_for_job);
     described.keyed_by(&jobs);
     let metrics = Metrics::register(context.metrics());
-    Running::new().with(described.reconcile(Reconciler { jobs, metrics }))
+    Loops::new().with(described.reconcile(Reconciler { jobs, metrics }))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

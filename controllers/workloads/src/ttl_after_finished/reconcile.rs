@@ -3,7 +3,7 @@
 use kcm_api::views::Job;
 use kcm_api::{KnownView as _, ObjectKey};
 use kcm_framework::client::{DeleteOptions, Deleted, DeletionPropagation};
-use kcm_framework::{Class, Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 
 use super::metrics::Metrics;
@@ -24,8 +24,8 @@ impl From<NoFinishTime> for ReconcileError {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(cached) = self.jobs.get(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(cached) = self.jobs.get(key) else { return Ok(()) };
         let cached = plan(&cached, session.now())?;
         if let Some(outcome) = unless_expired(cached, session) {
             return Ok(outcome);
@@ -33,25 +33,25 @@ impl Reconcile for Reconciler {
         // The time to live may have been changed since the cache was filled, and a deletion cannot be undone.
         let live: Job = match session.api().get(const { &Job::RESOURCE }, key).await {
             Ok(live) => live,
-            Err(error) if error.is_not_found() => return Ok(Outcome::done()),
+            Err(error) if error.is_not_found() => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         let planned = plan(&live, session.now())?;
         let Plan::Delete { expired_at } = planned else {
-            return Ok(unless_expired(planned, session).unwrap_or_else(Outcome::done));
+            return Ok(unless_expired(planned, session).unwrap_or_else(|| ()));
         };
         session.explain(|| planned.in_words());
         let uid = &live.metadata.uid;
         let options =
             DeleteOptions { propagation: Some(DeletionPropagation::Foreground), ..DeleteOptions::of_uid(uid.clone()) };
-        match session.delete(const { &Job::RESOURCE }, key, uid, &options).await? {
+        match session.raw_delete(const { &Job::RESOURCE }, key, uid, &options).await? {
             Deleted::Accepted => {
                 tracing::info!("Deleted job");
                 self.metrics.deleted(session.now().duration_since(expired_at));
             }
             Deleted::Gone => {}
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
@@ -59,8 +59,8 @@ impl Reconcile for Reconciler {
 fn unless_expired(plan: Plan, session: &Session) -> Option<Outcome> {
     let outcome = match plan {
         Plan::Delete { .. } => return None,
-        Plan::Keep(_) => Outcome::done(),
-        Plan::Wait { until } => session.requeue_at(until),
+        Plan::Keep(_) => (),
+        Plan::Wait { until } => session.requeue_by(until),
     };
     session.explain(|| plan.in_words());
     Some(outcome)

@@ -205,6 +205,22 @@ impl ApiError {
         self.has_reason("Conflict")
     }
 
+    /// Returns true if the object of that name is another one than the request was for: it was recreated under the same
+    /// name. True for a uid precondition that failed, and for a patch that would change the uid. A conflict of resource
+    /// versions is none.
+    ///
+    /// # Upstream
+    /// `Preconditions.Check` and `BeforeDelete` of the API server, and its validation of the immutable `metadata.uid`.
+    /// The scenarios of the sandbox compare their messages with a real API server.
+    #[must_use]
+    pub fn is_other_object(&self) -> bool {
+        const FAILED_PRECONDITIONS: [&str; 2] = ["UID in precondition: ", "the UID in the precondition "];
+        let Some(status) = self.status() else { return false };
+        let has_failed_precondition = || FAILED_PRECONDITIONS.iter().any(|text| status.message.contains(text));
+        self.is_conflict() && has_failed_precondition()
+            || self.is_invalid() && status.message.contains("metadata.uid: ")
+    }
+
     /// Whether the object is invalid.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
@@ -239,6 +255,30 @@ impl ApiError {
 
     fn has_reason(&self, reason: &str) -> bool {
         self.status().is_some_and(|status| status.reason == reason)
+    }
+}
+
+/// Turns expected errors of a request into values.
+pub trait ResponseExt<T> {
+    /// Returns `None` if the object, or its resource, does not exist. For reads, and for writes to objects that may be
+    /// deleted meanwhile.
+    fn ignore_not_found(self) -> Result<Option<T>, ApiError>;
+
+    /// Returns `None` for errors of which `is_expected` is true: `.ignore(ApiError::is_other_object)`.
+    fn ignore(self, is_expected: impl Fn(&ApiError) -> bool) -> Result<Option<T>, ApiError>;
+}
+
+impl<T> ResponseExt<T> for Result<T, ApiError> {
+    fn ignore_not_found(self) -> Result<Option<T>, ApiError> {
+        self.ignore(ApiError::is_not_found)
+    }
+
+    fn ignore(self, is_expected: impl Fn(&ApiError) -> bool) -> Result<Option<T>, ApiError> {
+        match self {
+            Ok(response) => Ok(Some(response)),
+            Err(error) if is_expected(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -317,6 +357,33 @@ mod tests {
         ] {
             assert_eq!(error.class(), class, "{name}");
         }
+    }
+
+    #[test]
+    fn another_object_of_the_same_name_is_told_from_a_conflict_of_versions() {
+        let of = |code, reason: &str, message: &str| {
+            let body = serde_json::json!({"kind": "Status", "reason": reason, "message": message}).to_string();
+            status(code, &body).is_other_object()
+        };
+        let precondition = "Precondition failed: UID in precondition: a, UID in object meta: b";
+        for (name, is_other, expected) in [
+            ("deletion", of(409, "Conflict", &format!("Operation cannot be fulfilled on pods \"web\": {precondition}")), true),
+            ("graceful deletion", of(409, "Conflict", "the UID in the precondition (a) does not match the UID in record (b)"), true),
+            ("patch", of(422, "Invalid", "Pod \"web\" is invalid: metadata.uid: Invalid value: \"a\": field is immutable"), true),
+            ("version", of(409, "Conflict", "the object has been modified; please apply your changes"), false),
+            ("other field", of(422, "Invalid", "Pod \"web\" is invalid: spec: Forbidden"), false),
+            ("no object", of(404, "NotFound", "pods \"web\" not found"), false),
+        ] {
+            assert_eq!(is_other, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn expected_errors_become_none() {
+        let of = |error: ApiError| Err::<u8, _>(error).ignore_not_found();
+        assert_eq!(of(status(404, "")).unwrap(), None);
+        assert!(of(status(409, "")).unwrap_err().has_code(409));
+        assert_eq!(Ok(1_u8).ignore_not_found().unwrap(), Some(1));
     }
 
     #[test]

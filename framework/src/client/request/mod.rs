@@ -17,7 +17,7 @@ pub(super) use answer::{Answer, RequestKind, retry_after};
 pub(crate) use attempts::{Attempts, Outcome};
 pub(crate) use call::Call;
 pub(super) use call::has_name;
-pub use error::{ApiError, Cause};
+pub use error::{ApiError, Cause, ResponseExt};
 pub(super) use error::{chain, transport};
 pub use error_class::ErrorClass;
 pub use payload::{DeleteOptions, DeletionPropagation, ListOptions, Patch, Payload, Subresource};

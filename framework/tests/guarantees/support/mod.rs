@@ -12,7 +12,7 @@ use kcm_framework::client::Limits;
 use kcm_framework::clock::SimulatedClock;
 use kcm_framework::{
     BoxError, ControllerContext, ControllerDescriptor, ControllerState, Extensions, GRACE, Manager, ManagerError,
-    ManagerHandle, Metrics, Registry, Running, Selection, Stop,
+    ManagerHandle, Metrics, Registry, Loops, Selection, Stop,
 };
 use kcm_sandbox_apiserver::Sandbox;
 use tokio::task::JoinSet;
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 pub(crate) use sets::{CONTROLLER, Options, PARTS, SETS, Turn, World, key, part, sandbox, set};
 
 /// What an `InitFunc` returns.
-pub(crate) type Initialized = Result<Option<Running>, BoxError>;
+pub(crate) type Initialized = Result<Loops, BoxError>;
 
 type Init = Box<dyn Fn(ControllerContext) -> BoxFuture<'static, Initialized> + Send + Sync>;
 
@@ -34,7 +34,7 @@ struct Inits(BTreeMap<&'static str, Init>);
 
 /// A descriptor for [`Setup::controller`].
 pub(crate) const fn descriptor(name: &'static str) -> ControllerDescriptor {
-    ControllerDescriptor::new(name, |context| {
+    ControllerDescriptor::new_async(name, |context| {
         let inits = context.extension::<Inits>().expect("the setup must have put them there");
         (inits.0[context.controller()])(context.clone())
     })

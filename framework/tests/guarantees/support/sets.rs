@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid};
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Written};
-use kcm_framework::{ControllerContext, Outcome, Reconcile, ReconcileError, Running, Session, Source, async_trait};
+use kcm_framework::{ControllerContext, Reconcile, ReconcileError, Loops, Session, Source, async_trait};
 use kcm_informers::{Informer, ListOptions};
 use kcm_sandbox_apiserver::{Request, Sandbox};
 use kcm_workqueue::Queue;
@@ -68,43 +68,43 @@ impl Turn<'_> {
     pub(crate) async fn create_part(&self) -> Result<Written, ApiError> {
         let name = self.session.generate_name(&format!("{}-", self.key.name()));
         let object = part(&name, self.key.name());
-        self.session.create(&PARTS, &key(&name), Payload::json(&object)).await
+        self.session.raw_create(&PARTS, &key(&name), Payload::json(&object)).await
     }
 
     /// Creates one part the first time that the key is reconciled.
-    pub(crate) async fn create_part_at_first(self) -> Result<Outcome, ReconcileError> {
+    pub(crate) async fn create_part_at_first(self) -> Result<(), ReconcileError> {
         if self.number == 0 {
             self.create_part().await?;
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 
     /// Creates one part where one is missing, from what the cache shows.
-    pub(crate) async fn create_one_missing(self) -> Result<Outcome, ReconcileError> {
+    pub(crate) async fn create_one_missing(self) -> Result<(), ReconcileError> {
         if self.parts().len() < self.wanted() {
             self.create_part().await?;
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 
     /// Creates the parts that are missing, and takes one that is probably there for one that is.
-    pub(crate) async fn create_missing(self) -> Result<Outcome, ReconcileError> {
+    pub(crate) async fn create_missing(self) -> Result<(), ReconcileError> {
         for _ in self.parts().len()..self.wanted() {
             match self.create_part().await {
                 Err(error) if error.is_probably_created() => {}
                 answer => drop(answer?),
             }
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 
     /// Deletes a part of that name and uid.
     pub(crate) async fn delete_part(&self, name: &str, uid: &Uid) -> Result<Deleted, ApiError> {
-        self.session.delete(&PARTS, &key(name), uid, &DeleteOptions::of_uid(uid.clone())).await
+        self.session.raw_delete(&PARTS, &key(name), uid, &DeleteOptions::of_uid(uid.clone())).await
     }
 }
 
-type Work = Box<dyn for<'a> Fn(Turn<'a>) -> BoxFuture<'a, Result<Outcome, ReconcileError>> + Send + Sync>;
+type Work = Box<dyn for<'a> Fn(Turn<'a>) -> BoxFuture<'a, Result<(), ReconcileError>> + Send + Sync>;
 
 /// One reconcile, as the test sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Drop for Processing<'_> {
 
 #[async_trait]
 impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let number = {
             let mut log = self.shared.log.lock();
             assert!(!log.processing.contains(key), "{key} is processed twice at once");
@@ -180,14 +180,14 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn start<W>(work: W) -> Self
     where
-        W: for<'a> Fn(Turn<'a>) -> BoxFuture<'a, Result<Outcome, ReconcileError>> + Send + Sync + 'static,
+        W: for<'a> Fn(Turn<'a>) -> BoxFuture<'a, Result<(), ReconcileError>> + Send + Sync + 'static,
     {
         Self::with(Options::default(), &sandbox(), work).await
     }
 
     pub(crate) async fn with<W>(options: Options, sandbox: &Sandbox, work: W) -> Self
     where
-        W: for<'a> Fn(Turn<'a>) -> BoxFuture<'a, Result<Outcome, ReconcileError>> + Send + Sync + 'static,
+        W: for<'a> Fn(Turn<'a>) -> BoxFuture<'a, Result<(), ReconcileError>> + Send + Sync + 'static,
     {
         let shared = Arc::new(Shared {
             work: Box::new(work),
@@ -205,7 +205,7 @@ impl World {
         let (known, workers, parts) = (Arc::clone(&shared), options.workers, (options.resource, options.parts));
         let setup = setup.controller(descriptor(CONTROLLER), move |context| {
             let running = init(&context, &known, workers, &parts.0, &parts.1);
-            async move { Ok(Some(running)) }
+            async move { Ok(running) }
         });
         let manager = setup.start();
         let synced = || shared.wiring.lock().as_ref().is_some_and(|w| w.sets.has_synced() && w.parts.has_synced());
@@ -305,7 +305,7 @@ fn init(
     workers: usize,
     resource: &Resource,
     list_options: &[ListOptions],
-) -> Running {
+) -> Loops {
     let mut described = context.control_loop("sets").workers(workers);
     let sets = described.primary_for(Source::of(SETS));
     let source = |list_options: &ListOptions| Source::of(resource.clone()).list_options(list_options.clone());
@@ -318,7 +318,7 @@ fn init(
     }
     let wiring = Wiring { queue: described.queue(), sets, parts };
     *shared.wiring.lock() = Some(wiring.clone());
-    Running::new().with(described.reconcile(Reconciler { shared: Arc::clone(shared), wiring }))
+    Loops::new().with(described.reconcile(Reconciler { shared: Arc::clone(shared), wiring }))
 }
 
 pub(crate) fn key(name: &str) -> ObjectKey {

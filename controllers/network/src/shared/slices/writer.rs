@@ -193,7 +193,7 @@ impl SliceWriter<'_> {
             endpoints: &draft.endpoints,
             ports: draft.ports.as_deref().unwrap_or_default(),
         };
-        let answer = self.session.create(SLICE, &key, Payload::json(&slice)).await;
+        let answer = self.session.raw_create(SLICE, &key, Payload::json(&slice)).await;
         let written = answer.map_err(|source| WriteError::Create { owner: owner.name(), source })?;
         self.own_writes.wrote(written.uid, written.resource_version);
         Ok(())
@@ -256,7 +256,7 @@ pub(crate) async fn delete_slice(
     slice: &EndpointSlice,
 ) -> Result<(), ApiError> {
     let (key, uid) = (&slice.metadata.key, &slice.metadata.uid);
-    session.delete(SLICE, key, uid, &DeleteOptions::of_uid(uid.clone())).await?;
+    session.raw_delete(SLICE, key, uid, &DeleteOptions::of_uid(uid.clone())).await?;
     own_writes.deleted(uid);
     Ok(())
 }

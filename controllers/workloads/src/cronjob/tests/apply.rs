@@ -27,7 +27,7 @@ pub(super) const SECOND_JOB: &str = "report-29455922";
 
 /// The controller on a machine whose time zone is UTC.
 pub(super) const CONTROLLER: ControllerDescriptor =
-    ControllerDescriptor::new(NAME, |context| std::future::ready(Ok(Some(init(context, zones())))).boxed())
+    ControllerDescriptor::new_async(NAME, |context| std::future::ready(Ok(Some(init(context, zones())))).boxed())
         .settings(ROWS);
 
 /// A cron job as people create it.

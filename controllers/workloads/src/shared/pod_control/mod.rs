@@ -82,7 +82,7 @@ impl<V: KnownView> PodControl<'_, V> {
             names_left -= 1;
             let name = self.session.generate_name(generate_name);
             let key = ObjectKey::namespaced(owner.namespace().unwrap_or_default(), name.as_str());
-            let response = self.session.create(const { &Pod::RESOURCE }, &key, pod(&name)).await;
+            let response = self.session.raw_create(const { &Pod::RESOURCE }, &key, pod(&name)).await;
             let error = match response {
                 Ok(_) => break name,
                 // Names are random, so that this pod is ours. Another name would create a second pod.
@@ -121,7 +121,7 @@ impl<V: KnownView> PodControl<'_, V> {
     pub(crate) async fn delete_pod(&self, pod: &Pod) -> Result<(), ApiError> {
         let (key, uid) = (&pod.metadata.key, &pod.metadata.uid);
         let options = DeleteOptions::of_uid(uid.clone());
-        match self.session.delete(const { &Pod::RESOURCE }, key, uid, &options).await {
+        match self.session.raw_delete(const { &Pod::RESOURCE }, key, uid, &options).await {
             Ok(Deleted::Accepted) => self.record_event(&EventReason::DeletedPod { name: key.name().to_owned() }),
             Ok(Deleted::Gone) => {}
             // The pod was recreated under the same name: the cache is stale.

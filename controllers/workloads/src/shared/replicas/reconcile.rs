@@ -2,7 +2,7 @@
 
 use kcm_api::ObjectKey;
 use kcm_framework::ownership::{Owner, adopt_and_release};
-use kcm_framework::{Outcome, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::Writer;
 use super::claim::plan_claims;
@@ -23,8 +23,8 @@ pub(super) struct Reconciler<V> {
 
 #[async_trait]
 impl<V: ReplicaOwner> Reconcile for Reconciler<V> {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(observed) = self.caches.observe(key) else { return Ok(Outcome::done()) };
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let Some(observed) = self.caches.observe(key) else { return Ok(()) };
         let owner = &*observed.owner;
         let selector = match owner.selector() {
             Ok(selector) => selector,
@@ -32,7 +32,7 @@ impl<V: ReplicaOwner> Reconcile for Reconciler<V> {
                 // A selector is immutable: a retry cannot succeed.
                 tracing::error!(kind = V::NOUN, %error, "The selector is invalid");
                 session.explain(|| format!("does nothing until the {} changes, as its selector is invalid", V::NOUN));
-                return Ok(Outcome::done());
+                return Ok(());
             }
         };
 
@@ -60,6 +60,6 @@ impl<V: ReplicaOwner> Reconcile for Reconciler<V> {
         }
         scaled?;
         let recheck = recheck_at(owner, &active, &status, now);
-        Ok(recheck.map_or_else(Outcome::done, |at| session.requeue_at(at)))
+        Ok(recheck.map_or_else(|| (), |at| session.requeue_by(at)))
     }
 }

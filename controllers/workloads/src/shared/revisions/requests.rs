@@ -48,7 +48,7 @@ pub(crate) enum Creation {
 /// A failed request.
 pub(crate) async fn create(session: &Session, new: &NewRevision<'_>) -> Result<Creation, ApiError> {
     let key = ObjectKey::namespaced(new.owner.meta.key.namespace().unwrap_or_default(), new.name);
-    match session.create(REVISION, &key, Payload::json(&new.object())).await {
+    match session.raw_create(REVISION, &key, Payload::json(&new.object())).await {
         Ok(_) => Ok(Creation::Created),
         Err(error) if error.is_already_exists() => {
             let live: ControllerRevision = session.api().get(REVISION, &key).await?;
@@ -79,7 +79,7 @@ pub(crate) async fn renumber(
 /// A failed request.
 pub(crate) async fn delete(session: &Session, revision: &ControllerRevision) -> Result<(), ApiError> {
     let meta = &revision.metadata;
-    session.delete(REVISION, &meta.key, &meta.uid, &DeleteOptions::of_uid(meta.uid.clone())).await.map(drop)
+    session.raw_delete(REVISION, &meta.key, &meta.uid, &DeleteOptions::of_uid(meta.uid.clone())).await.map(drop)
 }
 
 impl NewRevision<'_> {

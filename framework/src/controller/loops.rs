@@ -1,5 +1,6 @@
 //! The loops of an initialized controller.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,24 +28,38 @@ pub type DebugPage = dyn Fn(&http::Request<()>) -> http::Response<String> + Send
 ///
 /// ```compile_fail
 /// #![deny(unused_must_use)]
-/// use kcm_framework::Running;
+/// use kcm_framework::Loops;
 ///
-/// fn forgotten(running: Running) {
-///     running.task("greet", |_| Box::pin(async { Ok(()) }));
+/// fn forgotten(loops: Loops) {
+///     loops.task("greet", |_| Box::pin(async { Ok(()) }));
 /// }
 /// ```
 #[derive(Default)]
 #[must_use]
-pub struct Running {
+pub struct Loops {
     pub(crate) loops: Vec<Loop>,
     pub(crate) health: Option<Arc<HealthCheck>>,
     pub(crate) debug: Option<Arc<DebugPage>>,
+    /// The reason for which there are no loops.
+    pub(crate) none_because: Option<Cow<'static, str>>,
 }
 
-impl Running {
+impl From<Loop> for Loops {
+    fn from(only: Loop) -> Self {
+        Self::new().with(only)
+    }
+}
+
+impl Loops {
     /// No loops yet.
     pub const fn new() -> Self {
-        Self { loops: Vec::new(), health: None, debug: None }
+        Self { loops: Vec::new(), health: None, debug: None, none_because: None }
+    }
+
+    /// No loops, because the cluster or the settings lack what the controller needs: `the setting … is off`. The reason is
+    /// logged and shown to operators. The `InitFunc` is called again when the API server serves other resources.
+    pub fn none(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { none_because: Some(reason.into()), ..Self::new() }
     }
 
     /// Adds a loop; a controller may have several.
@@ -118,8 +133,8 @@ impl Running {
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for Loops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("loops", &self.loops).finish_non_exhaustive()
+        f.debug_struct("Loops").field("loops", &self.loops).finish_non_exhaustive()
     }
 }
