@@ -75,8 +75,8 @@ mod selectors;
 mod settings;
 mod spec;
 mod status;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -98,7 +98,7 @@ use reconcile::Reconciler;
 use scale::Scales;
 use selected_pods::SelectedPods;
 use settings::{CONCURRENT_SYNCS, Gates, ROWS, SYNC_ON_SPEC_CHANGE, Section, Settings};
-use wiring::keys_for_autoscaler;
+use event_mapping::keys_for_autoscaler;
 
 /// The canonical name.
 const NAME: &str = "horizontal-pod-autoscaler-controller";

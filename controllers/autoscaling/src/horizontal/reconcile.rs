@@ -189,7 +189,7 @@ impl Reconciler {
         } else {
             plan_without_metrics(planned, approach, read.conditions.clone())
         };
-        session.explain(|| plan.in_words(bounds));
+        session.explain(|| plan.explain(bounds));
         self.apply(&read, plan, &found, planned, started, session).await.map(Some)
     }
 

@@ -15,7 +15,7 @@ use super::monitors::Monitors;
 use super::observe::{Live, LiveReader, LookupError};
 use super::plan::{Action, OwnerState, plan};
 use super::shared_graph::{NodeKey, SharedGraph};
-use super::words;
+use super::explain;
 
 /// How soon an object is processed again whose dependents are not all known.
 pub(super) const UNKNOWN_DEPENDENTS_DELAY: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ impl Collector {
         let reason = self.monitors.unknown_dependents(&identity.uid, identity.namespace.is_some());
         if let Some(reason) = &reason {
             tracing::debug!(%identity, reason, "Not all dependents of an object are known; it waits");
-            session.explain(|| words::unknown_dependents(reason));
+            session.explain(|| explain::unknown_dependents(reason));
         }
         reason.is_some()
     }
@@ -69,7 +69,7 @@ impl Reconcile<NodeKey> for Deleter {
     async fn reconcile(&self, key: &NodeKey, session: &Session) -> Result<(), ReconcileError> {
         let Self(collector) = self;
         let Some(item) = collector.graph.with(|graph| graph.item(&key.0)) else { return Ok(()) };
-        session.explain(|| item.in_words());
+        session.explain(|| item.explain());
         let outcome = match &item.task {
             Task::None => (),
             Task::Wait { is_blocked: false, .. } => return self.end_foreground_deletion(&item, session).await,
@@ -117,14 +117,14 @@ impl Deleter {
         let (resource, live) = match writer.reader.read(&item.identity).await? {
             Live::Found { resource, meta } => (resource, meta),
             Live::Absent { .. } => {
-                session.explain(|| words::IS_GONE);
+                session.explain(|| explain::IS_GONE);
                 collector.confirm_absent(&item.identity);
                 return Ok(());
             }
         };
         let owners = self.owner_states(&item.identity, &live, &writer.reader).await?;
         let action = plan(item, &live, &owners);
-        session.explain(|| action.in_words(&live, &owners));
+        session.explain(|| action.explain(&live, &owners));
         self.act(item, action, &writer, &resource, &live).await
     }
 

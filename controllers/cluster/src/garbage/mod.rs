@@ -57,7 +57,7 @@ mod orphan;
 mod plan;
 mod settings;
 mod shared_graph;
-mod words;
+mod explain;
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use super::collect::{Collector, UNKNOWN_DEPENDENTS_DELAY};
 use super::graph::{Identity, ORPHAN_FINALIZER};
 use super::observe::Live;
 use super::shared_graph::NodeKey;
-use super::words;
+use super::explain;
 
 /// How many dependents of an object are orphaned at once.
 const CONCURRENT_REQUESTS: usize = 32;
@@ -35,7 +35,7 @@ impl Reconcile<NodeKey> for Orphaner {
         let writer = collector.writer(session);
         let dependents = collector.graph.with(|graph| graph.dependents(&key.0));
         tracing::info!(%owner, dependents = dependents.len(), "Orphaning the dependents of an object");
-        session.explain(|| words::orphaning(&owner, dependents.len()));
+        session.explain(|| explain::orphaning(&owner, dependents.len()));
         let calls: Vec<_> = dependents.iter().map(|dependent| orphan(&writer, dependent, &owner)).collect();
         let mut calls = stream::iter(calls).buffer_unordered(CONCURRENT_REQUESTS);
         let mut first_error = None;

@@ -56,8 +56,8 @@ mod content;
 mod observe;
 mod reconcile;
 mod settings;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -67,7 +67,7 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, So
 
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, RETRY_LIMITS, ROWS, Section};
-use wiring::keys_for_namespace;
+use event_mapping::keys_for_namespace;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =

@@ -10,7 +10,7 @@ use super::apply::{ContentDeleter, NamespaceWriter};
 use super::conditions::changed_conditions;
 use super::content::{NextStep, Round, discovery_failure};
 use super::observe::{self, LiveNamespace};
-use super::words;
+use super::explain;
 
 /// Reconciles terminating namespaces.
 pub(super) struct Reconciler {
@@ -29,13 +29,13 @@ impl Reconcile for Reconciler {
         let Some(namespace) = observe::read(session, key).await? else { return Ok(()) };
         let Some(deleted_at) = namespace.metadata.deletion_timestamp else { return Ok(()) };
         if namespace.finalizers.is_empty() {
-            session.explain(|| words::FINALIZED);
+            session.explain(|| explain::FINALIZED);
             return Ok(());
         }
 
         let deleter = ContentDeleter { session, namespace: key.name(), deleted_at };
         let round = self.round(&deleter).await;
-        session.explain(|| round.in_words(key.name()));
+        session.explain(|| round.explain(key.name()));
         let conditions = changed_conditions(&namespace.conditions, &round, key.name(), session.now());
         let namespace = writer.report(namespace, &conditions).await;
         self.end_round(&round, namespace, &writer).await

@@ -51,7 +51,7 @@ mod plan;
 mod reconcile;
 mod replenish;
 mod settings;
-mod wiring;
+mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -69,7 +69,7 @@ use kinds::Kinds;
 use reconcile::Reconciler;
 use replenish::Quotas;
 use settings::{CONCURRENT_SYNCS, Gates, ROWS, Section};
-use wiring::{QueueName, queue_of_change};
+use event_mapping::{QueueName, queue_of_change};
 
 /// The canonical name.
 const NAME: &str = "resourcequota-controller";

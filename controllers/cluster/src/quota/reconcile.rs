@@ -30,7 +30,7 @@ impl Reconcile for Reconciler {
         let observed = self.kinds.observe(key.namespace().unwrap_or_default(), &quota.hard);
         let rules = Rules { gates: self.quotas.gates, pods: self.quotas.pods, now: session.now() };
         let plan = plan(&quota, &observed, rules);
-        session.explain(|| plan.in_words());
+        session.explain(|| plan.explain());
         for (evaluator, reason) in &plan.unavailable {
             tracing::info!(kind = %evaluator, reason, "Objects are not known; their constraints keep their usage");
         }
@@ -46,7 +46,7 @@ impl Reconcile for Reconciler {
 
 impl Plan {
     /// What is planned, and why: a sentence.
-    fn in_words(&self) -> String {
+    fn explain(&self) -> String {
         let unavailable: Vec<String> =
             self.unavailable.iter().map(|(evaluator, reason)| format!("{evaluator}: {reason}")).collect();
         let action = match &self.action {

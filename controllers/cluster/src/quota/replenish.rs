@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::evaluator::Evaluator;
 use super::evaluator::resource_claims::DeviceClasses;
 use super::settings::Gates;
-use super::wiring::{QueueName, queue_of};
+use super::event_mapping::{QueueName, queue_of};
 
 /// The quotas, and the queues that they enter.
 pub(super) struct Quotas {

@@ -106,7 +106,7 @@ fn labels_match(existing: &Labels, service: &Labels) -> bool {
 
 impl Plan {
     /// The plan in words, for people who ask why.
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn explain(&self) -> String {
         match self {
             Self::Keep => "leaves the endpoints as they are, as they are up to date".to_owned(),
             Self::Write(desired) => {

@@ -93,7 +93,7 @@ impl Reconcile for Reconciler {
         let existing = self.endpoints.get(key);
         let seen = existing.as_deref().map(seen).transpose()?;
         let plan = plan(&service, subsets_of(&service, &pods, self.addresses), seen, trigger);
-        session.explain(|| plan.in_words());
+        session.explain(|| plan.explain());
         match plan {
             Plan::Keep => {}
             Plan::Write(desired) => write(session, key, existing.as_deref(), &desired).await?,

@@ -63,7 +63,7 @@ mod placement;
 mod plan;
 mod reconcile;
 mod settings;
-mod words;
+mod explain;
 mod zones;
 
 #[cfg(test)]

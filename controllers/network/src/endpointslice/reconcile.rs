@@ -88,7 +88,7 @@ impl Reconciler {
         self.state.batching.begins(key, observed.candidates.len());
         let trigger = self.state.triggers.next(&service, &observed.pods, self.caches.addresses);
         let (plan, is_outdated) = self.plan(&service, observed);
-        session.explain(|| plan.in_words());
+        session.explain(|| plan.explain());
         self.state.metrics.set(key, plan.efficiency, plan.distribution);
         let errors = self.write(&service, &plan, trigger, session).await;
         for event in plan.families.iter().flat_map(|family| &family.events) {

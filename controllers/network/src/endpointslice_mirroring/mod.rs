@@ -38,7 +38,7 @@ mod metrics;
 mod plan;
 mod reconcile;
 mod settings;
-mod wiring;
+mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -54,7 +54,7 @@ use crate::shared::slices::{OwnWrites, SlicesOfServices, keys_for_slice};
 use metrics::Metrics;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, RETRY_LIMITS, ROWS, Section};
-use wiring::{LEADER, keys_for_endpoints, keys_for_service};
+use event_mapping::{LEADER, keys_for_endpoints, keys_for_service};
 
 /// The value of the label that names the controller of a slice.
 const MANAGED_BY: &str = "endpointslicemirroring-controller.k8s.io";

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::MANAGED_BY;
 use super::metrics::Metrics;
 use super::plan::{Plan, annotations_of, labels_of, plan};
-use super::wiring::is_mirrored;
+use super::event_mapping::is_mirrored;
 use crate::shared::slices::{
     ExistingSlice, InvalidSlice, Operation, OwnWrites, OwnerName, SliceOwner, SliceWriter, SlicesOfServices,
     WriteError, delete_slice,

@@ -34,7 +34,7 @@ mod events;
 mod plan;
 mod range;
 mod reconcile;
-mod wiring;
+mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -46,7 +46,7 @@ use kcm_framework::{ControllerContext, ControllerDescriptor, Loops, Source};
 use kcm_informers::Change;
 
 use reconcile::Reconciler;
-use wiring::{keys_for_address, keys_for_cidr};
+use event_mapping::{keys_for_address, keys_for_cidr};
 
 const IP_ADDRESSES: Resource = Resource::cluster_scoped("networking.k8s.io", "v1", "ipaddresses", "IPAddress");
 

@@ -113,7 +113,7 @@ fn has_orphans(cidr: &ServiceCidr, all: &[Arc<ServiceCidr>], addresses: &[IpAddr
 
 impl Plan {
     /// The plan in words, for people who ask why.
-    pub(super) fn in_words(self) -> String {
+    pub(super) fn explain(self) -> String {
         match self {
             Self::Use { adds_finalizer: false, sets_condition: false } => {
                 "leaves the service CIDR, which is ready".to_owned()

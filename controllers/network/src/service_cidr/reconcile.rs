@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::events::ConditionNotWritten;
 use super::plan::{FINALIZER, Plan, READY, Readiness, plan};
-use super::wiring::allocated;
+use super::event_mapping::allocated;
 
 /// The field manager of the condition.
 const FIELD_MANAGER: &str = "service-cidr-controller";
@@ -36,7 +36,7 @@ impl Reconcile for Reconciler {
             (Vec::new(), Vec::new())
         };
         let plan = plan(&cidr, &all, &addresses, session.now());
-        session.explain(|| plan.in_words());
+        session.explain(|| plan.explain());
         match plan {
             Plan::Use { adds_finalizer, sets_condition } => {
                 if adds_finalizer {

@@ -31,7 +31,7 @@
 mod plan;
 mod reconcile;
 mod view;
-mod wiring;
+mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -40,7 +40,7 @@ use kcm_framework::{ControllerContext, ControllerDescriptor, Loops, Source};
 
 use reconcile::Reconciler;
 use view::ClusterRole;
-use wiring::keys_for_cluster_role;
+use event_mapping::keys_for_cluster_role;
 
 /// The canonical name, and the field manager of what it applies.
 const NAME: &str = "clusterrole-aggregation-controller";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kcm_api::{InvalidSelector, Meta, Selector};
 
 use super::view::{ClusterRole, PolicyRule};
-use super::wiring::selects;
+use super::event_mapping::selects;
 
 /// The rules that an aggregated role is to have, if these are not the ones that it has.
 ///

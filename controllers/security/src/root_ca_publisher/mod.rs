@@ -30,7 +30,7 @@ mod apply;
 mod metrics;
 mod plan;
 mod reconcile;
-mod wiring;
+mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,7 @@ use kcm_informers::ListOptions;
 use crate::shared::{ROOT_CA_ROW, root_ca};
 use metrics::Metrics;
 use reconcile::Reconciler;
-use wiring::{keys_for_config_map, keys_for_namespace};
+use event_mapping::{keys_for_config_map, keys_for_namespace};
 
 /// The name of the config map.
 const CONFIG_MAP: &str = "kube-root-ca.crt";

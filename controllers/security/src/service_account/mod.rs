@@ -20,7 +20,7 @@
 
 mod plan;
 mod reconcile;
-mod wiring;
+mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ mod tests;
 use kcm_framework::{ControllerContext, ControllerDescriptor, Loops};
 
 use reconcile::Reconciler;
-use wiring::{keys_for_account, keys_for_namespace};
+use event_mapping::{keys_for_account, keys_for_namespace};
 
 /// The name of the account.
 const ACCOUNT: &str = "default";

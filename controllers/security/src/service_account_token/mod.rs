@@ -52,7 +52,7 @@ mod reconcile;
 mod secret;
 mod settings;
 mod signer;
-mod wiring;
+mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -68,7 +68,7 @@ use reconcile::Reconciler;
 use secret::TokenSecret;
 use settings::{CONCURRENT_SYNCS, PRIVATE_KEY_FILE, ROWS};
 use signer::Signer;
-use wiring::{keys_for_account, keys_for_secret};
+use event_mapping::{keys_for_account, keys_for_secret};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =

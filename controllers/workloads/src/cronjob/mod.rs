@@ -68,8 +68,8 @@ mod reconcile;
 mod schedule;
 mod settings;
 mod status;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -86,7 +86,7 @@ use observe::Caches;
 use reconcile::Reconciler;
 use schedule::{TimeZones, local_time_zone};
 use settings::{CONCURRENT_SYNCS, ROWS};
-use wiring::key_for_cron_job;
+use event_mapping::key_for_cron_job;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new_async("cronjob-controller", |context| {

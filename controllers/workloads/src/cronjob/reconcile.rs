@@ -43,7 +43,7 @@ impl Reconcile for Reconciler {
 
         let plan = plan(&observed, due, &deleted, &missing);
         tracing::debug!(decision = ?plan.decision, "Planned");
-        session.explain(|| plan.in_words(cron_job));
+        session.explain(|| plan.explain(cron_job));
         let mut status = plan.status;
         let started = carry_out(&writer, &plan.decision, &mut status).await;
         // What was seen of other jobs is written also where the start fails.

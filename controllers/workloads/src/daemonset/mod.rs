@@ -89,8 +89,8 @@ mod snapshot;
 mod status;
 mod template_hash;
 mod tolerations;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -105,7 +105,7 @@ use node_updates::{DaemonPods, NodeReconciler, key_for_node};
 use observe::Caches;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, ROWS, Settings};
-use wiring::owners;
+use event_mapping::owners;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =

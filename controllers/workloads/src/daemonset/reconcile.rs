@@ -69,7 +69,7 @@ impl Reconcile for Reconciler {
         let limits =
             Limits::of(set, snapshot.desired()).map_err(|error| ReconcileError::new(Class::Terminal, error))?;
         let plan = plan(&snapshot, limits, &self.backoff.lock());
-        session.explain(|| plan.in_words(&snapshot));
+        session.explain(|| plan.explain(&snapshot));
         self.start_backoff(&plan.changes, now);
         let mut applied = writer.apply(&plan.changes, &snapshot.revision).await;
         if applied.is_ok() {

@@ -78,8 +78,8 @@ mod rollout;
 mod settings;
 mod status;
 mod status_update;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -90,7 +90,7 @@ use kcm_framework::{ControllerContext, ControllerDescriptor, Loops};
 use observe::Caches;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, ROWS, Settings};
-use wiring::{key_for_pod, owners};
+use event_mapping::{key_for_pod, owners};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =

@@ -8,7 +8,7 @@ use kcm_framework::ownership::{Dependents, Owner};
 use kcm_informers::Informer;
 
 use super::rollout::recreate::may_run;
-use super::wiring::ReplicaSetLister;
+use super::event_mapping::ReplicaSetLister;
 
 /// The snapshot of one deployment.
 #[derive(Debug, Clone, PartialEq)]

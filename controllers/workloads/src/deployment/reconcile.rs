@@ -39,7 +39,7 @@ impl Reconcile for Reconciler {
             plan(&observed, claimed, self.settings, session.now())?
         };
         tracing::debug!(action = ?plan.action, steps = plan.steps.len(), "Planned");
-        session.explain(|| plan.in_words(deployment.replicas));
+        session.explain(|| plan.explain(deployment.replicas));
 
         let writer = Writer { session, deployment, selector };
         for step in plan.steps {

@@ -56,8 +56,8 @@ mod selector_text;
 mod settings;
 mod stale;
 mod status;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -73,7 +73,7 @@ use controllers::Scales;
 use reconcile::Reconciler;
 use review::{ChangedPods, Reviewer};
 use settings::{CONCURRENT_SYNCS, ROWS};
-use wiring::{keys_for_pod, keys_for_review};
+use event_mapping::{keys_for_pod, keys_for_review};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =

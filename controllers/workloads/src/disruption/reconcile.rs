@@ -14,7 +14,7 @@ use super::events::EventReason;
 use super::plan::{counts_replicas, plan, wanted};
 use super::selector_text::selector_text;
 use super::status::{AllowedReason, fail_safe, is_written};
-use super::wiring::selects;
+use super::event_mapping::selects;
 
 /// Reconciles budgets.
 pub(super) struct Reconciler {
@@ -96,7 +96,7 @@ impl Reconciler {
         })?;
         let now = session.now();
         let plan = plan(&budget.status, budget.metadata.generation, &pods, wanted, now);
-        session.explain(|| plan.in_words());
+        session.explain(|| plan.explain());
         for pod in &plan.not_deleted {
             tracing::info!(v = 1, pod = %pod.metadata.key, "Pod was expected to be deleted but it was not");
             session.record(&**pod, &EventReason::NotDeleted { budget: budget.metadata.key.clone() });

@@ -73,8 +73,8 @@ mod settings;
 mod status;
 mod success_policy;
 mod track;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -94,7 +94,7 @@ use metrics::Metrics;
 use orphans::OrphanReconciler;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, ROWS};
-use wiring::{OrphanKey, key_for_job, keys_for_pod, orphan_of_pod, orphans_of_job, owners};
+use event_mapping::{OrphanKey, key_for_job, keys_for_pod, orphan_of_pod, orphans_of_job, owners};
 
 /// The retries of both queues, as upstream: no bucket over all keys.
 const RETRIES: RetryLimits =

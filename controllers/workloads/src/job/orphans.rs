@@ -6,7 +6,7 @@ use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 
 use super::apply::remove_finalizer;
-use super::wiring::{OrphanKey, is_orphan};
+use super::event_mapping::{OrphanKey, is_orphan};
 
 /// Removes the finalizer of orphans.
 pub(super) struct OrphanReconciler {

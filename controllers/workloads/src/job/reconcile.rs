@@ -20,7 +20,7 @@ use super::job_pod::{JobPod, TRACKING_FINALIZER};
 use super::metrics::Metrics;
 use super::plan::{Step, plan};
 use super::track::{Tracking, count, finish, track};
-use super::wiring::delay_until;
+use super::event_mapping::delay_until;
 
 /// Reconciles jobs.
 pub(super) struct Reconciler {
@@ -83,7 +83,7 @@ impl Reconciler {
         let (key, uid, now) = (&job.metadata.key, &job.metadata.uid, seconds(session.now()));
         let assessment = assess(job, &pods, self.backoffs.get(key, uid), now);
         let step = plan(&assessment, session.now());
-        session.explain(|| step.in_words(&assessment));
+        session.explain(|| step.explain(&assessment));
         *action = step.action();
 
         let writer = Writer { session, metrics: &self.metrics, job };

@@ -78,8 +78,8 @@ mod rollout;
 mod settings;
 mod status;
 mod steps;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -95,7 +95,7 @@ use metrics::Metrics;
 use observe::Caches;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, ROLLOUT_RECOVERY, ROWS, Settings};
-use wiring::{keys_for_claim, keys_for_pod, owners};
+use event_mapping::{keys_for_claim, keys_for_pod, owners};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =

@@ -111,7 +111,7 @@ impl Reconciler {
         let (claims, settings, now) = (&self.caches.claims, self.settings, session.now());
         let plan = plan(Input { set, pods, revisions, claims, volumes: self.volumes, settings, now });
         tracing::debug!(phases = plan.phases.len(), wait = ?plan.wait, "Planned");
-        session.explain(|| plan.in_words());
+        session.explain(|| plan.explain());
         if settings.max_unavailable {
             self.metrics.observe(set, plan.unavailable);
         }

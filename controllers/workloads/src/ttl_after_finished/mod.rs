@@ -34,7 +34,7 @@ mod metrics;
 mod plan;
 mod reconcile;
 mod settings;
-mod wiring;
+mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +44,7 @@ use kcm_framework::{ControllerContext, ControllerDescriptor, Loops, Source};
 use metrics::Metrics;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, ROWS};
-use wiring::keys_for_job;
+use event_mapping::keys_for_job;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =

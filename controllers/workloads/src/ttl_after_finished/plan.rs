@@ -62,7 +62,7 @@ pub(super) fn plan(job: &Job, now: Timestamp) -> Result<Plan, NoFinishTime> {
 
 impl Plan {
     /// The plan in words, for people who ask why.
-    pub(super) fn in_words(self) -> String {
+    pub(super) fn explain(self) -> String {
         match self {
             Self::Keep(KeepReason::NoTimeToLive) => "keeps the job, which has no ttlSecondsAfterFinished".to_owned(),
             Self::Keep(KeepReason::Unfinished) => "keeps the job, which has not finished".to_owned(),

@@ -40,7 +40,7 @@ impl Reconcile for Reconciler {
         let Plan::Delete { expired_at } = planned else {
             return Ok(unless_expired(planned, session).unwrap_or_else(|| ()));
         };
-        session.explain(|| planned.in_words());
+        session.explain(|| planned.explain());
         let uid = &live.metadata.uid;
         let options =
             DeleteOptions { propagation: Some(DeletionPropagation::Foreground), ..DeleteOptions::of_uid(uid.clone()) };
@@ -62,6 +62,6 @@ fn unless_expired(plan: Plan, session: &Session) -> Option<Outcome> {
         Plan::Keep(_) => (),
         Plan::Wait { until } => session.requeue_by(until),
     };
-    session.explain(|| plan.in_words());
+    session.explain(|| plan.explain());
     Some(outcome)
 }

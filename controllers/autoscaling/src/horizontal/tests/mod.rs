@@ -14,4 +14,4 @@ mod responses;
 mod selectors;
 mod spec;
 mod status;
-mod wiring;
+mod event_mapping;

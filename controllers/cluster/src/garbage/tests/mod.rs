@@ -6,4 +6,4 @@ mod graph;
 mod model;
 mod monitors;
 mod plan;
-mod words;
+mod explain;

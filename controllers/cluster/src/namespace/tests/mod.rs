@@ -2,8 +2,8 @@ mod apply;
 mod conditions;
 mod content;
 mod observe;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 use kcm_api::Resource;
 use kcm_framework::discovery::ServedResource;

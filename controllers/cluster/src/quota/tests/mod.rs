@@ -6,7 +6,7 @@ mod properties;
 mod resource_claims;
 mod services;
 mod volume_claims;
-mod wiring;
+mod event_mapping;
 
 use std::sync::Arc;
 

@@ -153,7 +153,7 @@ fn annotations_tell_the_time_of_the_change_and_that_addresses_are_left_out() {
 #[test]
 fn the_plan_is_explained() {
     let web = service(&json!({}), "10.96.0.1");
-    let words = |subsets| Plan::Write(written(&web, subsets, None)).in_words();
+    let words = |subsets| Plan::Write(written(&web, subsets, None)).explain();
     assert_eq!(words(many(3)), "writes endpoints with 3 addresses that are ready and 0 that are not");
     assert_eq!(
         words(many(1001)),

@@ -2,4 +2,4 @@
 
 mod apply;
 mod plan;
-mod wiring;
+mod event_mapping;

@@ -1,7 +1,7 @@
 mod apply;
 mod plan;
 mod range;
-mod wiring;
+mod event_mapping;
 
 use std::sync::Arc;
 

@@ -156,5 +156,5 @@ fn the_condition_of_a_blocked_one_is_set_once() {
         "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR";
     let cidr = with_condition(deleted(&["10.0.0.0/24"], 60), "False", "Terminating", message);
     assert_eq!(check(&cidr, &[], &["10.0.0.5"]), Plan::Blocked { sets_condition: false });
-    assert_eq!(BLOCKED.in_words(), "keeps the service CIDR, as no other one has all of its addresses");
+    assert_eq!(BLOCKED.explain(), "keeps the service CIDR, as no other one has all of its addresses");
 }

@@ -1,7 +1,7 @@
 mod apply;
 mod memory;
 mod plan;
-mod wiring;
+mod event_mapping;
 
 /// A certificate of no use but to be read.
 const CA: &str = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";

@@ -1,7 +1,7 @@
 mod apply;
 mod plan;
 mod signer;
-mod wiring;
+mod event_mapping;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -6,8 +6,8 @@ mod missed;
 mod plan;
 mod schedule;
 mod status;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 use std::sync::Arc;
 

@@ -14,4 +14,4 @@ mod rolling;
 mod status;
 mod surge;
 mod template_hash;
-mod words;
+mod explain;

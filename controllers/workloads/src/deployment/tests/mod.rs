@@ -15,5 +15,5 @@ mod rollback;
 mod rolling;
 mod status;
 mod status_update;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;

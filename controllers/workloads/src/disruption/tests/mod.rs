@@ -3,8 +3,8 @@ mod controllers;
 mod plan;
 mod stale;
 mod status;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 use std::sync::Arc;
 

@@ -11,4 +11,4 @@ mod pod_template;
 mod policies;
 mod status;
 mod track;
-mod wiring;
+mod event_mapping;

@@ -15,8 +15,8 @@ mod rank;
 mod reconcile;
 mod settings;
 mod status;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ use metrics::Metrics;
 use observe::Caches;
 use reconcile::Reconciler;
 use settings::Settings;
-use wiring::{keys_for_pod, owners};
+use event_mapping::{keys_for_pod, owners};
 
 pub(crate) use owner::ReplicaOwner;
 

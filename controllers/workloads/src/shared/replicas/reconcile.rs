@@ -42,7 +42,7 @@ impl<V: ReplicaOwner> Reconcile for Reconciler<V> {
 
         let writer = Writer { session, metrics: &self.metrics, owner };
         let plan = plan(&observed, &active, self.settings, session.now());
-        session.explain(|| plan.in_words(V::NOUN, owner.replicas(), active.len()));
+        session.explain(|| plan.explain(V::NOUN, owner.replicas(), active.len()));
         let scaled = match plan {
             Plan::Idle(reason) => {
                 tracing::debug!(?reason, pods = active.len(), "Planned no change of the number of pods");

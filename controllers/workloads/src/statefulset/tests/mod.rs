@@ -14,5 +14,5 @@ mod retention;
 mod revisions;
 mod rollout;
 mod status;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;

@@ -1,6 +1,6 @@
 mod apply;
 mod plan;
-mod wiring;
+mod event_mapping;
 
 use std::sync::Arc;
 

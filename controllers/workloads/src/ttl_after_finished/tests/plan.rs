@@ -82,6 +82,6 @@ fn a_plan_in_words_has_its_reason() {
         (Plan::Wait { until: after(60) }, "keeps the job until 2026-01-02T12:01:00Z, when its time to live ends"),
         (Plan::Delete { expired_at: now() }, "deletes the job, whose time to live ended at 2026-01-02T12:00:00Z"),
     ] {
-        assert_eq!(plan.in_words(), words);
+        assert_eq!(plan.explain(), words);
     }
 }

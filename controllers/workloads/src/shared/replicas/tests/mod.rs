@@ -4,5 +4,5 @@ mod observe;
 mod plan;
 mod rank;
 mod status;
-mod wiring;
-mod words;
+mod event_mapping;
+mod explain;
