@@ -52,7 +52,9 @@ impl Section {
                 None => drop(section.0.insert(segment, if is_last { Key::Setting(setting) } else { Key::section() })),
                 Some(Key::Setting(_)) if is_last => return Err(TableError::DuplicatePath { path: path.to_string() }),
                 Some(Key::Section(_)) if !is_last => {}
-                Some(Key::Setting(_) | Key::Section(_)) => return Err(TableError::SettingIsSection { path: path.to_string() }),
+                Some(Key::Setting(_) | Key::Section(_)) => {
+                    return Err(TableError::SettingIsSection { path: path.to_string() });
+                }
             }
             section = match section.0.get_mut(segment) {
                 Some(Key::Section(inner)) => inner,
@@ -125,7 +127,8 @@ mod tests {
         ];
         for (paths, expected) in cases {
             let mut section = Section::default();
-            let clash = paths.iter().enumerate().find_map(|(row, path)| section.insert(KeyPath::whole(path), row).err());
+            let clash =
+                paths.iter().enumerate().find_map(|(row, path)| section.insert(KeyPath::whole(path), row).err());
             assert_eq!(clash, Some(expected), "{paths:?}");
         }
     }

@@ -146,9 +146,8 @@ mod tests {
     const PERIOD: Setting<GoDuration> =
         SECTION.duration("greeter-period", "Period", GoDuration::from_secs(30)).help("Interval of greetings.");
     const NAME: Setting<String> = SECTION.string("greeter-name", "Name", "world").help("Whom to greet.");
-    const IGNORED: Setting<Vec<Ignored>> = SECTION
-        .objects("GreeterController.Ignored", &["Group", "Name"], &[&["", "nobody"]])
-        .help("Whom not to greet.");
+    const IGNORED: Setting<Vec<Ignored>> =
+        SECTION.objects("GreeterController.Ignored", &["Group", "Name"], &[&["", "nobody"]]).help("Whom not to greet.");
 
     #[derive(Debug, PartialEq, Eq, Deserialize)]
     #[serde(rename_all = "PascalCase")]

@@ -86,8 +86,8 @@ pub use prometheus_client;
 
 pub use control_loop::Loop;
 pub use controller::{
-    AbsentController, AsyncInitFunc, ControllerContext, ControllerDescriptor, DebugPage, Extensions, HealthCheck, InitFunc,
-    Loops, Registry, RegistryError, Selection, SelectionError, StartGroup,
+    AbsentController, AsyncInitFunc, ControllerContext, ControllerDescriptor, DebugPage, Extensions, HealthCheck,
+    InitFunc, Loops, Registry, RegistryError, Selection, SelectionError, StartGroup,
 };
 pub use error::{BoxError, error_chain};
 pub use events::Recorder;

@@ -4,7 +4,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kcm_api::{Resource, ResourceVersion, Uid};
-use kcm_framework::events::{Correlator, Decision, CoreEvent, EventType, ObjectReference, Occurrence};
+use kcm_framework::events::{CoreEvent, Correlator, Decision, EventType, ObjectReference, Occurrence};
 use serde_json::json;
 
 const REPLICA_SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");

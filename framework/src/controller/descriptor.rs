@@ -227,10 +227,7 @@ impl ControllerDescriptor {
     }
 
     /// Calls its `InitFunc`.
-    pub(crate) fn initialize<'a>(
-        &self,
-        context: &'a ControllerContext,
-    ) -> BoxFuture<'a, Result<Loops, BoxError>> {
+    pub(crate) fn initialize<'a>(&self, context: &'a ControllerContext) -> BoxFuture<'a, Result<Loops, BoxError>> {
         match self.init {
             Init::Plain(init) => ready(init(context)).boxed(),
             Init::Async(init) => init(context),

@@ -147,8 +147,7 @@ mod tests {
         ] {
             let registry = registry();
             let selection = Selection::parse(items.iter().copied(), &registry, ABSENT).unwrap();
-            let enabled: Vec<_> =
-                registry.iter().filter(|c| selection.enables(c)).map(|it| it.name).collect();
+            let enabled: Vec<_> = registry.iter().filter(|c| selection.enables(c)).map(|it| it.name).collect();
             assert_eq!(enabled, expected, "--controllers={}", items.join(","));
         }
     }
@@ -158,8 +157,7 @@ mod tests {
         let registry = registry();
         let selection = Selection::parse(["*", "replicaset"], &registry, ABSENT).unwrap();
         let selection = selection.without(["replicaset-controller", "serviceaccount-token-controller"]);
-        let enabled: Vec<_> =
-            registry.iter().filter(|c| selection.enables(c)).map(|it| it.name).collect();
+        let enabled: Vec<_> = registry.iter().filter(|c| selection.enables(c)).map(|it| it.name).collect();
         assert_eq!(enabled, ["deployment-controller", "serviceaccount-token-controller"]);
     }
 

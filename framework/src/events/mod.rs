@@ -11,7 +11,5 @@ mod recorders;
 
 pub use broadcaster::{Broadcaster, Recorder};
 pub use correlate::{Correlator, Decision};
-pub use event::{
-    CoreEvent, Event, EventMeta, EventSource, EventText, EventType, ObjectReference, Occurrence,
-};
+pub use event::{CoreEvent, Event, EventMeta, EventSource, EventText, EventType, ObjectReference, Occurrence};
 pub(crate) use recorders::Recorders;

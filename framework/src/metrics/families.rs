@@ -200,7 +200,9 @@ impl Metrics {
         help: &'static str,
     ) -> Result<Counters<N>, MetricError> {
         let of_name = without_total(name)?;
-        self.family(stability, name, of_name, labels, help, || Family::new_with_constructor(Counter::default as fn() -> _))
+        self.family(stability, name, of_name, labels, help, || {
+            Family::new_with_constructor(Counter::default as fn() -> _)
+        })
     }
 
     /// Gauges of whole numbers by the values of these labels.

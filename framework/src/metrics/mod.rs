@@ -28,14 +28,14 @@ use prometheus_client::registry::Registry;
 
 use connection::ConnectionMetrics;
 use exposition::Family;
-use families::ByName;
 pub use exposition::{ExpositionOptions, Format, NotAMetricLabel};
+use families::ByName;
 pub use families::{
     Counters, DEFAULT_BUCKETS, Gauges, Histograms, Labeled, MetricError, OfBuckets, Stability, exponential_buckets,
 };
-pub use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Histogram};
 use health::HealthMetrics;
 use informers::InformerMetrics;
+pub use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Histogram};
 use queues::QueueMetrics;
 use requests::RequestMetrics;
 

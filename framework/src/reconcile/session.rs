@@ -9,9 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::LoopContext;
-use crate::client::{
-    ApiClient, ApiError, Attempts, Call, Deleted, Outcome, REQUEST_TIMEOUT, Written,
-};
+use crate::client::{ApiClient, ApiError, Attempts, Call, Deleted, Outcome, REQUEST_TIMEOUT, Written};
 use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 use crate::explain::{self, Notes, Seen};
 
@@ -164,13 +162,24 @@ impl Session {
     }
 
     /// Sends a call that ends the object with that uid, which the caches show as deleted or terminating then.
-    pub(super) async fn end(&self, resource: &Resource, key: &ObjectKey, uid: &Uid, call: &Call<'_>) -> Result<Deleted, ApiError> {
+    pub(super) async fn end(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        uid: &Uid,
+        call: &Call<'_>,
+    ) -> Result<Deleted, ApiError> {
         let mut write = self.begin(resource, [(key.clone(), Some(uid.clone()))].into(), call)?;
         let answer = self.writer.delete_with(call, &mut write.attempts).await;
         write.deleted(answer)
     }
 
-    pub(super) async fn write(&self, resource: &Resource, key: &ObjectKey, call: Call<'_>) -> Result<Written, ApiError> {
+    pub(super) async fn write(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        call: Call<'_>,
+    ) -> Result<Written, ApiError> {
         let mut write = self.begin(resource, [(key.clone(), None)].into(), &call)?;
         let answer = self.writer.write(&call, &mut write.attempts).await;
         write.written(answer)

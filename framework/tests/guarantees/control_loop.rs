@@ -6,7 +6,7 @@ use std::time::Duration;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource};
 use kcm_framework::workqueue::RetryLimits;
 use kcm_framework::{
-    Class, ControlLoopBuilder, Enqueue, Reconcile, ReconcileError, Loops, Session, Source, async_trait,
+    Class, ControlLoopBuilder, Enqueue, Loops, Reconcile, ReconcileError, Session, Source, async_trait,
 };
 use kcm_informers::{Change, ListOptions};
 use kcm_sandbox_apiserver::{Cut, Sandbox};

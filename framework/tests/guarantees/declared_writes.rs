@@ -8,8 +8,7 @@ use futures::future::BoxFuture;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource};
 use kcm_framework::client::{ApiError, Payload, Written};
 use kcm_framework::{
-    Class, ControlLoopBuilder, ControllerContext, Loop, Reconcile, ReconcileError, Loops, Session, Source,
-    async_trait,
+    Class, ControlLoopBuilder, ControllerContext, Loop, Loops, Reconcile, ReconcileError, Session, Source, async_trait,
 };
 use kcm_informers::Informer;
 use kcm_sandbox_apiserver::{Fault, Sandbox, Status, Verb};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kcm_framework::events::{EventType, ObjectReference};
-use kcm_framework::{ControllerContext, Recorder, Loops};
+use kcm_framework::{ControllerContext, Loops, Recorder};
 use kcm_sandbox_apiserver::{EVENTS, Fault, Verb};
 use tokio::time::Instant;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kcm_api::views::Pod;
 use kcm_api::{DecodeError, Meta, ObjectKey, PartialObjectMeta, View};
 use kcm_framework::client::{Patch, Payload, Subresource};
-use kcm_framework::{Reconcile, ReconcileError, Loops, Session, Source, async_trait};
+use kcm_framework::{Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_informers::{Informer, ListOptions};
 use kcm_sandbox_apiserver::{PODS, Sandbox};
 use parking_lot::Mutex;

@@ -8,9 +8,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use kcm_api::{ObjectKey, PartialObjectMeta};
 use kcm_framework::client::Payload;
-use kcm_framework::{
-    BoxError, Class, QueueKey, Reconcile, ReconcileError, Loops, Session, Source, async_trait,
-};
+use kcm_framework::{BoxError, Class, Loops, QueueKey, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_sandbox_apiserver::{Fault, Verb};
 use kcm_workqueue::Priority;
 use parking_lot::Mutex;
@@ -74,10 +72,9 @@ async fn the_class_of_an_error_decides_when_its_key_is_tried_again() {
         (Class::Forbidden, vec![0, 60_000, 120_000, 180_000]),
         (Class::Terminal, vec![0]),
     ] {
-        let world = World::start(move |turn| {
-            async move { if turn.number < 3 { Err(failure(class)) } else { Ok(()) } }.boxed()
-        })
-        .await;
+        let world =
+            World::start(move |turn| async move { if turn.number < 3 { Err(failure(class)) } else { Ok(()) } }.boxed())
+                .await;
         world.add("a");
         tokio::time::sleep(seconds(1000)).await;
         let tries: Vec<_> = tries.into_iter().map(Duration::from_millis).collect();

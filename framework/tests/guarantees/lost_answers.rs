@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::Selector;
+use kcm_framework::ReconcileError;
 use kcm_framework::client::{Patch, Payload, Subresource};
-use kcm_framework::{ReconcileError};
 use kcm_informers::ListOptions;
 use kcm_sandbox_apiserver::{Fault, Status, Verb};
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use kcm_config::gates::POD_DELETION_COST;
 use kcm_framework::client::Unreachable;
 use kcm_framework::events::{EventType, ObjectReference};
 use kcm_framework::workqueue::Priority;
-use kcm_framework::{ManagerError, Loops, StartGroup};
+use kcm_framework::{Loops, ManagerError, StartGroup};
 use kcm_informers::{HandlerOptions, ListOptions};
 use kcm_sandbox_apiserver::{EVENTS, Fault, PODS, Sandbox, Status, Verb};
 use parking_lot::Mutex;

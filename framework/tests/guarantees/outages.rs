@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::PartialObjectMeta;
+use kcm_framework::ReconcileError;
 use kcm_framework::client::ListOptions;
 use kcm_framework::events::{EventType, ObjectReference};
-use kcm_framework::{ReconcileError};
 use kcm_sandbox_apiserver::{EVENTS, Fault, Resource, Sandbox, Status, Verb};
 use tokio::time::Instant;
 

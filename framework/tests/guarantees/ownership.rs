@@ -3,7 +3,7 @@
 use kcm_api::views::Pod;
 use kcm_api::{ObjectKey, PartialObjectMeta, Selector};
 use kcm_framework::ownership::{Claims, Dependents, Owner, Owners, adopt_and_release};
-use kcm_framework::{Reconcile, ReconcileError, Loops, Session, Source, async_trait};
+use kcm_framework::{Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_informers::Informer;
 use kcm_sandbox_apiserver::{PODS, Sandbox};
 use serde_json::{Value, json};

@@ -86,13 +86,14 @@ async fn a_part_that_is_read_without_being_declared_is_an_error_at_start() {
     let errors: Arc<Mutex<Vec<String>>> = Arc::default();
     let known = Arc::clone(&errors);
     // That another controller declares it does not help: alone, this one would see no volumes.
-    let setup = Setup::on(&sandbox)
-        .controller(WITH_VOLUMES, |_| async { Initialized::Ok(Loops::new()) })
-        .controller(descriptor("careless-controller"), move |context| {
+    let setup = Setup::on(&sandbox).controller(WITH_VOLUMES, |_| async { Initialized::Ok(Loops::new()) }).controller(
+        descriptor("careless-controller"),
+        move |context| {
             let reader = context.part::<PodVolumes>();
             known.lock().extend(reader.err().map(|error| error.to_string()));
             async { Initialized::Ok(Loops::new()) }
-        });
+        },
+    );
     let _manager = setup.start();
     until("it is refused", || !errors.lock().is_empty()).await;
     assert_eq!(

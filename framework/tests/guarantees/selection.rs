@@ -6,8 +6,8 @@ use futures::FutureExt as _;
 use kcm_api::views::PodVolumes;
 use kcm_api::{Need, ObjectKey, PartialObjectMeta};
 use kcm_framework::{
-    ControllerContext, ControllerDescriptor, ControllerState, GRACE, Reconcile, ReconcileError, Registry,
-    Loops, Selection, Session, Source, async_trait,
+    ControllerContext, ControllerDescriptor, ControllerState, GRACE, Loops, Reconcile, ReconcileError, Registry,
+    Selection, Session, Source, async_trait,
 };
 use kcm_sandbox_apiserver::Sandbox;
 use parking_lot::Mutex;

@@ -3,8 +3,8 @@
 use kcm_api::{ObjectKey, Uid};
 use kcm_framework::client::{ApiClient, ClientBuilder, DeleteOptions, Patch, Payload, Subresource};
 use kcm_framework::{
-    ControlLoopBuilder, ControllerContext, ControllerDescriptor, Loop, Manager, Metrics, Reconcile,
-    ReconcileError, Recorder, Registry, Loops, Selection, Session, Stop, async_trait,
+    ControlLoopBuilder, ControllerContext, ControllerDescriptor, Loop, Loops, Manager, Metrics, Reconcile,
+    ReconcileError, Recorder, Registry, Selection, Session, Stop, async_trait,
 };
 
 use crate::support::PARTS;

@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, PartialObjectMeta, Resource, View};
 use kcm_framework::client::Subresource;
 use kcm_framework::events::{EventDetails, EventType};
-use kcm_framework::{Reconcile, ReconcileError, Loops, Session, Source, async_trait};
+use kcm_framework::{Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_informers::Informer;
 use kcm_sandbox_apiserver::EVENTS;
 use serde_json::{Value, json};

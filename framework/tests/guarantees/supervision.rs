@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt as _;
-use kcm_framework::{ControllerState, ManagerError, Loops, STALLED_AFTER, Stall};
+use kcm_framework::{ControllerState, Loops, ManagerError, STALLED_AFTER, Stall};
 use kcm_sandbox_apiserver::Sandbox;
 use tokio::time::Instant;
 

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta};
 use kcm_config::{Effective, Initial, Outcome as Loaded, Row, Sources, Table, generic};
-use kcm_framework::{
-    ControllerDescriptor, LoopState, Reconcile, ReconcileError, Loops, Session, Source, async_trait,
-};
+use kcm_framework::{ControllerDescriptor, LoopState, Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_sandbox_apiserver::Sandbox;
 use parking_lot::Mutex;
 use tokio::time::Instant;

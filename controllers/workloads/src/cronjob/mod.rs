@@ -57,7 +57,9 @@
 
 mod apply;
 mod due;
+mod event_mapping;
 mod events;
+mod explain;
 mod history;
 mod job;
 mod metrics;
@@ -68,8 +70,6 @@ mod reconcile;
 mod schedule;
 mod settings;
 mod status;
-mod event_mapping;
-mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -81,12 +81,12 @@ use futures::FutureExt as _;
 use kcm_api::views::Job;
 use kcm_framework::{ControllerContext, ControllerDescriptor, Loops, Source};
 
+use event_mapping::key_for_cron_job;
 use metrics::Metrics;
 use observe::Caches;
 use reconcile::Reconciler;
 use schedule::{TimeZones, local_time_zone};
 use settings::{CONCURRENT_SYNCS, ROWS};
-use event_mapping::key_for_cron_job;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new_async("cronjob-controller", |context| {

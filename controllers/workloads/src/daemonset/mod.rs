@@ -71,7 +71,9 @@
 mod apply;
 mod backoff;
 mod changes;
+mod event_mapping;
 mod events;
+mod explain;
 mod history;
 mod manage;
 mod metrics;
@@ -89,8 +91,6 @@ mod snapshot;
 mod status;
 mod template_hash;
 mod tolerations;
-mod event_mapping;
-mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -101,19 +101,18 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use parking_lot::Mutex;
 
 use backoff::FailedPodBackoff;
+use event_mapping::owners;
 use node_updates::{DaemonPods, NodeReconciler, key_for_node};
 use observe::Caches;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, ROWS, Settings};
-use event_mapping::owners;
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("daemonset-controller", init)
-        .aliases(&["daemonset"])
-        .service_account("daemon-set-controller")
-        .needs(&[Need::part::<PodTargetNode>()])
-        .settings(ROWS);
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("daemonset-controller", init)
+    .aliases(&["daemonset"])
+    .service_account("daemon-set-controller")
+    .needs(&[Need::part::<PodTargetNode>()])
+    .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     metrics::register(context.metrics());

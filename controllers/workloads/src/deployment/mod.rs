@@ -68,7 +68,9 @@ mod apply;
 #[cfg(feature = "bench")]
 pub mod bench;
 mod conditions;
+mod event_mapping;
 mod events;
+mod explain;
 mod observe;
 mod plan;
 mod reconcile;
@@ -78,8 +80,6 @@ mod rollout;
 mod settings;
 mod status;
 mod status_update;
-mod event_mapping;
-mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -87,10 +87,10 @@ mod tests;
 use kcm_api::views::{Deployment, Pod, ReplicaSet};
 use kcm_framework::{ControllerContext, ControllerDescriptor, Loops};
 
+use event_mapping::{key_for_pod, owners};
 use observe::Caches;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, ROWS, Settings};
-use event_mapping::{key_for_pod, owners};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =

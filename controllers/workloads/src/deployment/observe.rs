@@ -7,8 +7,8 @@ use kcm_api::{ObjectKey, Uid};
 use kcm_framework::ownership::{Dependents, Owner};
 use kcm_informers::Informer;
 
-use super::rollout::recreate::may_run;
 use super::event_mapping::ReplicaSetLister;
+use super::rollout::recreate::may_run;
 
 /// The snapshot of one deployment.
 #[derive(Debug, Clone, PartialEq)]

@@ -48,7 +48,9 @@
 
 mod apply;
 mod controllers;
+mod event_mapping;
 mod events;
+mod explain;
 mod plan;
 mod reconcile;
 mod review;
@@ -56,8 +58,6 @@ mod selector_text;
 mod settings;
 mod stale;
 mod status;
-mod event_mapping;
-mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -70,18 +70,17 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use kcm_informers::{Change, Informer};
 
 use controllers::Scales;
+use event_mapping::{keys_for_pod, keys_for_review};
 use reconcile::Reconciler;
 use review::{ChangedPods, Reviewer};
 use settings::{CONCURRENT_SYNCS, ROWS};
-use event_mapping::{keys_for_pod, keys_for_review};
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("disruption-controller", init)
-        .aliases(&["disruption"])
-        .event_component("controllermanager")
-        .needs(&[Need::part::<PodDisruption>()])
-        .settings(ROWS);
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("disruption-controller", init)
+    .aliases(&["disruption"])
+    .event_component("controllermanager")
+    .needs(&[Need::part::<PodDisruption>()])
+    .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut budgets = context.control_loop::<ObjectKey>("disruption").workers_from(CONCURRENT_SYNCS);

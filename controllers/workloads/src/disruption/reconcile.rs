@@ -10,11 +10,11 @@ use kcm_informers::Informer;
 
 use super::apply::{StatusError, write_status};
 use super::controllers::{Controllers, Scales, ScalesError};
+use super::event_mapping::selects;
 use super::events::EventReason;
 use super::plan::{counts_replicas, plan, wanted};
 use super::selector_text::selector_text;
 use super::status::{AllowedReason, fail_safe, is_written};
-use super::event_mapping::selects;
 
 /// Reconciles budgets.
 pub(super) struct Reconciler {

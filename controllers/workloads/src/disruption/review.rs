@@ -10,9 +10,9 @@ use kcm_informers::Informer;
 use parking_lot::Mutex;
 
 use super::apply::reset_condition;
+use super::event_mapping::first_of_several;
 use super::events::EventReason;
 use super::stale::stale_after;
-use super::event_mapping::first_of_several;
 
 /// The pods that a change has enqueued at once, until they are reconciled. A reconcile for another reason, as a retry or
 /// the end of a delay, records no warning again.

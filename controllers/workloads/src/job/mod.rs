@@ -60,7 +60,9 @@ mod apply;
 mod assess;
 mod backoff;
 mod conditions;
+mod event_mapping;
 mod events;
+mod explain;
 mod failure_policy;
 mod indexes;
 mod job_pod;
@@ -73,8 +75,6 @@ mod settings;
 mod status;
 mod success_policy;
 mod track;
-mod event_mapping;
-mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -89,28 +89,27 @@ use kcm_framework::workqueue::RetryLimits;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loop, Loops};
 
 use backoff::BackoffStore;
+use event_mapping::{OrphanKey, key_for_job, keys_for_pod, orphan_of_pod, orphans_of_job, owners};
 use job_pod::{COMPLETION_INDEX, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT};
 use metrics::Metrics;
 use orphans::OrphanReconciler;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, ROWS};
-use event_mapping::{OrphanKey, key_for_job, keys_for_pod, orphan_of_pod, orphans_of_job, owners};
 
 /// The retries of both queues, as upstream: no bucket over all keys.
 const RETRIES: RetryLimits =
     RetryLimits { base: Duration::from_secs(1), max: Duration::from_mins(1), interval: Duration::ZERO, burst: 0 };
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("job-controller", init)
-        .aliases(&["job"])
-        .needs(&[
-            Need::part::<PodTermination>(),
-            Need::annotation::<Pod>(COMPLETION_INDEX),
-            Need::annotation::<Pod>(INDEX_FAILURE_COUNT),
-            Need::annotation::<Pod>(INDEX_IGNORED_FAILURE_COUNT),
-        ])
-        .settings(ROWS);
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("job-controller", init)
+    .aliases(&["job"])
+    .needs(&[
+        Need::part::<PodTermination>(),
+        Need::annotation::<Pod>(COMPLETION_INDEX),
+        Need::annotation::<Pod>(INDEX_FAILURE_COUNT),
+        Need::annotation::<Pod>(INDEX_IGNORED_FAILURE_COUNT),
+    ])
+    .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     Ok(Loops::new().with(jobs(context)?).with(orphans(context)))

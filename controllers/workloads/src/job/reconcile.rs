@@ -15,12 +15,12 @@ use super::apply::{StatusWriter, Writer};
 use super::assess::{Assessment, assess, external_manager};
 use super::backoff::{BackoffRecord, BackoffStore};
 use super::conditions::Ending;
+use super::event_mapping::delay_until;
 use super::events::JobEvent;
 use super::job_pod::{JobPod, TRACKING_FINALIZER};
 use super::metrics::Metrics;
 use super::plan::{Step, plan};
 use super::track::{Tracking, count, finish, track};
-use super::event_mapping::delay_until;
 
 /// Reconciles jobs.
 pub(super) struct Reconciler {

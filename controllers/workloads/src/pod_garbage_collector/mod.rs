@@ -71,12 +71,11 @@ use settings::{ROWS, Section};
 const PERIOD: Duration = Duration::from_secs(20);
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("pod-garbage-collector-controller", init)
-        .aliases(&["podgc"])
-        .service_account("pod-garbage-collector")
-        .needs(&[Need::part::<PodDisruption>()])
-        .settings(ROWS);
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("pod-garbage-collector-controller", init)
+    .aliases(&["podgc"])
+    .service_account("pod-garbage-collector")
+    .needs(&[Need::part::<PodDisruption>()])
+    .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let section: Section = context.settings_of()?;

@@ -64,7 +64,9 @@
 mod apply;
 mod claim_work;
 mod error;
+mod event_mapping;
 mod events;
+mod explain;
 mod identity;
 mod metrics;
 mod new_objects;
@@ -78,8 +80,6 @@ mod rollout;
 mod settings;
 mod status;
 mod steps;
-mod event_mapping;
-mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -91,11 +91,11 @@ use kcm_api::Need;
 use kcm_api::views::{ControllerRevision, PersistentVolumeClaim, Pod, PodVolumes, StatefulSet};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
+use event_mapping::{keys_for_claim, keys_for_pod, owners};
 use metrics::Metrics;
 use observe::Caches;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, ROLLOUT_RECOVERY, ROWS, Settings};
-use event_mapping::{keys_for_claim, keys_for_pod, owners};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =

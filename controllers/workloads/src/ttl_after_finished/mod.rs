@@ -9,55 +9,59 @@
 //! ```
 //!
 //! # Guarantees
-//! - A job has finished with its first condition `Complete` or `Failed` that is true, at the transition time of that.
-//! - A job is deleted only after a live read, in the same reconcile, showed that its time to live is over. The deletion
-//!   carries the uid that was read: a job that was recreated under the same name is left alone.
-//! - The deletion is in the foreground: the job goes after its pods.
-//! - A job that finished in the future, by a clock that is ahead, is kept its time to live from then on. A clock that is
-//!   set back defers deletions, and none happens twice.
+//! - A Job has finished at the transition time of its first condition `Complete` or `Failed` that is true.
+//! - A Job is deleted only after a live read in the same reconcile has shown that its time to live is over. The uid that
+//!   was read is a precondition: a Job that was recreated under the same name is kept.
+//! - The deletion is in the foreground: the pods of the Job are deleted first.
+//! - A Job that finished in the future, by a clock that is ahead, is kept for its time to live from then on. A clock that is
+//!   set back defers deletions; no Job is deleted twice.
 //!
 //! # What it does not do
 //! It deletes no pods, which the garbage collector does, and no jobs without a time to live.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/ttlafterfinished` of Kubernetes 1.36.3. Everything else is as there.
+//! Upstream is `pkg/controller/ttlafterfinished` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | a finished job without a time of its end is not retried until it changes | retries | only a change helps |
-//! | a deletion that finds the job gone is no error, and not observed in the metric | is an error, and retried | |
-//! | a job that finished in the future is not logged | is logged in each sync | the explanation of the key has the time until which it is kept |
-//! | a missing permission is retried after a minute | back-off | design of the framework: only an administrator can grant it |
-//! | `--concurrent-ttl-after-finished-syncs` below 1 is rejected | accepted, and no worker runs | |
+//! | A finished Job without a finish time is not retried until it changes. | It is retried. | Only a change helps. |
+//! | A Job that does not exist when it is deleted is no error, and not observed in the metric. | It is an error, and retried. | There is nothing to delete. |
+//! | A Job that finished in the future is not logged. | It is logged in each sync. | `explain` shows the time until which it is kept. |
 
-mod metrics;
+mod event_mapping;
 mod plan;
 mod reconcile;
-mod settings;
-mod event_mapping;
 
 #[cfg(test)]
 mod tests;
 
-use kcm_framework::{ControllerContext, ControllerDescriptor, Loops, Source};
+use kcm_config::{Section, Setting, Workers};
+use kcm_framework::metrics::{Stability, exponential_buckets};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
-use metrics::Metrics;
-use reconcile::Reconciler;
-use settings::{CONCURRENT_SYNCS, ROWS};
 use event_mapping::keys_for_job;
+use reconcile::Reconciler;
+
+const SECTION: Section = Section::new("Ttl-after-finished-controller", "TTLAfterFinishedController");
+const SYNCS: Setting<Workers> =
+    SECTION.workers("concurrent-ttl-after-finished-syncs", "ConcurrentTTLSyncs", "finished Jobs", 5);
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("ttl-after-finished-controller", |context| Ok(init(context)))
-        .aliases(&["ttl-after-finished"])
-        .settings(ROWS);
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("ttl-after-finished-controller", init)
+    .aliases(&["ttl-after-finished"])
+    .settings(const { &[SYNCS.row()] });
 
-fn init(context: &ControllerContext) -> Loops {
-    let mut described = context.control_loop("ttl_jobs_to_delete").workers_from(CONCURRENT_SYNCS);
-    let jobs = described.watches_for(Source::known().resync(), keys_for_job);
-    described.keyed_by(&jobs);
-    let metrics = Metrics::register(context.metrics());
-    Loops::new().with(described.reconcile(Reconciler { jobs, metrics }))
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
+    let mut control_loop = context.control_loop("ttl_jobs_to_delete").workers(&SYNCS);
+    let jobs = control_loop.primary_with(Source::known().resync(), keys_for_job);
+    let deletion_delay = context.metrics().histogram(
+        Stability::Alpha,
+        "ttl_after_finished_controller_job_deletion_duration_seconds",
+        exponential_buckets(0.1, 2.0, 14),
+        "Seconds from the end of a Job's time to live to its deletion",
+    )?;
+    Ok(control_loop.reconcile_objects(jobs, Reconciler { deletion_delay }).into())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -4,47 +4,37 @@ use jiff::{SignedDuration, Timestamp};
 use kcm_api::ObjectKey;
 use kcm_api::views::{Job, JobCompletion};
 
-/// The plan for a job.
+/// The plan for a Job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// It is left alone.
     Keep(KeepReason),
-    /// Its time to live ends later.
+    /// The time to live ends later.
     Wait {
-        /// When.
         until: Timestamp,
     },
-    /// Its time to live is over.
+    /// The time to live is over.
     Delete {
-        /// Since when.
         expired_at: Timestamp,
     },
 }
 
-/// Why a job is left alone.
+/// The reason for which a Job is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeepReason {
-    /// It has no `ttlSecondsAfterFinished`.
     NoTimeToLive,
-    /// It has not finished.
     Unfinished,
-    /// It is being deleted.
     Terminating,
 }
 
-/// A finished job does not say when it finished, so that its time to live never ends.
+/// The condition of a finished Job has no transition time, so that its time to live never ends.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot tell when job {job} finished: its condition has no transition time")]
 pub(super) struct NoFinishTime {
     job: ObjectKey,
 }
 
-/// Plans for a job at `now`.
-///
-/// A time of the end in the future, by a clock that is ahead, counts as it stands: the job is deleted that much later.
-///
-/// # Errors
-/// The job finished at no time.
+/// Plans for a Job at `now`. A finish time in the future, by a clock that is ahead, counts: the Job is deleted that much
+/// later.
 pub(super) fn plan(job: &Job, now: Timestamp) -> Result<Plan, NoFinishTime> {
     if job.metadata.is_terminating() {
         return Ok(Plan::Keep(KeepReason::Terminating));
@@ -61,7 +51,7 @@ pub(super) fn plan(job: &Job, now: Timestamp) -> Result<Plan, NoFinishTime> {
 }
 
 impl Plan {
-    /// The plan in words, for people who ask why.
+    /// Explains the plan to operators.
     pub(super) fn explain(self) -> String {
         match self {
             Self::Keep(KeepReason::NoTimeToLive) => "keeps the job, which has no ttlSecondsAfterFinished".to_owned(),

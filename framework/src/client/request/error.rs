@@ -367,9 +367,21 @@ mod tests {
         };
         let precondition = "Precondition failed: UID in precondition: a, UID in object meta: b";
         for (name, is_other, expected) in [
-            ("deletion", of(409, "Conflict", &format!("Operation cannot be fulfilled on pods \"web\": {precondition}")), true),
-            ("graceful deletion", of(409, "Conflict", "the UID in the precondition (a) does not match the UID in record (b)"), true),
-            ("patch", of(422, "Invalid", "Pod \"web\" is invalid: metadata.uid: Invalid value: \"a\": field is immutable"), true),
+            (
+                "deletion",
+                of(409, "Conflict", &format!("Operation cannot be fulfilled on pods \"web\": {precondition}")),
+                true,
+            ),
+            (
+                "graceful deletion",
+                of(409, "Conflict", "the UID in the precondition (a) does not match the UID in record (b)"),
+                true,
+            ),
+            (
+                "patch",
+                of(422, "Invalid", "Pod \"web\" is invalid: metadata.uid: Invalid value: \"a\": field is immutable"),
+                true,
+            ),
             ("version", of(409, "Conflict", "the object has been modified; please apply your changes"), false),
             ("other field", of(422, "Invalid", "Pod \"web\" is invalid: spec: Forbidden"), false),
             ("no object", of(404, "NotFound", "pods \"web\" not found"), false),

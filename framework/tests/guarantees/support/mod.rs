@@ -11,8 +11,8 @@ use kcm_config::{Outcome, Sources, Table, generic};
 use kcm_framework::client::Limits;
 use kcm_framework::clock::SimulatedClock;
 use kcm_framework::{
-    BoxError, ControllerContext, ControllerDescriptor, ControllerState, Extensions, GRACE, Manager, ManagerError,
-    ManagerHandle, Metrics, Registry, Loops, Selection, Stop,
+    BoxError, ControllerContext, ControllerDescriptor, ControllerState, Extensions, GRACE, Loops, Manager,
+    ManagerError, ManagerHandle, Metrics, Registry, Selection, Stop,
 };
 use kcm_sandbox_apiserver::Sandbox;
 use tokio::task::JoinSet;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid};
 use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Written};
-use kcm_framework::{ControllerContext, Reconcile, ReconcileError, Loops, Session, Source, async_trait};
+use kcm_framework::{ControllerContext, Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_informers::{Informer, ListOptions};
 use kcm_sandbox_apiserver::{Request, Sandbox};
 use kcm_workqueue::Queue;

@@ -1,13 +1,13 @@
 mod apply;
 mod due;
+mod event_mapping;
+mod explain;
 mod faults;
 mod history;
 mod missed;
 mod plan;
 mod schedule;
 mod status;
-mod event_mapping;
-mod explain;
 
 use std::sync::Arc;
 

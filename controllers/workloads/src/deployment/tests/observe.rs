@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::cluster::{create_deployment, create_set};
 use super::fixtures::{DeploymentBuilder, NAMESPACE, ReplicaSetBuilder, deployment, key, set};
-use crate::deployment::observe::{Caches, Observed};
 use crate::deployment::event_mapping::ReplicaSetLister as _;
+use crate::deployment::observe::{Caches, Observed};
 
 /// The result of `look` on the caches of an API server with `owner` and the objects that `prepare` creates.
 async fn with_caches<T>(

@@ -1,10 +1,10 @@
 mod apply;
 mod controllers;
+mod event_mapping;
+mod explain;
 mod plan;
 mod stale;
 mod status;
-mod event_mapping;
-mod explain;
 
 use std::sync::Arc;
 

@@ -8,8 +8,8 @@ use kcm_api::ObjectKey;
 use super::fixtures::{before, pod, pods};
 use crate::cluster::now;
 use crate::job::backoff::{BackoffRecord, BackoffStore, index_backoff_until};
-use crate::job::job_pod::JobPod;
 use crate::job::event_mapping::delay_until;
+use crate::job::job_pod::JobPod;
 
 fn after(record: BackoffRecord, succeeded: &[i64], failed: &[i64]) -> BackoffRecord {
     let succeeded = pods(&succeeded.iter().map(|at| pod("a").succeeded(*at)).collect::<Vec<_>>());

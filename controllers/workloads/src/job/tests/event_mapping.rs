@@ -9,7 +9,9 @@ use kcm_informers::Change;
 use serde_json::json;
 
 use super::fixtures::{JobBuilder, PodBuilder, condition, job, pod};
-use crate::job::event_mapping::{BATCH_PERIOD, OrphanKey, key_for_job, keys_for_pod, orphan_of_pod, orphans_of_job, owners};
+use crate::job::event_mapping::{
+    BATCH_PERIOD, OrphanKey, key_for_job, keys_for_pod, orphan_of_pod, orphans_of_job, owners,
+};
 
 fn sum() -> ObjectKey {
     ObjectKey::namespaced("shop", "sum")

@@ -1,6 +1,7 @@
 mod apply;
 mod assess;
 mod backoff;
+mod event_mapping;
 mod faults;
 mod fixtures;
 mod indexes;
@@ -11,4 +12,3 @@ mod pod_template;
 mod policies;
 mod status;
 mod track;
-mod event_mapping;

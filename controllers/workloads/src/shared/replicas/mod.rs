@@ -7,6 +7,8 @@ mod apply;
 pub mod bench;
 mod claim;
 mod error;
+mod event_mapping;
+mod explain;
 mod metrics;
 mod observe;
 mod owner;
@@ -15,8 +17,6 @@ mod rank;
 mod reconcile;
 mod settings;
 mod status;
-mod event_mapping;
-mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -24,11 +24,11 @@ mod tests;
 use kcm_api::views::Pod;
 use kcm_framework::{ControlLoopBuilder, ControllerContext, Loop};
 
+use event_mapping::{keys_for_pod, owners};
 use metrics::Metrics;
 use observe::Caches;
 use reconcile::Reconciler;
 use settings::Settings;
-use event_mapping::{keys_for_pod, owners};
 
 pub(crate) use owner::ReplicaOwner;
 

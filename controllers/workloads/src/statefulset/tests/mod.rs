@@ -1,7 +1,9 @@
 //! Tables of the pure parts, and whole reconciles on an API server in the process.
 
 mod apply;
+mod event_mapping;
 mod events;
+mod explain;
 mod faults;
 mod fixtures;
 mod gates;
@@ -14,5 +16,3 @@ mod retention;
 mod revisions;
 mod rollout;
 mod status;
-mod event_mapping;
-mod explain;

@@ -1,8 +1,8 @@
 mod claim;
+mod event_mapping;
+mod explain;
 mod fixtures;
 mod observe;
 mod plan;
 mod rank;
 mod status;
-mod event_mapping;
-mod explain;
