@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::{Need, Needs, Part, PartReader, UndeclaredPart};
+use kcm_client::BoxError;
 use kcm_config::{Effective, FromValue, Gate};
 use kcm_informers::{Factory, Registrations};
 use parking_lot::Mutex;
@@ -15,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use crate::client::{ApiClient, ClientBuilder, ClientLimits};
 use crate::clock::Clock;
 use crate::discovery::Discovery;
-use crate::error::BoxError;
 use crate::events::{Recorder, Recorders};
 use crate::explain::Journal;
 use crate::first_failure::FirstFailure;

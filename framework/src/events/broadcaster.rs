@@ -201,10 +201,8 @@ impl Broadcaster {
 /// Whether another attempt may succeed: the server was not reached, did not reach its storage, or limits requests, or
 /// writes are held back.
 fn is_worth_another_try(error: &ApiError) -> bool {
-    match error.cause() {
-        Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_) => true,
+    matches!(error.cause(), Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_))
         // Upstream's client repeats such requests beneath its broadcaster.
-        Cause::Status(status) => error.is_too_many_requests() || is_storage_failure(status),
-        Cause::Undeclared { .. } | Cause::Decode(_) | Cause::TooLarge(_) | Cause::Encode(_) => false,
-    }
+        || error.is_too_many_requests()
+        || error.status().is_some_and(is_storage_failure)
 }

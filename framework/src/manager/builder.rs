@@ -161,8 +161,8 @@ impl ManagerBuilder {
         self.registry.iter().filter(|controller| self.selection.enables(controller))
     }
 
-    /// A manager that is ready to run against the API server that the clients of `provider` reach: a [`kube::Client`],
-    /// or one with credentials for each identity.
+    /// A manager that is ready to run against the API server that the clients of `provider` reach: a kube client, or
+    /// a provider with credentials for each identity.
     ///
     /// `server` is the URL of that API server: it appears in errors, and its host and port as the label `host` of
     /// request metrics.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use kcm_client::BoxError;
+
 use crate::client::{ApiError, ErrorClass};
-use crate::error::BoxError;
 
 /// The error of a reconcile: its cause and its class.
 #[derive(Debug, thiserror::Error)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use kcm_client::BoxError;
 use kcm_informers::Cache;
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +12,6 @@ use super::gate::{Gate, Inside};
 use super::{LoopContext, Session};
 use crate::client::ApiClient;
 use crate::control_loop::Loop;
-use crate::error::BoxError;
 use crate::explain::Notes;
 
 /// A loop that reconciles no keys.

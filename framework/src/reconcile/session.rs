@@ -295,22 +295,19 @@ impl Session {
         objects: Vec<(ObjectKey, Option<Uid>)>,
         call: &Call<'_>,
     ) -> Result<Write<'a>, ApiError> {
-        let undeclared = |cause| ApiError::new(call.target.describe(call.verb), cause);
-        self.context.check_write(resource).map_err(undeclared)?;
+        self.context.check_write(resource).map_err(|cause| call.error(cause))?;
         self.acts_for.get_or_init(|| {
             let (cache, key) = self.object.as_ref()?;
             self.caches[*cache].object_state(key).map(|state| state.uid)
         });
-        let attempts = Attempts::of(call.kind).reconnecting();
-        let (verb, subresource) = (call.verb, call.target.subresource());
         Ok(Write {
             session: self,
             resource,
-            verb,
-            subresource,
+            verb: call.verb(),
+            subresource: call.subresource(),
             objects,
-            is_of_object: call.target.is_of_object(),
-            attempts,
+            is_of_object: call.is_of_object(),
+            attempts: call.attempts().reconnecting(),
         })
     }
 }

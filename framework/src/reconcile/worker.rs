@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::ObjectKey;
+use kcm_client::error_chain;
 use kcm_informers::{Backoff, Cache, panic_message};
 use kcm_workqueue::{Priority, Queue};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,6 @@ use super::{Class, LoopContext, Outcome, Reconcile, ReconcileError, Session};
 use crate::client::ApiClient;
 use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
-use crate::error::error_chain;
 use crate::explain::{Cause, Ended, Notes, Triggers};
 use crate::live_settings::WorkerCount;
 use crate::metrics::Metrics;

@@ -8,7 +8,9 @@ mod client_builder;
 mod client_identity;
 mod client_limits;
 mod client_provider;
+pub mod clock;
 mod counted_body;
+mod error;
 mod fence;
 mod metrics;
 mod probe;
@@ -16,22 +18,22 @@ mod rate_limiter;
 mod request;
 mod transport;
 mod warnings;
+pub mod x509;
 
 pub use api_client::{ApiClient, REQUEST_TIMEOUT};
 pub use client_builder::ClientBuilder;
 pub use client_identity::UserAgent;
 pub use client_limits::ClientLimits;
 pub use client_provider::{ClientProvider, CredentialsError};
+pub use error::{BoxError, error_chain};
 pub use fence::{Fence, Fenced};
 pub use metrics::{ClientMetrics, NoMetrics};
 pub use probe::{CertificateFault, Unreachable, wait_for_api_server};
-pub(crate) use rate_limiter::TokenBucket;
-pub use rate_limiter::{Limits, RateLimiter};
+pub use rate_limiter::{Limits, RateLimiter, TokenBucket};
 pub use request::{
-    ApiError, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListOptions, Page, Patch, Payload, Scale,
-    Subresource, Written,
+    ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListOptions, Outcome,
+    Page, Patch, Payload, Scale, Subresource, Written,
 };
-pub(crate) use request::{Attempts, Call, Outcome};
 pub use transport::{
     ClientAuthority, ExecPluginMetrics, LoadError, StackError, connect, connect_with_metrics, load_config,
 };
