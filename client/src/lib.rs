@@ -1,7 +1,25 @@
-//! The client of the API server: connections, client identities, requests and their errors.
+//! The client of the API server: connections, credentials, client identities, requests and their errors.
+//!
+//! [`load_config`] reads a kubeconfig, [`connect`] makes a connection pool from it, and a [`ClientBuilder`] returns an
+//! [`ApiClient`] for each client identity over that pool. Each client has a User-Agent and a [`RateLimiter`]; all writes pass
+//! one [`Fence`].
+//!
+//! ```text
+//! load_config ──▶ connect ──▶ ClientBuilder ──client_for──▶ ApiClient ──▶ rate limiter ──▶ fence ──▶ connection pool
+//! ```
 //!
 //! `transport` makes connections, `request` has the types of requests and responses; neither depends on the other, nor
 //! on the clients above them.
+//!
+//! # Guarantees
+//!
+//! - **Only the [`ApiClient`] repeats a request.** Layers of the connection send a request once. What each response means
+//!   and whether its request is repeated is one table, in `request/answer.rs`.
+//! - **No write passes a closed fence,** whatever it waited for; see [`Fence`].
+//! - **A rate limit is kept exactly,** and requests are sent in the order in which they began to wait.
+//! - **A broken connection is found.** A server that hangs without closing its connection is given up after twenty seconds.
+//!
+//! The crate knows no loops and no controllers, and caches nothing: lists and watches of caches are in [`kcm_informers`].
 
 mod api_client;
 mod client_builder;
