@@ -2,11 +2,10 @@
 
 use futures::future::BoxFuture;
 use kcm_api::Need;
-use kcm_client::BoxError;
+use kcm_client::{BoxError, ClientLimits};
 use kcm_config::{Gate, Row};
 
 use super::{ControllerContext, DescriptorParts, Running};
-use crate::client::ClientLimits;
 
 /// The function that initializes a controller: it adds event handlers and returns the loops to run, or `None` where the
 /// cluster does not serve the resources that it needs.

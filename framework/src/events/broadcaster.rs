@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kcm_api::{InternedStr, ObjectKey, Resource};
+use kcm_client::clock::Clock;
+use kcm_client::{ApiClient, ApiError, Cause, Patch, Payload, Subresource};
 use kcm_informers::is_storage_failure;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::correlate::{Correlator, Decision};
 use super::event::{Event, EventMeta, EventType, ObjectReference, Occurrence};
-use crate::client::{ApiClient, ApiError, Cause, Patch, Payload, Subresource};
-use crate::clock::Clock;
 
 const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 const QUEUED: usize = 1000;

@@ -11,13 +11,12 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kcm_api::{KnownView, ObjectKey, Resource, View};
-use kcm_client::BoxError;
+use kcm_client::{ApiClient, BoxError};
 use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer, ListOptions, MultiNamespaceInformer, Origin};
 use kcm_workqueue::{Queue, QueueOptions, RetryLimits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::ApiClient;
 use crate::consistency::Primary;
 use crate::control_loop::Loop;
 use crate::explain::{Cause, ChangeKind, Triggers};

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
+use kcm_client::clock::{Clock, SystemClock};
+use kcm_client::{ClientBuilder, ClientProvider, Limits, UserAgent};
 use kcm_config::Effective;
 use kcm_informers::Connection;
 
 use super::{Manager, ManagerHandle};
-use crate::client::{ClientBuilder, ClientProvider, Limits, UserAgent};
-use crate::clock::{Clock, SystemClock};
 use crate::controller::{ControllerDescriptor, Extensions, Registry, Selection};
 use crate::explain::{DEFAULT_MEMORY, Journal};
 use crate::first_failure::FirstFailure;

@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use kcm_client::{ClientMetrics, ExecPluginMetrics};
 use kcm_config::Effective;
 use kcm_informers::{Connection, MetricsOf};
 use parking_lot::Mutex;
@@ -33,8 +34,6 @@ use health::HealthMetrics;
 use informers::InformerMetrics;
 use queues::QueueMetrics;
 use requests::RequestMetrics;
-
-use crate::client::{ClientMetrics, ExecPluginMetrics};
 
 /// All metrics of one manager; no globals, so that two managers in one process do not mix theirs.
 pub struct Metrics {

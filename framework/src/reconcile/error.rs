@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_client::BoxError;
-
-use crate::client::{ApiError, ErrorClass};
+use kcm_client::{ApiError, BoxError, ErrorClass};
 
 /// The error of a reconcile: its cause and its class.
 #[derive(Debug, thiserror::Error)]
@@ -142,8 +140,9 @@ impl From<ApiError> for ReconcileError {
 
 #[cfg(test)]
 mod tests {
+    use kcm_client::Cause;
+
     use super::*;
-    use crate::client::Cause;
 
     #[test]
     fn what_the_server_refuses_is_tried_again_and_only_a_broken_object_waits_for_a_change() {

@@ -5,15 +5,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
+use kcm_client::{
+    ApiClient, ApiError, Attempts, Call, DeleteOptions, Deleted, Outcome, Patch, Payload, REQUEST_TIMEOUT, Scale,
+    Subresource, Written,
+};
 use kcm_informers::{Cache, ListOptions};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::LoopContext;
-use crate::client::{
-    self, ApiClient, ApiError, Attempts, Call, DeleteOptions, Deleted, Outcome, Patch, Payload, REQUEST_TIMEOUT, Scale,
-    Subresource, Written,
-};
 use crate::consistency::list_objects;
 use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 use crate::explain::{self, Notes, Seen};
@@ -269,10 +269,10 @@ impl Session {
         selected: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<(), ApiError> {
-        let selectors = client::ListOptions {
+        let selectors = kcm_client::ListOptions {
             label_selector: selected.label_selector.as_ref().map(ToString::to_string),
             field_selector: selected.field_selector.clone(),
-            ..client::ListOptions::default()
+            ..kcm_client::ListOptions::default()
         };
         let call = Call::delete_collection(resource, selected.namespace.as_deref(), &selectors, options);
         let caches = self.caches.iter().filter(|cache| cache.resource() == resource);

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, Resource, View};
+use kcm_client::{ApiError, Patch, Payload, Subresource, Written};
 use kcm_informers::Informer;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Outcome, Session};
-use crate::client::{ApiError, Patch, Payload, Subresource, Written};
 use crate::events::{EventDetails, EventType, ObjectReference, Recorder};
 
 impl Session {
