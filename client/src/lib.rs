@@ -49,8 +49,8 @@ pub use metrics::{ClientMetrics, NoMetrics};
 pub use probe::{CertificateFault, Unreachable, wait_for_api_server};
 pub use rate_limiter::{Limits, RateLimiter, TokenBucket};
 pub use request::{
-    ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListOptions, Outcome,
-    Page, Patch, Payload, Scale, Subresource, Written,
+    ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListOptions, Page, Patch,
+    Payload, Scale, Subresource, WriteOutcome, Written,
 };
 pub use transport::{
     ClientAuthority, ExecPluginMetrics, LoadError, StackError, connect, connect_with_metrics, load_config,

@@ -32,9 +32,9 @@ pub struct Attempts {
     open_until: Option<Instant>,
 }
 
-/// The outcome of a request, as far as it is known.
+/// The outcome of a write, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WriteOutcome {
     /// It took effect, or it never will, or no second one can.
     Known,
     /// It may take effect until `deadline`; the deadline of an attempt in progress is not known.
@@ -85,11 +85,11 @@ impl Attempts {
 
     /// Until when the request may take effect, where that is open.
     #[must_use]
-    pub const fn outcome(&self) -> Outcome {
+    pub const fn outcome(&self) -> WriteOutcome {
         match (self.in_progress, self.open_until) {
-            (Some(_), _) => Outcome::Unknown { deadline: None },
-            (None, Some(deadline)) => Outcome::Unknown { deadline: Some(deadline) },
-            (None, None) => Outcome::Known,
+            (Some(_), _) => WriteOutcome::Unknown { deadline: None },
+            (None, Some(deadline)) => WriteOutcome::Unknown { deadline: Some(deadline) },
+            (None, None) => WriteOutcome::Known,
         }
     }
 

@@ -14,7 +14,7 @@ mod status;
 mod target;
 
 pub(super) use answer::{Answer, RequestKind, retry_after};
-pub use attempts::{Attempts, Outcome};
+pub use attempts::{Attempts, WriteOutcome};
 pub use call::Call;
 pub(super) use call::has_name;
 pub use error::{ApiError, Cause};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
 use kcm_client::{
-    ApiClient, ApiError, Attempts, Call, DeleteOptions, Deleted, Outcome, Patch, Payload, REQUEST_TIMEOUT, Scale,
-    Subresource, Written,
+    ApiClient, ApiError, Attempts, Call, DeleteOptions, Deleted, Patch, Payload, REQUEST_TIMEOUT, Scale, Subresource,
+    WriteOutcome, Written,
 };
 use kcm_informers::{Cache, ListOptions};
 use parking_lot::Mutex;
@@ -417,7 +417,7 @@ impl Write<'_> {
 
 impl Drop for Write<'_> {
     fn drop(&mut self) {
-        if let Outcome::Unknown { deadline } = self.attempts.outcome() {
+        if let WriteOutcome::Unknown { deadline } = self.attempts.outcome() {
             let deadline = deadline.unwrap_or_else(|| Instant::now() + ANSWER_BY);
             for (cache, object, deleted) in self.pending() {
                 self.record(PendingWrite::OutcomeUnknown { cache, object, deleted, deadline });
