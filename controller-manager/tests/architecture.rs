@@ -12,8 +12,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-workqueue", &[]),
     ("kcm-api", &[]),
     ("kcm-informers", &["kcm-api"]),
+    ("kcm-client", &["kcm-api", "kcm-informers"]),
     ("kcm-config", &["kcm-api"]),
-    ("kcm-framework", &["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-config"]),
+    ("kcm-framework", &["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-client", "kcm-config"]),
     (
         "kcm-controllers",
         &[
@@ -68,6 +69,8 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("kcm-workqueue", &["kube", "k8s-openapi", "hyper", "http", "serde_json"]),
     ("kcm-api", &["tokio", "kube", "hyper", "k8s-openapi"]),
     ("kcm-config", &["kube", "hyper", "tokio", "k8s-openapi"]),
+    ("kcm-client", &["inventory"]),
+    ("kcm-framework", &["kube", "hyper", "rustls"]),
     ("kcm-controllers-autoscaling", &["kube", "hyper"]),
     ("kcm-controllers-cluster", &["kube", "hyper"]),
     ("kcm-controllers-network", &["kube", "hyper"]),

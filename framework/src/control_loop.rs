@@ -5,10 +5,10 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use kcm_client::BoxError;
 use kcm_informers::Cache;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::BoxError;
 use crate::explain::Inspect;
 use crate::progress::StallProbe;
 

@@ -51,13 +51,10 @@
 //!
 //! This crate does not parse command lines, set up logs or serve HTTP: the host, `kcm-controller-manager`, does.
 
-pub mod client;
-pub mod clock;
 pub mod consistency;
 mod control_loop;
 mod controller;
 pub mod discovery;
-mod error;
 pub mod events;
 pub mod explain;
 mod first_failure;
@@ -72,13 +69,14 @@ mod queue_key;
 mod reconcile;
 mod scale_client;
 mod supervise;
-pub mod x509;
 
 pub use async_trait::async_trait;
 pub use futures::future::BoxFuture;
 pub use http;
 pub use inventory;
 pub use kcm_api as api;
+pub use kcm_client as client;
+pub use kcm_client::{BoxError, clock, error_chain, x509};
 pub use kcm_config as config;
 pub use kcm_informers as informers;
 pub use kcm_workqueue as workqueue;
@@ -89,7 +87,6 @@ pub use controller::{
     AbsentController, AsyncInitFunc, ControllerContext, ControllerDescriptor, DebugPage, Extensions, HealthCheck,
     InitFunc, Loops, Registry, RegistryError, Selection, SelectionError, StartGroup,
 };
-pub use error::{BoxError, error_chain};
 pub use events::Recorder;
 pub use loop_builder::{ControlLoopBuilder, Enqueue, LoopWorkers, Source};
 pub use manager::{API_SERVER_PATIENCE, Manager, ManagerBuilder, ManagerError, ManagerHandle, Stage, Stop};

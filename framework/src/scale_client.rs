@@ -1,8 +1,8 @@
 //! The scale client: reads the scale of an object of any kind.
 
 use kcm_api::{ObjectKey, Resource};
+use kcm_client::{ApiClient, ApiError, ErrorClass, Scale};
 
-use crate::client::{ApiClient, ApiError, ErrorClass, Scale};
 use crate::discovery::Discovery;
 use crate::reconcile::{Class, ReconcileError};
 

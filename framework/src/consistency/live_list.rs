@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use kcm_api::{PartialObjectMeta, Resource, ResourceVersion, View as _};
+use kcm_client::{ApiClient, ApiError, Cause, ListOptions, Page};
 use serde_json::value::RawValue;
-
-use crate::client::{ApiClient, ApiError, Cause, ListOptions, Page};
 
 /// How many objects a page of a list has at most.
 const PAGE: u32 = 500;

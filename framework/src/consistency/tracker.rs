@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
 use kcm_api::{ObjectKey, Uid, View as _};
+use kcm_client::ApiClient;
 use kcm_informers::{Cache, HookRegistration, ObjectState, Progress};
 use kcm_workqueue::Queue;
 use parking_lot::Mutex;
@@ -14,7 +15,6 @@ use tokio::time::Instant;
 use super::live_list::list_objects;
 use super::pending_writes::{CacheIndex, LiveCheck, LiveState, PendingWrite, PendingWrites};
 use super::primary::Primary;
-use crate::client::ApiClient;
 use crate::queue_key::QueueKey;
 
 /// Parks keys with pending writes, and unparks them on the event that confirms the last one.

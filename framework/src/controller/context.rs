@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::{Need, Needs, Part, PartReader, UndeclaredPart};
+use kcm_client::clock::Clock;
+use kcm_client::{ApiClient, BoxError, ClientBuilder, ClientLimits};
 use kcm_config::{Effective, Gate, Setting, Workers};
 use kcm_informers::{Factory, Registrations};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{ApiClient, ClientBuilder, ClientLimits};
-use crate::clock::Clock;
 use crate::discovery::Discovery;
-use crate::error::BoxError;
 use crate::events::{Recorder, Recorders};
 use crate::explain::Journal;
 use crate::first_failure::FirstFailure;

@@ -5,11 +5,10 @@ use std::future::ready;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kcm_api::Need;
+use kcm_client::{BoxError, ClientLimits};
 use kcm_config::{Gate, Row};
 
 use super::{ControllerContext, DescriptorParts, Loops};
-use crate::client::ClientLimits;
-use crate::error::BoxError;
 
 /// The function that initializes a controller: it adds event handlers and returns the loops to run, or
 /// [`Loops::none`] if the cluster or the settings lack what the controller needs.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use kcm_client::BoxError;
 use kcm_informers::Cache;
 use tokio_util::sync::CancellationToken;
 
 use crate::control_loop::Loop;
-use crate::error::BoxError;
 
 /// A health check of a controller: `Err` has the reason why it is unhealthy.
 pub type HealthCheck = dyn Fn() -> Result<(), String> + Send + Sync;

@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::Resource;
+use kcm_client::{ApiClient, ApiError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use self::resources::{Resources, ServedResource, ServedSubresource};
 use self::source::Source;
-use crate::client::{ApiClient, ApiError};
 
 /// The period of discovery.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(30);

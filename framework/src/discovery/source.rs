@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::stream::{self, StreamExt as _};
+use kcm_client::{ApiClient, ApiError, Cause};
 use kcm_informers::Connection;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, watch};
 
 use super::resources::{FoundVersion, Resources};
 use super::wire::{self, Root, VersionList};
-use crate::client::{ApiClient, ApiError, Cause};
 
 const JSON: &str = "application/json";
 // Aggregated servers may be slow; requesting them one after the other would add up their time-outs.

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kcm_api::{InternedStr, ObjectKey, Resource};
+use kcm_client::clock::Clock;
+use kcm_client::{ApiClient, ApiError, Cause, Patch, Payload, Subresource};
 use kcm_informers::is_storage_failure;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::correlate::{Correlator, Decision};
 use super::event::{CoreEvent, EventMeta, EventType, ObjectReference, Occurrence};
-use crate::client::{ApiClient, ApiError, Cause, Patch, Payload, Subresource};
-use crate::clock::Clock;
 
 const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 const QUEUED: usize = 1000;
@@ -201,10 +201,8 @@ impl Broadcaster {
 /// Whether another attempt may succeed: the server was not reached, did not reach its storage, or limits requests, or
 /// writes are held back.
 fn is_worth_another_try(error: &ApiError) -> bool {
-    match error.cause() {
-        Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_) => true,
+    matches!(error.cause(), Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_))
         // Upstream's client repeats such requests beneath its broadcaster.
-        Cause::Status(status) => error.is_too_many_requests() || is_storage_failure(status),
-        Cause::Undeclared { .. } | Cause::Decode(_) | Cause::TooLarge(_) | Cause::Encode(_) => false,
-    }
+        || error.is_too_many_requests()
+        || error.status().is_some_and(is_storage_failure)
 }

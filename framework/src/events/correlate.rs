@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use kcm_client::TokenBucket;
 
 use super::event::{CoreEvent, ObjectReference, Occurrence, hash, name};
 use super::lru::Lru;
-use crate::client::TokenBucket;
 
 const CACHED: usize = 4096;
 const SIMILAR: usize = 10;

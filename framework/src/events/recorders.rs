@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kcm_client::ApiClient;
+use kcm_client::clock::Clock;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Broadcaster, Recorder};
-use crate::client::ApiClient;
-use crate::clock::Clock;
 use crate::panics::PanicLog;
 
 /// How long sending queued events may take at shutdown.
@@ -85,11 +85,11 @@ impl EventSender {
 mod tests {
     use http::{Request, Response};
     use kcm_api::{PartialObjectMeta, View as _};
+    use kcm_client::clock::SimulatedClock;
+    use kcm_client::{ClientBuilder, Limits, UserAgent};
     use kube::client::Body;
 
     use super::*;
-    use crate::client::{ClientBuilder, Limits, UserAgent};
-    use crate::clock::SimulatedClock;
     use crate::events::{EventType, ObjectReference};
     use crate::metrics::Metrics;
 

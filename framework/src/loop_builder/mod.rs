@@ -12,16 +12,15 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kcm_api::{KnownView, ObjectKey, Resource, View};
+use kcm_client::{ApiClient, BoxError};
 use kcm_config::{Setting, Workers};
 use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer, ListOptions, MultiNamespaceInformer, Origin};
 use kcm_workqueue::{Queue, QueueOptions, RetryLimits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::ApiClient;
 use crate::consistency::Primary;
 use crate::control_loop::Loop;
-use crate::error::BoxError;
 use crate::explain::{Cause, ChangeKind, Triggers};
 use crate::live_settings::{LiveSettings, WorkerCount};
 use crate::metrics::Metrics;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
+use kcm_client::clock::{Clock, SystemClock};
+use kcm_client::{ClientBuilder, ClientProvider, Limits, UserAgent};
 use kcm_config::Effective;
 use kcm_informers::Connection;
 
 use super::{Manager, ManagerHandle};
-use crate::client::{ClientBuilder, ClientProvider, Limits, UserAgent};
-use crate::clock::{Clock, SystemClock};
 use crate::controller::{ControllerDescriptor, Extensions, Registry, Selection};
 use crate::explain::{DEFAULT_MEMORY, Journal};
 use crate::first_failure::FirstFailure;
@@ -161,8 +161,8 @@ impl ManagerBuilder {
         self.registry.iter().filter(|controller| self.selection.enables(controller))
     }
 
-    /// A manager that is ready to run against the API server that the clients of `provider` reach: a [`kube::Client`],
-    /// or one with credentials for each identity.
+    /// A manager that is ready to run against the API server that the clients of `provider` reach: a kube client, or
+    /// a provider with credentials for each identity.
     ///
     /// `server` is the URL of that API server: it appears in errors, and its host and port as the label `host` of
     /// request metrics.

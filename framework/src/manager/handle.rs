@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
+use kcm_client::Fence;
 use kcm_config::Effective;
 use kcm_informers::{Factory, InformerStatus};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::stage::Stage;
-use crate::client::Fence;
 use crate::controller::{Registry, Selection};
 use crate::explain::{KeyExplanation, QueueStatus, WaitExplanation};
 use crate::live_settings::LiveSettings;

@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::Needs;
+use kcm_client::clock::Clock;
+use kcm_client::{ApiError, ClientBuilder, Unreachable, wait_for_api_server};
 use kcm_config::Effective;
 use kcm_informers::{ConnectionMonitor, Factory, FactoryOptions};
 use tokio_util::sync::CancellationToken;
@@ -24,8 +26,6 @@ pub use handle::ManagerHandle;
 pub use stage::Stage;
 use stage::Stages;
 
-use crate::client::{ApiError, ClientBuilder, Unreachable, wait_for_api_server};
-use crate::clock::Clock;
 use crate::controller::{ControllerDescriptor, Extensions, Registry, SharedContext};
 use crate::discovery::{Discovery, Refresher};
 use crate::events::Recorders;

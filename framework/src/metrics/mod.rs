@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use kcm_client::{ClientMetrics, ExecPluginMetrics};
 use kcm_config::Effective;
 use kcm_informers::{Connection, MetricsOf};
 use parking_lot::Mutex;
@@ -38,8 +39,6 @@ use informers::InformerMetrics;
 pub use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Histogram};
 use queues::QueueMetrics;
 use requests::RequestMetrics;
-
-use crate::client::{ClientMetrics, ExecPluginMetrics};
 
 /// All metrics of one manager; no globals, so that two managers in one process do not mix theirs.
 pub struct Metrics {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use kcm_api::{KnownView, Meta, OwnerReference, PartialObjectMeta, Resource, Uid, View};
+use kcm_client::{ApiError, Patch, Payload};
 use serde::Serialize;
 
 use super::claim::Claims;
 use super::error::{ClaimError, ObjectClaimError, StaleOwner};
 use super::owner::Owner;
-use crate::client::{ApiError, Patch, Payload};
 use crate::reconcile::Session;
 
 /// Adopts and releases objects, and returns those that the owner controls afterwards.

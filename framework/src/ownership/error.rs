@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use kcm_api::{ObjectKey, Resource, Uid};
+use kcm_client::ApiError;
 
-use crate::client::ApiError;
 use crate::reconcile::{Class, ReconcileError};
 
 /// The cached owner is not the one that the API server has.

@@ -1,8 +1,7 @@
 //! The options of a deletion.
 
 use kcm_api::{ResourceVersion, Uid};
-
-use crate::client::{DeleteOptions, DeletionPropagation};
+use kcm_client::{DeleteOptions, DeletionPropagation};
 
 /// How an object is deleted: what becomes of its dependents, and preconditions beside the uid.
 ///

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use kcm_api::EditError;
-
-use crate::client::{ApiError, ErrorClass};
-use crate::error::BoxError;
+use kcm_client::{ApiError, BoxError, ErrorClass};
 
 /// The error of a reconcile: its cause and its class.
 #[derive(Debug, thiserror::Error)]
@@ -155,8 +153,9 @@ impl From<EditError> for ReconcileError {
 
 #[cfg(test)]
 mod tests {
+    use kcm_client::Cause;
+
     use super::*;
-    use crate::client::Cause;
 
     #[test]
     fn what_the_server_refuses_is_tried_again_and_only_a_broken_object_waits_for_a_change() {

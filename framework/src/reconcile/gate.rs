@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use kcm_api::ObjectKey;
+use kcm_client::ApiClient;
 use kcm_informers::Cache;
 use kcm_workqueue::{Queue, QueueOptions};
 
-use crate::client::ApiClient;
 use crate::consistency::pending_writes::PendingWrite;
 use crate::consistency::{Primary, Tracker};
 

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use kcm_client::{ApiClient, BoxError};
 use kcm_informers::Cache;
 use tokio_util::sync::CancellationToken;
 
 use super::gate::{Gate, Inside};
 use super::{LoopContext, Session};
-use crate::client::ApiClient;
 use crate::control_loop::Loop;
-use crate::error::BoxError;
 use crate::explain::Notes;
 
 /// A loop that reconciles no keys.

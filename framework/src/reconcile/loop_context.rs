@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kcm_api::Resource;
+use kcm_client::Cause;
+use kcm_client::clock::Clock;
 
 use super::NameGenerator;
-use crate::client::Cause;
-use crate::clock::Clock;
 use crate::events::Recorder;
 use crate::explain::Journal;
 use crate::first_failure::FirstFailure;

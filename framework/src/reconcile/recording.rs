@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kcm_client::clock::Clock;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{LoopContext, Session};
-use crate::clock::Clock;
 use crate::explain::{Cause, Decision, Ended, Journal, KeyError, Seen, Trigger, Triggers, object_of, rfc3339};
 use crate::queue_key::QueueKey;
 

@@ -4,12 +4,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
+use kcm_client::{ApiClient, ApiError, Attempts, Call, Deleted, REQUEST_TIMEOUT, WriteOutcome, Written};
 use kcm_informers::{Cache, ListOptions};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::LoopContext;
-use crate::client::{ApiClient, ApiError, Attempts, Call, Deleted, Outcome, REQUEST_TIMEOUT, Written};
 use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 use crate::explain::{self, Notes, Seen};
 
@@ -191,22 +191,19 @@ impl Session {
         objects: Vec<(ObjectKey, Option<Uid>)>,
         call: &Call<'_>,
     ) -> Result<Write<'a>, ApiError> {
-        let undeclared = |cause| ApiError::new(call.target.describe(call.verb), cause);
-        self.context.check_write(resource).map_err(undeclared)?;
+        self.context.check_write(resource).map_err(|cause| call.error(cause))?;
         self.acts_for.get_or_init(|| {
             let (cache, key) = self.object.as_ref()?;
             self.caches[*cache].object_state(key).map(|state| state.uid)
         });
-        let attempts = Attempts::of(call.kind).reconnecting();
-        let (verb, subresource) = (call.verb, call.target.subresource());
         Ok(Write {
             session: self,
             resource,
-            verb,
-            subresource,
+            verb: call.verb(),
+            subresource: call.subresource(),
             objects,
-            is_of_object: call.target.is_of_object(),
-            attempts,
+            is_of_object: call.is_of_object(),
+            attempts: call.attempts().reconnecting(),
         })
     }
 }
@@ -306,7 +303,7 @@ impl Write<'_> {
 
 impl Drop for Write<'_> {
     fn drop(&mut self) {
-        if let Outcome::Unknown { deadline } = self.attempts.outcome() {
+        if let WriteOutcome::Unknown { deadline } = self.attempts.outcome() {
             let deadline = deadline.unwrap_or_else(|| Instant::now() + ANSWER_BY);
             for (cache, object, deleted) in self.pending() {
                 self.record(PendingWrite::OutcomeUnknown { cache, object, deleted, deadline });

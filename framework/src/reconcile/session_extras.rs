@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, Resource, Uid, View};
+use kcm_client::{ApiError, Deleted, Patch, Payload, ResponseExt as _, Written};
 use kcm_informers::Informer;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Session;
 use super::delete::Delete;
-use crate::client::{ApiError, Deleted, Patch, Payload, ResponseExt as _, Written};
 use crate::events::{Event, EventText, EventType, ObjectReference, Recorder};
 
 impl Session {

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kcm_api::{Meta, ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
+use kcm_client::{self, ApiError, Call, Deleted, Patch, Payload, Scale, Subresource, Written};
 use kcm_informers::ListOptions;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::session::Session;
-use crate::client::{self, ApiError, Call, Deleted, Patch, Payload, Scale, Subresource, Written};
 use crate::consistency::list_objects;
 use crate::reconcile::delete::Delete;
 
@@ -163,10 +163,10 @@ impl SessionOf<'_> {
     /// The key waits for the deletion of the objects that its caches hold. The caches cannot evaluate a field selector on
     /// other fields than name and namespace: the key then waits for none.
     pub async fn delete_collection(&self, selected: &ListOptions, how: &Delete) -> Result<(), ApiError> {
-        let selectors = client::ListOptions {
+        let selectors = kcm_client::ListOptions {
             label_selector: selected.label_selector.as_ref().map(ToString::to_string),
             field_selector: selected.field_selector.clone(),
-            ..client::ListOptions::default()
+            ..kcm_client::ListOptions::default()
         };
         let options = how.options(None);
         let call = Call::delete_collection(self.resource, selected.namespace.as_deref(), &selectors, &options);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::ObjectKey;
+use kcm_client::{ApiClient, error_chain};
 use kcm_informers::{Backoff, Cache, panic_message};
 use kcm_workqueue::{Priority, Queue};
 use tokio_util::sync::CancellationToken;
@@ -18,10 +19,8 @@ use super::undecided::Undecided;
 use super::undecodable::UndecodableGuard;
 use super::worker_pool::run_workers;
 use super::{Class, LoopContext, Reconcile, ReconcileError, Session};
-use crate::client::ApiClient;
 use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
-use crate::error::error_chain;
 use crate::explain::{Cause, Ended, Notes, Triggers};
 use crate::live_settings::WorkerCount;
 use crate::metrics::Metrics;

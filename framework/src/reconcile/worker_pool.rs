@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use kcm_client::BoxError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::BoxError;
 use crate::live_settings::WorkerCount;
 
 /// Runs as many workers as `count` says, until all of them have ended: each does when its token is cancelled, which

@@ -44,6 +44,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::join_all;
+use kcm_client::BoxError;
 use parking_lot::Mutex;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -60,7 +61,6 @@ pub use self::status::{ControllerState, ControllerStatus, LoopState, LoopStatus}
 pub(crate) use self::turns::{Turn, Turns, jittered};
 use crate::control_loop::Loop;
 use crate::controller::{ControllerContext, ControllerDescriptor, Loops, SharedContext};
-use crate::error::BoxError;
 
 /// How long the initialization of a controller holds up the start of the next one.
 pub const INIT_PATIENCE: Duration = Duration::from_secs(10);

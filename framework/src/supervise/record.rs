@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use kcm_client::error_chain;
 use kcm_informers::Cache;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::status::{ControllerState, ControllerStatus, LoopState, LoopStatus};
 use crate::controller::{DebugPage, HealthCheck, Loops};
-use crate::error::error_chain;
 use crate::explain::Inspect;
 use crate::progress::Stall;
 

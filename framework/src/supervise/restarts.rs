@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::time::Duration;
 
+use kcm_client::{BoxError, error_chain};
 use kcm_informers::{Backoff, panic_message};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{BoxError, error_chain};
 use crate::first_failure::FirstFailure;
 
 /// The back-off of what fails and is started again: 1 s doubling to a minute, reset by a run of two minutes.

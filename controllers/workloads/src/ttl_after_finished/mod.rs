@@ -10,8 +10,7 @@
 //!
 //! # Guarantees
 //! - A Job has finished at the transition time of its first condition `Complete` or `Failed` that is true.
-//! - A Job is deleted only after a live read in the same reconcile has shown that its time to live is over. The uid that
-//!   was read is a precondition: a Job that was recreated under the same name is kept.
+//! - A Job is deleted only after a live read in the same reconcile has shown that its time to live is over.
 //! - The deletion is in the foreground: the pods of the Job are deleted first.
 //! - A Job that finished in the future, by a clock that is ahead, is kept for its time to live from then on. A clock that is
 //!   set back defers deletions; no Job is deleted twice.

@@ -4,7 +4,6 @@ use jiff::{SignedDuration, Timestamp};
 use kcm_api::ObjectKey;
 use kcm_api::views::{Job, JobCompletion};
 
-/// The plan for a Job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
     Keep(KeepReason),
@@ -18,7 +17,6 @@ pub(super) enum Plan {
     },
 }
 
-/// The reason for which a Job is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeepReason {
     NoTimeToLive,

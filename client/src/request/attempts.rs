@@ -17,7 +17,7 @@ const RECONNECTS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(100), D
 
 /// The attempts of one request so far.
 #[derive(Debug)]
-pub(crate) struct Attempts {
+pub struct Attempts {
     kind: RequestKind,
     may_reconnect: bool,
     reconnects: usize,
@@ -32,13 +32,16 @@ pub(crate) struct Attempts {
     open_until: Option<Instant>,
 }
 
-/// The outcome of a request, as far as it is known.
+/// The outcome of a write, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum WriteOutcome {
     /// It took effect, or it never will, or no second one can.
     Known,
     /// It may take effect until `deadline`; the deadline of an attempt in progress is not known.
-    Unknown { deadline: Option<Instant> },
+    Unknown {
+        /// The time after which the request can no longer take effect.
+        deadline: Option<Instant>,
+    },
 }
 
 impl Attempts {
@@ -58,13 +61,15 @@ impl Attempts {
     }
 
     /// Repeats the request also when a connection breaks, where that is safe.
-    pub(crate) const fn reconnecting(mut self) -> Self {
+    #[must_use]
+    pub const fn reconnecting(mut self) -> Self {
         self.may_reconnect = true;
         self
     }
 
     /// Whether an attempt before the last may have taken effect.
-    pub(crate) const fn was_lost(&self) -> bool {
+    #[must_use]
+    pub const fn was_lost(&self) -> bool {
         self.was_lost
     }
 
@@ -79,16 +84,17 @@ impl Attempts {
     }
 
     /// Until when the request may take effect, where that is open.
-    pub(crate) const fn outcome(&self) -> Outcome {
+    #[must_use]
+    pub const fn outcome(&self) -> WriteOutcome {
         match (self.in_progress, self.open_until) {
-            (Some(_), _) => Outcome::Unknown { deadline: None },
-            (None, Some(deadline)) => Outcome::Unknown { deadline: Some(deadline) },
-            (None, None) => Outcome::Known,
+            (Some(_), _) => WriteOutcome::Unknown { deadline: None },
+            (None, Some(deadline)) => WriteOutcome::Unknown { deadline: Some(deadline) },
+            (None, None) => WriteOutcome::Known,
         }
     }
 
     /// The outcome of all attempts was found out otherwise.
-    pub(crate) const fn settle(&mut self) {
+    pub const fn settle(&mut self) {
         self.open_until = None;
     }
 

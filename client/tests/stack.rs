@@ -10,9 +10,7 @@ use futures::future::Either;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kcm_api::Resource;
-use kcm_framework::client::{
-    ApiClient, Cause, ClientBuilder, Limits, ListOptions, Payload, StackError, UserAgent, connect,
-};
+use kcm_client::{ApiClient, Cause, ClientBuilder, Limits, ListOptions, Payload, StackError, UserAgent, connect};
 use kube::client::Body;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};

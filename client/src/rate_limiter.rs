@@ -45,7 +45,7 @@ impl Default for Limits {
 /// Times are durations since any fixed point. Tokens accrue continuously, so that at time `t` exactly
 /// `burst + qps × t` reservations have come due.
 #[derive(Debug)]
-pub(crate) struct TokenBucket {
+pub struct TokenBucket {
     qps: f64,
     burst: f64,
     // Negative while reservations are waiting.
@@ -55,7 +55,9 @@ pub(crate) struct TokenBucket {
 }
 
 impl TokenBucket {
-    pub(crate) fn new(qps: f64, burst: u32) -> Self {
+    /// A full bucket.
+    #[must_use]
+    pub fn new(qps: f64, burst: u32) -> Self {
         let burst = f64::from(burst);
         Self { qps, burst, left: burst, counted_at: Duration::ZERO, due_last: Duration::ZERO }
     }
@@ -74,7 +76,7 @@ impl TokenBucket {
     }
 
     /// Takes a token if there is one.
-    pub(crate) fn try_take(&mut self, now: Duration) -> bool {
+    pub fn try_take(&mut self, now: Duration) -> bool {
         self.accrue(now);
         let is_there = self.left >= 1.0;
         if is_there {

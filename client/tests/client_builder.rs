@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource};
-use kcm_framework::client::{
+use kcm_client::{
     ApiClient, ApiError, ClientBuilder, ClientLimits, ClientProvider, Limits, Patch, Payload, Subresource, UserAgent,
     Written,
 };

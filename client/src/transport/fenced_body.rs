@@ -9,7 +9,7 @@ use http_body::{Frame, SizeHint};
 use kube::client::Body;
 use tower::BoxError;
 
-use crate::client::fence::{Fence, Fenced};
+use crate::fence::{Fence, Fenced};
 
 /// A body that a connection takes right before it sends it. That of a write is refused once the fence is closed.
 ///

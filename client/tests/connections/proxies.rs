@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use http_body_util::BodyExt;
-use kcm_framework::client::{ClientBuilder, Limits, Unreachable, UserAgent, connect, wait_for_api_server};
+use kcm_client::{ClientBuilder, Limits, Unreachable, UserAgent, connect, wait_for_api_server};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;

@@ -72,7 +72,8 @@ impl Scale {
     }
 
     /// The body that updates the scale of the object `key`.
-    pub(crate) fn payload(&self, key: &ObjectKey) -> Payload {
+    #[must_use]
+    pub fn payload(&self, key: &ObjectKey) -> Payload {
         Payload::json(&Body {
             api_version: "autoscaling/v1".to_owned(),
             kind: "Scale".to_owned(),

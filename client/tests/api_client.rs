@@ -11,7 +11,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, ResourceVersion, Uid};
-use kcm_framework::client::{
+use kcm_client::{
     ApiClient, Cause, ClientBuilder, ClientMetrics, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, Limits,
     ListOptions, Patch, Payload, Subresource, UserAgent,
 };

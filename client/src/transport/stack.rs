@@ -34,7 +34,7 @@ use super::open_stream::StreamBody;
 use super::pools::Pools;
 use super::proxy::Proxy;
 use super::tls_files::{TlsFiles, TlsMaterial};
-use crate::client::client_provider::CredentialsError;
+use crate::client_provider::CredentialsError;
 use crate::clock::{Clock, SystemClock};
 use crate::error::error_chain;
 

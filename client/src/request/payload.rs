@@ -17,7 +17,9 @@ impl Payload {
         Self(serde_json::to_vec(value).map(Bytes::from))
     }
 
-    pub(crate) fn json_str(&self) -> Option<&str> {
+    /// The body as text; absent where the value cannot be serialized.
+    #[must_use]
+    pub fn json_str(&self) -> Option<&str> {
         self.0.as_ref().ok().and_then(|json| std::str::from_utf8(json).ok())
     }
 

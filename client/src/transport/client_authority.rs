@@ -10,7 +10,7 @@ use super::kubeconfig::current_cluster;
 
 /// The CA of the API server, in PEM, that the kubeconfig of the manager holds as data.
 ///
-/// A host passes it to controllers as an [extension](crate::ControllerContext::extension).
+/// A host passes it to controllers as an extension of their context.
 ///
 /// # Upstream
 /// `CAData` of client-go's `rest.Config`: empty where the kubeconfig names a file, and in a pod.

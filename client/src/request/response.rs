@@ -16,8 +16,8 @@ pub struct Written {
     pub uid: Uid,
     /// The resource version of the object; unset where the response is no object.
     pub resource_version: ResourceVersion,
-    /// The body of the response: the object, or its metadata alone where it was written through a
-    /// [`Session`](crate::Session).
+    /// The body of the response: the object, or its metadata alone where it was written through the
+    /// framework's `Session`.
     pub body: Bytes,
 }
 

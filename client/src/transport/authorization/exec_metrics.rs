@@ -89,7 +89,7 @@ impl std::fmt::Debug for ExecPluginMetrics {
 
 impl ExecPluginMetrics {
     /// Registers the metrics.
-    pub(crate) fn register(&self, registry: &mut Registry) {
+    pub fn register(&self, registry: &mut Registry) {
         // The encoder adds `_total`.
         registry.register(
             "rest_client_exec_plugin_call",
@@ -109,7 +109,7 @@ impl ExecPluginMetrics {
     }
 
     /// Computes what depends on the time.
-    pub(crate) fn refresh(&self) {
+    pub fn refresh(&self) {
         let mut certificates = self.certificates.lock();
         certificates.retain(|slot| slot.strong_count() > 0);
         let slots = certificates.iter().filter_map(Weak::upgrade);

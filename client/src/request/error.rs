@@ -6,8 +6,8 @@ use std::time::Duration;
 use kcm_api::Status;
 use tokio::time::Instant;
 
-use crate::client::client_provider::CredentialsError;
-use crate::client::fence::Fenced;
+use crate::client_provider::CredentialsError;
+use crate::fence::Fenced;
 
 use super::error_class::{ErrorClass, NAMESPACE_TERMINATING, class_of, is_failed_webhook};
 
@@ -38,7 +38,7 @@ pub enum Cause {
     /// The request was not sent: no connection could be made, or no credentials were available.
     #[error("the API server was not reached")]
     NotSent(#[source] Box<dyn StdError + Send + Sync>),
-    /// The request is a write and was not sent, as the [fence](crate::client::Fence) is closed.
+    /// The request is a write and was not sent, as the [fence](crate::Fence) is closed.
     #[error(transparent)]
     Fenced(Fenced),
     /// The request is a write of a loop to a resource that the loop does not declare, and was not sent.
@@ -67,7 +67,8 @@ pub enum Cause {
 }
 
 impl ApiError {
-    pub(crate) fn new(request: impl Into<Box<str>>, cause: Cause) -> Self {
+    /// The error of `request`, such as `create pods in namespace "a"`, which failed with `cause`.
+    pub fn new(request: impl Into<Box<str>>, cause: Cause) -> Self {
         Self { request: request.into(), cause, deadline: None, follows_lost_response: false }
     }
 
@@ -83,7 +84,8 @@ impl ApiError {
     }
 
     /// Takes the mark back: what took the name is another object than that of the earlier attempt.
-    pub(crate) const fn without_lost_response(mut self) -> Self {
+    #[must_use]
+    pub const fn without_lost_response(mut self) -> Self {
         self.follows_lost_response = false;
         self
     }
@@ -155,7 +157,8 @@ impl ApiError {
     }
 
     /// Whether the connection failed or broke.
-    pub(crate) const fn is_connection_failure(&self) -> bool {
+    #[must_use]
+    pub const fn is_connection_failure(&self) -> bool {
         matches!(self.cause, Cause::Transport(_) | Cause::NotSent(_))
     }
 

@@ -7,7 +7,7 @@ use kcm_api::Status;
 ///
 /// A `Retry-After` header in seconds overrides the one in the body. A reason that is absent follows from the code, apart
 /// from the API server's 500 without a reason: it ended the request with an error that has none.
-pub(in super::super) fn read_status(code: StatusCode, retry_after: Option<&str>, body: &[u8]) -> Status {
+pub(crate) fn read_status(code: StatusCode, retry_after: Option<&str>, body: &[u8]) -> Status {
     let sent = from_body(body);
     let is_without_reason = sent.is_some() && code == StatusCode::INTERNAL_SERVER_ERROR;
     let mut status = sent.unwrap_or_else(|| Status { message: describe(code, body), ..Status::default() });

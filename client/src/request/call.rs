@@ -4,6 +4,8 @@ use http::Method;
 use kcm_api::{ObjectKey, Resource};
 
 use super::answer::RequestKind;
+use super::attempts::Attempts;
+use super::error::{ApiError, Cause};
 use super::head::Head;
 use super::payload::{DeleteOptions, ListOptions, Patch, Payload, Subresource};
 use super::query::Query;
@@ -13,7 +15,7 @@ const JSON: &str = "application/json";
 
 /// A write that is ready to be sent, any number of times.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
+pub struct Call<'a> {
     pub(crate) method: Method,
     pub(crate) verb: &'static str,
     pub(crate) target: Target<'a>,
@@ -29,31 +31,36 @@ impl<'a> Call<'a> {
     }
 
     /// The creation of an object, under the name that it carries if it `has_name`.
-    pub(crate) fn create(resource: &'a Resource, namespace: Option<&'a str>, object: Payload, has_name: bool) -> Self {
+    #[must_use]
+    pub fn create(resource: &'a Resource, namespace: Option<&'a str>, object: Payload, has_name: bool) -> Self {
         let kind = if has_name { RequestKind::Create } else { RequestKind::CreateUnnamed };
         Self::new(Method::POST, "create", Target::collection(resource, namespace), object, kind)
     }
 
     /// The creation of a subresource.
-    pub(crate) fn post(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource, object: Payload) -> Self {
+    #[must_use]
+    pub fn post(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource, object: Payload) -> Self {
         let target = Target::object(resource, key, subresource);
         Self::new(Method::POST, "create", target, object, RequestKind::Cumulative)
     }
 
     /// The eviction of a pod with preconditions.
-    pub(crate) fn evict(resource: &'a Resource, key: &'a ObjectKey, options: &DeleteOptions) -> Self {
+    #[must_use]
+    pub fn evict(resource: &'a Resource, key: &'a ObjectKey, options: &DeleteOptions) -> Self {
         let target = Target::object(resource, key, Subresource::EVICTION);
         Self::new(Method::POST, "create", target, options.eviction(key), RequestKind::Eviction)
     }
 
     /// The update of an object or a subresource.
-    pub(crate) fn put(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource, object: Payload) -> Self {
+    #[must_use]
+    pub fn put(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource, object: Payload) -> Self {
         let kind = if is_guarded(&object) { RequestKind::Guarded } else { RequestKind::Idempotent };
         Self::new(Method::PUT, "update", Target::object(resource, key, subresource), object, kind)
     }
 
     /// The patch of an object or a subresource.
-    pub(crate) fn patch(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource, patch: Patch) -> Self {
+    #[must_use]
+    pub fn patch(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource, patch: Patch) -> Self {
         let (is_idempotent, content_type) = (patch.is_idempotent(), patch.content_type());
         let (query, body) = match patch {
             Patch::Merge(body) | Patch::Json(body) | Patch::Strategic(body) => (Query::default(), body),
@@ -72,7 +79,8 @@ impl<'a> Call<'a> {
     }
 
     /// The deletion of an object.
-    pub(crate) fn delete(resource: &'a Resource, key: &'a ObjectKey, options: &DeleteOptions) -> Self {
+    #[must_use]
+    pub fn delete(resource: &'a Resource, key: &'a ObjectKey, options: &DeleteOptions) -> Self {
         let has_preconditions = options.uid.is_some() || options.resource_version.is_some();
         let kind = if has_preconditions { RequestKind::Guarded } else { RequestKind::Cumulative };
         let target = Target::object(resource, key, Subresource::None);
@@ -80,7 +88,8 @@ impl<'a> Call<'a> {
     }
 
     /// The deletion of the objects of a namespace, or of all, that match the selectors.
-    pub(crate) fn delete_collection(
+    #[must_use]
+    pub fn delete_collection(
         resource: &'a Resource,
         namespace: Option<&'a str>,
         selected: &ListOptions,
@@ -89,6 +98,36 @@ impl<'a> Call<'a> {
         let target = Target::collection(resource, namespace);
         let call = Self::new(Method::DELETE, "deletecollection", target, options.payload(), RequestKind::Cumulative);
         Self { query: selected.query(), ..call }
+    }
+
+    /// No attempts yet of this request, which is not repeated when a connection breaks.
+    #[must_use]
+    pub const fn attempts(&self) -> Attempts {
+        Attempts::of(self.kind)
+    }
+
+    /// The verb, as the API server authorizes it.
+    #[must_use]
+    pub const fn verb(&self) -> &'static str {
+        self.verb
+    }
+
+    /// The subresource that the request addresses.
+    #[must_use]
+    pub const fn subresource(&self) -> Option<&'static str> {
+        self.target.subresource()
+    }
+
+    /// Whether the response is the object itself, and not a subresource such as its scale.
+    #[must_use]
+    pub const fn is_of_object(&self) -> bool {
+        self.target.is_of_object()
+    }
+
+    /// The error of this request, which failed with `cause`.
+    #[must_use]
+    pub fn error(&self, cause: Cause) -> ApiError {
+        ApiError::new(self.target.describe(self.verb), cause)
     }
 }
 

@@ -5,9 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_framework::client::{
-    CertificateFault, ClientBuilder, Limits, Unreachable, UserAgent, connect, wait_for_api_server,
-};
+use kcm_client::{CertificateFault, ClientBuilder, Limits, Unreachable, UserAgent, connect, wait_for_api_server};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

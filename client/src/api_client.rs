@@ -73,21 +73,24 @@ impl ApiClient {
     }
 
     /// The fence that the writes of this identity pass.
-    pub(crate) fn fence(&self) -> &Fence {
+    #[must_use]
+    pub fn fence(&self) -> &Fence {
         &self.identity.fence
     }
 
     /// The same client, whose writes return the metadata of the object alone.
     ///
     /// Creating 5,000 pods this way takes a sixth less traffic.
-    pub(crate) fn returning_metadata(mut self) -> Self {
+    #[must_use]
+    pub fn returning_metadata(mut self) -> Self {
         self.accept_of_writes = METADATA;
         self
     }
 
     /// The same client, whose writes are sent while the fence is closed too: events tell what a manager has done, and may
     /// come after another has taken over.
-    pub(crate) fn unfenced(mut self) -> Self {
+    #[must_use]
+    pub fn unfenced(mut self) -> Self {
         self.is_fenced = false;
         self
     }
@@ -108,8 +111,8 @@ impl ApiClient {
 
     /// Creates a subresource: a token request, a binding.
     ///
-    /// Request tokens through this client and not through a [`Session`](crate::Session): they change no object, and the
-    /// token is in the body of the response.
+    /// Request tokens through this client and not through the framework's `Session`: they change no object, and the token
+    /// is in the body of the response.
     pub async fn post(
         &self,
         resource: &Resource,
@@ -190,7 +193,7 @@ impl ApiClient {
     }
 
     /// Sends a write, in as many attempts as its answers ask for.
-    pub(crate) async fn write(&self, call: &Call<'_>, attempts: &mut Attempts) -> Result<Written, ApiError> {
+    pub async fn write(&self, call: &Call<'_>, attempts: &mut Attempts) -> Result<Written, ApiError> {
         let body = self.send_call(call, self.accept_of_writes, attempts).await?;
         Written::read(body, call.target.namespace(), call.target.name()).map_err(|error| {
             // The write has taken effect by now.
@@ -201,7 +204,7 @@ impl ApiClient {
     }
 
     /// Sends a deletion, of one object or of several.
-    pub(crate) async fn delete_with(&self, call: &Call<'_>, attempts: &mut Attempts) -> Result<Deleted, ApiError> {
+    pub async fn delete_with(&self, call: &Call<'_>, attempts: &mut Attempts) -> Result<Deleted, ApiError> {
         let accept = if call.target.name().is_some() { METADATA } else { METADATA_LIST };
         match self.send_call(call, accept, attempts).await {
             Ok(_) => Ok(Deleted::Accepted),

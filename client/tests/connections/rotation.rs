@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use http_body_util::BodyExt;
-use kcm_framework::client::connect;
+use kcm_client::connect;
 use kube::client::Body;
 use kube::config::ExecConfig;
 use serde_json::json;

@@ -19,7 +19,7 @@ use secrecy::ExposeSecret;
 use self::exec::ExecPlugin;
 pub use self::exec_metrics::ExecPluginMetrics;
 use self::token_file::TokenFile;
-use crate::client::client_provider::CredentialsError;
+use crate::client_provider::CredentialsError;
 use crate::clock::Clock;
 
 /// The credentials of a user of a kubeconfig, as they change.

@@ -14,8 +14,8 @@ mod status;
 mod target;
 
 pub(super) use answer::{Answer, RequestKind, retry_after};
-pub(crate) use attempts::{Attempts, Outcome};
-pub(crate) use call::Call;
+pub use attempts::{Attempts, WriteOutcome};
+pub use call::Call;
 pub(super) use call::has_name;
 pub use error::{ApiError, Cause, ResponseExt};
 pub(super) use error::{chain, transport};
