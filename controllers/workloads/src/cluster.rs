@@ -50,7 +50,7 @@ impl Cluster {
         Self {
             running: cluster,
             identity: tested.account().expect("it acts as a service account"),
-            component: tested.component(),
+            component: tested.event_component,
         }
     }
 

@@ -15,22 +15,21 @@ use std::sync::Arc;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use kcm_api::views::Pod;
 use kcm_api::{KnownView, ObjectKey};
-use kcm_framework::Session;
-use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload};
+use kcm_framework::client::{ApiError, Deleted, Payload};
+use kcm_framework::{Delete, Session};
 
-use events::EventReason;
+use events::PodControlEvent;
 
 pub(crate) use pod_template::PodTemplate;
 pub(crate) use slow_start::SlowStart;
 
-/// How many names are generated for a pod whose name is taken, as the API server does for `generateName`.
+/// The number of names that are generated for a pod while they are taken, as the API server does for `generateName`.
 const NAMES_TRIED: usize = 8;
 
 /// The outcome of the creation of a pod that did not fail.
 pub(crate) enum CreateOutcome {
-    /// The pod is created.
     Created,
-    /// The namespace is terminating and takes everything in it along: no event, no retry.
+    /// The namespace is terminating, and everything in it will be deleted: no event, no retry.
     NamespaceTerminating,
 }
 
@@ -41,7 +40,7 @@ pub(crate) struct PodControl<'a, V> {
 }
 
 impl<V: KnownView> PodControl<'_, V> {
-    /// Creates pods in slow-start batches. Each is the body of a pod of the name that it is given.
+    /// Creates pods in slow-start batches. Each of `pods` returns the body of a pod with the given name.
     ///
     /// # Errors
     /// The first failed creation; no batch is started after it.
@@ -82,34 +81,34 @@ impl<V: KnownView> PodControl<'_, V> {
             names_left -= 1;
             let name = self.session.generate_name(generate_name);
             let key = ObjectKey::namespaced(owner.namespace().unwrap_or_default(), name.as_str());
-            let response = self.session.raw_create(const { &Pod::RESOURCE }, &key, pod(&name)).await;
+            let response = self.session.create::<Pod>(&key, pod(&name)).await;
             let error = match response {
                 Ok(_) => break name,
-                // Names are random, so that this pod is ours. Another name would create a second pod.
+                // Names are random, so this pod is ours. Another name would create a second pod.
                 Err(error) if error.is_probably_created() => break name,
                 Err(error) if error.is_already_exists() && names_left > 0 => continue,
                 Err(error) if error.is_namespace_terminating() => return Ok(CreateOutcome::NamespaceTerminating),
                 Err(error) => error,
             };
-            self.record_event(&EventReason::CreateFailed { message: error.message() });
+            self.record_event(&PodControlEvent::CreateFailed { message: error.message() });
             return Err(error);
         };
-        self.record_event(&EventReason::CreatedPod { name });
+        self.record_event(&PodControlEvent::CreatedPod { name });
         Ok(CreateOutcome::Created)
     }
 
-    /// Deletes pods, all at once. A pod that is gone already is no error.
+    /// Deletes pods, all at once. A pod that does not exist is no error.
     ///
     /// # Errors
-    /// The first failed deletion. A conflict, of a pod that was recreated under the same name, is the error only if no
-    /// deletion failed otherwise.
+    /// The first failed deletion; [`ApiError::is_other_object`] of a pod that was recreated only if no deletion failed
+    /// otherwise.
     pub(crate) async fn delete(&self, pods: &[Arc<Pod>]) -> Result<(), ApiError> {
         let mut calls: FuturesUnordered<_> = pods.iter().map(|pod| self.delete_pod(pod)).collect();
         let mut first_error: Option<ApiError> = None;
         while let Some(outcome) = calls.next().await {
             // A failed request takes precedence over a stale cache.
             if let Err(error) = outcome
-                && first_error.as_ref().is_none_or(ApiError::is_conflict)
+                && first_error.as_ref().is_none_or(ApiError::is_other_object)
             {
                 first_error = Some(error);
             }
@@ -117,29 +116,29 @@ impl<V: KnownView> PodControl<'_, V> {
         first_error.map_or(Ok(()), Err)
     }
 
-    /// Deletes one pod. A pod that is gone already is no error.
+    /// Deletes one pod. A pod that does not exist is no error.
     pub(crate) async fn delete_pod(&self, pod: &Pod) -> Result<(), ApiError> {
-        let (key, uid) = (&pod.metadata.key, &pod.metadata.uid);
-        let options = DeleteOptions::of_uid(uid.clone());
-        match self.session.raw_delete(const { &Pod::RESOURCE }, key, uid, &options).await {
-            Ok(Deleted::Accepted) => self.record_event(&EventReason::DeletedPod { name: key.name().to_owned() }),
+        match self.session.delete(pod, Delete::default()).await {
+            Ok(Deleted::Accepted) => {
+                self.record_event(&PodControlEvent::DeletedPod { name: pod.metadata.key.name().to_owned() });
+            }
             Ok(Deleted::Gone) => {}
-            // The pod was recreated under the same name: the cache is stale.
-            Err(error) if error.is_conflict() => return Err(error),
+            // The cache is stale, and nothing failed.
+            Err(error) if error.is_other_object() => return Err(error),
             Err(error) => {
-                self.record_event(&EventReason::DeleteFailed { message: error.message() });
+                self.record_event(&PodControlEvent::DeleteFailed { message: error.message() });
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    fn record_event(&self, event: &EventReason) {
+    fn record_event(&self, event: &PodControlEvent) {
         self.session.record(self.owner, event);
     }
 }
 
-/// The prefix of the names of pods: a valid one, as names of owners are valid names of pods.
+/// Returns the prefix of the names of pods. It is valid, because names of owners are valid names of pods.
 fn generate_name(owner: &ObjectKey) -> String {
     format!("{}-", owner.name())
 }

@@ -26,7 +26,7 @@ pub(crate) struct PodTemplate<'a> {
 }
 
 impl<'a> PodTemplate<'a> {
-    /// The template of an object, whose JSON is `document`.
+    /// Returns the template of `owner`, whose JSON is `document`.
     pub(crate) fn of<V: KnownView>(owner: &'a V, document: &'a Document) -> Self {
         let key = &owner.meta().key;
         let metadata = |name| document.raw(&["spec", "template", "metadata", name]);
@@ -41,17 +41,17 @@ impl<'a> PodTemplate<'a> {
         }
     }
 
-    /// The same with other labels.
+    /// Replaces the labels.
     pub(crate) fn with_labels(self, labels: Box<RawValue>) -> Self {
         Self { labels: Some(Cow::Owned(labels)), ..self }
     }
 
-    /// A new pod.
+    /// Returns a new pod.
     pub(crate) fn pod<'b>(&'b self, name: &'b str) -> impl Serialize {
         self.pod_with_spec(name, self.spec)
     }
 
-    /// A new pod with another spec.
+    /// Returns a new pod with another spec.
     pub(crate) fn pod_with_spec<'b>(&'b self, name: &'b str, spec: Option<&'b RawValue>) -> impl Serialize {
         NewPod {
             api_version: POD.api_version(),

@@ -1,6 +1,5 @@
 //! Slow start: the batches in which pods are created.
 
-/// The largest batch.
 const LARGEST: usize = 500;
 
 /// The sizes of the batches in which pods are created: 1, 2, 4, 8, …, at most 500.
@@ -14,12 +13,11 @@ pub(crate) struct SlowStart {
 }
 
 impl SlowStart {
-    /// The batches for `count` pods.
     pub(crate) const fn of(count: usize) -> Self {
         Self { left: count, size: 1 }
     }
 
-    /// The size of the next batch; absent after the last.
+    /// Returns the size of the next batch; `None` after the last.
     pub(crate) fn next_batch(&mut self) -> Option<usize> {
         let size = self.size.min(self.left);
         self.left -= size;

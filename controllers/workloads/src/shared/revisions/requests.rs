@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use kcm_api::views::ControllerRevision;
 use kcm_api::{KnownView as _, ObjectKey, OwnerReference, Resource};
-use kcm_framework::client::{ApiError, DeleteOptions, Payload, Subresource};
+use kcm_framework::client::{ApiError, Payload};
 use kcm_framework::ownership::Owner;
-use kcm_framework::{Class, ReconcileError, Session};
+use kcm_framework::{Delete, ReconcileError, Session};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -17,24 +17,19 @@ const REVISION: &Resource = &ControllerRevision::RESOURCE;
 /// A revision to create.
 #[derive(Debug, Clone)]
 pub(crate) struct NewRevision<'a> {
-    /// The owner, which controls the revision.
     pub(crate) owner: Owner<'a>,
-    /// The name.
     pub(crate) name: &'a str,
-    /// The labels: those of the template, and the hash.
+    /// The labels of the template, and the label with the hash.
     pub(crate) labels: BTreeMap<&'a str, &'a str>,
-    /// The annotations, which are those of the owner.
+    /// The annotations of the owner.
     pub(crate) annotations: Option<&'a RawValue>,
-    /// The data.
     pub(crate) data: &'a RevisionData,
-    /// The number.
     pub(crate) revision: i64,
 }
 
 /// The outcome of a creation that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Creation {
-    /// The revision is created.
     Created,
     /// A revision of that name with that data exists already.
     Found,
@@ -42,15 +37,13 @@ pub(crate) enum Creation {
     Collision,
 }
 
-/// Creates a revision. Where its name is taken, a live read shows the data of the object that has it.
-///
-/// # Errors
-/// A failed request.
+/// Creates a revision. If its name is taken, a live read shows the data of the object that has it.
 pub(crate) async fn create(session: &Session, new: &NewRevision<'_>) -> Result<Creation, ApiError> {
     let key = ObjectKey::namespaced(new.owner.meta.key.namespace().unwrap_or_default(), new.name);
-    match session.raw_create(REVISION, &key, Payload::json(&new.object())).await {
+    match session.create::<ControllerRevision>(&key, Payload::json(&new.object())).await {
         Ok(_) => Ok(Creation::Created),
         Err(error) if error.is_already_exists() => {
+            // An object that was deleted since is an error, so that the creation is retried.
             let live: ControllerRevision = session.api().get(REVISION, &key).await?;
             Ok(if new.data.is_of(&live) { Creation::Found } else { Creation::Collision })
         }
@@ -61,25 +54,21 @@ pub(crate) async fn create(session: &Session, new: &NewRevision<'_>) -> Result<C
 /// Gives a revision another number.
 ///
 /// # Errors
-/// A failed request; a conflict where the revision has changed.
+/// A failed request, which is a conflict if the revision has changed.
 pub(crate) async fn renumber(
     session: &Session,
     revision: &ControllerRevision,
     number: i64,
 ) -> Result<(), ReconcileError> {
     let mut document = revision.document.clone();
-    document.set(&["revision"], &number).map_err(|error| ReconcileError::new(Class::Terminal, error))?;
-    session.put_document(REVISION, &revision.metadata.key, Subresource::None, &document).await?;
+    document.set(&["revision"], &number)?;
+    session.update(revision, &document).await?;
     Ok(())
 }
 
-/// Deletes a revision; one that is gone is no error.
-///
-/// # Errors
-/// A failed request.
+/// Deletes a revision. A revision that does not exist is no error.
 pub(crate) async fn delete(session: &Session, revision: &ControllerRevision) -> Result<(), ApiError> {
-    let meta = &revision.metadata;
-    session.raw_delete(REVISION, &meta.key, &meta.uid, &DeleteOptions::of_uid(meta.uid.clone())).await.map(drop)
+    session.delete(revision, Delete::default()).await.map(drop)
 }
 
 impl NewRevision<'_> {
