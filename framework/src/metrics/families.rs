@@ -302,7 +302,7 @@ mod tests {
         for line in [
             r#"greetings_total{to="a",by="b"} 3"#,
             "# HELP greetings [ALPHA] Greetings.",
-            "latest 2",
+            "latest{} 2",
             "sizes_count 2",
             r#"sizes_bucket{le="1.0"} 0"#,
             r#"sizes_bucket{le="2.0"} 2"#,
@@ -332,6 +332,6 @@ mod tests {
         wanted.remove(["a"]);
         metrics.gauges(Stability::Alpha, "unset", [], "Unset").unwrap();
         let text = metrics.encode();
-        assert!(!text.lines().any(|line| line.starts_with("wanted{") || line.starts_with("unset ")), "{text}");
+        assert!(!text.lines().any(|line| line.starts_with("wanted{") || line.starts_with("unset{")), "{text}");
     }
 }

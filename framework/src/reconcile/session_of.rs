@@ -158,6 +158,15 @@ impl SessionOf<'_> {
         self.session.end(self.resource, key, uid, &Call::delete(self.resource, key, &options)).await
     }
 
+    /// Evicts the Pod `key` if it has this uid and its disruption budgets allow it. A Pod that does not exist is no error.
+    ///
+    /// # Errors
+    /// [`ApiError::is_too_many_requests`] if a disruption budget does not allow it now: the request is not repeated.
+    pub async fn evict(&self, key: &ObjectKey, uid: &Uid, how: &Delete) -> Result<Deleted, ApiError> {
+        let options = how.options(Some(uid));
+        self.session.end(self.resource, key, uid, &Call::evict(self.resource, key, &options)).await
+    }
+
     /// Deletes the objects that match `selected`.
     ///
     /// The key waits for the deletion of the objects that its caches hold. The caches cannot evaluate a field selector on

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kcm_framework::Outcome;
-use kcm_framework::client::{ApiError, DeleteOptions, Patch, Payload, Subresource};
+use kcm_framework::Delete;
+use kcm_framework::client::{ApiError, Patch, Payload};
 use kcm_sandbox_apiserver::{Fault, Status, Verb};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ async fn create_p(turn: &Turn<'_>, controller: Option<&str>) -> Result<(), ApiEr
     if let Some(uid) = controller {
         object["metadata"]["ownerReferences"] = json!([owner(uid)]);
     }
-    let written = turn.session.raw_create(&PARTS, &key("p"), Payload::json(&object)).await?;
+    let written = turn.session.of(&PARTS).create(&key("p"), Payload::json(&object)).await?;
     assert_eq!(written.key, key("p"));
     Ok(())
 }
@@ -191,7 +191,7 @@ async fn a_creation_whose_name_the_server_chooses_stays_in_doubt_after_a_repeate
                     let mut object = part("", "other");
                     object["metadata"] = json!({"generateName": "a-", "labels": {"set": "other"}});
                     let unnamed = kcm_api::ObjectKey::namespaced("default", "");
-                    let written = turn.session.raw_create(&PARTS, &unnamed, Payload::json(&object)).await?;
+                    let written = turn.session.of(&PARTS).create(&unnamed, Payload::json(&object)).await?;
                     assert!(written.key.name().starts_with("a-"));
                 }
                 Ok(())
@@ -235,17 +235,17 @@ async fn change(turn: &Turn<'_>, change: Change) -> Result<(), ApiError> {
             object["metadata"]["resourceVersion"] = Value::String(version.to_string());
             object["metadata"]["labels"] = labels;
             let object = Payload::json(&object);
-            return turn.session.put(&PARTS, &key("p"), Subresource::None, object).await.map(drop);
+            return turn.session.of(&PARTS).update(&key("p"), object).await.map(drop);
         }
         Change::Delete => {
-            let options = DeleteOptions::of_uid(uid.clone());
-            return turn.session.raw_delete(&PARTS, &key("p"), uid, &options).await.map(drop);
+            let options = Delete::default();
+            return turn.session.of(&PARTS).delete(&key("p"), uid, &options).await.map(drop);
         }
         Change::PatchOfUid => json!({"metadata": {"uid": uid, "labels": labels}}),
         Change::PatchOfName => json!({"metadata": {"labels": labels}}),
     };
     let patch = Patch::Merge(Payload::json(&patch));
-    turn.session.raw_patch(&PARTS, &key("p"), Subresource::None, patch).await.map(drop)
+    turn.session.of(&PARTS).patch(&key("p"), patch).await.map(drop)
 }
 
 /// A world in which the first reconcile of set `a` makes one write that is answered `status`, and what it returned.

@@ -37,11 +37,13 @@ async fn the_handle_shows_the_state_of_each_controller() {
     let mut manager = Setup::on(&sandbox)
         .controller(descriptor("deselected-controller"), |_| async { Initialized::Ok(Loops::new()) })
         .controller(descriptor("failing-controller"), |_| async { Initialized::Err("as the test wants it".into()) })
-        .controller(descriptor("gated-controller").required_gates(&[POD_DELETION_COST]), |_| async { Ok(None) })
+        .controller(descriptor("gated-controller").required_gates(&[POD_DELETION_COST]), |_| async {
+            Ok(Loops::none("as the test wants it"))
+        })
         .controller(descriptor("hanging-controller"), |_| std::future::pending::<Initialized>())
         .controller(descriptor("running-controller"), |_| async { Ok(Loops::new()) })
-        .controller(descriptor("skipped-controller"), |_| async { Ok(None) })
-        .controller(descriptor("waiting-controller"), |context| async move { Ok(Some(reading_parts(&context))) })
+        .controller(descriptor("skipped-controller"), |_| async { Ok(Loops::none("as the test wants it")) })
+        .controller(descriptor("waiting-controller"), |context| async move { Ok(reading_parts(&context)) })
         .select(&["*", "-deselected-controller"])
         .argument("--feature-gates=PodDeletionCost=false")
         .start();
@@ -160,7 +162,7 @@ async fn a_panic_in_a_task_of_the_manager_is_counted_and_the_task_goes_on() {
         .client(kube::Client::new(fragile, "default"))
         .controller(descriptor("a-controller"), move |context| {
             let is_served = context.discovery().is_available(&kind);
-            async move { Initialized::Ok(is_served.then(Loops::new)) }
+            async move { Initialized::Ok(if is_served { Loops::new() } else { Loops::none("not served") }) }
         })
         .start();
     tokio::time::sleep(seconds(40)).await;

@@ -59,7 +59,7 @@ impl Worker {
 async fn create(session: &Session, resource: &Resource, name: &str) -> Result<Written, ApiError> {
     let mut object = part(name, "a");
     object["kind"] = json!(resource.kind);
-    session.raw_create(resource, &key(name), Payload::json(&object)).await
+    session.of(resource).create(&key(name), Payload::json(&object)).await
 }
 
 #[async_trait]

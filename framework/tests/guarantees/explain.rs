@@ -45,7 +45,8 @@ async fn a_reconcile_is_explained_by_its_causes_its_words_and_its_writes() {
             for _ in parts..wanted {
                 turn.create_part().await?;
             }
-            Ok(session.requeue_after(seconds(60)))
+            turn.session.requeue_after(seconds(60));
+            Ok(())
         }
         .boxed()
     })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kcm_api::views::Pod;
 use kcm_api::{DecodeError, Meta, ObjectKey, PartialObjectMeta, View};
-use kcm_framework::client::{Patch, Payload, Subresource};
+use kcm_framework::client::{Patch, Payload};
 use kcm_framework::{Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_informers::{Informer, ListOptions};
 use kcm_sandbox_apiserver::{PODS, Sandbox};
@@ -72,7 +72,7 @@ impl Reconcile for Noting {
         self.0.lock().push(key.name().to_owned());
         if key.name() == "spoils" {
             let patch = Patch::Merge(Payload::json(&json!({ "size": "big" })));
-            session.raw_patch(&PARTS, &crate::support::key("p"), Subresource::None, patch).await?;
+            session.of(&PARTS).patch(&crate::support::key("p"), patch).await?;
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ async fn an_init_func_that_hangs_costs_itself_only() {
             async move {
                 note(&log, "a begins");
                 tokio::time::sleep(seconds(60)).await;
-                Ok(Some(noting(&log)))
+                Ok(noting(&log))
             }
         })
         .controller(descriptor("b-controller"), move |_| {
@@ -81,7 +81,11 @@ async fn a_controller_whose_resources_are_not_served_is_initialized_when_they_ar
             let log = Arc::clone(&log);
             async move {
                 note(&log, "asked");
-                Ok(context.discovery().is_available(&PARTS).then(|| noting(&log)))
+                Ok(context
+                    .discovery()
+                    .is_available(&PARTS)
+                    .then(|| noting(&log))
+                    .unwrap_or_else(|| Loops::none("no parts")))
             }
         })
         .start();
@@ -118,12 +122,12 @@ async fn a_controller_stops_while_a_resource_that_it_reads_is_not_served() {
             let log = Arc::clone(&of_a);
             async move {
                 let is_served = context.discovery().is_available(&SETS);
-                Ok(is_served.then(|| parts_controller(&context, &log, true)))
+                Ok(is_served.then(|| parts_controller(&context, &log, true)).unwrap_or_else(|| Loops::none("no sets")))
             }
         })
         .controller(descriptor("b-controller"), move |context| {
             let log = Arc::clone(&of_b);
-            async move { Ok(Some(parts_controller(&context, &log, false))) }
+            async move { Ok(parts_controller(&context, &log, false)) }
         })
         .start();
     tokio::time::sleep(seconds(1)).await;
@@ -155,7 +159,7 @@ async fn a_controller_that_does_not_ask_what_is_served_waits_for_its_caches() {
     let manager = Setup::on(&sandbox)
         .controller(descriptor("a-controller"), move |context| {
             let log = Arc::clone(&log);
-            async move { Initialized::Ok(Some(parts_controller(&context, &log, true))) }
+            async move { Initialized::Ok(parts_controller(&context, &log, true)) }
         })
         .start();
     tokio::time::sleep(seconds(1)).await;

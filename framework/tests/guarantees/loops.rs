@@ -103,13 +103,81 @@ async fn a_change_wakes_a_key_that_waits_for_one() {
 #[tokio::test(start_paused = true)]
 async fn a_key_is_looked_at_again_when_its_reconcile_asked_for_it() {
     let world = World::start(|turn| {
-        async move { Ok(if turn.number < 2 { session.requeue_after(seconds(300)) } else { () }) }.boxed()
+        async move {
+            if turn.number < 2 {
+                turn.session.requeue_after(seconds(300));
+            }
+            Ok(())
+        }
+        .boxed()
     })
     .await;
     world.add("a");
     tokio::time::sleep(seconds(2000)).await;
     assert_eq!(world.visited(3).await, [Duration::ZERO, seconds(300), seconds(600)]);
     assert_eq!(world.visits().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_holds_whatever_the_reconcile_returns() {
+    for failure in ["none", "terminal", "forbidden", "panic"] {
+        let world = World::start(move |turn| {
+            async move {
+                if turn.number > 0 {
+                    return Ok(());
+                }
+                turn.session.requeue_after(seconds(40));
+                turn.session.requeue_after(seconds(30));
+                turn.session.requeue_after(seconds(50));
+                match failure {
+                    "terminal" => Err(self::failure(Class::Terminal)),
+                    "forbidden" => Err(self::failure(Class::Forbidden)),
+                    "panic" => panic!("as the test wants it"),
+                    _ => Ok(()),
+                }
+            }
+            .boxed()
+        })
+        .await;
+        world.add("a");
+        tokio::time::sleep(seconds(2000)).await;
+        // A panic has its back-off as well, which is earlier.
+        let second = if failure == "panic" { Duration::from_millis(5) } else { seconds(30) };
+        assert_eq!(world.visited(2).await[1], second, "{failure}: the earliest of three");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_is_past_does_not_undo_the_back_off_of_a_failure() {
+    let world = World::start(|turn| {
+        async move {
+            turn.session.requeue_after(Duration::ZERO);
+            if turn.number < 8 { Err(failure(Class::Transient)) } else { panic!("as the test wants it") }
+        }
+        .boxed()
+    })
+    .await;
+    world.add("a");
+    let visits = world.visited(8).await;
+    assert!(visits[7] - visits[6] >= Duration::from_millis(300), "{visits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_stays_beside_the_retries_of_a_failure() {
+    // The back-off of the eleventh failure is above five seconds, and the deadline of the first comes before it.
+    let world = World::start(|turn| {
+        async move {
+            if turn.number == 10 {
+                turn.session.requeue_after(seconds(1));
+            }
+            if turn.number < 11 { Err(failure(Class::Transient)) } else { Ok(()) }
+        }
+        .boxed()
+    })
+    .await;
+    world.add("a");
+    let visits = world.visited(12).await;
+    assert_eq!(visits[11] - visits[10], seconds(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,7 +350,7 @@ impl Reconcile<Fragile> for CreatesAPart {
     async fn reconcile(&self, key: &Fragile, session: &Session) -> Result<(), ReconcileError> {
         self.0.lock().push((key.clone(), Instant::now()));
         if !key.1 {
-            session.raw_create(&PARTS, &key.0, Payload::json(&part(key.0.name(), "a"))).await?;
+            session.of(&PARTS).create(&key.0, Payload::json(&part(key.0.name(), "a"))).await?;
         }
         Ok(())
     }
@@ -297,8 +365,7 @@ async fn a_loop_that_dies_loses_neither_its_keys_nor_what_they_wait_for() {
     let _manager = Setup::on(&sandbox)
         .controller(descriptor("fragile-controller"), move |context| {
             let mut described = context.control_loop("fragile").workers(2);
-            let parts = described.reads_for::<PartialObjectMeta>(Source::of(PARTS));
-            described.keyed_by(&parts);
+            described.primary_with(Source::<PartialObjectMeta>::of(PARTS), |_| std::iter::empty::<Fragile>());
             let queue = described.queue();
             queue.add(Fragile(key("p"), false), Priority::Live);
             queue.add_after(Fragile(key("broken"), true), seconds(1), Priority::Live);

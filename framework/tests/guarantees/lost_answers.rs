@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use kcm_api::Selector;
 use kcm_framework::ReconcileError;
-use kcm_framework::client::{Patch, Payload, Subresource};
+use kcm_framework::client::{Patch, Payload};
 use kcm_informers::ListOptions;
 use kcm_sandbox_apiserver::{Fault, Status, Verb};
 use serde_json::{Value, json};
@@ -133,9 +133,7 @@ async fn a_look_before_the_deadline_says_nothing_of_a_lost_answer() {
             if turn.number == 0 {
                 for changed in ["once", "twice"] {
                     let patch = json!({"metadata": {"labels": {"changed": changed}}});
-                    turn.session
-                        .raw_patch(&PARTS, &key("p"), Subresource::None, Patch::Merge(Payload::json(&patch)))
-                        .await?;
+                    turn.session.of(&PARTS).patch(&key("p"), Patch::Merge(Payload::json(&patch))).await?;
                 }
             }
             Ok(())
@@ -168,11 +166,11 @@ async fn change(turn: &Turn<'_>, change: Change) -> Result<(), ReconcileError> {
             let mut object = part("p", "a");
             object["metadata"]["resourceVersion"] = Value::String(p.metadata.resource_version.to_string());
             object["metadata"]["labels"] = labels;
-            turn.session.put(&PARTS, &key("p"), Subresource::None, Payload::json(&object)).await?;
+            turn.session.of(&PARTS).update(&key("p"), Payload::json(&object)).await?;
         }
         Change::Patch => {
             let patch = Patch::Merge(Payload::json(&json!({"metadata": {"labels": labels}})));
-            turn.session.raw_patch(&PARTS, &key("p"), Subresource::None, patch).await?;
+            turn.session.of(&PARTS).patch(&key("p"), patch).await?;
         }
         Change::Delete => {
             turn.delete_part("p", &p.metadata.uid).await?;

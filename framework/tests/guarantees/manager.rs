@@ -246,20 +246,20 @@ async fn an_init_func_that_fails_is_tried_again_while_its_siblings_run() {
 #[tokio::test(start_paused = true)]
 async fn only_what_is_selected_and_gated_on_is_initialized_and_what_has_nothing_to_do_is_skipped() {
     let log = Log::default();
-    let noting = |log: &Log, running: fn() -> Option<Loops>| {
+    let noting = |log: &Log, running: fn() -> Loops| {
         let log = Arc::clone(log);
         move |context: kcm_framework::ControllerContext| {
             note(&log, context.controller());
             async move { Initialized::Ok(running()) }
         }
     };
-    let some = || Some(Loops::new());
+    let some = Loops::new;
     let _manager = Setup::on(&sandbox())
         .controller(descriptor("first-controller").start_group(StartGroup::First), noting(&log, some))
         .controller(descriptor("gated-controller").required_gates(&[POD_DELETION_COST]), noting(&log, some))
         .controller(descriptor("off-controller").off_by_default(), noting(&log, some))
         .controller(descriptor("deselected-controller"), noting(&log, some))
-        .controller(descriptor("skipped-controller"), noting(&log, || None))
+        .controller(descriptor("skipped-controller"), noting(&log, || Loops::none("as the test wants it")))
         .controller(descriptor("the-last-controller"), noting(&log, some))
         .select(&["*", "-deselected-controller", "-first-controller"])
         .argument("--feature-gates=PodDeletionCost=false")
@@ -279,7 +279,7 @@ async fn an_api_server_that_does_not_answer_within_ten_seconds_ends_the_start() 
         .client(kube::Client::new(silent, "default"))
         .controller(descriptor("a-controller"), move |_| {
             note(&log, "initialized");
-            async { Ok(None) }
+            async { Ok(Loops::none("as the test wants it")) }
         })
         .start();
     let error = manager.ended().await.unwrap_err();

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::Selector;
-use kcm_framework::Outcome;
-use kcm_framework::client::{Patch, Payload, Subresource};
+use kcm_framework::client::{Patch, Payload};
 use kcm_informers::ListOptions;
 use kcm_sandbox_apiserver::{CONFIG_MAPS, Sandbox};
 use serde_json::{Value, json};
@@ -68,7 +67,7 @@ async fn adds_while_a_key_waits_are_remembered_and_merged() {
         async move {
             if turn.number == 0 {
                 // Of another set: what wakes `a` is not what adds it.
-                turn.session.raw_create(&PARTS, &key("p"), Payload::json(&part("p", "other"))).await?;
+                turn.session.of(&PARTS).create(&key("p"), Payload::json(&part("p", "other"))).await?;
             }
             Ok(())
         }
@@ -99,7 +98,7 @@ async fn a_write_that_changes_nothing_holds_nothing_back() {
     let world = World::start(|turn| {
         async move {
             let patch = Patch::Merge(Payload::json(&json!({"metadata": {"labels": {"set": "other"}}})));
-            turn.session.raw_patch(&PARTS, &key("p"), Subresource::None, patch).await?;
+            turn.session.of(&PARTS).patch(&key("p"), patch).await?;
             Ok(())
         }
         .boxed()
@@ -205,10 +204,10 @@ async fn refused_writes_hold_nothing_back() {
             assert_eq!(absent.unwrap(), kcm_framework::client::Deleted::Gone);
             let recreated = turn.delete_part("p", &"another".into()).await;
             assert!(recreated.unwrap_err().is_conflict());
-            let there = turn.session.raw_create(&PARTS, &key("p"), Payload::json(&part("p", "a"))).await;
+            let there = turn.session.of(&PARTS).create(&key("p"), Payload::json(&part("p", "a"))).await;
             assert!(there.unwrap_err().is_already_exists());
             let patch = Patch::Merge(Payload::json(&json!({"metadata": {"labels": {"x": "y"}}})));
-            let missing = turn.session.raw_patch(&PARTS, &key("absent"), Subresource::None, patch).await;
+            let missing = turn.session.of(&PARTS).patch(&key("absent"), patch).await;
             assert!(missing.unwrap_err().is_not_found());
             Ok(())
         }
@@ -230,7 +229,7 @@ async fn a_write_to_a_resource_without_a_cache_holds_nothing_back() {
     let world = World::start(|turn| {
         async move {
             let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": turn.key.name()}});
-            turn.session.raw_create(&CONFIG_MAPS, turn.key, Payload::json(&object)).await?;
+            turn.session.of(&CONFIG_MAPS).create(turn.key, Payload::json(&object)).await?;
             Ok(())
         }
         .boxed()
@@ -280,7 +279,7 @@ async fn a_write_that_moves_an_object_out_of_the_selector_of_the_cache_is_waited
         async move {
             let given_away = Patch::Merge(Payload::json(&json!({ "metadata": { "labels": { "set": "b" } } })));
             for part in turn.parts().iter().take(turn.wanted()) {
-                turn.session.raw_patch(&PARTS, &part.metadata.key, Subresource::None, given_away.clone()).await?;
+                turn.session.of(&PARTS).patch(&part.metadata.key, given_away.clone()).await?;
             }
             Ok(())
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kcm_framework::Outcome;
-use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Patch, Payload, Subresource};
+use kcm_framework::Delete;
+use kcm_framework::client::{ApiError, Deleted, Patch, Payload};
 use kcm_sandbox_apiserver::{ConnectionLost, Cut, Fault, Sandbox, Status, Verb};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -37,18 +37,18 @@ async fn change(turn: &Turn<'_>, change: Change) -> Result<Option<Deleted>, ApiE
             object["metadata"]["resourceVersion"] = Value::String(version.to_string());
             object["metadata"]["labels"] = labels;
             let object = Payload::json(&object);
-            return turn.session.put(&PARTS, &key("p"), Subresource::None, object).await.map(|_| None);
+            return turn.session.of(&PARTS).update(&key("p"), object).await.map(|_| None);
         }
         Change::Delete => return turn.delete_part("p", uid).await.map(Some),
         Change::DeleteWhatever => {
-            return turn.session.raw_delete(&PARTS, &key("p"), uid, &DeleteOptions::default()).await.map(Some);
+            return turn.session.of(&PARTS).delete(&key("p"), uid, &Delete::default()).await.map(Some);
         }
         Change::Patch => Patch::Merge(Payload::json(&json!({"metadata": {"uid": uid, "labels": labels}}))),
         Change::PatchByOperations => {
             Patch::Json(Payload::json(&json!([{"op": "add", "path": "/metadata/labels/changed", "value": "yes"}])))
         }
     };
-    turn.session.raw_patch(&PARTS, &key("p"), Subresource::None, patch).await.map(|_| None)
+    turn.session.of(&PARTS).patch(&key("p"), patch).await.map(|_| None)
 }
 
 /// A world in which the first reconcile of set `a` changes part `p`, and its response.

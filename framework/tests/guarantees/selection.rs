@@ -57,8 +57,8 @@ impl World {
         let (of_a, of_b) = (Log::default(), Log::default());
         let (in_a, in_b) = (Arc::clone(&of_a), Arc::clone(&of_b));
         let manager = Setup::on(&sandbox)
-            .controller(A, move |context| std::future::ready(Ok(Some(parts_controller(&context, &in_a, true)))))
-            .controller(B, move |context| std::future::ready(Ok(Some(parts_controller(&context, &in_b, false)))))
+            .controller(A, move |context| std::future::ready(Ok(parts_controller(&context, &in_a, true))))
+            .controller(B, move |context| std::future::ready(Ok(parts_controller(&context, &in_b, false))))
             .select(selected)
             .start_interval(seconds(10))
             .start();

@@ -1,9 +1,9 @@
 //! What the manager runs can move between threads. Only compiled.
 
 use kcm_api::{ObjectKey, Uid};
-use kcm_framework::client::{ApiClient, ClientBuilder, DeleteOptions, Patch, Payload, Subresource};
+use kcm_framework::client::{ApiClient, ClientBuilder, Patch, Payload};
 use kcm_framework::{
-    ControlLoopBuilder, ControllerContext, ControllerDescriptor, Loop, Loops, Manager, Metrics, Reconcile,
+    ControlLoopBuilder, ControllerContext, ControllerDescriptor, Delete, Loop, Loops, Manager, Metrics, Reconcile,
     ReconcileError, Recorder, Registry, Selection, Session, Stop, async_trait,
 };
 
@@ -22,10 +22,10 @@ const fn is_send<T: Send>(_: &T) {}
 const fn are_shared<T: Send + Sync + 'static>() {}
 
 fn futures(manager: Manager, session: &Session, context: &ControllerContext, key: &ObjectKey) {
-    is_send(&session.raw_create(&PARTS, key, Payload::raw("{}")));
-    is_send(&session.put(&PARTS, key, Subresource::None, Payload::raw("{}")));
-    is_send(&session.raw_patch(&PARTS, key, Subresource::Status, Patch::Merge(Payload::raw("{}"))));
-    is_send(&session.raw_delete(&PARTS, key, &Uid::default(), &DeleteOptions::default()));
+    is_send(&session.of(&PARTS).create(key, Payload::raw("{}")));
+    is_send(&session.of(&PARTS).update(key, Payload::raw("{}")));
+    is_send(&session.of(&PARTS).patch_status(key, Patch::Merge(Payload::raw("{}"))));
+    is_send(&session.of(&PARTS).delete(key, &Uid::default(), &Delete::default()));
     is_send(&context.informers_started());
     is_send::<ControlLoopBuilder>(&context.control_loop("nothing"));
     is_send(&context.control_loop("nothing").reconcile(Nothing));

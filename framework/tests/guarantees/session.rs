@@ -2,8 +2,8 @@
 
 use futures::FutureExt as _;
 use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, PartialObjectMeta, Resource, View};
-use kcm_framework::client::Subresource;
-use kcm_framework::events::{EventDetails, EventType};
+use kcm_framework::client::Payload;
+use kcm_framework::events::{Event, EventText};
 use kcm_framework::{Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_informers::Informer;
 use kcm_sandbox_apiserver::EVENTS;
@@ -13,17 +13,9 @@ use crate::support::{CONTROLLER, PARTS, SETS, Setup, World, descriptor, key, par
 
 struct Greeted;
 
-impl EventDetails for Greeted {
-    fn event_type(&self) -> EventType {
-        EventType::Warning
-    }
-
-    fn reason(&self) -> &'static str {
-        "Greeted"
-    }
-
-    fn message(&self) -> String {
-        "as the test wants it".to_owned()
+impl Event for Greeted {
+    fn text(&self) -> EventText<'_> {
+        EventText::warning("Greeted", "as the test wants it")
     }
 }
 
@@ -49,11 +41,12 @@ async fn a_session_knows_the_time_and_requeues_at_a_time() {
         async move {
             let now = turn.session.now();
             match turn.number {
-                0 => Ok(turn.session.requeue_by(now + seconds(90))),
+                0 => turn.session.requeue_by(now + seconds(90)),
                 // A time that is past is at once.
-                1 => Ok(turn.session.requeue_by(now - seconds(90))),
-                _ => Ok(()),
+                1 => turn.session.requeue_by(now - seconds(90)),
+                _ => {}
             }
+            Ok(())
         }
         .boxed()
     })
@@ -94,7 +87,7 @@ async fn a_document_that_a_session_puts_keeps_what_nobody_reads() {
         async move {
             if turn.number == 0 {
                 document.set(&["spec", "replicas"], &3).unwrap();
-                turn.session.put_document(&PARTS, &key("p"), Subresource::None, &document).await?;
+                turn.session.of(&PARTS).update(&key("p"), Payload::raw(document.as_str().to_owned())).await?;
             }
             Ok(())
         }
@@ -123,16 +116,16 @@ async fn finalizers_of_others_are_kept_and_a_stale_object_is_a_conflict() {
             let meta = |object: &str| PartialObjectMeta::decode(object).unwrap().metadata;
             let (mut first, ours) = (meta(&json), "example.com/ours");
             let session = &turn.session;
-            assert!(!session.raw_remove_finalizer(&PARTS, &first, ours).await?);
-            assert!(session.raw_add_finalizer(&PARTS, &first, ours).await?);
+            assert!(!session.of(&PARTS).remove_finalizer(&first, ours).await?);
+            assert!(session.of(&PARTS).add_finalizer(&first, ours).await?);
             assert_eq!(now()["metadata"]["finalizers"], json!(["example.com/other", ours]));
             let second = meta(&now().to_string());
-            assert!(!session.raw_add_finalizer(&PARTS, &second, ours).await?);
+            assert!(!session.of(&PARTS).add_finalizer(&second, ours).await?);
             // The cache is behind.
             first.finalizers.clone_from(&second.finalizers);
-            let stale = session.raw_remove_finalizer(&PARTS, &first, ours).await;
+            let stale = session.of(&PARTS).remove_finalizer(&first, ours).await;
             assert!(stale.is_err_and(|error| error.is_conflict()));
-            assert!(session.raw_remove_finalizer(&PARTS, &second, ours).await?);
+            assert!(session.of(&PARTS).remove_finalizer(&second, ours).await?);
             assert_eq!(now()["metadata"]["finalizers"], json!(["example.com/other"]));
             Ok(())
         }

@@ -102,7 +102,7 @@ async fn a_failure_of_a_controller_ends_the_manager_where_the_host_wants_that() 
     assert_eq!(failed, ("fragile-controller", "its initialization".to_owned(), "no token".to_owned()));
 
     let ends = || Loops::new().task("ends", |_| Box::pin(async { Err("no lease".into()) }));
-    let failed = failure(fragile(&sandbox(), move || Ok(Some(ends())))).await;
+    let failed = failure(fragile(&sandbox(), move || Ok(ends()))).await;
     assert_eq!(failed, ("fragile-controller", "ends".to_owned(), "no lease".to_owned()));
 
     let options = Options { ends_on_failure: true, ..Options::default() };
@@ -153,7 +153,7 @@ async fn loops_of_some_controllers_stop_and_start_again_while_others_run() {
                 Ok(())
             })
         });
-        Initialized::Ok(Some(until_stopped))
+        Initialized::Ok(until_stopped)
     };
     let manager = Setup::on(&sandbox())
         .controller(descriptor("a-controller"), task)
@@ -177,7 +177,7 @@ async fn a_manager_that_stops_gives_its_loops_the_grace_of_its_host() {
     let hangs = Loops::new;
     let mut manager = Setup::on(&sandbox())
         .controller(descriptor("a-controller"), move |_| async move {
-            Initialized::Ok(Some(hangs().task("hangs", |_| Box::pin(std::future::pending()))))
+            Initialized::Ok(hangs().task("hangs", |_| Box::pin(std::future::pending())))
         })
         .grace(seconds(3))
         .start();

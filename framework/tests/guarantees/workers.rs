@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta};
-use kcm_config::{Effective, Initial, Outcome as Loaded, Row, Sources, Table, generic};
+use kcm_config::{Effective, Outcome as Loaded, Section, Setting, Sources, Table, Workers, generic};
 use kcm_framework::{ControllerDescriptor, LoopState, Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_sandbox_apiserver::Sandbox;
 use parking_lot::Mutex;
@@ -12,17 +12,18 @@ use tokio::time::Instant;
 
 use crate::support::{PARTS, Setup, Started, descriptor, part, sandbox, seconds, settle};
 
-const SYNCS: Row = Row::new("concurrent-part-syncs", "Test", Initial::Int32(2)).help("How many.").reloaded();
-const FIXED: Row = Row::new("part-syncs-at-start", "Test", Initial::Int32(2)).help("How many.");
+const SECTION: Section = Section::new("Test", "Test");
+const SYNCS: Setting<Workers> = SECTION.workers("concurrent-part-syncs", "PartSyncs", "parts", 2);
+const UNDECLARED: Setting<Workers> = SECTION.workers("no-setting", "NoSetting", "parts", 2);
 
-const CONTROLLER: ControllerDescriptor = descriptor("a-controller").settings(&[SYNCS, FIXED]);
+const CONTROLLER: ControllerDescriptor = descriptor("a-controller").settings(const { &[SYNCS.row()] });
 
 /// How long a reconcile takes.
 const WORK: Duration = seconds(10);
 
 /// The settings of a table with the rows of the controller.
 fn settings(arguments: &[&str]) -> Effective {
-    let table = Table::new(generic::rows().chain([SYNCS, FIXED])).unwrap();
+    let table = Table::new(generic::rows().chain([SYNCS.row()])).unwrap();
     match table.load(&Sources::default().arguments(arguments.iter().copied())) {
         Ok(Loaded::Settings(settings)) => *settings,
         other => panic!("{other:?}"),
@@ -57,14 +58,14 @@ struct World {
 }
 
 impl World {
-    /// A loop whose number of workers is that of `flag`, with many keys.
-    async fn start(flag: &'static str) -> Self {
+    /// A loop with the number of workers of `setting`, and many keys.
+    async fn start(setting: &'static Setting<Workers>) -> Self {
         let sandbox: Sandbox = sandbox();
         let counter = Counter::default();
         let reconciler = counter.clone();
         let manager = Setup::on(&sandbox)
             .controller(CONTROLLER, move |context| {
-                let mut described = context.control_loop("a-loop").workers_from(flag);
+                let mut described = context.control_loop("a-loop").workers(setting);
                 described.primary_for::<PartialObjectMeta>(Source::of(PARTS));
                 let described = described.reconcile(reconciler.clone());
                 std::future::ready(Ok(Loops::new().with(described)))
@@ -94,7 +95,7 @@ impl World {
 
 #[tokio::test(start_paused = true)]
 async fn more_workers_start_at_once() {
-    let world = World::start("concurrent-part-syncs").await;
+    let world = World::start(&SYNCS).await;
     assert_eq!(world.working(), 2);
     let reloaded = Instant::now();
     world.reload(7).await;
@@ -104,7 +105,7 @@ async fn more_workers_start_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn surplus_workers_end_after_the_key_that_they_process() {
-    let world = World::start("concurrent-part-syncs").await;
+    let world = World::start(&SYNCS).await;
     world.reload(6).await;
     world.reload(1).await;
     assert_eq!((world.working(), world.finished()), (6, 0), "no key is aborted");
@@ -116,7 +117,7 @@ async fn surplus_workers_end_after_the_key_that_they_process() {
 
 #[tokio::test(start_paused = true)]
 async fn a_number_that_returns_before_surplus_workers_end_keeps_it() {
-    let world = World::start("concurrent-part-syncs").await;
+    let world = World::start(&SYNCS).await;
     for number in [6, 1, 6, 2, 6] {
         world.reload(number).await;
         assert_eq!(world.working(), 6, "never more, and busy workers count");
@@ -135,7 +136,7 @@ async fn a_number_that_returns_before_surplus_workers_end_keeps_it() {
 
 #[tokio::test(start_paused = true)]
 async fn the_loop_stops_whatever_its_number_of_workers_was() {
-    let mut world = World::start("concurrent-part-syncs").await;
+    let mut world = World::start(&SYNCS).await;
     world.reload(6).await;
     world.reload(1).await;
     world.manager.stop.drain.cancel();
@@ -146,12 +147,10 @@ async fn the_loop_stops_whatever_its_number_of_workers_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_setting_that_is_not_reloaded_gives_no_number_of_workers() {
-    for flag in ["part-syncs-at-start", "no-setting"] {
-        let world = World::start(flag).await;
-        let controller = world.manager.handle.controller("a-controller").unwrap();
-        assert_eq!((controller.loops[0].state, world.working()), (LoopState::Restarting, 0));
-        let error = controller.loops[0].last_error.clone().unwrap_or_default();
-        assert!(error.contains(&format!("takes its number of workers from --{flag}")), "{error}");
-    }
+async fn a_setting_that_no_descriptor_declares_gives_no_number_of_workers() {
+    let world = World::start(&UNDECLARED).await;
+    let controller = world.manager.handle.controller("a-controller").unwrap();
+    assert_eq!((controller.loops[0].state, world.working()), (LoopState::Restarting, 0));
+    let error = controller.loops[0].last_error.clone().unwrap_or_default();
+    assert!(error.contains("takes its number of workers from --no-setting"), "{error}");
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kcm_api::{PartialObjectMeta, Resource, Selector};
+use kcm_framework::Delete;
 use kcm_framework::Session;
-use kcm_framework::client::{ApiError, DeleteOptions, Patch, Payload, Subresource};
+use kcm_framework::client::{ApiError, Patch, Payload, Subresource};
 use kcm_informers::ListOptions;
 use kcm_sandbox_apiserver::{Fault, NAMESPACES, PODS, Sandbox, ScalePaths, Status, Verb};
 use serde_json::{Value, json};
@@ -69,7 +70,7 @@ fn writes_to_any_kind() -> Vec<Case> {
                         "apiVersion": "example.com/v1", "kind": "Gadget",
                         "metadata": {"name": "p", "namespace": "default"}, "spec": {"color": "red"},
                     });
-                    session.raw_apply(&GADGETS, &key("p"), "sets-controller", &configuration).await.map(drop)
+                    session.of(&GADGETS).apply(&key("p"), "sets-controller", &configuration).await.map(drop)
                 }
                 .boxed()
             },
@@ -86,7 +87,7 @@ fn writes_to_any_kind() -> Vec<Case> {
                     let patch = Patch::Merge(Payload::json(&json!({"metadata": metadata})));
                     // As discovery serves it: the resource is a value.
                     let resource = Resource { plural: "gadgets".to_owned().into(), ..GADGETS };
-                    session.raw_patch(&resource, &object.metadata.key, Subresource::None, patch).await.map(drop)
+                    session.of(&resource).patch(&object.metadata.key, patch).await.map(drop)
                 }
                 .boxed()
             },
@@ -98,7 +99,7 @@ fn writes_to_any_kind() -> Vec<Case> {
             resource: GADGETS,
             object: gadget(),
             write: |session, object| {
-                async { session.raw_add_finalizer(&GADGETS, &object.metadata, "example.com/f").await.map(drop) }.boxed()
+                async { session.of(&GADGETS).add_finalizer(&object.metadata, "example.com/f").await.map(drop) }.boxed()
             },
             took_effect: |object| object.unwrap()["metadata"]["finalizers"] == json!(["example.com/f"]),
             reconnects: true,
@@ -112,7 +113,7 @@ fn writes_to_any_kind() -> Vec<Case> {
                     let mut scale = session.api().scale(&GADGETS, &object.metadata.key).await?;
                     assert_eq!((scale.replicas, &scale.uid), (1, &object.metadata.uid));
                     scale.replicas = 7;
-                    session.put_scale(&GADGETS, &object.metadata.key, &scale).await.map(drop)
+                    session.of(&GADGETS).update_scale(&object.metadata.key, &scale).await.map(drop)
                 }
                 .boxed()
             },
@@ -130,7 +131,7 @@ fn writes_to_any_kind() -> Vec<Case> {
                         label_selector: Some(Selector::of_labels([("set", "a")])),
                         ..ListOptions::default()
                     };
-                    session.delete_collection(&GADGETS, &selected, &DeleteOptions::default()).await
+                    session.of(&GADGETS).delete_collection(&selected, &Delete::default()).await
                 }
                 .boxed()
             },
@@ -153,7 +154,7 @@ fn writes_to_subresources() -> Vec<Case> {
                         "metadata": {"name": "p", "namespace": "default"}, "status": {"message": "applied"},
                     });
                     let patch = Patch::apply("sets-controller", &configuration);
-                    session.raw_patch(&PODS, &key("p"), Subresource::Status, patch).await.map(drop)
+                    session.of(&PODS).patch_status(&key("p"), patch).await.map(drop)
                 }
                 .boxed()
             },
@@ -165,8 +166,10 @@ fn writes_to_subresources() -> Vec<Case> {
             resource: PODS,
             object: pod(),
             write: |session, object| {
-                async { session.merge_status(&PODS, &object.metadata, &json!({"message": "merged"})).await.map(drop) }
-                    .boxed()
+                async {
+                    session.of(&PODS).merge_status(&object.metadata, &json!({"message": "merged"})).await.map(drop)
+                }
+                .boxed()
             },
             took_effect: |object| object.unwrap()["status"]["message"] == "merged",
             reconnects: true,
@@ -182,7 +185,7 @@ fn writes_to_subresources() -> Vec<Case> {
                     let mut namespace: Value = serde_json::from_slice(&json).unwrap();
                     namespace["spec"]["finalizers"] = json!([]);
                     let body = Payload::json(&namespace);
-                    session.put(&NAMESPACES, name, Subresource::FINALIZE, body).await.map(drop)
+                    session.of(&NAMESPACES).put(name, Subresource::FINALIZE, body).await.map(drop)
                 }
                 .boxed()
             },
@@ -190,31 +193,12 @@ fn writes_to_subresources() -> Vec<Case> {
             reconnects: true,
         },
         Case {
-            name: "binding",
-            resource: PODS,
-            object: pod(),
-            write: |session, object| {
-                async {
-                    let binding = json!({
-                        "apiVersion": "v1", "kind": "Binding",
-                        "metadata": {"name": "p", "namespace": "default", "uid": object.metadata.uid},
-                        "target": {"kind": "Node", "name": "node-1"},
-                    });
-                    let body = Payload::json(&binding);
-                    session.post(&PODS, &key("p"), Subresource::BINDING, body).await.map(drop)
-                }
-                .boxed()
-            },
-            took_effect: |object| object.unwrap()["spec"]["nodeName"] == "node-1",
-            reconnects: false,
-        },
-        Case {
             name: "eviction",
             resource: PODS,
             object: pod(),
             write: |session, object| {
                 let (key, uid) = (&object.metadata.key, &object.metadata.uid);
-                async { session.evict(&PODS, key, uid, &DeleteOptions::default()).await.map(drop) }.boxed()
+                async { session.of(&PODS).evict(key, uid, &Delete::default()).await.map(drop) }.boxed()
             },
             took_effect: |object| object.is_none(),
             reconnects: true,
@@ -281,7 +265,7 @@ async fn an_eviction_that_a_budget_does_not_allow_is_the_callers() {
         async move {
             for pod in turn.parts() {
                 let (key, uid) = (&pod.metadata.key, &pod.metadata.uid);
-                let error = turn.session.evict(&PODS, key, uid, &DeleteOptions::default()).await.unwrap_err();
+                let error = turn.session.of(&PODS).evict(key, uid, &Delete::default()).await.unwrap_err();
                 assert!(error.is_too_many_requests() && error.retry_after() == Some(seconds(10)));
             }
             Ok(())
@@ -311,7 +295,7 @@ async fn an_applied_configuration_creates_changes_and_takes_back_what_it_leaves_
                 "metadata": {"name": "p", "namespace": "default", "labels": labels()}, "spec": spec,
             });
             let patch = Patch::apply("sets-controller", &configuration);
-            turn.session.raw_patch(&GADGETS, &key("p"), Subresource::None, patch).await?;
+            turn.session.of(&GADGETS).patch(&key("p"), patch).await?;
             Ok(())
         }
         .boxed()

@@ -78,7 +78,7 @@ impl Setup {
     where
         F: Future<Output = Initialized> + Send + 'static,
     {
-        self.inits.0.insert(descriptor.name(), Box::new(move |context| Box::pin(init(context))));
+        self.inits.0.insert(descriptor.name, Box::new(move |context| Box::pin(init(context))));
         self.descriptors.push(descriptor);
         self
     }
@@ -120,7 +120,7 @@ impl Setup {
     }
 
     pub(crate) fn manager(self) -> Manager {
-        let rows = self.descriptors.iter().flat_map(|descriptor| descriptor.rows().iter().copied());
+        let rows = self.descriptors.iter().flat_map(|descriptor| descriptor.settings.iter().copied());
         let table = Table::new(generic::rows().chain(rows)).unwrap();
         let Ok(Outcome::Settings(settings)) = table.load(&Sources::default().arguments(self.arguments)) else {
             panic!("the arguments of a test must be valid")

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid};
-use kcm_framework::client::{ApiError, DeleteOptions, Deleted, Payload, Written};
-use kcm_framework::{ControllerContext, Loops, Reconcile, ReconcileError, Session, Source, async_trait};
+use kcm_framework::client::{ApiError, Deleted, Payload, Written};
+use kcm_framework::{ControllerContext, Delete, Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_informers::{Informer, ListOptions};
 use kcm_sandbox_apiserver::{Request, Sandbox};
 use kcm_workqueue::Queue;
@@ -68,7 +68,7 @@ impl Turn<'_> {
     pub(crate) async fn create_part(&self) -> Result<Written, ApiError> {
         let name = self.session.generate_name(&format!("{}-", self.key.name()));
         let object = part(&name, self.key.name());
-        self.session.raw_create(&PARTS, &key(&name), Payload::json(&object)).await
+        self.session.of(&PARTS).create(&key(&name), Payload::json(&object)).await
     }
 
     /// Creates one part the first time that the key is reconciled.
@@ -100,7 +100,7 @@ impl Turn<'_> {
 
     /// Deletes a part of that name and uid.
     pub(crate) async fn delete_part(&self, name: &str, uid: &Uid) -> Result<Deleted, ApiError> {
-        self.session.raw_delete(&PARTS, &key(name), uid, &DeleteOptions::of_uid(uid.clone())).await
+        self.session.of(&PARTS).delete(&key(name), uid, &Delete::default()).await
     }
 }
 
