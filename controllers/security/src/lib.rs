@@ -3,10 +3,10 @@
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
 pub mod cluster_role_aggregation;
-#[cfg(test)]
-mod faults;
 pub mod legacy_token_cleaner;
 pub mod root_ca_publisher;
 pub mod service_account;
 pub mod service_account_token;
 mod shared;
+#[cfg(test)]
+mod tests;

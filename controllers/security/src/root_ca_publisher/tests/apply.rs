@@ -10,8 +10,8 @@ use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
 
 use super::CA;
-use crate::faults::passing_faults;
 use crate::root_ca_publisher::DESCRIPTOR;
+use crate::tests::faults::passing_faults;
 
 pub(super) fn environment() -> TestEnvironment {
     let extensions = Extensions::default();

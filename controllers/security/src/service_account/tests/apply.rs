@@ -7,9 +7,9 @@ use kcm_testing::sandbox::{Fault, NAMESPACES, Status};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
 
-use crate::faults::passing_faults;
 use crate::service_account::DESCRIPTOR;
 use crate::shared::ServiceAccount;
+use crate::tests::faults::passing_faults;
 
 const ACCOUNTS: Resource = ServiceAccount::RESOURCE;
 

@@ -1,0 +1,3 @@
+//! Fixtures that the tests of several controllers share.
+
+pub(crate) mod faults;
