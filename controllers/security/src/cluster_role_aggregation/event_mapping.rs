@@ -7,7 +7,7 @@ use kcm_informers::Change;
 
 use super::view::ClusterRole;
 
-/// The changed role where it is aggregated, and those of `aggregated` that selected it before the change or do after it.
+/// Enqueues the changed role if it is aggregated, and the roles of `aggregated` that select it before or after the change.
 pub(super) fn keys_for_cluster_role(change: &Change<ClusterRole>, aggregated: &[Arc<ClusterRole>]) -> Vec<ObjectKey> {
     let (old, new) = match change {
         Change::Added(role) | Change::Deleted { last: role, .. } => (None, role),
@@ -20,7 +20,7 @@ pub(super) fn keys_for_cluster_role(change: &Change<ClusterRole>, aggregated: &[
     aggregated.iter().filter(is_concerned).map(|role| role.metadata.key.clone()).collect()
 }
 
-/// Whether an aggregated role selects a role with these labels; an invalid selector selects none.
+/// Whether an aggregated role selects a role with these labels. An invalid selector selects none.
 pub(super) fn selects(aggregated: &ClusterRole, labels: &Labels) -> bool {
     let selectors = aggregated.aggregation.iter().flat_map(|rule| &rule.selectors);
     selectors.filter_map(|selector| Selector::try_from(selector).ok()).any(|selector| selector.matches(labels))

@@ -1,14 +1,14 @@
-//! The rules of an aggregated role.
+//! The plan for an aggregated role: its rules.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use kcm_api::{InvalidSelector, Meta, Selector};
 
-use super::view::{ClusterRole, PolicyRule};
 use super::event_mapping::selects;
+use super::view::{ClusterRole, PolicyRule};
 
-/// The rules that an aggregated role is to have, if these are not the ones that it has.
+/// Returns the rules that an aggregated role must have; `None` if it has them.
 ///
 /// `roles` are all cluster roles, sorted by name.
 ///
@@ -34,7 +34,7 @@ pub(super) fn plan_rules(
     Ok((union != aggregated.rules).then_some(union))
 }
 
-/// Whether a role selects, or may select, one of which no more than this metadata is known.
+/// Whether a role selects, or may select, an object of which only this metadata is known.
 pub(super) fn may_aggregate(aggregated: &ClusterRole, undecodable: Option<&Meta>) -> bool {
     aggregated.aggregation.is_some() && undecodable.is_none_or(|meta| selects(aggregated, &meta.labels))
 }

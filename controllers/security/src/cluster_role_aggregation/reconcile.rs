@@ -1,7 +1,8 @@
-//! One reconcile of an aggregated role.
+//! The order of a reconcile: plan, apply.
 
-use kcm_api::{KnownView as _, ObjectKey};
-use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
+use std::sync::Arc;
+
+use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 use kcm_informers::Informer;
 use serde_json::json;
 
@@ -9,33 +10,29 @@ use super::NAME;
 use super::plan::{may_aggregate, plan_rules};
 use super::view::{ClusterRole, PolicyRule};
 
-/// The reconciler.
 pub(super) struct Reconciler {
     pub(super) roles: Informer<ClusterRole>,
 }
 
 #[async_trait]
-impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
-        let Some(role) = self.roles.get(key) else { return Ok(()) };
+impl ReconcileObject<ClusterRole> for Reconciler {
+    async fn reconcile(&self, role: &Arc<ClusterRole>, session: &Session) -> Result<(), ReconcileError> {
         let undecodable = self.roles.undecodable_objects();
-        if let Some(other) = undecodable.iter().find(|other| may_aggregate(&role, other.meta.as_ref())) {
+        if let Some(other) = undecodable.iter().find(|other| may_aggregate(role, other.meta.as_ref())) {
             session.explain(|| format!("keeps its rules: the cluster role {} cannot be decoded", other.key));
             return Ok(());
         }
-        let rules = plan_rules(&role, &self.roles.list());
-        if let Some(rules) = rules.map_err(|error| ReconcileError::new(Class::Terminal, error))? {
+        if let Some(rules) = plan_rules(role, &self.roles.list()).map_err(ReconcileError::terminal)? {
             session.explain(|| format!("applies {} rules", rules.len()));
             tracing::info!(clusterRole = role.metadata.key.name(), rules = rules.len(), "Aggregating cluster roles");
-            apply_rules(&role, &rules, session).await?;
+            apply_rules(role, &rules, session).await?;
         }
         Ok(())
     }
 }
 
-/// Applies the rules; an empty list is left out, as it is served.
+/// Applies the rules. An empty list is left out, because the API server serves it as absent.
 async fn apply_rules(role: &ClusterRole, rules: &[PolicyRule], session: &Session) -> Result<(), ReconcileError> {
-    let resource = const { &ClusterRole::RESOURCE };
     let metadata = &role.metadata;
     let mut configuration = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -45,6 +42,6 @@ async fn apply_rules(role: &ClusterRole, rules: &[PolicyRule], session: &Session
     if !rules.is_empty() {
         configuration["rules"] = json!(rules);
     }
-    session.raw_apply(resource, &metadata.key, NAME, &configuration).await?;
+    session.apply::<ClusterRole>(&metadata.key, NAME, &configuration).await?;
     Ok(())
 }

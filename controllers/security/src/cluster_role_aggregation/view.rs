@@ -8,15 +8,15 @@ kcm_api::view! {
     pub(super) struct ClusterRole {
         resource: Resource::cluster_scoped("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole");
 
-        /// Which roles it aggregates; absent where it is no aggregated role.
+        /// `aggregationRule`; absent if it is no aggregated role.
         pub(super) aggregation: Option<AggregationRule> = "aggregationRule";
-        /// What it permits.
+        /// `rules`
         pub(super) rules: Vec<PolicyRule> = "rules";
     }
 }
 
 kcm_api::message! {
-    /// Which roles are aggregated.
+    /// An aggregation rule.
     pub(super) struct AggregationRule {
         /// The selectors; a role that any of them selects is aggregated.
         pub(super) selectors: Vec<LabelSelector> = "clusterRoleSelectors";
