@@ -6,7 +6,7 @@ use kcm_informers::Change;
 
 use crate::shared::ServiceAccount;
 
-/// The namespace of an account that was deleted.
+/// The deletion of an account enqueues its namespace.
 pub(super) fn keys_for_account(change: &Change<ServiceAccount>) -> Option<ObjectKey> {
     match change {
         Change::Added(_) | Change::Updated { .. } => None,
@@ -14,7 +14,7 @@ pub(super) fn keys_for_account(change: &Change<ServiceAccount>) -> Option<Object
     }
 }
 
-/// A namespace that was added or changed.
+/// A namespace is enqueued when it is added or updated.
 pub(super) fn keys_for_namespace(change: &Change<Namespace>) -> Option<ObjectKey> {
     match change {
         Change::Added(_) | Change::Updated { .. } => Some(change.key().clone()),

@@ -1,50 +1,49 @@
-//! Service account controller: keeps the service account `default` in every namespace.
+//! Service account controller: keeps the ServiceAccount `default` in every namespace.
 //!
-//! Reads namespaces and service accounts. Creates service accounts.
+//! Reads Namespaces and ServiceAccounts. Creates ServiceAccounts.
 //!
 //! ```text
-//! change of a namespace, deletion of a service account ──▶ plan ──▶ create
+//! change of a Namespace, deletion of a ServiceAccount ──event mapping──▶ key of the Namespace ──▶ plan ──▶ create
 //! ```
 //!
 //! # Guarantees
-//! - An active namespace without the account gets it, also where it was deleted.
-//! - An account that is there is left as it is.
-//! - Nothing is created in a namespace that is not active, and that one is terminating by now is no failure.
+//! - An active Namespace without the account gets it, also after a deletion of the account.
+//! - An account that exists is not changed.
+//! - Nothing is created in a Namespace that is not active. If the Namespace begins to terminate before the request arrives,
+//!   that is no error.
 //!
 //! # What it does not do
-//! It creates no token: pods get theirs by `TokenRequest`.
+//! It creates no token: Pods get theirs by `TokenRequest`.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/serviceaccount` of Kubernetes 1.36.3, `serviceaccounts_controller.go`. Everything is as
-//! there.
+//! Upstream is `pkg/controller/serviceaccount` of Kubernetes 1.36.3, `serviceaccounts_controller.go`. There are no
+//! differences beyond those in `docs/differences.md`, which all controllers share.
 
+mod event_mapping;
 mod plan;
 mod reconcile;
-mod event_mapping;
 
 #[cfg(test)]
 mod tests;
 
-use kcm_framework::{ControllerContext, ControllerDescriptor, Loops};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
-use reconcile::Reconciler;
 use event_mapping::{keys_for_account, keys_for_namespace};
+use reconcile::Reconciler;
 
 /// The name of the account.
 const ACCOUNT: &str = "default";
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("serviceaccount-controller", |context| Ok(init(context)))
-        .aliases(&["serviceaccount"])
-        .service_account("service-account-controller");
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("serviceaccount-controller", init)
+    .aliases(&["serviceaccount"])
+    .service_account("service-account-controller");
 
-fn init(context: &ControllerContext) -> Loops {
-    let mut loop_of_namespaces = context.control_loop("serviceaccount");
-    let accounts = loop_of_namespaces.watches(keys_for_account);
-    let namespaces = loop_of_namespaces.watches(keys_for_namespace);
-    loop_of_namespaces.keyed_by(&namespaces);
-    Loops::new().with(loop_of_namespaces.reconcile(Reconciler { namespaces, accounts }))
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
+    let mut control_loop = context.control_loop("serviceaccount");
+    let accounts = control_loop.watches(keys_for_account);
+    let namespaces = control_loop.primary_with(Source::known(), keys_for_namespace);
+    Ok(control_loop.reconcile_objects(namespaces, Reconciler { accounts }).into())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

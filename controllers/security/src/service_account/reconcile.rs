@@ -1,9 +1,11 @@
-//! One reconcile of a namespace.
+//! The order of a reconcile: plan, create.
 
+use std::sync::Arc;
+
+use kcm_api::ObjectKey;
 use kcm_api::views::Namespace;
-use kcm_api::{KnownView as _, ObjectKey};
-use kcm_framework::client::Payload;
-use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::client::{Payload, ResponseExt as _};
+use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 use kcm_informers::Informer;
 use serde_json::json;
 
@@ -11,19 +13,17 @@ use super::ACCOUNT;
 use super::plan::is_wanted;
 use crate::shared::ServiceAccount;
 
-/// The reconciler.
 pub(super) struct Reconciler {
-    pub(super) namespaces: Informer<Namespace>,
     pub(super) accounts: Informer<ServiceAccount>,
 }
 
 #[async_trait]
-impl Reconcile for Reconciler {
-    async fn reconcile(&self, namespace: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
-        let account = ObjectKey::namespaced(namespace.name(), ACCOUNT);
-        // One that cannot be decoded is there.
+impl ReconcileObject<Namespace> for Reconciler {
+    async fn reconcile(&self, namespace: &Arc<Namespace>, session: &Session) -> Result<(), ReconcileError> {
+        let account = ObjectKey::namespaced(namespace.metadata.key.name(), ACCOUNT);
+        // An account that cannot be decoded exists.
         let has_account = self.accounts.get(&account).is_some() || self.accounts.undecodable(&account).is_some();
-        if is_wanted(self.namespaces.get(namespace).as_deref(), has_account) {
+        if is_wanted(namespace, has_account) {
             session.explain(|| "creates the service account default");
             create(session, &account).await?;
         }
@@ -31,15 +31,13 @@ impl Reconcile for Reconciler {
     }
 }
 
-/// Creates the account. That another was first, or that the namespace is terminating by now, is no failure.
+/// Creates the account. It is no error if another client created it first or the namespace is terminating.
 async fn create(session: &Session, key: &ObjectKey) -> Result<(), ReconcileError> {
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": { "namespace": key.namespace(), "name": key.name() },
     });
-    match session.raw_create(const { &ServiceAccount::RESOURCE }, key, Payload::json(&account)).await {
-        Err(error) if error.is_already_exists() || error.is_namespace_terminating() => Ok(()),
-        Err(error) => Err(error.into()),
-        Ok(_) => Ok(()),
-    }
+    let created = session.create::<ServiceAccount>(key, Payload::json(&account)).await;
+    created.ignore(|error| error.is_already_exists() || error.is_namespace_terminating())?;
+    Ok(())
 }

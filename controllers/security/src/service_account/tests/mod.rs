@@ -1,6 +1,6 @@
 mod apply;
-mod plan;
 mod event_mapping;
+mod plan;
 
 use std::sync::Arc;
 
