@@ -18,14 +18,13 @@ pub(super) struct Cutoff {
     created: Timestamp,
     /// Tokens used, or labelled, on this day or a later one are kept.
     used: Date,
-    /// Today.
     pub(super) today: Date,
 }
 
 impl Cutoff {
-    /// The times of a round; `None` where the use of tokens has not been tracked for long enough.
+    /// Returns the times of a round; `None` if the use of tokens has not been tracked for long enough.
     ///
-    /// Tracking may have begun at any time of the day `since`, so that it counts from the day after.
+    /// Tracking may have begun at any time of the day `since`, so the period begins on the day after.
     pub(super) fn of(now: Timestamp, since: Date, period: SignedDuration) -> Option<Self> {
         let day = |time: Timestamp| time.to_zoned(TimeZone::UTC).date();
         let tracked = since.checked_add(1.day()).ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
@@ -38,25 +37,23 @@ impl Cutoff {
     }
 }
 
-/// A day as labels and the config map have it: `2006-01-02`.
+/// Parses a day of a label or of the config map: `2006-01-02`.
 pub(super) fn parse_day(text: &str) -> Option<Date> {
     let is_digit = |(at, byte): (usize, u8)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() };
     let is_day = text.len() == 10 && text.bytes().enumerate().all(is_digit);
     if is_day { text.parse().ok() } else { None }
 }
 
-/// Why a secret is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
     /// It was created within the period.
     Young,
-    /// It is being deleted.
     Terminating,
     /// It was used within the period.
     Used,
     /// The day of its last use cannot be read.
     UnreadableDay,
-    /// The account that it names does not exist, or does not reference it: it may have been made by a person.
+    /// The account that it names does not exist, or does not reference it: a person may have created it.
     NotGenerated,
     /// A pod of its namespace names it.
     Mounted,
@@ -64,7 +61,7 @@ pub(super) enum Kept {
     JustInvalid,
 }
 
-/// Whether a secret looks unused by its own metadata.
+/// Checks that a secret looks unused by its own metadata.
 pub(super) fn check_use(secret: &Meta, cutoff: &Cutoff) -> Result<(), Kept> {
     if secret.creation_timestamp.is_none_or(|created| created >= cutoff.created) {
         return Err(Kept::Young);
@@ -80,23 +77,20 @@ pub(super) fn check_use(secret: &Meta, cutoff: &Cutoff) -> Result<(), Kept> {
     }
 }
 
-/// Whether a secret was made automatically: `account` is the uid of the account of the name that it names, and whether that
-/// references it.
+/// Checks that a secret is auto-generated. `account` is the uid of the account of the name that the secret names, and
+/// whether that account references the secret.
 pub(super) fn check_account(named: &Uid, account: Option<(&Uid, bool)>) -> Result<(), Kept> {
     let is_generated = account.is_some_and(|(uid, references)| references && (named.is_unset() || named == uid));
     if is_generated { Ok(()) } else { Err(Kept::NotGenerated) }
 }
 
-/// What is done with an unused secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Label it as invalid since today.
     Invalidate,
-    /// Delete it.
     Delete,
 }
 
-/// What is done with an unused secret by its label; a label that cannot be read is written again.
+/// Plans for an unused secret by its label. A label that cannot be read is written again.
 pub(super) fn next_step(secret: &Meta, cutoff: &Cutoff) -> Result<Step, Kept> {
     match secret.labels.get(INVALID_SINCE).and_then(parse_day) {
         None => Ok(Step::Invalidate),

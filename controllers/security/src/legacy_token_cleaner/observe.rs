@@ -1,10 +1,10 @@
-//! What a round reads from the API server.
+//! The reads of a round from the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kcm_api::{DecodeError, KnownView as _, ObjectKey, Resource, Uid, View};
 use kcm_framework::Session;
-use kcm_framework::client::{ApiClient, ApiError, ListOptions, Subresource};
+use kcm_framework::client::{ApiClient, ApiError, ListOptions, ResponseExt as _, Subresource};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -33,29 +33,25 @@ impl SecretMetadata {
         Some(ObjectKey::namespaced(self.metadata.key.namespace()?, name))
     }
 
-    /// The uid of the account that the secret names; unset where it names none.
+    /// The uid of the account that the secret names; unset if it names none.
     pub(super) fn account_uid(&self) -> Uid {
         Uid::from(self.metadata.annotations.get("kubernetes.io/service-account.uid").unwrap_or_default())
     }
 }
 
-/// Why a round ended early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RoundError {
-    /// A request failed.
     #[error("cannot look for unused tokens of service accounts")]
     Request(#[from] ApiError),
-    /// A secret cannot be decoded.
     #[error("cannot read a secret")]
     Decode(#[from] DecodeError),
-    /// The config map is not what API servers write.
     #[error(
         "the config map {0} does not say since when tokens are tracked: it must have `since`, a day such as 2006-01-02"
     )]
     NotTracked(ObjectKey),
 }
 
-/// Since when API servers track the use of tokens.
+/// Returns the day since which API servers track the use of tokens.
 pub(super) async fn tracked_since(session: &Session) -> Result<jiff::civil::Date, RoundError> {
     #[derive(Deserialize)]
     struct Tracking {
@@ -68,7 +64,7 @@ pub(super) async fn tracked_since(session: &Session) -> Result<jiff::civil::Date
     since.flatten().ok_or(RoundError::NotTracked(key))
 }
 
-/// The metadata of all secrets that hold a token.
+/// Returns the metadata of all secrets that hold a token.
 pub(super) async fn token_secrets(reader: &ApiClient) -> Result<Vec<SecretMetadata>, RoundError> {
     let options = ListOptions {
         field_selector: Some(TOKEN_SECRET_FIELDS.to_owned()),
@@ -76,8 +72,7 @@ pub(super) async fn token_secrets(reader: &ApiClient) -> Result<Vec<SecretMetada
         ..ListOptions::default()
     };
     let mut secrets = Vec::new();
-    let resource = const { &SecretMetadata::RESOURCE };
-    each_item(reader, resource, None, options, |json| {
+    each_item(reader, const { &SecretMetadata::RESOURCE }, None, options, |json| {
         secrets.push(SecretMetadata::decode(json)?);
         Ok(())
     })
@@ -85,16 +80,11 @@ pub(super) async fn token_secrets(reader: &ApiClient) -> Result<Vec<SecretMetada
     Ok(secrets)
 }
 
-/// An account: its uid, and the view; absent if it does not exist.
 pub(super) async fn account(reader: &ApiClient, key: &ObjectKey) -> Result<Option<ServiceAccount>, ApiError> {
-    match reader.get(const { &ServiceAccount::RESOURCE }, key).await {
-        Ok(account) => Ok(Some(account)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
+    reader.get(const { &ServiceAccount::RESOURCE }, key).await.ignore_not_found()
 }
 
-/// The names of all secrets that pods of a namespace name.
+/// Returns the names of all secrets that pods of a namespace name.
 pub(super) async fn mounted_secrets(reader: &ApiClient, namespace: &str) -> Result<BTreeSet<String>, RoundError> {
     let mut names = BTreeSet::new();
     each_item(reader, PODS, Some(namespace), ListOptions::default(), |json| {
@@ -133,8 +123,8 @@ const NAMING: [&str; 4] = ["secretRef", "secretKeyRef", "nodePublishSecretRef", 
 /// Collects the names of secrets in the spec of a pod, wherever it has a reference to one.
 ///
 /// # Upstream
-/// `VisitPodSecretNames` in `pkg/api/v1/pod` lists the same fields one by one; here each field counts that is called as
-/// such a reference is, also of volumes and containers that this version does not know.
+/// `VisitPodSecretNames` in `pkg/api/v1/pod` lists the same fields one by one. Here every field with the name of such a
+/// reference counts, also in volumes and containers that this version does not know.
 pub(super) fn collect_secrets(spec: &Value, names: &mut BTreeSet<String>) {
     let mut name = |value: &Value| {
         if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {

@@ -10,7 +10,7 @@ use super::apply::{delete, invalidate};
 use super::decide::{Cutoff, Kept, Step, check_account, check_use, next_step};
 use super::observe::{RoundError, SecretMetadata, account, mounted_secrets, token_secrets, tracked_since};
 
-/// Labels and deletes the tokens that nothing uses. A secret that fails does not keep the others.
+/// Labels and deletes the tokens that nothing uses. An error of one secret does not stop the round.
 pub(super) async fn round(session: &Session, reader: &ApiClient, period: SignedDuration) -> Result<(), RoundError> {
     let since = tracked_since(session).await?;
     let Some(cutoff) = Cutoff::of(session.now(), since, period) else {
@@ -45,7 +45,7 @@ async fn process(
     Ok(())
 }
 
-/// What is done with a secret. Account and pods are read only where they matter.
+/// Reads account and pods only if they matter.
 async fn decide(
     reader: &ApiClient,
     mounted: &mut Mounted<'_>,
