@@ -1,24 +1,20 @@
 //! The requests.
 
-use kcm_api::{KnownView as _, ObjectKey};
+use kcm_api::ObjectKey;
 use kcm_framework::Session;
-use kcm_framework::client::{ApiError, Payload, Subresource};
+use kcm_framework::client::{ApiError, Payload, ResponseExt as _};
 
-use super::plan::{Action, ConfigMapView};
+use super::plan::{Action, ConfigMap};
 
-/// Writes what a plan asks for.
-///
-/// A namespace that is terminating or gone is no failure: its content goes with it.
+/// Creates or updates the config map. It is no error if its namespace is terminating or deleted.
 pub(super) async fn apply(session: &Session, key: &ObjectKey, action: Action) -> Result<(), ApiError> {
-    let resource = const { &ConfigMapView::RESOURCE };
     match action {
-        Action::None => Ok(()),
-        Action::Create(config_map) => match session.raw_create(resource, key, Payload::json(&config_map)).await {
-            Err(error) if error.is_not_found() || error.is_namespace_terminating() => Ok(()),
-            created => created.map(drop),
-        },
-        Action::Update(config_map) => {
-            session.put_document(resource, key, Subresource::None, &config_map.document).await.map(drop)
+        Action::None => {}
+        Action::Create(config_map) => {
+            let created = session.create::<ConfigMap>(key, Payload::json(&config_map)).await;
+            created.ignore(|error| error.is_not_found() || error.is_namespace_terminating())?;
         }
+        Action::Update(config_map) => drop(session.update(&*config_map, &config_map.document).await?),
     }
+    Ok(())
 }

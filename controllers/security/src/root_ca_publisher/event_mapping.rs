@@ -6,7 +6,7 @@ use kcm_informers::Change;
 
 use super::plan::ConfigMap;
 
-/// The namespace of a config map that was changed or deleted.
+/// An update or deletion of a config map enqueues its namespace.
 pub(super) fn keys_for_config_map(change: &Change<ConfigMap>) -> Option<ObjectKey> {
     match change {
         Change::Added(_) => None,
@@ -14,7 +14,7 @@ pub(super) fn keys_for_config_map(change: &Change<ConfigMap>) -> Option<ObjectKe
     }
 }
 
-/// A namespace that was added, or changed while it is active.
+/// A namespace is enqueued when it is added, or updated while it is active.
 pub(super) fn keys_for_namespace(change: &Change<Namespace>) -> Option<ObjectKey> {
     let is_enqueued = match change {
         Change::Added(_) => true,

@@ -1,36 +1,37 @@
-//! Root CA publisher: keeps the config map `kube-root-ca.crt` with the CA of the API server in every namespace.
+//! Root CA publisher: keeps the ConfigMap `kube-root-ca.crt` with the CA of the API server in every Namespace.
 //!
-//! Reads namespaces, and of all config maps those of that name. Creates and updates these.
+//! Reads Namespaces, and the ConfigMaps of that name. Creates and updates these.
 //!
 //! ```text
-//! change of a namespace or of its config map ──▶ plan ──▶ create, or put
+//! change of a Namespace or of its ConfigMap ──event mapping──▶ key of the Namespace ──▶ plan ──▶ create, update
+//!                                                                                      (pure)
 //! ```
 //!
 //! # Guarantees
-//! - The data is the root CA and nothing else; the annotation `kubernetes.io/description` says what it is for. An
-//!   annotation that says something else stays while the data is right.
-//! - Other config maps are neither listed, watched nor cached (kubernetes#115699).
-//! - Labels, further annotations and fields that this version does not know survive an update.
-//! - A namespace that is terminating or gone is left alone.
+//! - The data is the root CA and nothing else. The annotation `kubernetes.io/description` says what the ConfigMap is for;
+//!   another description is not changed while the data is correct.
+//! - Other ConfigMaps are neither listed, watched nor cached (kubernetes#115699).
+//! - Labels, other annotations and fields that this version does not know survive an update.
+//! - It is no error if the Namespace is terminating or deleted.
 //!
 //! # What it does not do
-//! It reads `--root-ca-file` at the start and not again. Without the flag it publishes the CA that the kubeconfig holds as
-//! data; where the kubeconfig names a file, and in a pod, the config map is empty, as upstream's is.
+//! It reads `--root-ca-file` at the start only. Without the flag it publishes the CA that the kubeconfig holds as data. If
+//! the kubeconfig names a file, and in a Pod, the ConfigMap is empty, as upstream's is.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/certificates/rootcacertpublisher` of Kubernetes 1.36.3. Everything else is as there, metrics
-//! included.
+//! Upstream is `pkg/controller/certificates/rootcacertpublisher` of Kubernetes 1.36.3. `docs/differences.md` has the
+//! differences that all controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | only config maps of that name are cached | all of them | memory |
-//! | a `--root-ca-file` that cannot be used is tried again | ends the process | the other controllers go on |
+//! | Only ConfigMaps of that name are cached. | All ConfigMaps are cached. | Memory. |
+//! | A `--root-ca-file` that cannot be used is read again with back-off. | It ends the process. | The other controllers continue. |
 
 mod apply;
+mod event_mapping;
 mod metrics;
 mod plan;
 mod reconcile;
-mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -38,10 +39,10 @@ mod tests;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 use kcm_informers::ListOptions;
 
-use crate::shared::{ROOT_CA_ROW, root_ca};
+use crate::shared::{ROOT_CA_FILE, root_ca};
+use event_mapping::{keys_for_config_map, keys_for_namespace};
 use metrics::Metrics;
 use reconcile::Reconciler;
-use event_mapping::{keys_for_config_map, keys_for_namespace};
 
 /// The name of the config map.
 const CONFIG_MAP: &str = "kube-root-ca.crt";
@@ -51,18 +52,17 @@ pub const DESCRIPTOR: ControllerDescriptor =
     ControllerDescriptor::new("root-ca-certificate-publisher-controller", init)
         .aliases(&["root-ca-cert-publisher"])
         .service_account("root-ca-cert-publisher")
-        .settings(&[ROOT_CA_ROW]);
+        .settings(const { &[ROOT_CA_FILE.row()] });
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let root_ca = root_ca(context)?.into();
-    let mut namespaces = context.control_loop("root_ca_cert_publisher");
+    let mut control_loop = context.control_loop("root_ca_cert_publisher");
     let of_that_name =
         ListOptions { field_selector: Some(format!("metadata.name={CONFIG_MAP}")), ..ListOptions::default() };
-    let config_maps = namespaces.watches_for(Source::known().list_options(of_that_name), keys_for_config_map);
-    let informer = namespaces.watches(keys_for_namespace);
-    namespaces.keyed_by(&informer);
-    let metrics = Metrics::register(context.metrics());
-    Ok(Loops::new().with(namespaces.reconcile(Reconciler { config_maps, root_ca, metrics })))
+    let config_maps = control_loop.watches_for(Source::known().list_options(of_that_name), keys_for_config_map);
+    control_loop.primary_with(Source::known(), keys_for_namespace);
+    let metrics = Metrics::register(context.metrics())?;
+    Ok(control_loop.reconcile(Reconciler { config_maps, root_ca, metrics }).into())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

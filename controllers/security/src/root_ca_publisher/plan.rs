@@ -1,4 +1,4 @@
-//! What the config map of a namespace lacks.
+//! The plan for the config map of a namespace.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::CONFIG_MAP;
 
-/// The annotation that says what the config map is for.
 const DESCRIPTION: &str = "kubernetes.io/description";
 
 /// As upstream.
@@ -15,7 +14,6 @@ const DESCRIPTION_TEXT: &str = "Contains a CA bundle that can be used to verify 
                                 endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
                                 guaranteed across distributions of Kubernetes clusters.";
 
-/// The key of the CA in the data.
 const CA_KEY: &str = "ca.crt";
 
 kcm_api::view! {
@@ -29,21 +27,17 @@ kcm_api::view! {
     }
 }
 
-/// A config map with its document, which is put back whole.
+/// A config map with its document, so that an update keeps all other fields.
 pub(super) type ConfigMap = Documented<ConfigMapView>;
 
-/// What a reconcile writes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Action {
-    /// Nothing.
     None,
-    /// A new config map.
     Create(Value),
-    /// The config map, changed.
     Update(Box<ConfigMap>),
 }
 
-/// What is written in a namespace that has this config map.
+/// Plans for a namespace that has this config map.
 pub(super) fn plan(namespace: &str, existing: Option<&ConfigMap>, root_ca: &str) -> Result<Action, EditError> {
     let data = json!({ CA_KEY: root_ca });
     let Some(existing) = existing else {

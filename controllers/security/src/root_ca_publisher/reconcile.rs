@@ -1,9 +1,9 @@
-//! One reconcile of a namespace.
+//! The order of a reconcile: plan, write.
 
 use std::sync::Arc;
 
 use kcm_api::ObjectKey;
-use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 use tokio::time::Instant;
 
@@ -12,7 +12,6 @@ use super::apply::apply;
 use super::metrics::Metrics;
 use super::plan::{Action, ConfigMap, plan};
 
-/// The reconciler.
 pub(super) struct Reconciler {
     pub(super) config_maps: Informer<ConfigMap>,
     pub(super) root_ca: Arc<str>,
@@ -25,8 +24,7 @@ impl Reconcile for Reconciler {
         let started = Instant::now();
         let key = ObjectKey::namespaced(namespace.name(), CONFIG_MAP);
         let existing = self.config_maps.get(&key);
-        let action = plan(namespace.name(), existing.as_deref(), &self.root_ca)
-            .map_err(|error| ReconcileError::new(Class::Terminal, error))?;
+        let action = plan(namespace.name(), existing.as_deref(), &self.root_ca)?;
         session.explain(|| match action {
             Action::None => "the config map kube-root-ca.crt is right",
             Action::Create(_) => "creates the config map kube-root-ca.crt",
@@ -34,7 +32,6 @@ impl Reconcile for Reconciler {
         });
         let written = apply(session, &key, action).await;
         self.metrics.synced(written.as_ref().err(), started.elapsed());
-        written?;
-        Ok(())
+        Ok(written?)
     }
 }

@@ -1,4 +1,4 @@
-//! The view of service accounts, and what ties a secret to one.
+//! The view of service accounts, and the selector of their tokens.
 
 use kcm_api::{InternedStr, Resource};
 

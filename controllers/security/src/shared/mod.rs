@@ -1,7 +1,7 @@
-//! What several controllers of the area read.
+//! Views and settings that several controllers of the area share.
 
 mod account;
 mod root_ca;
 
 pub(crate) use account::{ServiceAccount, TOKEN_SECRET_FIELDS};
-pub(crate) use root_ca::{ROOT_CA_ROW, root_ca};
+pub(crate) use root_ca::{ROOT_CA_FILE, SECTION, root_ca};

@@ -7,8 +7,8 @@ use kcm_api::{ObjectKey, View as _};
 use kcm_informers::Change;
 use serde_json::json;
 
-use crate::root_ca_publisher::plan::ConfigMap;
 use crate::root_ca_publisher::event_mapping::{keys_for_config_map, keys_for_namespace};
+use crate::root_ca_publisher::plan::ConfigMap;
 
 #[test]
 fn a_namespace_is_enqueued_when_it_is_added_and_when_it_changes_while_it_is_active() {
