@@ -9,7 +9,7 @@ use super::key::TokenKey;
 use super::secret::TokenSecret;
 use crate::shared::ServiceAccount;
 
-/// The changed secret, if it names an account.
+/// A secret is enqueued by every change if it names an account.
 pub(super) fn keys_for_secret(change: &Change<TokenSecret>) -> Option<TokenKey> {
     match change {
         Change::Added(secret) | Change::Updated { new: secret, .. } | Change::Deleted { last: secret, .. } => {
@@ -18,8 +18,7 @@ pub(super) fn keys_for_secret(change: &Change<TokenSecret>) -> Option<TokenKey> 
     }
 }
 
-/// The secrets of an account that is gone: it was deleted, or has another uid by now. `secrets` returns those of its
-/// namespace.
+/// An account that was deleted or recreated enqueues its secrets. `secrets` returns the secrets of its namespace.
 pub(super) fn keys_for_account(
     change: &Change<ServiceAccount>,
     secrets: impl FnOnce() -> Vec<Arc<TokenSecret>>,

@@ -16,12 +16,12 @@ pub(super) struct TokenKey {
     pub(super) uid: Uid,
     /// The name of the account.
     account: InternedStr,
-    /// The uid of the account; unset where the secret names none.
+    /// The uid of the account; unset if the secret names none.
     pub(super) account_uid: Uid,
 }
 
 impl TokenKey {
-    /// The key of a secret; `None` where it names no account.
+    /// The key of a secret; `None` if it names no account.
     pub(super) fn of(secret: &TokenSecret) -> Option<Self> {
         let account = secret.account();
         if account.is_empty() {

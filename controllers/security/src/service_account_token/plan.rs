@@ -1,38 +1,35 @@
-//! What a secret lacks.
+//! The plan for a secret: the fields that it lacks.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::secret::TokenSecret;
 
-/// The root CA, as the data of secrets has it.
+/// The root CA in base64, as in the data of secrets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RootCa(String);
 
 impl RootCa {
-    /// The CA with that PEM; an empty one stands for none.
+    /// An empty `pem` stands for no CA.
     pub(super) fn new(pem: impl AsRef<[u8]>) -> Self {
         Self(STANDARD.encode(pem))
     }
 
-    /// In base64.
     pub(super) fn base64(&self) -> &str {
         &self.0
     }
 }
 
-/// What is written into a secret.
+/// The fields that are written into a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Missing {
-    /// `ca.crt`: it is not the root CA, and there is one.
+    /// `ca.crt`: there is a root CA, and the secret has another.
     pub(super) ca: bool,
-    /// `namespace`: there is none.
     pub(super) namespace: bool,
-    /// `token`: there is none.
     pub(super) token: bool,
 }
 
-/// What a secret lacks; `None` where it has everything.
+/// Returns the fields that a secret lacks; `None` if it has all.
 pub(super) fn plan(secret: &TokenSecret, root_ca: &RootCa) -> Option<Missing> {
     let data = &secret.data;
     let missing = Missing {

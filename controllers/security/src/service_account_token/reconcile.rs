@@ -1,19 +1,16 @@
-//! One reconcile of a secret.
-
-use std::sync::Arc;
+//! The order of a reconcile: observe, plan, write.
 
 use kcm_framework::client::ApiError;
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 
-use super::apply::{delete_secret, fill_secret, read_account, read_secret, remove_reference};
+use super::apply::{LiveAccount, LiveSecret, delete_secret, fill_secret, remove_reference};
 use super::key::TokenKey;
 use super::plan::{RootCa, plan};
 use super::secret::TokenSecret;
 use super::signer::Signer;
 use crate::shared::ServiceAccount;
 
-/// The reconciler.
 pub(super) struct Reconciler {
     pub(super) secrets: Informer<TokenSecret>,
     pub(super) accounts: Informer<ServiceAccount>,
@@ -46,15 +43,15 @@ impl Reconcile<TokenKey> for Reconciler {
 }
 
 impl Reconciler {
-    /// The account that a secret names, from the API server.
-    async fn live_account(&self, key: &TokenKey, session: &Session) -> Result<Option<Arc<ServiceAccount>>, ApiError> {
-        let account = read_account(session, &key.account()).await?;
-        Ok(account.map(|account| Arc::new(account.view)).filter(|account| key.names(&account.metadata.uid)))
+    /// Reads the account that a secret names from the API server.
+    async fn live_account(&self, key: &TokenKey, session: &Session) -> Result<Option<ServiceAccount>, ApiError> {
+        let account = session.live::<ServiceAccount>(&key.account()).await?;
+        Ok(account.filter(|account| key.names(&account.metadata.uid)))
     }
 
-    /// Removes the reference to a secret that is gone from its account.
+    /// Removes the reference to a deleted secret from its account.
     async fn forget(&self, key: &TokenKey, session: &Session) -> Result<(), ReconcileError> {
-        let account = read_account(session, &key.account()).await?;
+        let account = session.live::<LiveAccount>(&key.account()).await?;
         let of_key = account.filter(|account| key.names(&account.metadata.uid));
         if let Some(account) = of_key.filter(|account| account.references(key.secret.name())) {
             session.explain(|| format!("removes the reference of the service account {}", key.account()));
@@ -63,7 +60,7 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Writes what a secret lacks, as the API server has it.
+    /// Writes what the secret lacks on the API server.
     async fn fill(
         &self,
         cached: &TokenSecret,
@@ -73,7 +70,7 @@ impl Reconciler {
         if plan(cached, &self.root_ca).is_none() {
             return Ok(());
         }
-        let Some(live) = read_secret(session, &cached.metadata.key).await? else { return Ok(()) };
+        let Some(live) = session.live::<LiveSecret>(&cached.metadata.key).await? else { return Ok(()) };
         if live.metadata.resource_version != cached.metadata.resource_version {
             session.explain(|| "waits: the API server has another version of the secret");
             return Ok(());

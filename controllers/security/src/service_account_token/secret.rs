@@ -1,4 +1,4 @@
-//! The view of secrets that hold a token of a service account: what there is, and not the token.
+//! The view of secrets that hold a token of a service account: which fields there are, without the token.
 
 use std::fmt;
 
@@ -27,31 +27,29 @@ kcm_api::view! {
         resource: Resource::namespaced("", "v1", "secrets", "Secret");
         annotations: ["kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"];
 
-        /// What `data` has.
+        /// `data`
         pub(super) data: TokenData = "data";
     }
 }
 
 impl TokenSecret {
-    /// The name of the account; empty where the secret names none.
+    /// The name of the account; empty if the secret names none.
     pub(super) fn account(&self) -> InternedStr {
         self.metadata.annotations.get_shared(ACCOUNT_NAME).cloned().unwrap_or_default()
     }
 
-    /// The uid of the account; unset where the secret names none.
+    /// The uid of the account; unset if the secret names none.
     pub(super) fn account_uid(&self) -> Uid {
         Uid::from(self.metadata.annotations.get(ACCOUNT_UID).unwrap_or_default())
     }
 }
 
-/// What the data of a secret has.
+/// The data of a secret.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct TokenData {
-    /// The root CA in base64, which all secrets share; empty where there is none.
+    /// The root CA in base64, which all secrets share; empty if there is none.
     pub(super) ca: InternedStr,
-    /// Whether there is a namespace.
     pub(super) has_namespace: bool,
-    /// Whether there is a token.
     pub(super) has_token: bool,
 }
 

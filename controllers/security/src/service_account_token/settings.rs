@@ -1,21 +1,12 @@
 //! The settings.
 
-use kcm_config::{Initial, Row, checks};
+use kcm_config::{Setting, Workers};
 
-/// How many secrets are processed at once.
-pub(super) const CONCURRENT_SYNCS: &str = "concurrent-serviceaccount-token-syncs";
+use crate::shared::SECTION;
 
-/// The key that signs tokens.
-pub(super) const PRIVATE_KEY_FILE: &str = "service-account-private-key-file";
-
-/// The rows of the settings.
-pub(super) const ROWS: &[Row] = &[
-    Row::new(CONCURRENT_SYNCS, "Serviceaccount-controller", Initial::Int32(5))
-        .path("SAController.ConcurrentSATokenSyncs")
-        .help("How many tokens of service accounts are worked on at once. More is faster, and loads the API server and the network more.")
-        .check(checks::positive)
-        .reloaded(),
-    Row::new(PRIVATE_KEY_FILE, "Serviceaccount-controller", Initial::String(""))
-        .path("SAController.ServiceAccountKeyFile")
-        .help("The private key, RSA or ECDSA in PEM, that signs the tokens of service accounts; without it no token is made in a secret."),
-];
+pub(super) const SYNCS: Setting<Workers> =
+    SECTION.workers("concurrent-serviceaccount-token-syncs", "ConcurrentSATokenSyncs", "token Secrets", 5);
+pub(super) const PRIVATE_KEY_FILE: Setting<String> =
+    SECTION.string("service-account-private-key-file", "ServiceAccountKeyFile", "").help(
+        "PEM file with the RSA or ECDSA key that signs service account tokens. If empty, token Secrets stay without a token.",
+    );

@@ -1,7 +1,7 @@
 mod apply;
+mod event_mapping;
 mod plan;
 mod signer;
-mod event_mapping;
 
 use std::path::PathBuf;
 use std::sync::Arc;
