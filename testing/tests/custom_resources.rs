@@ -9,8 +9,8 @@ use kcm_framework::api::{ObjectKey, PartialObjectMeta};
 use kcm_framework::client::{Patch, Payload, Subresource};
 use kcm_framework::informers::{Change, Informer, ListOptions};
 use kcm_framework::{
-    BoxError, BoxFuture, ControllerContext, ControllerDescriptor, ControllerState, Extensions, Reconcile,
-    ReconcileError, Loops, Session, Source, async_trait,
+    BoxError, BoxFuture, ControllerContext, ControllerDescriptor, ControllerState, Extensions, Loops, Reconcile,
+    ReconcileError, Session, Source, async_trait,
 };
 use kcm_testing::sandbox::{Resource, Sandbox, SandboxOptions};
 use kcm_testing::{TestCluster, TestEnvironment};
@@ -25,7 +25,7 @@ const CONFIG_MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "Conf
 const NAME: &str = "website-controller";
 
 /// A controller of websites, which reads config maps too. It is skipped where websites are not served.
-const CONTROLLER: ControllerDescriptor = ControllerDescriptor::new_async(NAME, init);
+const CONTROLLER: ControllerDescriptor = ControllerDescriptor::new(NAME, init);
 
 /// Reads config maps alone, and stays.
 const NEIGHBOUR: ControllerDescriptor = ControllerDescriptor::new_async("neighbour-controller", |context| {
@@ -37,7 +37,7 @@ const NEIGHBOUR: ControllerDescriptor = ControllerDescriptor::new_async("neighbo
                 Ok(())
             })
         });
-        Ok(Some(task.after_sync_of([maps.cache()])))
+        Ok(task.after_sync_of([maps.cache()]))
     })
 });
 
@@ -71,10 +71,10 @@ struct Living {
     reconcilers: Count,
 }
 
-fn init(context: &ControllerContext) -> BoxFuture<'_, Result<Loops, BoxError>> {
-    Box::pin(async move {
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
+    {
         if !context.discovery().is_available(&WEBSITES) {
-            return Ok(None);
+            return Ok(Loops::none("websites are not served"));
         }
         let living = context.extension::<Living>().expect("the test must have put it there");
         let mut one = context.control_loop(NAME);
@@ -87,7 +87,7 @@ fn init(context: &ControllerContext) -> BoxFuture<'_, Result<Loops, BoxError>> {
         let reconciler = Labels { websites, _counted: living.reconcilers.one_more() };
         let running = Loops::new().with(one.reconcile(reconciler)).health(|| Ok(()));
         Ok(running.debug(|_| http::Response::new(String::new())))
-    })
+    }
 }
 
 /// Labels websites.
@@ -102,7 +102,7 @@ impl Reconcile for Labels {
         let website = self.websites.get(key);
         if website.is_some_and(|website| website.metadata.labels.get("served").is_none()) {
             let patch = json!({ "metadata": { "labels": { "served": "yes" } } });
-            session.raw_patch(&WEBSITES, key, Subresource::None, Patch::Merge(Payload::json(&patch))).await?;
+            session.of(&WEBSITES).patch(key, Patch::Merge(Payload::json(&patch))).await?;
         }
         Ok(())
     }

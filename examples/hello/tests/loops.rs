@@ -5,14 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::{Namespace, Pod, ReplicaSet};
-use kcm_framework::api::{KnownView as _, ObjectKey};
-use kcm_framework::client::DeleteOptions;
 use kcm_framework::informers::Informer;
 use kcm_framework::ownership::{Claims, Dependents, Owner, Owners, adopt_and_release};
 use kcm_framework::{
-    BoxError, ControllerContext, ControllerDescriptor, Reconcile, ReconcileError, Loops, Session,
-    async_trait,
+    ControllerContext, ControllerDescriptor, Delete, Loops, Reconcile, ReconcileError, Session, async_trait,
 };
 use kcm_testing::sandbox::{NAMESPACES, PODS, REPLICA_SETS, Sandbox};
 use kcm_testing::{TestCluster, TestEnvironment};
@@ -94,8 +92,7 @@ fn expiry(context: &ControllerContext) -> Loops {
                 let meta = &namespace.metadata;
                 let expires = meta.labels.get(EXPIRES).and_then(|seconds| seconds.parse::<i64>().ok());
                 if expires.is_some_and(|expires| expires < session.now().as_second()) {
-                    let options = DeleteOptions::of_uid(meta.uid.clone());
-                    session.raw_delete(&Namespace::RESOURCE, &meta.key, &meta.uid, &options).await?;
+                    session.delete(&*namespace, Delete::default()).await?;
                 }
             }
             Ok(())
@@ -132,15 +129,14 @@ impl Reconcile for Adoption {
 
 /// A controller of one of these loops.
 const fn controller(name: &'static str) -> ControllerDescriptor {
-    ControllerDescriptor::new_async(name, |context| {
+    ControllerDescriptor::new(name, |context| {
         let init = match context.controller() {
             "lowest-number-controller" => lowest_number,
             "next-number-controller" => next_number,
             "expiry-controller" => expiry,
             _other => adoption,
         };
-        let running: Result<_, BoxError> = Ok(Some(init(context)));
-        Box::pin(async { running })
+        Ok(init(context))
     })
 }
 

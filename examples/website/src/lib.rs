@@ -16,7 +16,8 @@ mod reconcile;
 pub mod website;
 
 use kcm_framework::api::Resource;
-use kcm_framework::config::{Initial, Row};
+use kcm_framework::config::{Section, Setting, Workers};
+use kcm_framework::metrics::Stability;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
 use hosts::Hosts;
@@ -27,31 +28,33 @@ pub const WEBSITES: Resource = Resource::namespaced("example.com", "v1", "websit
 
 const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
 
+const SECTION: Section = Section::new("Website", "WebsiteController");
+const SYNCS: Setting<Workers> = SECTION.workers("concurrent-website-syncs", "ConcurrentSyncs", "Websites", 5);
+const HOSTS_DIR: Setting<String> = SECTION
+    .string("website-hosts-dir", "HostsDir", "/var/lib/website-hosts")
+    .help("Directory of host names. The operator keeps a file for each Website in it.");
+
 /// The controller.
 pub const WEBSITE: ControllerDescriptor =
-    ControllerDescriptor::new_async("website-controller", |context| Box::pin(async { init(context) })).settings(&[
-        Row::new("website-hosts-dir", "Website", Initial::String("/var/lib/website-hosts"))
-            .path("WebsiteController.HostsDir")
-            .help("The directory of host names: the operator keeps a file for each website in it."),
-        Row::new("concurrent-website-syncs", "Website", Initial::Int32(5))
-            .path("WebsiteController.ConcurrentSyncs")
-            .help("How many websites are reconciled at once.")
-            .reloaded(),
-    ]);
+    ControllerDescriptor::new("website-controller", init).settings(const { &[HOSTS_DIR.row(), SYNCS.row()] });
 
 kcm_framework::inventory::submit! { WEBSITE }
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     if !context.discovery().is_available(&WEBSITES) {
-        return Ok(None);
+        return Ok(Loops::none("the CustomResourceDefinition of Websites is not installed"));
     }
-    let mut websites = context.control_loop("website").workers_from("concurrent-website-syncs");
+    let mut control_loop = context.control_loop("website").workers(&SYNCS);
+    let websites = control_loop.primary_for(Source::of(WEBSITES));
     let operator = Operator {
-        websites: websites.primary_for(Source::of(WEBSITES)),
-        deployments: websites.owns(),
-        services: websites.owns_for(Source::of(SERVICES)),
-        hosts: Hosts::new(context.setting::<String>("website-hosts-dir")?),
-        published: context.metrics().counter("website_published_hosts", "Number of host names that were published"),
+        deployments: control_loop.owns(),
+        services: control_loop.owns_for(Source::of(SERVICES)),
+        hosts: Hosts::new(context.get(&HOSTS_DIR)?),
+        published: context.metrics().counter(
+            Stability::Unstated,
+            "website_published_hosts_total",
+            "Number of host names that were published",
+        )?,
     };
-    Ok(Loops::new().with(websites.reconcile(operator)))
+    Ok(control_loop.reconcile_objects(websites, operator).into())
 }

@@ -1,18 +1,19 @@
 //! The order of a reconcile.
 
+use std::sync::Arc;
+
 use kcm_framework::api::views::Deployment;
-use kcm_framework::api::{Documented, ObjectKey, PartialObjectMeta, Typed, View as _};
-use kcm_framework::events::EventType;
+use kcm_framework::api::{Documented, PartialObjectMeta, Typed, View as _};
+use kcm_framework::events::EventText;
 use kcm_framework::informers::Informer;
-use kcm_framework::prometheus_client::metrics::counter::Counter;
-use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::metrics::Counter;
+use kcm_framework::{Class, ReconcileError, ReconcileObject, Session, async_trait};
 
 use crate::WEBSITES;
 use crate::hosts::{HostError, Hosts};
 use crate::website::{FINALIZER, HostState, MANAGER, Website};
 
 pub(crate) struct Operator {
-    pub(crate) websites: Informer<Typed<Website>>,
     pub(crate) deployments: Informer<Deployment>,
     pub(crate) services: Informer<Documented<PartialObjectMeta>>,
     pub(crate) hosts: Hosts,
@@ -20,16 +21,16 @@ pub(crate) struct Operator {
 }
 
 #[async_trait]
-impl Reconcile for Operator {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
-        let Some(cached) = self.websites.get(key) else { return Ok(()) };
-        let (website, meta) = (&cached.object, cached.meta());
+impl ReconcileObject<Typed<Website>> for Operator {
+    async fn reconcile(&self, cached: &Arc<Typed<Website>>, session: &Session) -> Result<(), ReconcileError> {
+        let (website, meta, websites) = (&cached.object, cached.meta(), session.of(&WEBSITES));
+        let key = &meta.key;
         if meta.is_terminating() {
             self.hosts.free(&website.spec.host, &website.full_name()).await?;
-            session.raw_remove_finalizer(&WEBSITES, meta, FINALIZER).await?;
+            websites.remove_finalizer(meta, FINALIZER).await?;
             return Ok(());
         }
-        if session.raw_add_finalizer(&WEBSITES, meta, FINALIZER).await? {
+        if websites.add_finalizer(meta, FINALIZER).await? {
             return Ok(());
         }
         let host = self.hosts.publish(&website.spec.host, &website.full_name()).await?;
@@ -42,11 +43,11 @@ impl Reconcile for Operator {
             let before = website.status.iter().flat_map(|status| &status.conditions).next();
             if before.is_none_or(|before| before.reason != condition.reason) {
                 let is_taken = matches!(host, HostState::Taken(_));
-                let event_type = if is_taken { EventType::Warning } else { EventType::Normal };
-                session.record_for(&WEBSITES, meta, &(event_type, &condition.reason, condition.message.clone()));
+                let event = if is_taken { EventText::warning } else { EventText::normal };
+                session.record_for(&WEBSITES, meta, &event(&*condition.reason, &*condition.message));
                 self.published.inc_by(u64::from(condition.status == "True"));
             }
-            session.merge_status(&WEBSITES, meta, &status).await?;
+            websites.merge_status(meta, &status).await?;
         }
         Ok(())
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kcm_framework::Delete;
 use kcm_framework::client::{ApiError, Deleted, Patch, Payload};
 use kcm_sandbox_apiserver::{ConnectionLost, Cut, Fault, Sandbox, Status, Verb};
 use parking_lot::Mutex;
@@ -24,7 +23,6 @@ enum Change {
     Patch,
     PatchByOperations,
     Delete,
-    DeleteWhatever,
 }
 
 async fn change(turn: &Turn<'_>, change: Change) -> Result<Option<Deleted>, ApiError> {
@@ -40,9 +38,6 @@ async fn change(turn: &Turn<'_>, change: Change) -> Result<Option<Deleted>, ApiE
             return turn.session.of(&PARTS).update(&key("p"), object).await.map(|_| None);
         }
         Change::Delete => return turn.delete_part("p", uid).await.map(Some),
-        Change::DeleteWhatever => {
-            return turn.session.of(&PARTS).delete(&key("p"), uid, &Delete::default()).await.map(Some);
-        }
         Change::Patch => Patch::Merge(Payload::json(&json!({"metadata": {"uid": uid, "labels": labels}}))),
         Change::PatchByOperations => {
             Patch::Json(Payload::json(&json!([{"op": "add", "path": "/metadata/labels/changed", "value": "yes"}])))
@@ -127,7 +122,7 @@ async fn a_repeat_that_is_refused_because_of_the_attempt_before_is_looked_up_at_
         match kind {
             Change::Put => assert!(answers[0].as_ref().is_err_and(ApiError::is_conflict)),
             Change::Delete => assert_eq!(*answers[0].as_ref().unwrap(), Some(Deleted::Gone)),
-            Change::Patch | Change::PatchByOperations | Change::DeleteWhatever => assert!(answers[0].is_ok()),
+            Change::Patch | Change::PatchByOperations => assert!(answers[0].is_ok()),
         }
         assert_eq!(world.live_checks().len(), usize::from(kind == Change::Put), "{kind:?}");
     }
@@ -192,16 +187,14 @@ async fn a_repeat_that_is_refused_for_another_reason_says_nothing_of_the_attempt
 
 #[tokio::test(start_paused = true)]
 async fn what_could_do_more_when_sent_twice_is_sent_once() {
-    for kind in [Change::PatchByOperations, Change::DeleteWhatever] {
-        let (world, answers) = changing(kind).await;
-        world.sandbox.faults().inject(Fault::on_writes().resource(PARTS).times(1).disconnect());
-        world.sandbox.create(&PARTS, part("p", "a")).unwrap();
-        world.visited(1).await;
-        world.add("a");
-        assert_eq!(world.visited(2).await, [Duration::ZERO, seconds(34)], "{kind:?}");
-        assert!(answers.lock()[0].as_ref().is_err_and(ApiError::response_lost));
-        assert_eq!(world.request_times("PATCH").len() + world.request_times("DELETE").len(), 1, "{kind:?}");
-    }
+    let (world, answers) = changing(Change::PatchByOperations).await;
+    world.sandbox.faults().inject(Fault::on_writes().resource(PARTS).times(1).disconnect());
+    world.sandbox.create(&PARTS, part("p", "a")).unwrap();
+    world.visited(1).await;
+    world.add("a");
+    assert_eq!(world.visited(2).await, [Duration::ZERO, seconds(34)]);
+    assert!(answers.lock()[0].as_ref().is_err_and(ApiError::response_lost));
+    assert_eq!(world.request_times("PATCH").len(), 1);
 }
 
 /// A reconcile that gives its creation up after `patience`.
