@@ -14,7 +14,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::Exit;
+use crate::exit::Exit;
 use crate::output::print;
 use crate::subcommand::{Action, Failure, Invocation, Subcommand};
 

@@ -9,6 +9,7 @@ use kcm_framework::client::ClientAuthority;
 use kcm_framework::{Extensions, Registry};
 
 use crate::config_command::CONFIG;
+use crate::exit::Exit;
 use crate::explain_command::EXPLAIN;
 use crate::logs::{LogOptions, Logs, log_flags};
 use crate::output::{print, refuse};
@@ -17,7 +18,7 @@ use crate::reload::SettingsSource;
 use crate::runtime::WakeUps;
 use crate::settings::is_default;
 use crate::subcommand::{Action, Invocation, Subcommand};
-use crate::{Exit, run, runtime, settings};
+use crate::{run, runtime, settings};
 
 /// What the help says after the flags.
 const SOURCES: &str = "\

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::Exit;
+use crate::exit::Exit;
 
 /// Prints every reason for not starting.
 pub(crate) fn refuse(reasons: &[impl ToString]) -> Exit {

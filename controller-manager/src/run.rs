@@ -6,6 +6,7 @@ use kcm_framework::client::{connect_with_metrics, load_config};
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
 
+use crate::exit::Exit;
 use crate::identities::{self, TokenHealth};
 use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics};
 use crate::logs::{Logs, UNSTRUCTURED};
@@ -13,7 +14,7 @@ use crate::process_metrics;
 use crate::reload::{ReloadState, Reloader, SettingsSource};
 use crate::serving::{Bound, Check, Serving, ServingError, ServingState};
 use crate::settings::Configured;
-use crate::{Exit, Failure};
+use crate::subcommand::Failure;
 
 /// Warns of settings that have no effect or are deprecated, and of what is missing.
 pub(crate) fn warn(warnings: &[impl std::fmt::Display]) {

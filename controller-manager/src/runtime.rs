@@ -2,11 +2,12 @@
 
 use kcm_framework::Stop;
 
+use crate::exit::Exit;
 use crate::logs::Logs;
 use crate::moderation::pause_while_busy;
 use crate::output::refuse;
 use crate::signals::Signals;
-use crate::{Exit, Failure};
+use crate::subcommand::Failure;
 
 /// When the thread asks for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::limits::RetryLimits;
+use crate::priority::Priority;
 use crate::snapshot::{Delayed, Failing, Held, QueueSnapshot};
-use crate::{Priority, RetryLimits};
 
 /// A queue of flat lists, which are searched and sorted at each call.
 pub(crate) struct Model {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use crate::limits::RetryLimits;
 use crate::model::Model;
+use crate::priority::Priority;
 use crate::state::{State, Taken};
-use crate::{Priority, RetryLimits};
 
 const AGEING: Duration = Duration::from_millis(20);
 

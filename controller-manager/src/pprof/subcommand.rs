@@ -9,7 +9,7 @@ use kcm_framework::BoxFuture;
 use super::heap_dump;
 use super::profile::Profile;
 use super::symbols::resolve;
-use crate::Exit;
+use crate::exit::Exit;
 use crate::subcommand::{Action, Failure, Invocation, Subcommand};
 
 /// Profiles the parent process, and writes the profile to standard output.
