@@ -8,16 +8,16 @@ use kcm_config::{Effective, Outcome, Row, Sources, Table, VersionRequest, generi
 use kcm_framework::client::ClientAuthority;
 use kcm_framework::{Extensions, Registry};
 
-use crate::config_command::CONFIG;
-use crate::exit::Exit;
-use crate::explain_command::EXPLAIN;
+use crate::command_line::config_command::CONFIG;
+use crate::command_line::exit::Exit;
+use crate::command_line::explain_command::EXPLAIN;
+use crate::command_line::output::{print, refuse};
+use crate::command_line::subcommand::{Action, Invocation, Subcommand};
 use crate::logs::{LogOptions, Logs, log_flags};
-use crate::output::{print, refuse};
 use crate::pprof::HELPER;
 use crate::reload::SettingsSource;
 use crate::runtime::WakeUps;
 use crate::settings::is_default;
-use crate::subcommand::{Action, Invocation, Subcommand};
 use crate::{run, runtime, settings};
 
 /// What the help says after the flags.

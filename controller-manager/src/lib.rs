@@ -36,10 +36,8 @@
 //!
 //! Settings of what is not there are read and checked, and a warning says that they have no effect.
 
-mod config_command;
+mod command_line;
 mod debug;
-mod exit;
-mod explain_command;
 mod host;
 mod identities;
 mod leader_election;
@@ -47,7 +45,6 @@ mod logs;
 mod metrics_settings;
 mod missing;
 mod moderation;
-mod output;
 mod pprof;
 mod process_metrics;
 mod reload;
@@ -56,7 +53,6 @@ mod runtime;
 mod serving;
 mod settings;
 mod signals;
-mod subcommand;
 mod upstream;
 mod validation;
 mod without_effect;
@@ -68,11 +64,11 @@ mod upstream_metrics;
 
 use std::process::ExitCode;
 
-pub use exit::Exit;
+pub use command_line::exit::Exit;
+pub use command_line::subcommand::{Action, Failure, Invocation, Subcommand};
 pub use host::Host;
 pub use serving::HttpsPort;
 pub use settings::table;
-pub use subcommand::{Action, Failure, Invocation, Subcommand};
 pub use upstream::{UPSTREAM, UpstreamController, UpstreamStart};
 
 /// Runs the linked controllers as the command line says, until a signal: the `main` of a host without sub-commands of

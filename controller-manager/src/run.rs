@@ -6,7 +6,8 @@ use kcm_framework::client::{connect_with_metrics, load_config};
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
 
-use crate::exit::Exit;
+use crate::command_line::exit::Exit;
+use crate::command_line::subcommand::Failure;
 use crate::identities::{self, TokenHealth};
 use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics};
 use crate::logs::{Logs, UNSTRUCTURED};
@@ -14,7 +15,6 @@ use crate::process_metrics;
 use crate::reload::{ReloadState, Reloader, SettingsSource};
 use crate::serving::{Bound, Check, Serving, ServingError, ServingState};
 use crate::settings::Configured;
-use crate::subcommand::Failure;
 
 /// Warns of settings that have no effect or are deprecated, and of what is missing.
 pub(crate) fn warn(warnings: &[impl std::fmt::Display]) {

@@ -2,12 +2,12 @@
 
 use kcm_framework::Stop;
 
-use crate::exit::Exit;
+use crate::command_line::exit::Exit;
+use crate::command_line::output::refuse;
+use crate::command_line::subcommand::Failure;
 use crate::logs::Logs;
 use crate::moderation::pause_while_busy;
-use crate::output::refuse;
 use crate::signals::Signals;
-use crate::subcommand::Failure;
 
 /// When the thread asks for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,6 @@ where
     };
     match ended {
         Ok(()) => Exit::Stopped,
-        Err(Failure { exit, reasons }) => crate::output::fail(exit, &reasons),
+        Err(Failure { exit, reasons }) => crate::command_line::output::fail(exit, &reasons),
     }
 }

@@ -2,7 +2,7 @@
 
 use kcm_config::{Initial, Row};
 
-use crate::subcommand::{Action, Invocation, Subcommand};
+use crate::command_line::subcommand::{Action, Invocation, Subcommand};
 
 /// The setting of the form in which settings are printed.
 const OUTPUT: Row = Row::new("output", "Config", Initial::String(""))

@@ -3,7 +3,7 @@
 use kcm_config::{Effective, Row};
 use kcm_framework::{BoxFuture, ManagerBuilder, Stop};
 
-use crate::exit::Exit;
+use crate::command_line::exit::Exit;
 
 /// A sub-command of the host: the first word of a command line that selects it, its settings, and what it does.
 ///

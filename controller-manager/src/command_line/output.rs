@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::exit::Exit;
+use crate::command_line::exit::Exit;
 
 /// Prints every reason for not starting.
 pub(crate) fn refuse(reasons: &[impl ToString]) -> Exit {

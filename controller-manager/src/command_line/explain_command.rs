@@ -14,9 +14,9 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::exit::Exit;
-use crate::output::print;
-use crate::subcommand::{Action, Failure, Invocation, Subcommand};
+use crate::command_line::exit::Exit;
+use crate::command_line::output::print;
+use crate::command_line::subcommand::{Action, Failure, Invocation, Subcommand};
 
 const SECTION: &str = "Explain";
 
