@@ -42,8 +42,6 @@ mod host;
 mod identities;
 mod leader_election;
 mod logs;
-mod metrics_settings;
-mod missing;
 mod moderation;
 mod pprof;
 mod process_metrics;
@@ -53,9 +51,6 @@ mod runtime;
 mod serving;
 mod settings;
 mod signals;
-mod upstream;
-mod validation;
-mod without_effect;
 
 #[cfg(all(test, feature = "builtin"))]
 mod tests;
@@ -69,7 +64,7 @@ pub use command_line::subcommand::{Action, Failure, Invocation, Subcommand};
 pub use host::Host;
 pub use serving::HttpsPort;
 pub use settings::table;
-pub use upstream::{UPSTREAM, UpstreamController, UpstreamStart};
+pub use settings::upstream::{UPSTREAM, UpstreamController, UpstreamStart};
 
 /// Runs the linked controllers as the command line says, until a signal: the `main` of a host without sub-commands of
 /// its own.

@@ -2,7 +2,7 @@
 
 use kcm_framework::Registry;
 
-use crate::upstream::{UPSTREAM, UpstreamController, UpstreamStart};
+use super::upstream::{UPSTREAM, UpstreamController, UpstreamStart};
 
 /// The controller that an item of `--controllers` names, if upstream has it and this program does not.
 pub(crate) fn named_by(item: &str, registry: &Registry) -> Option<&'static UpstreamController> {

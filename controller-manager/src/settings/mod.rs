@@ -1,5 +1,11 @@
 //! The settings of the manager itself, checked together.
 
+mod metrics_settings;
+mod missing;
+pub(crate) mod upstream;
+mod validation;
+mod without_effect;
+
 use std::path::PathBuf;
 
 use kcm_config::{AccessError, Effective, Gate, GoDuration, Origin, Row, Table, TableErrors, absent, gates, generic};
@@ -11,10 +17,9 @@ use kcm_framework::{
 use serde::Deserialize;
 
 use crate::leader_election::{Election, LeaderElection, MigrationConfig, MigrationSettings, Owner, Policy};
-use crate::metrics_settings::exposition_options;
 use crate::serving::ServingOptions;
-use crate::upstream::{UPSTREAM, UpstreamController};
-use crate::{missing, validation, without_effect};
+use metrics_settings::exposition_options;
+use upstream::{UPSTREAM, UpstreamController};
 
 /// The parts of the section `Generic` of the configuration file that the program acts on.
 #[derive(Debug, Deserialize)]
