@@ -16,9 +16,9 @@ use crate::command_line::subcommand::{Action, Invocation, Subcommand};
 use crate::logs::{LogOptions, Logs, log_flags};
 use crate::pprof::HELPER;
 use crate::reload::SettingsSource;
-use crate::runtime::WakeUps;
-use crate::settings::is_default;
-use crate::{run, runtime, settings};
+use crate::runtime::main_thread::{self, WakeUps};
+use crate::runtime::run;
+use crate::settings::{self, is_default};
 
 /// What the help says after the flags.
 const SOURCES: &str = "\
@@ -152,7 +152,7 @@ fn start(registry: Registry, settings: Effective, sources: Sources, extensions: 
         extensions.insert(authority);
     }
     let source = SettingsSource { sources, registry, extensions, start: settings.clone() };
-    runtime::run(WakeUps::Moderated, &logs, |stop| run::run(configured, source, &logs, stop))
+    main_thread::run(WakeUps::Moderated, &logs, |stop| run::run(configured, source, &logs, stop))
 }
 
 /// Says that requests are sent as JSON, where the settings ask for something else, as the default does.
@@ -193,7 +193,7 @@ fn start_subcommand(subcommand: &Subcommand, registry: Registry, settings: Effec
             let options = if is_quiet { options.only_warnings() } else { options };
             let logs = Logs::set_up(options);
             run::warn(&warnings);
-            runtime::run(WakeUps::Immediate, &logs, program)
+            main_thread::run(WakeUps::Immediate, &logs, program)
         }
     }
 }

@@ -42,15 +42,11 @@ mod host;
 mod identities;
 mod leader_election;
 mod logs;
-mod moderation;
 mod pprof;
-mod process_metrics;
 mod reload;
-mod run;
 mod runtime;
 mod serving;
 mod settings;
-mod signals;
 
 #[cfg(all(test, feature = "builtin"))]
 mod tests;

@@ -6,12 +6,12 @@ use kcm_framework::client::{connect_with_metrics, load_config};
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
 
+use super::process_metrics;
 use crate::command_line::exit::Exit;
 use crate::command_line::subcommand::Failure;
 use crate::identities::{self, TokenHealth};
 use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics};
 use crate::logs::{Logs, UNSTRUCTURED};
-use crate::process_metrics;
 use crate::reload::{ReloadState, Reloader, SettingsSource};
 use crate::serving::{Bound, Check, Serving, ServingError, ServingState};
 use crate::settings::Configured;

@@ -2,12 +2,12 @@
 
 use kcm_framework::Stop;
 
+use super::moderation::pause_while_busy;
+use super::signals::Signals;
 use crate::command_line::exit::Exit;
 use crate::command_line::output::refuse;
 use crate::command_line::subcommand::Failure;
 use crate::logs::Logs;
-use crate::moderation::pause_while_busy;
-use crate::signals::Signals;
 
 /// When the thread asks for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,7 @@
+//! The life of the process: its thread, the signals that stop it, and the run of the manager.
+
+pub(crate) mod main_thread;
+mod moderation;
+pub(crate) mod process_metrics;
+pub(crate) mod run;
+mod signals;
