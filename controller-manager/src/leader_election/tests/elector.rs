@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::elector::{Answer, Elector, Lease, LeaseRecord, Next, Request, Timing};
+use super::super::elector::{Answer, Elector, Lease, LeaseRecord, Next, Request, Timing};
 
 const TIMING: Timing = Timing {
     lease_duration: Duration::from_secs(15),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::model::Model;
 use crate::limits::RetryLimits;
-use crate::model::Model;
 use crate::priority::Priority;
 use crate::state::{State, Taken};
 

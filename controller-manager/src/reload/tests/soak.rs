@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::task::JoinSet;
 
-use super::{ReloadState, Reloader, SettingsSource};
 use crate::logs::{LogOptions, tests::logs_to};
+use crate::reload::{ReloadState, Reloader, SettingsSource};
 use crate::settings;
 
 #[global_allocator]
@@ -263,7 +263,7 @@ fn a_leak_of_each_reload_fails_the_soak() {
 /// Whether the soak succeeds in a process of its own, and what it prints.
 fn alone(variables: &[(&str, &str)]) -> (bool, String) {
     let own = std::env::current_exe().expect("the path of this test is known");
-    let name = "reload::soak::two_hundred_reloads_under_load_lose_no_key_and_no_memory";
+    let name = "reload::tests::soak::two_hundred_reloads_under_load_lose_no_key_and_no_memory";
     let mut soak = Command::new(own);
     soak.args(["--exact", name, "--nocapture"]).envs(variables.iter().copied());
     let ended = soak.output().expect("the test can be started");

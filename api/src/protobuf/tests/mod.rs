@@ -1,10 +1,12 @@
+pub(crate) mod encode;
+
 use serde::Deserialize;
 
-use super::encode::{field, number, varint};
 use super::*;
 use crate::annotations::keeping;
 use crate::views::Pod;
 use crate::{OwnerReference, PartialObjectMeta, View};
+use encode::{field, number, varint};
 
 #[derive(Debug, PartialEq, Deserialize)]
 struct All<'a> {
@@ -145,7 +147,7 @@ fn what_is_no_utf_8_is_read_as_json_shows_it() {
 
 /// A pod with everything that its view reads, as an API server of 1.36.3 sent it in both forms.
 const RECORDED: (&str, &[u8]) =
-    (include_str!("../../fixtures/pod_recorded.json"), include_bytes!("../../fixtures/pod_recorded.pb"));
+    (include_str!("../../../fixtures/pod_recorded.json"), include_bytes!("../../../fixtures/pod_recorded.pb"));
 
 #[test]
 fn a_pod_reads_the_same_in_both_forms() {

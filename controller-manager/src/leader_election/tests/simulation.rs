@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use super::elector::{Answer, Elector, Lease, Next, Request, Timing};
+use super::super::elector::{Answer, Elector, Lease, Next, Request, Timing};
 
 const TIMING: Timing = Timing {
     lease_duration: Duration::from_secs(15),

@@ -1,5 +1,8 @@
 //! Managers that take turns on a lease of an API server in this process, with paused time.
 
+mod elector;
+mod simulation;
+
 use std::sync::Arc;
 use std::time::Duration;
 
