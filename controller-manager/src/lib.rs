@@ -37,7 +37,6 @@
 //! Settings of what is not there are read and checked, and a warning says that they have no effect.
 
 mod command_line;
-mod debug;
 mod host;
 mod identities;
 mod leader_election;
@@ -58,7 +57,7 @@ use std::process::ExitCode;
 pub use command_line::exit::Exit;
 pub use command_line::subcommand::{Action, Failure, Invocation, Subcommand};
 pub use host::Host;
-pub use serving::HttpsPort;
+pub use runtime::https_port::HttpsPort;
 pub use settings::table;
 pub use settings::upstream::{UPSTREAM, UpstreamController, UpstreamStart};
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use kcm_framework::client::{connect_with_metrics, load_config};
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
+use serde_json::json;
 
 use super::process_metrics;
+use super::profiler::profiler;
 use crate::command_line::exit::Exit;
 use crate::command_line::subcommand::Failure;
 use crate::identities::{self, TokenHealth};
@@ -80,7 +82,8 @@ pub(crate) async fn run(
             .into_iter()
             .chain(tokens)
             .collect(),
-        leases,
+        leases: Box::new(move || leases.as_ref().map_or_else(|| json!([]), |leases| json!(leases.leases()))),
+        profiler: profiler(&source.start),
         started: SystemClock.now(),
         set_verbosity: Box::new(logs.verbosity()),
     };

@@ -25,14 +25,15 @@ mod access;
 mod answers;
 mod connection;
 mod connection_limit;
+pub(crate) mod debug;
 mod health;
 mod held_body;
 mod listener;
 mod names;
 mod options;
 mod percent;
+mod profiler;
 mod routes;
-mod standalone;
 mod state;
 mod thread;
 mod tls;
@@ -40,7 +41,7 @@ mod ui;
 
 pub(crate) use health::Check;
 pub(crate) use options::ServingOptions;
-pub use standalone::HttpsPort;
+pub(crate) use profiler::{ProfileError, Profiler};
 pub(crate) use state::ServingState;
 pub(crate) use thread::{Bound, Serving, ServingError};
 

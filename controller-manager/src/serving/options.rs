@@ -1,6 +1,6 @@
 //! The settings of the HTTPS port.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ impl ServingOptions {
                 return Err([parameters.err(), always_allow.err()].into_iter().flatten().flatten().collect());
             }
         };
-        let address: IpAddr = read.get("bind-address").unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
+        let address: IpAddr = read.get("bind-address").unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let (cert, key, folder) =
             (read.text("tls-cert-file"), read.text("tls-private-key-file"), read.text("cert-dir"));
         let pair = if !cert.is_empty() {
@@ -101,6 +101,37 @@ impl ServingOptions {
                 denied_ttl: read.duration("authorization-webhook-cache-unauthorized-ttl"),
             },
         }))
+    }
+
+    /// The options of a program that runs a manager itself and has no users to tell apart: where `settings` are the
+    /// defaults, it listens on a free port of 127.0.0.1, serves the status page, and shows everything to everyone there.
+    ///
+    /// # Errors
+    /// Every reason why the port cannot be served as the settings say.
+    pub(crate) fn standalone(settings: &Effective) -> Result<Option<Self>, Vec<String>> {
+        let is_default = |flag| settings.origin(flag).is_none_or(|origin| *origin == Origin::Default);
+        let Some(mut options) = Self::of(settings)? else { return Ok(None) };
+        if is_default("secure-port") {
+            options.address.set_port(0);
+        }
+        if is_default("bind-address") {
+            options.address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
+        if is_default("authorization-always-allow-paths") {
+            options.authorization.always_allow = AllowedPaths::read(&["/*".to_owned()])?;
+        }
+        if is_default("authentication-skip-lookup") {
+            options.authentication.skip_lookup = true;
+        }
+        if is_default("debug-ui") {
+            options.has_page = true;
+        }
+        if is_default("disable-http2-serving") {
+            // Over HTTP/2 a client without credentials gets one answer on a connection, and the page's stream would end.
+            options.http2_streams = None;
+            options.tls.http2 = false;
+        }
+        Ok(Some(options))
     }
 }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kcm_config::Effective;
 use kcm_framework::{ManagerHandle, Metrics};
+use serde_json::Value;
 
 use super::health::Check;
-use crate::leader_election::LeaderHealth;
+use super::profiler::Profiler;
 
 /// What the routes show.
 pub(crate) struct ServingState {
@@ -22,8 +23,10 @@ pub(crate) struct ServingState {
     pub(crate) live: Vec<Check>,
     /// The checks that only readiness has.
     pub(crate) ready: Vec<Check>,
-    /// The leases that this process competes for; absent without leader election.
-    pub(crate) leases: Option<LeaderHealth>,
+    /// Returns the status of each lease that this process competes for, as the status page reads it: a list.
+    pub(crate) leases: Box<dyn Fn() -> Value + Send + Sync>,
+    /// Makes the profiles under `/debug/pprof/`; absent if the program was built without a profiler.
+    pub(crate) profiler: Option<Arc<dyn Profiler>>,
     /// When the process was started.
     pub(crate) started: Timestamp,
     /// Sets the verbosity of the logs.

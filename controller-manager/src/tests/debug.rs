@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{running, web};
-use crate::debug;
+use crate::serving::debug;
 
 const PAGE: &str = include_str!("../../../docs/debug.md");
 

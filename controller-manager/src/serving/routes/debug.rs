@@ -13,7 +13,7 @@ use kcm_framework::api::ObjectKey;
 use serde_json::Value;
 
 use super::responses::{json, not_found};
-use crate::debug;
+use crate::serving::debug;
 use crate::serving::state::ServingState;
 
 /// What a list shows.

@@ -13,9 +13,10 @@ use axum::extract::RawQuery;
 use axum::routing::any;
 use http::header::{CONTENT_DISPOSITION, HeaderValue};
 use http::{Response, StatusCode};
+use kcm_framework::async_trait;
 
 use super::responses::{text, typed};
-use crate::pprof::{Helper, HelperError};
+use crate::serving::profiler::{ProfileError, Profiler};
 use crate::serving::state::ServingState;
 
 /// How long CPU time is sampled where no one says otherwise, as in Go.
@@ -36,11 +37,11 @@ pub(super) fn routes(state: &Arc<ServingState>) -> Router {
     if !state.settings.get("profiling").unwrap_or(false) {
         return Router::new();
     }
-    let helper = Arc::new(Helper::new());
-    let of_heap = Arc::clone(&helper);
+    let profiler = state.profiler.clone().unwrap_or_else(|| Arc::new(NoProfiler));
+    let of_heap = Arc::clone(&profiler);
     let index = async || text(StatusCode::OK, INDEX);
     let cpu = async move |RawQuery(query): RawQuery| match seconds(query.as_deref()) {
-        Ok(seconds) => answer("attachment; filename=\"profile\"", helper.cpu(Duration::from_secs(seconds)).await),
+        Ok(seconds) => answer("attachment; filename=\"profile\"", profiler.cpu(Duration::from_secs(seconds)).await),
         Err(reason) => text(StatusCode::BAD_REQUEST, reason),
     };
     let heap = async move || answer("attachment; filename=\"heap\"", of_heap.heap().await);
@@ -50,6 +51,28 @@ pub(super) fn routes(state: &Arc<ServingState>) -> Router {
         .route("/debug/pprof/cmdline", any(cmdline))
         .route("/debug/pprof/profile", any(cpu))
         .route("/debug/pprof/heap", any(heap))
+}
+
+/// The profiler of a program that was built without one.
+struct NoProfiler;
+
+impl NoProfiler {
+    fn refusal() -> ProfileError {
+        ProfileError::NotSupported(
+            "this program was built without the cargo feature pprof, and makes no profiles".to_owned(),
+        )
+    }
+}
+
+#[async_trait]
+impl Profiler for NoProfiler {
+    async fn cpu(&self, _duration: Duration) -> Result<Vec<u8>, ProfileError> {
+        Err(Self::refusal())
+    }
+
+    async fn heap(&self) -> Result<Vec<u8>, ProfileError> {
+        Err(Self::refusal())
+    }
 }
 
 /// The words of the command line, as Go writes them.
@@ -67,13 +90,13 @@ fn seconds(query: Option<&str>) -> Result<u64, String> {
 }
 
 /// A profile, as a file of that name.
-fn answer(disposition: &'static str, profile: Result<Vec<u8>, HelperError>) -> Response<Body> {
+fn answer(disposition: &'static str, profile: Result<Vec<u8>, ProfileError>) -> Response<Body> {
     let profile = match profile {
         Ok(profile) => profile,
         Err(error) => {
             let code = match &error {
-                HelperError::NotSupported(_) => StatusCode::NOT_IMPLEMENTED,
-                HelperError::InUse | HelperError::Start(_) | HelperError::Failed(_) => {
+                ProfileError::NotSupported(_) => StatusCode::NOT_IMPLEMENTED,
+                ProfileError::InUse | ProfileError::Start(_) | ProfileError::Failed(_) => {
                     StatusCode::INTERNAL_SERVER_ERROR
                 }
             };
@@ -87,7 +110,58 @@ fn answer(disposition: &'static str, profile: Result<Vec<u8>, HelperError>) -> R
 
 #[cfg(test)]
 mod tests {
+    use http::Request;
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+
     use super::*;
+    use crate::serving::tests::{settings, state};
+
+    /// A profiler that returns the seconds that it was asked for, and is in use when the heap is asked for.
+    struct Echo;
+
+    #[async_trait]
+    impl Profiler for Echo {
+        async fn cpu(&self, duration: Duration) -> Result<Vec<u8>, ProfileError> {
+            Ok(duration.as_secs().to_string().into_bytes())
+        }
+
+        async fn heap(&self) -> Result<Vec<u8>, ProfileError> {
+            Err(ProfileError::InUse)
+        }
+    }
+
+    async fn get(profiler: Option<Arc<dyn Profiler>>, arguments: &[&str], path: &str) -> (u16, String) {
+        let state = ServingState { profiler, ..state(&settings(arguments)) };
+        let request = Request::get(path).body(Body::empty()).expect("it is a request");
+        let answer = routes(&Arc::new(state)).oneshot(request).await.expect("routes never fail");
+        let code = answer.status().as_u16();
+        let body = answer.into_body().collect().await.expect("it is memory").to_bytes();
+        (code, String::from_utf8(body.to_vec()).expect("it is text"))
+    }
+
+    #[tokio::test]
+    async fn profiles_are_those_of_the_profiler() {
+        let get = async |path| get(Some(Arc::new(Echo)), &[], path).await;
+        assert_eq!(get("/debug/pprof/profile?seconds=7").await, (200, "7".to_owned()));
+        assert_eq!(get("/debug/pprof/heap").await, (500, "a profile is being made already\n".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_program_without_a_profiler_says_so() {
+        for path in ["/debug/pprof/profile?seconds=7", "/debug/pprof/heap"] {
+            let (code, reason) = get(None, &[], path).await;
+            assert!(code == 501 && reason.contains("without the cargo feature pprof"), "{path}: {code} {reason}");
+        }
+        assert_eq!(get(None, &[], "/debug/pprof/cmdline").await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_served_unless_the_settings_allow_profiles() {
+        for path in ["/debug/pprof/", "/debug/pprof/profile?seconds=7", "/debug/pprof/cmdline"] {
+            assert_eq!(get(Some(Arc::new(Echo)), &["--profiling=false"], path).await.0, 404, "{path}");
+        }
+    }
 
     #[test]
     fn seconds_are_read_as_go_reads_them() {

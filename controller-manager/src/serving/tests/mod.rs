@@ -14,6 +14,7 @@ use kcm_config::{Effective, Outcome, Sources, Table, generic};
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerDescriptor, Manager, Registry};
 use kcm_sandbox_apiserver::Sandbox;
+use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +42,8 @@ pub(super) fn state(settings: &Effective) -> ServingState {
         manager: manager.handle(),
         live: Vec::new(),
         ready: Vec::new(),
-        leases: None,
+        leases: Box::new(|| json!([])),
+        profiler: None,
         started: SystemClock.now(),
         set_verbosity: Box::new(|_| {}),
     }

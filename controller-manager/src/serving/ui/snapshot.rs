@@ -5,8 +5,7 @@ use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::explain::QueueStatus;
 use serde_json::{Value, json};
 
-use crate::debug;
-use crate::leader_election::LeaderHealth;
+use crate::serving::debug;
 use crate::serving::health::{caches_check, live};
 use crate::serving::state::ServingState;
 
@@ -37,7 +36,7 @@ pub(super) fn state(shown: &ServingState, mut queues: Vec<QueueStatus>, tick: u6
         "upSeconds": up,
         "checks": checks,
         "problems": problems,
-        "leases": shown.leases.as_ref().map(LeaderHealth::leases).unwrap_or_default(),
+        "leases": (shown.leases)(),
         "controllers": debug::controllers(manager)["controllers"],
         "queues": queues,
         "caches": debug::informers(manager)["caches"],

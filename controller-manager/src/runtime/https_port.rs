@@ -1,16 +1,14 @@
 //! The HTTPS port of a program that runs a manager itself, as the sandbox does.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use kcm_config::{Effective, Origin};
+use kcm_config::Effective;
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{Manager, Stop, error_chain};
+use serde_json::json;
 
-use super::access::AllowedPaths;
-use super::options::ServingOptions;
-use super::state::ServingState;
-use super::thread::Bound;
+use super::profiler::profiler;
+use crate::serving::{Bound, ServingOptions, ServingState};
 
 /// The HTTPS port of a program that runs a manager itself, as a sub-command does.
 ///
@@ -28,36 +26,10 @@ impl HttpsPort {
     /// # Errors
     /// Every reason why it cannot be served.
     pub fn bind(settings: &Effective) -> Result<Option<Self>, Vec<String>> {
-        let Some(options) = Self::options(settings)? else { return Ok(None) };
+        let Some(options) = ServingOptions::standalone(settings)? else { return Ok(None) };
         let has_page = options.has_page;
         let bound = Bound::bind(options, Arc::new(SystemClock)).map_err(|error| vec![error_chain(&error)])?;
         Ok(Some(Self { bound, has_page, settings: settings.clone() }))
-    }
-
-    fn options(settings: &Effective) -> Result<Option<ServingOptions>, Vec<String>> {
-        let is_default = |flag| settings.origin(flag).is_none_or(|origin| *origin == Origin::Default);
-        let Some(mut options) = ServingOptions::of(settings)? else { return Ok(None) };
-        if is_default("secure-port") {
-            options.address.set_port(0);
-        }
-        if is_default("bind-address") {
-            options.address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        }
-        if is_default("authorization-always-allow-paths") {
-            options.authorization.always_allow = AllowedPaths::read(&["/*".to_owned()])?;
-        }
-        if is_default("authentication-skip-lookup") {
-            options.authentication.skip_lookup = true;
-        }
-        if is_default("debug-ui") {
-            options.has_page = true;
-        }
-        if is_default("disable-http2-serving") {
-            // Over HTTP/2 a client without credentials gets one answer on a connection, and the page's stream would end.
-            options.http2_streams = None;
-            options.tls.http2 = false;
-        }
-        Ok(Some(options))
     }
 
     /// The address, as a URL.
@@ -81,13 +53,15 @@ impl HttpsPort {
         manager: &Manager,
         stop: Stop,
     ) -> impl Future<Output = Result<(), String>> + Send + 'static + use<> {
+        let profiler = profiler(&self.settings);
         let state = ServingState {
             settings: self.settings,
             metrics: Arc::clone(manager.metrics()),
             manager: manager.handle(),
             live: Vec::new(),
             ready: Vec::new(),
-            leases: None,
+            leases: Box::new(|| json!([])),
+            profiler,
             started: SystemClock.now(),
             set_verbosity: Box::new(|_| {}),
         };
@@ -112,8 +86,17 @@ impl std::fmt::Debug for HttpsPort {
 
 #[cfg(test)]
 mod tests {
+    use kcm_config::{Outcome, Sources, Table, generic};
+
     use super::*;
-    use crate::serving::tests::settings;
+
+    fn settings(arguments: &[&str]) -> Effective {
+        let table = Table::new(generic::rows()).expect("the rows make a table");
+        match table.load(&Sources::default().arguments(arguments.iter().copied())) {
+            Ok(Outcome::Settings(settings)) => *settings,
+            other => panic!("{other:?}"),
+        }
+    }
 
     fn bound(arguments: &[&str]) -> Option<HttpsPort> {
         HttpsPort::bind(&settings(arguments)).expect("it is supported")
