@@ -44,13 +44,10 @@ mod logs;
 mod pprof;
 mod reload;
 mod runtime;
-mod serving;
 mod settings;
 
 #[cfg(all(test, feature = "builtin"))]
 mod tests;
-#[cfg(test)]
-mod upstream_metrics;
 
 use std::process::ExitCode;
 

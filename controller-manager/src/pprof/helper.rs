@@ -5,12 +5,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use kcm_framework::async_trait;
+use kcm_serving::{ProfileError, Profiler};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use super::subcommand::{HELPER, Kind};
-use crate::serving::{ProfileError, Profiler};
 
 /// Makes profiles of this process, one at a time.
 pub(crate) struct Helper {

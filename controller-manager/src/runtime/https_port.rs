@@ -5,10 +5,10 @@ use std::sync::Arc;
 use kcm_config::Effective;
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{Manager, Stop, error_chain};
+use kcm_serving::{Bound, ServingOptions, ServingState};
 use serde_json::json;
 
 use super::profiler::profiler;
-use crate::serving::{Bound, ServingOptions, ServingState};
 
 /// The HTTPS port of a program that runs a manager itself, as a sub-command does.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kcm_config::Effective;
 
 use crate::pprof::Helper;
-use crate::serving::Profiler;
+use kcm_serving::Profiler;
 
 /// Returns the profiler of this process if the settings allow profiles.
 pub(super) fn profiler(settings: &Effective) -> Option<Arc<dyn Profiler>> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kcm_framework::client::{connect_with_metrics, load_config};
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
+use kcm_serving::{Bound, Check, Serving, ServingError, ServingState};
 use serde_json::json;
 
 use super::process_metrics;
@@ -15,7 +16,6 @@ use crate::identities::{self, TokenHealth};
 use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics};
 use crate::logs::{Logs, UNSTRUCTURED};
 use crate::reload::{ReloadState, Reloader, SettingsSource};
-use crate::serving::{Bound, Check, Serving, ServingError, ServingState};
 use crate::settings::Configured;
 
 /// Warns of settings that have no effect or are deprecated, and of what is missing.

@@ -14,10 +14,10 @@ use kcm_framework::client::Limits;
 use kcm_framework::{
     ControllerDescriptor, Extensions, GRACE, Manager, ManagerBuilder, Registry, Selection, StartGroup,
 };
+use kcm_serving::ServingOptions;
 use serde::Deserialize;
 
 use crate::leader_election::{Election, LeaderElection, MigrationConfig, MigrationSettings, Owner, Policy};
-use crate::serving::ServingOptions;
 use metrics_settings::exposition_options;
 use upstream::{UPSTREAM, UpstreamController};
 

@@ -3,6 +3,7 @@
 mod debug;
 mod metrics;
 mod network_metrics;
+mod upstream_metrics;
 mod workload_metrics;
 
 use std::sync::Arc;
