@@ -14,6 +14,7 @@ use crate::command_line::explain_command::EXPLAIN;
 use crate::command_line::output::{print, refuse};
 use crate::command_line::subcommand::{Action, Invocation, Subcommand};
 use crate::logs::{LogOptions, Logs, log_flags};
+#[cfg(feature = "pprof")]
 use crate::pprof::HELPER;
 use crate::reload::SettingsSource;
 use crate::runtime::main_thread::{self, WakeUps};
@@ -36,7 +37,13 @@ pub struct Host {
 impl Default for Host {
     /// A host with the sub-commands `config` and `explain`.
     fn default() -> Self {
-        Self { subcommands: vec![CONFIG, EXPLAIN, HELPER], extensions: Extensions::default() }
+        let subcommands = vec![
+            CONFIG,
+            EXPLAIN,
+            #[cfg(feature = "pprof")]
+            HELPER,
+        ];
+        Self { subcommands, extensions: Extensions::default() }
     }
 }
 

@@ -41,6 +41,7 @@ mod host;
 mod identities;
 mod leader_election;
 mod logs;
+#[cfg(feature = "pprof")]
 mod pprof;
 mod reload;
 mod runtime;
