@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::decode::null_as_default;
-use crate::{Document, EditError, InternedStr, time};
+use crate::document::{Document, EditError};
+use crate::intern::InternedStr;
+use crate::time;
 
 /// One condition of a status.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::Document;
+use crate::document::Document;
 
 impl Document {
     /// Whether the object has every field of `configuration` with its value; fields beside those do not matter.

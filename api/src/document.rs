@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::decode::Text;
-use crate::{DecodeError, Resource};
+use crate::decode_error::DecodeError;
+use crate::resource::Resource;
 
 /// One object as compact JSON without `metadata.managedFields`, edited in place by path.
 ///

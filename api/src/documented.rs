@@ -6,7 +6,11 @@ use std::ops::Deref;
 
 use serde_json::value::RawValue;
 
-use crate::{DecodeError, Document, KnownView, Meta, Resource, View};
+use crate::decode_error::DecodeError;
+use crate::document::Document;
+use crate::meta::Meta;
+use crate::resource::Resource;
+use crate::view::{KnownView, View};
 
 /// A view beside the whole object that it was read from.
 ///

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::InternedStr;
+use crate::intern::InternedStr;
 
 /// Namespace and name of an object within one resource; the namespace is absent for cluster-scoped ones.
 ///

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::InternedStr;
 use crate::decode::Text;
+use crate::intern::InternedStr;
 
 /// A small map of strings, sorted by key; labels, or the annotations that are kept.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]

@@ -8,8 +8,12 @@ use serde::Deserialize;
 
 use crate::annotations::is_kept;
 use crate::decode::{null_as_default, text};
+use crate::intern::InternedStr;
+use crate::key::{ObjectKey, Uid};
+use crate::labels::Labels;
+use crate::owner::OwnerReference;
 use crate::protobuf::{Field, Kind, Message, ProtobufType};
-use crate::{InternedStr, Labels, ObjectKey, OwnerReference, ResourceVersion, Uid};
+use crate::version::ResourceVersion;
 
 /// Metadata of an object, without what no controller reads.
 ///

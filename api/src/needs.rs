@@ -27,7 +27,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::annotations::keeping_needed;
-use crate::{Interner, View};
+use crate::intern::Interner;
+use crate::view::View;
 
 /// A part of a view: fields that are decoded where a controller needs them.
 ///

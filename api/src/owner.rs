@@ -5,8 +5,10 @@ use std::ops::Not;
 use serde::{Deserialize, Serialize};
 
 use crate::decode::null_as_default;
+use crate::intern::InternedStr;
+use crate::key::Uid;
 use crate::protobuf::{Field, Message};
-use crate::{InternedStr, Resource, Uid};
+use crate::resource::Resource;
 
 /// A reference from an object to one of its owners.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +64,8 @@ impl OwnerReference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KnownView, PartialObjectMeta, View, views::ReplicaSetView};
+    use crate::view::{KnownView, PartialObjectMeta, View};
+    use crate::views::ReplicaSetView;
 
     #[test]
     fn a_controller_reference_is_written_as_upstream_writes_it() {

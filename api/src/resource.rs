@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::ObjectKey;
+use crate::key::ObjectKey;
 
 /// A resource of the API: group, version, plural name and kind.
 ///

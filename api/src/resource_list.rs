@@ -7,8 +7,9 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::decode::Text;
+use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
-use crate::{InternedStr, ResourceQuantity};
+use crate::resource_quantity::ResourceQuantity;
 
 /// Quantities by the name of their resource, sorted by name.
 ///

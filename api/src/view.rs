@@ -5,8 +5,11 @@ use std::any::TypeId;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 
+use crate::decode_error::DecodeError;
+use crate::document::Document;
+use crate::meta::Meta;
 use crate::protobuf::{Field, Malformed, Message, Reader};
-use crate::{DecodeError, Document, Meta, Resource};
+use crate::resource::Resource;
 
 /// An object as a cache keeps it: decoded once from the bytes of the API, then shared and never changed.
 ///

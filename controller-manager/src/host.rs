@@ -8,16 +8,18 @@ use kcm_config::{Effective, Outcome, Row, Sources, Table, VersionRequest, generi
 use kcm_framework::client::ClientAuthority;
 use kcm_framework::{Extensions, Registry};
 
-use crate::config_command::CONFIG;
-use crate::explain_command::EXPLAIN;
+use crate::command_line::config_command::CONFIG;
+use crate::command_line::exit::Exit;
+use crate::command_line::explain_command::EXPLAIN;
+use crate::command_line::output::{print, refuse};
+use crate::command_line::subcommand::{Action, Invocation, Subcommand};
 use crate::logs::{LogOptions, Logs, log_flags};
-use crate::output::{print, refuse};
+#[cfg(feature = "pprof")]
 use crate::pprof::HELPER;
 use crate::reload::SettingsSource;
-use crate::runtime::WakeUps;
-use crate::settings::is_default;
-use crate::subcommand::{Action, Invocation, Subcommand};
-use crate::{Exit, run, runtime, settings};
+use crate::runtime::main_thread::{self, WakeUps};
+use crate::runtime::run;
+use crate::settings::{self, is_default};
 
 /// What the help says after the flags.
 const SOURCES: &str = "\
@@ -35,7 +37,13 @@ pub struct Host {
 impl Default for Host {
     /// A host with the sub-commands `config` and `explain`.
     fn default() -> Self {
-        Self { subcommands: vec![CONFIG, EXPLAIN, HELPER], extensions: Extensions::default() }
+        let subcommands = vec![
+            CONFIG,
+            EXPLAIN,
+            #[cfg(feature = "pprof")]
+            HELPER,
+        ];
+        Self { subcommands, extensions: Extensions::default() }
     }
 }
 
@@ -151,7 +159,7 @@ fn start(registry: Registry, settings: Effective, sources: Sources, extensions: 
         extensions.insert(authority);
     }
     let source = SettingsSource { sources, registry, extensions, start: settings.clone() };
-    runtime::run(WakeUps::Moderated, &logs, |stop| run::run(configured, source, &logs, stop))
+    main_thread::run(WakeUps::Moderated, &logs, |stop| run::run(configured, source, &logs, stop))
 }
 
 /// Says that requests are sent as JSON, where the settings ask for something else, as the default does.
@@ -192,7 +200,7 @@ fn start_subcommand(subcommand: &Subcommand, registry: Registry, settings: Effec
             let options = if is_quiet { options.only_warnings() } else { options };
             let logs = Logs::set_up(options);
             run::warn(&warnings);
-            runtime::run(WakeUps::Immediate, &logs, program)
+            main_thread::run(WakeUps::Immediate, &logs, program)
         }
     }
 }

@@ -36,44 +36,28 @@
 //!
 //! Settings of what is not there are read and checked, and a warning says that they have no effect.
 
-mod config_command;
-mod debug;
-mod exit;
-mod explain_command;
+mod command_line;
 mod host;
 mod identities;
 mod leader_election;
 mod logs;
-mod metrics_settings;
-mod missing;
-mod moderation;
-mod output;
+#[cfg(feature = "pprof")]
 mod pprof;
-mod process_metrics;
 mod reload;
-mod run;
 mod runtime;
-mod serving;
 mod settings;
-mod signals;
-mod subcommand;
-mod upstream;
-mod validation;
-mod without_effect;
 
 #[cfg(all(test, feature = "builtin"))]
 mod tests;
-#[cfg(test)]
-mod upstream_metrics;
 
 use std::process::ExitCode;
 
-pub use exit::Exit;
+pub use command_line::exit::Exit;
+pub use command_line::subcommand::{Action, Failure, Invocation, Subcommand};
 pub use host::Host;
-pub use serving::HttpsPort;
+pub use runtime::https_port::HttpsPort;
 pub use settings::table;
-pub use subcommand::{Action, Failure, Invocation, Subcommand};
-pub use upstream::{UPSTREAM, UpstreamController, UpstreamStart};
+pub use settings::upstream::{UPSTREAM, UpstreamController, UpstreamStart};
 
 /// Runs the linked controllers as the command line says, until a signal: the `main` of a host without sub-commands of
 /// its own.

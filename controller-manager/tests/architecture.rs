@@ -40,8 +40,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "kcm-framework",
             "kcm-controllers",
             "kcm-sandbox-cli",
+            "kcm-serving",
         ],
     ),
+    ("kcm-serving", &["kcm-framework", "kcm-config"]),
     ("kcm-sandbox-apiserver", &["kcm-api"]),
     ("kcm-sandbox-listener", &["kcm-sandbox-apiserver"]),
     ("kcm-sandbox-cluster", &["kcm-api", "kcm-sandbox-apiserver"]),
@@ -76,6 +78,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("kcm-controllers-network", &["kube", "hyper"]),
     ("kcm-controllers-security", &["kube", "hyper"]),
     ("kcm-controllers-workloads", &["kube", "hyper"]),
+    ("kcm-serving", &["kube", "k8s-openapi"]),
     ("kcm-sandbox-apiserver", &["hyper", "hyper-util", "rcgen", "rustls", "tokio-rustls"]),
 ];
 

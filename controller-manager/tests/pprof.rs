@@ -1,6 +1,6 @@
 //! Profiles of a running program, read by Go's tool where Go is installed.
 
-#![cfg(all(feature = "builtin", feature = "sandbox", target_os = "linux"))]
+#![cfg(all(feature = "builtin", feature = "pprof", feature = "sandbox", target_os = "linux"))]
 
 mod subcommand;
 mod support;

@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::TestEnvironment;
 use crate::clock::SettableClock;
+use crate::environment::TestEnvironment;
 use crate::error_log::ErrorLog;
 use crate::manager_client::{self, Writes};
 

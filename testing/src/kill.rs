@@ -1,6 +1,7 @@
 //! [`kill_after_each_write`]: a scenario with the manager killed after each write.
 
-use crate::{TestCluster, TestEnvironment};
+use crate::cluster::TestCluster;
+use crate::environment::TestEnvironment;
 
 /// Runs a scenario once without kills, and then once per write of the manager, with the manager killed after that write
 /// has taken effect and before its response arrives. Returns the number of writes.

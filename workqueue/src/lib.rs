@@ -117,16 +117,14 @@
 
 mod limits;
 mod metrics;
-#[cfg(test)]
-mod model;
 mod options;
 mod priority;
-#[cfg(test)]
-mod properties;
 mod queue;
 mod ready_queues;
 mod snapshot;
 mod state;
+#[cfg(test)]
+mod tests;
 
 pub use limits::RetryLimits;
 pub use metrics::{Metrics, NoMetrics};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Metrics, NoMetrics, RetryLimits};
+use crate::limits::RetryLimits;
+use crate::metrics::{Metrics, NoMetrics};
 
 /// The options of a queue.
 ///

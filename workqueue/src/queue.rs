@@ -8,9 +8,10 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use crate::options::QueueOptions;
+use crate::priority::Priority;
 use crate::snapshot::{Held, KeyStatus, QueueSnapshot, UnfinishedWork};
 use crate::state::{State, Taken};
-use crate::{Priority, QueueOptions};
 
 /// A queue of keys: see the [contract](crate). Clones are handles to one queue.
 #[derive(Clone)]

@@ -8,10 +8,11 @@ use std::collections::hash_map::{Entry as Slot, HashMap};
 use std::hash::Hash;
 use std::time::Duration;
 
+use crate::limits::RetryLimits;
 use crate::limits::TokenBucket;
+use crate::priority::Priority;
 use crate::ready_queues::{Place, ReadyQueues, Ticket};
 use crate::snapshot::{Delayed, Failing, Held, KeyStage, KeyStatus, QueueSnapshot, UnfinishedWork};
-use crate::{Priority, RetryLimits};
 
 /// The state of a queue.
 pub(crate) struct State<K> {

@@ -61,7 +61,8 @@ fn each_crate_alone() -> Result<()> {
         }
     }
     // The product without the sandbox.
-    let lean = ["check", "--quiet", "--package=kcm-controller-manager", "--no-default-features", "--features=builtin"];
+    let lean =
+        ["check", "--quiet", "--package=kcm-controller-manager", "--no-default-features", "--features=builtin,pprof"];
     step::run(&mut step::cargo(lean))
 }
 

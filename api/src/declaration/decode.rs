@@ -5,8 +5,8 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 use super::{Declared, Slots};
-use crate::DecodeError;
 use crate::annotations::keeping;
+use crate::decode_error::DecodeError;
 use crate::needs::{Part, is_decoded};
 use crate::protobuf::{Field, Kind, Message, Reader, Slot};
 

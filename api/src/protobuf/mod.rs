@@ -187,6 +187,4 @@ pub fn unwrap(object: &[u8]) -> Result<&[u8], Malformed> {
 }
 
 #[cfg(test)]
-pub(crate) mod encode;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{Kind, Message};
-use crate::{IntOrPercent, InternedStr, Labels, ResourceVersion, Uid};
+use crate::int_or_percent::IntOrPercent;
+use crate::intern::InternedStr;
+use crate::key::Uid;
+use crate::labels::Labels;
+use crate::version::ResourceVersion;
 
 /// A type of which fields are read from protobuf.
 ///

@@ -1,6 +1,8 @@
 //! Node selectors: the nodes that a pod requires.
 
-use crate::{InternedStr, LabelSelectorRequirement, Labels, Selector};
+use crate::intern::InternedStr;
+use crate::labels::Labels;
+use crate::selector::{LabelSelectorRequirement, Selector};
 
 /// The only field of a node that `matchFields` can name.
 const NODE_NAME: &str = "metadata.name";

@@ -1,6 +1,6 @@
 //! Taints of nodes.
 
-use crate::InternedStr;
+use crate::intern::InternedStr;
 
 crate::message! {
     /// A taint of a node.

@@ -1,7 +1,7 @@
 //! Tolerations, and the taints that they tolerate.
 
 use super::taint::Taint;
-use crate::InternedStr;
+use crate::intern::InternedStr;
 
 /// Whether the operators `Gt` and `Lt` of tolerations compare numbers: the gate `TaintTolerationComparisonOperators`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,9 @@ mod query;
 
 use std::fmt;
 
+use crate::intern::InternedStr;
+use crate::labels::Labels;
 use crate::name::{is_label_key, is_label_value};
-use crate::{InternedStr, Labels};
 
 /// A condition on labels.
 ///

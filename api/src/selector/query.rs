@@ -1,7 +1,7 @@
 //! The text of `labelSelector=`: `a=b,c!=d,e in (x,y),f notin (z),g,!h,i>5`.
 
 use super::{InvalidSelector, Requirement, Selector, Test, checked_key, checked_value, checked_values};
-use crate::InternedStr;
+use crate::intern::InternedStr;
 
 impl std::str::FromStr for Selector {
     type Err = InvalidSelector;

@@ -25,7 +25,8 @@ use serde_json::value::RawValue;
 use crate::decimal::Decimal;
 use crate::decode::Text;
 use crate::document::{ObjectWriter, compact, quote};
-use crate::{Fnv1a, Quantity};
+use crate::fnv::Fnv1a;
+use crate::quantity::Quantity;
 use shape::{Shape, TEMPLATE};
 
 /// The label that distinguishes the pods of the replica sets of a deployment.

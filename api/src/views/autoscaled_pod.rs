@@ -6,8 +6,9 @@ use serde::{Deserialize, Deserializer};
 use super::charged_pod::{Container, PodContainers, ResourceRequirements};
 use super::conditions::RawCondition;
 use crate::decode::fold;
+use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
-use crate::{InternedStr, ResourceList};
+use crate::resource_list::ResourceList;
 
 crate::message! {
     /// Since when a pod runs and is ready, and what it requests.

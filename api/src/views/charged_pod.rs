@@ -2,8 +2,10 @@
 
 use serde::Deserialize;
 
+use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
-use crate::{InternedStr, ResourceList, ResourceQuantity};
+use crate::resource_list::ResourceList;
+use crate::resource_quantity::ResourceQuantity;
 
 crate::message! {
     /// What a resource quota is charged for a pod, and the scopes that the pod is in.

@@ -2,7 +2,8 @@
 
 use serde_json::value::RawValue;
 
-use crate::{Documented, Resource};
+use crate::documented::Documented;
+use crate::resource::Resource;
 
 /// A controller revision, whole: its number is put, and its data becomes pods as it stands.
 pub type ControllerRevision = Documented<ControllerRevisionView>;

@@ -3,8 +3,11 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use crate::documented::Documented;
+use crate::intern::InternedStr;
+use crate::key::Uid;
 use crate::protobuf::{Kind, ProtobufType};
-use crate::{Documented, InternedStr, Resource, Uid};
+use crate::resource::Resource;
 
 /// A cron job, whole: its status is put, and its template becomes jobs as it stands.
 pub type CronJob = Documented<CronJobView>;

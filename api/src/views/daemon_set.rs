@@ -3,9 +3,14 @@
 use serde::Deserialize;
 
 use super::update_strategy::RawUpdateStrategy;
+use crate::documented::Documented;
+use crate::int_or_percent::IntOrPercent;
+use crate::intern::InternedStr;
+use crate::labels::Labels;
 use crate::protobuf::{Kind, ProtobufType};
+use crate::resource::Resource;
 use crate::scheduling::{NodeSelector, RequiredNodeAffinity, Toleration};
-use crate::{Documented, IntOrPercent, InternedStr, InvalidSelector, LabelSelector, Labels, Resource, Selector};
+use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
 /// A daemon set, whole: its status is put, and its template becomes pods and revisions as it stands.
 pub type DaemonSet = Documented<DaemonSetView>;

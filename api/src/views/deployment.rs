@@ -3,10 +3,14 @@
 use serde::Deserialize;
 
 use super::update_strategy::RawUpdateStrategy;
+use crate::condition::Condition;
+use crate::documented::Documented;
+use crate::int_or_percent::IntOrPercent;
+use crate::intern::InternedStr;
+use crate::labels::Labels;
 use crate::protobuf::{Field, Kind, ProtobufType};
-use crate::{
-    Condition, Documented, IntOrPercent, InternedStr, InvalidSelector, LabelSelector, Labels, Resource, Selector,
-};
+use crate::resource::Resource;
+use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
 /// A deployment, whole: it is put with its status and its annotations, and its template becomes that of replica sets.
 pub type Deployment = Documented<DeploymentView>;

@@ -1,6 +1,7 @@
 //! Device classes.
 
-use crate::{InternedStr, Resource};
+use crate::intern::InternedStr;
+use crate::resource::Resource;
 
 crate::view! {
     /// A device class of dynamic resource allocation.

@@ -2,8 +2,9 @@
 
 use serde::Deserialize;
 
+use crate::documented::Documented;
 use crate::protobuf::{Kind, ProtobufType};
-use crate::{Documented, Resource};
+use crate::resource::Resource;
 
 /// An endpoint slice, whole: it is put, and its endpoints and ports are read from its JSON when they are compared.
 pub type EndpointSlice = Documented<EndpointSliceView>;

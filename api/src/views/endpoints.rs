@@ -1,6 +1,7 @@
 //! Endpoints.
 
-use crate::{Documented, Resource};
+use crate::documented::Documented;
+use crate::resource::Resource;
 
 /// Endpoints, whole: they are put, and their subsets are read from their JSON when they are compared.
 pub type Endpoints = Documented<EndpointsView>;

@@ -1,6 +1,8 @@
 //! Horizontal pod autoscalers.
 
-use crate::{Documented, InternedStr, Resource};
+use crate::documented::Documented;
+use crate::intern::InternedStr;
+use crate::resource::Resource;
 
 /// A horizontal pod autoscaler, whole: it is put with its status.
 pub type HorizontalPodAutoscaler = Documented<HorizontalPodAutoscalerView>;

@@ -4,11 +4,14 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::pod_failure_policy::PodFailurePolicy;
+use crate::condition::{Condition, ConditionStatus};
+use crate::documented::Documented;
+use crate::intern::InternedStr;
+use crate::key::Uid;
+use crate::labels::Labels;
 use crate::protobuf::{Field, Kind, ProtobufType};
-use crate::{
-    Condition, ConditionStatus, Documented, InternedStr, InvalidSelector, LabelSelector, Labels, Resource, Selector,
-    Uid,
-};
+use crate::resource::Resource;
+use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
 /// A job, whole: it is put with its status, and its template becomes that of pods.
 pub type Job = Documented<JobView>;

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::Resource;
 use crate::protobuf::{Kind, ProtobufType};
+use crate::resource::Resource;
 
 crate::view! {
     /// A namespace.

@@ -5,8 +5,10 @@ use serde::{Deserialize, Deserializer};
 use super::conditions::RawCondition;
 use crate::decode::fold;
 use crate::protobuf::{Kind, ProtobufType};
+use crate::resource::Resource;
+use crate::resource_list::ResourceList;
+use crate::resource_quantity::ResourceQuantity;
 use crate::scheduling::Taint;
-use crate::{Resource, ResourceList, ResourceQuantity};
 
 crate::view! {
     /// A node.

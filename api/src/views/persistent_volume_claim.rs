@@ -1,6 +1,8 @@
 //! Persistent volume claims.
 
-use crate::{InternedStr, Resource, ResourceList};
+use crate::intern::InternedStr;
+use crate::resource::Resource;
+use crate::resource_list::ResourceList;
 
 crate::view! {
     /// A persistent volume claim.

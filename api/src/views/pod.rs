@@ -12,8 +12,9 @@ use super::pod_parts::{PodAddresses, PodDisruption, PodTargetNode, PodVolumes};
 use super::pod_phase::PodPhase;
 use super::pod_termination::PodTermination;
 use crate::decode::{fold, null_as_default, text};
+use crate::intern::InternedStr;
 use crate::protobuf::{Field, Kind, ProtobufType};
-use crate::{InternedStr, Resource};
+use crate::resource::Resource;
 
 crate::view! {
     /// A pod.

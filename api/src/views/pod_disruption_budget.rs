@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use crate::condition::Condition;
+use crate::documented::Documented;
+use crate::int_or_percent::IntOrPercent;
 use crate::protobuf::{Field, Kind};
-use crate::{Condition, Documented, IntOrPercent, InvalidSelector, LabelSelector, Resource, Selector};
+use crate::resource::Resource;
+use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
 /// A pod disruption budget, whole: its status is put.
 pub type PodDisruptionBudget = Documented<PodDisruptionBudgetView>;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::InternedStr;
+use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
 
 crate::message! {

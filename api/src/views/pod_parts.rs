@@ -7,9 +7,10 @@ use serde::{Deserialize, Deserializer};
 
 use super::conditions::RawCondition;
 use crate::decode::fold;
+use crate::intern::InternedStr;
+use crate::ip::parse_ip;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::scheduling::NodeSelector;
-use crate::{InternedStr, parse_ip};
 
 crate::message! {
     /// The volumes of a pod that have a claim.

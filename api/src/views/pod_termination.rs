@@ -5,8 +5,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::pod_failure_policy::PodConditionPattern;
 use super::pod_phase::PodPhase;
-use crate::InternedStr;
 use crate::decode::text;
+use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
 
 crate::message! {

@@ -1,7 +1,11 @@
 //! Replica sets.
 
+use crate::condition::Condition;
+use crate::documented::Documented;
+use crate::labels::Labels;
 use crate::protobuf::{Field, Kind};
-use crate::{Condition, Documented, InvalidSelector, LabelSelector, Labels, Resource, Selector};
+use crate::resource::Resource;
+use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
 /// A replica set, whole: its status is put, and its template becomes pods as it stands.
 pub type ReplicaSet = Documented<ReplicaSetView>;

@@ -2,8 +2,12 @@
 
 use super::ReplicaSetStatus;
 use super::replica_set::CONDITION;
+use crate::condition::Condition;
+use crate::documented::Documented;
+use crate::labels::Labels;
 use crate::protobuf::Kind;
-use crate::{Condition, Documented, InvalidSelector, Labels, Resource, Selector};
+use crate::resource::Resource;
+use crate::selector::{InvalidSelector, Selector};
 
 /// A replication controller, whole: its status is put, and its template becomes pods as it stands.
 pub type ReplicationController = Documented<ReplicationControllerView>;

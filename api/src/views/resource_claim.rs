@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{InternedStr, Resource};
+use crate::intern::InternedStr;
+use crate::resource::Resource;
 
 crate::view! {
     /// A resource claim of dynamic resource allocation.

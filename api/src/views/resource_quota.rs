@@ -2,8 +2,11 @@
 
 use serde::Deserialize;
 
+use crate::documented::Documented;
+use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
-use crate::{Documented, InternedStr, Resource, ResourceList};
+use crate::resource::Resource;
+use crate::resource_list::ResourceList;
 
 /// A resource quota, whole: it is put with its status.
 pub type ResourceQuota = Documented<ResourceQuotaView>;

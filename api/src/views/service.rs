@@ -2,8 +2,11 @@
 
 use serde::Deserialize;
 
+use crate::int_or_percent::IntOrPercent;
+use crate::intern::InternedStr;
+use crate::labels::Labels;
 use crate::protobuf::{Kind, ProtobufType};
-use crate::{IntOrPercent, InternedStr, Labels, Resource};
+use crate::resource::Resource;
 
 crate::view! {
     /// A service.

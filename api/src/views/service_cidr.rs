@@ -1,8 +1,9 @@
 //! Service CIDRs.
 
 use super::pod_disruption_budget::CONDITION;
+use crate::condition::Condition;
 use crate::protobuf::Kind;
-use crate::{Condition, Resource};
+use crate::resource::Resource;
 
 crate::view! {
     /// A service CIDR.

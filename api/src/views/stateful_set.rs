@@ -2,8 +2,13 @@
 
 use serde::Deserialize;
 
+use crate::documented::Documented;
+use crate::int_or_percent::IntOrPercent;
+use crate::intern::InternedStr;
+use crate::labels::Labels;
 use crate::protobuf::{Kind, ProtobufType};
-use crate::{Documented, IntOrPercent, InternedStr, InvalidSelector, LabelSelector, Labels, Resource, Selector};
+use crate::resource::Resource;
+use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
 /// A stateful set, whole: its status is put, and its templates become pods and claims as they stand.
 pub type StatefulSet = Documented<StatefulSetView>;

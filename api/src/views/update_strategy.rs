@@ -1,6 +1,7 @@
 //! The update strategy that deployments and daemon sets have in the same fields.
 
-use crate::{IntOrPercent, InternedStr};
+use crate::int_or_percent::IntOrPercent;
+use crate::intern::InternedStr;
 
 crate::message! {
     /// How a workload replaces its pods, as its object says it.

@@ -14,8 +14,6 @@
 //! that ours and upstream's binary take turns on one lease.
 
 mod elector;
-#[cfg(test)]
-mod elector_tests;
 mod ended;
 mod fences;
 mod health;
@@ -29,8 +27,6 @@ mod migration_config;
 mod observer;
 mod report;
 mod settings;
-#[cfg(test)]
-mod simulation;
 #[cfg(test)]
 mod tests;
 mod thread;

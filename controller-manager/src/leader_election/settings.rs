@@ -1,4 +1,4 @@
-//! The settings of leader election; `validation.rs` says what does not go together.
+//! The settings of leader election; `settings/validation.rs` says what does not go together.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

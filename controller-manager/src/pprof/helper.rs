@@ -4,28 +4,13 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use kcm_framework::async_trait;
+use kcm_serving::{ProfileError, Profiler};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use super::subcommand::{HELPER, Kind};
-
-/// Why there is no profile.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum HelperError {
-    /// Another one is being made.
-    #[error("a profile is being made already")]
-    InUse,
-    /// This program cannot make it.
-    #[error("{0}")]
-    NotSupported(String),
-    /// The program cannot be started again.
-    #[error("cannot start the process that profiles this one: {0}")]
-    Start(std::io::Error),
-    /// The helper says why.
-    #[error("cannot profile this process: {0}")]
-    Failed(String),
-}
 
 /// Makes profiles of this process, one at a time.
 pub(crate) struct Helper {
@@ -43,28 +28,6 @@ impl Helper {
         }
     }
 
-    /// A profile of the CPU time in the next `duration`, in pprof's format.
-    ///
-    /// # Cancellation
-    /// The process that makes it is killed.
-    ///
-    /// # Errors
-    /// Where another is being made, or this process may not be traced.
-    pub(crate) async fn cpu(&self, duration: Duration) -> Result<Vec<u8>, HelperError> {
-        let _one = self.free.try_acquire().map_err(|_| HelperError::InUse)?;
-        run(Kind::Cpu(duration), &[]).await
-    }
-
-    /// A profile of the memory in use, in pprof's format.
-    ///
-    /// # Errors
-    /// Where another is being made, or the allocator samples nothing.
-    pub(crate) async fn heap(&self) -> Result<Vec<u8>, HelperError> {
-        let _one = self.free.try_acquire().map_err(|_| HelperError::InUse)?;
-        let dump = self.dump().map_err(HelperError::NotSupported)?;
-        run(Kind::Heap, &dump).await
-    }
-
     #[cfg(feature = "jemalloc")]
     fn dump(&self) -> Result<Vec<u8>, String> {
         self.heap.as_ref().ok_or("there is no file in memory to write the heap profile to")?.write()
@@ -78,13 +41,38 @@ impl Helper {
     }
 }
 
+#[async_trait]
+impl Profiler for Helper {
+    /// A profile of the CPU time in the next `duration`, in pprof's format.
+    ///
+    /// # Cancellation
+    /// The process that makes it is killed.
+    ///
+    /// # Errors
+    /// Where another is being made, or this process may not be traced.
+    async fn cpu(&self, duration: Duration) -> Result<Vec<u8>, ProfileError> {
+        let _one = self.free.try_acquire().map_err(|_| ProfileError::InUse)?;
+        run(Kind::Cpu(duration), &[]).await
+    }
+
+    /// A profile of the memory in use, in pprof's format.
+    ///
+    /// # Errors
+    /// Where another is being made, or the allocator samples nothing.
+    async fn heap(&self) -> Result<Vec<u8>, ProfileError> {
+        let _one = self.free.try_acquire().map_err(|_| ProfileError::InUse)?;
+        let dump = self.dump().map_err(ProfileError::NotSupported)?;
+        run(Kind::Heap, &dump).await
+    }
+}
+
 /// This program: where its file was replaced, the one that runs.
 fn program() -> std::io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
 }
 
-async fn run(kind: Kind, input: &[u8]) -> Result<Vec<u8>, HelperError> {
-    let program = program().map_err(HelperError::Start)?;
+async fn run(kind: Kind, input: &[u8]) -> Result<Vec<u8>, ProfileError> {
+    let program = program().map_err(ProfileError::Start)?;
     let mut child = Command::new(program)
         .arg(HELPER.name)
         .args(kind.operands())
@@ -95,18 +83,18 @@ async fn run(kind: Kind, input: &[u8]) -> Result<Vec<u8>, HelperError> {
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .map_err(HelperError::Start)?;
+        .map_err(ProfileError::Start)?;
     let _allowed = Tracer::allow(child.id());
     if let Some(mut stdin) = child.stdin.take() {
         // A helper that ended says why.
         let _ended = stdin.write_all(input).await;
     }
-    let output = child.wait_with_output().await.map_err(HelperError::Start)?;
+    let output = child.wait_with_output().await.map_err(ProfileError::Start)?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     let reasons = String::from_utf8_lossy(&output.stderr);
-    Err(HelperError::Failed(reasons.trim().trim_start_matches("error: ").to_owned()))
+    Err(ProfileError::Failed(reasons.trim().trim_start_matches("error: ").to_owned()))
 }
 
 /// The right of a child to trace this process, while the value lives. Yama's security module asks for it, and otherwise lets

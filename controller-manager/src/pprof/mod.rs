@@ -27,5 +27,5 @@ mod sampler;
 mod subcommand;
 mod symbols;
 
-pub(crate) use helper::{Helper, HelperError};
+pub(crate) use helper::Helper;
 pub(crate) use subcommand::HELPER;

@@ -9,8 +9,8 @@ use kcm_framework::BoxFuture;
 use super::heap_dump;
 use super::profile::Profile;
 use super::symbols::resolve;
-use crate::Exit;
-use crate::subcommand::{Action, Failure, Invocation, Subcommand};
+use crate::command_line::exit::Exit;
+use crate::command_line::subcommand::{Action, Failure, Invocation, Subcommand};
 
 /// Profiles the parent process, and writes the profile to standard output.
 pub(crate) const HELPER: Subcommand =

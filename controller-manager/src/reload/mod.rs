@@ -5,9 +5,9 @@
 
 mod changes;
 mod file_changes;
-#[cfg(all(test, feature = "builtin"))]
-mod soak;
 mod state;
+#[cfg(all(test, feature = "builtin"))]
+mod tests;
 
 use std::convert::Infallible;
 use std::io;

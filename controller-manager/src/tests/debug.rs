@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use kcm_serving::debug;
 use serde_json::Value;
 
 use super::{running, web};
-use crate::debug;
 
 const PAGE: &str = include_str!("../../../docs/debug.md");
 

@@ -2,8 +2,8 @@
 
 use kcm_framework::Format;
 
+use super::upstream_metrics::{scraped, table};
 use super::{running, running_of};
-use crate::upstream_metrics::{scraped, table};
 
 /// What the table has and a scrape of this program does not, by the beginning of the names, and why.
 const ABSENT: &[(&str, &[&str])] = &[

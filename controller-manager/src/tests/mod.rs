@@ -3,6 +3,7 @@
 mod debug;
 mod metrics;
 mod network_metrics;
+mod upstream_metrics;
 mod workload_metrics;
 
 use std::sync::Arc;
@@ -53,7 +54,7 @@ async fn running_with(controllers: &[&str], arguments: &[&str]) -> Running {
         .seed(1)
         .build(sandbox.client(), "https://sandbox:443");
     let (metrics, handle) = (Arc::clone(manager.metrics()), manager.handle());
-    crate::process_metrics::register(&metrics, Handle::current());
+    crate::runtime::process_metrics::register(&metrics, Handle::current());
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let _ended = manager.run(Stop::default()).await;

@@ -9,7 +9,7 @@ use kcm_framework::api::views::{EndpointsView, Service};
 use serde_json::json;
 
 use super::running_with;
-use crate::upstream_metrics::{scraped, table};
+use super::upstream_metrics::{scraped, table};
 
 #[tokio::test(start_paused = true)]
 async fn what_endpoint_slices_show_agrees_with_the_table() {

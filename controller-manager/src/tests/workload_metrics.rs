@@ -10,7 +10,7 @@ use kcm_sandbox_apiserver::{Fault, PODS, Sandbox, Status, Verb};
 use serde_json::{Value, json};
 
 use super::running_with;
-use crate::upstream_metrics::{scraped, table};
+use super::upstream_metrics::{scraped, table};
 
 const NAMESPACE: &str = "default";
 

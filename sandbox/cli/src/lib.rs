@@ -27,6 +27,7 @@ mod bound;
 mod console;
 mod demo;
 mod kubeconfig;
+mod manager_port;
 mod plan;
 mod rows;
 mod screen;
@@ -35,10 +36,11 @@ mod tasks;
 mod unreconciled_kinds;
 
 use kcm_config::{Effective, nearest};
-use kcm_framework::{BoxFuture, Manager, ManagerBuilder, Stop};
+use kcm_framework::{ManagerBuilder, Stop};
 use kcm_sandbox_conformance as scenarios;
 
 use bound::Bound;
+pub use manager_port::{ManagerPort, ServePort};
 use plan::Plan;
 use rows::Options;
 pub use rows::ROWS;
@@ -59,19 +61,6 @@ pub enum Command {
 
 /// A sandbox with validated settings.
 pub struct Sandbox(Plan);
-
-/// Serves the HTTPS port of the manager that runs the controllers, until it is stopped.
-pub type ServePort = Box<dyn FnOnce(&Manager, Stop) -> BoxFuture<'static, Result<(), String>> + Send>;
-
-/// The HTTPS port of the manager that runs the controllers.
-pub struct ManagerPort {
-    /// Its URL.
-    pub url: String,
-    /// The URL of its status page, if it has one.
-    pub page: Option<String>,
-    /// Serves it.
-    pub serve: ServePort,
-}
 
 /// Reasons why a sandbox did not start or failed; each is a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,9 @@ use kcm_framework::ManagerBuilder;
 use kcm_framework::client::Limits;
 use kcm_sandbox_cluster::PodRules;
 
+use crate::demo;
+use crate::manager_port::ManagerPort;
 use crate::rows::Options;
-use crate::{ManagerPort, demo};
 
 /// Validated settings; creating it only reads files.
 pub(super) struct Plan {

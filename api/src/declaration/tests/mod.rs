@@ -66,7 +66,7 @@ fn sample<V: KnownView>(schema: &Schema, of: &str, declared: &Message, seed: u64
     let (mut json, mut message) = sampler.object(declared, of);
     if json.get("metadata").is_none_or(Value::is_null) {
         json.insert("metadata".to_owned(), Value::Object(serde_json::Map::new()));
-        message.extend(crate::protobuf::encode::field(1, b""));
+        message.extend(crate::protobuf::tests::encode::field(1, b""));
     }
     (Value::from(json).to_string(), message)
 }

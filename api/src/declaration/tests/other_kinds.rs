@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::schema::Schema;
 use super::{Declared, check, check_part};
-use crate::protobuf::encode::{field, number};
+use crate::protobuf::tests::encode::{field, number};
 use crate::protobuf::{Field, Kind};
 use crate::{Condition, IntOrPercent, InternedStr, LabelSelector, Labels, Need, Needs, Resource, View};
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::schema::{Schema, Upstream, is_inlined};
-use crate::protobuf::encode::{field as bytes_field, number as number_field};
+use crate::protobuf::tests::encode::{field as bytes_field, number as number_field};
 use crate::protobuf::{Kind, Message};
 
 /// Numbers that follow from a seed: the generator `SplitMix64`.

@@ -24,9 +24,9 @@ mod formatting;
 mod network;
 mod phrase;
 mod pods;
-#[cfg(test)]
-mod recorded;
 mod row;
+#[cfg(test)]
+mod tests;
 mod workloads;
 
 pub(crate) use answer::Table;

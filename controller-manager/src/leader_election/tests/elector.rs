@@ -1,0 +1,175 @@
+//! The rules of one participant, one at a time; `simulation.rs` lets several compete.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::super::elector::{Answer, Elector, Lease, LeaseRecord, Next, Request, Timing};
+
+const TIMING: Timing = Timing {
+    lease_duration: Duration::from_secs(15),
+    renew_deadline: Duration::from_secs(10),
+    retry_period: Duration::from_secs(2),
+};
+
+const ME: &str = "me";
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn wall(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn lease(version: &str, holder: &str, duration: Duration) -> Lease {
+    let record =
+        LeaseRecord { holder: holder.to_owned(), duration, acquired_at: wall(1), renewed_at: wall(2), transitions: 3 };
+    Lease { record, version: version.into() }
+}
+
+/// A participant, the clock of its machine, and what it draws.
+struct Participant {
+    elector: Elector,
+    now: Instant,
+    rng: fastrand::Rng,
+}
+
+impl Participant {
+    fn new() -> Self {
+        Self { elector: Elector::new(ME, TIMING), now: Instant::now(), rng: fastrand::Rng::with_seed(1) }
+    }
+
+    /// The next request, sent at a second of the wall clock.
+    fn request(&self, second: i64) -> Request {
+        self.elector.request(self.now, wall(second))
+    }
+
+    fn answered(&mut self, request: &Request, answer: Answer) -> Next {
+        self.elector.answered(request, self.now, answer, self.now, &mut self.rng)
+    }
+
+    /// Reads the lease.
+    fn reads(&mut self, lease: Lease) -> Next {
+        assert_eq!(self.request(0), Request::Get);
+        self.answered(&Request::Get, Answer::Lease(lease))
+    }
+
+    /// Reads a free lease and takes it at second 10, with version 6 then.
+    fn leading() -> Self {
+        let mut participant = Self::new();
+        assert_eq!(participant.reads(lease("5", "", seconds(1))), Next::Continue);
+        let request = participant.request(10);
+        let Request::Update(Lease { record, .. }) = request.clone() else { panic!("{request:?}") };
+        let next = participant.answered(&request, Answer::Lease(Lease { record, version: "6".into() }));
+        assert_eq!(next, Next::After(TIMING.retry_period));
+        participant
+    }
+}
+
+#[test]
+fn a_request_may_take_half_of_the_renew_deadline_and_at_least_a_second() {
+    for (renew_deadline, expected) in [(10_000, 5_000), (3_000, 1_500), (2_000, 1_000), (1_000, 1_000)] {
+        let timing = Timing { renew_deadline: Duration::from_millis(renew_deadline), ..TIMING };
+        assert_eq!(timing.request_timeout(), Duration::from_millis(expected), "{renew_deadline} ms");
+    }
+}
+
+#[test]
+fn a_lease_that_is_held_is_tried_again_after_one_to_two_and_a_fifth_retry_periods() {
+    let delays = (0..1_000).map(|seed| {
+        let mut participant = Participant { rng: fastrand::Rng::with_seed(seed), ..Participant::new() };
+        match participant.reads(lease("5", "another", seconds(3600))) {
+            Next::After(delay) => delay,
+            Next::Continue => panic!("it is held"),
+        }
+    });
+    let delays: Vec<Duration> = delays.collect();
+    let (least, most) = (delays.iter().min().unwrap(), delays.iter().max().unwrap());
+    assert!((TIMING.retry_period..Duration::from_millis(2_050)).contains(least), "{least:?}");
+    assert!((Duration::from_millis(4_350)..=Duration::from_millis(4_400)).contains(most), "{most:?}");
+}
+
+#[test]
+fn a_lease_expires_its_own_duration_after_its_last_change_was_seen_whatever_its_times_say() {
+    for renewed_at in [wall(-4_000_000_000), wall(8_000_000_000)] {
+        let mut participant = Participant::new();
+        let mut held = lease("5", "another", seconds(60));
+        held.record.renewed_at = renewed_at;
+        let begun = participant.now;
+        for (second, version, is_expired) in
+            [(0, "5", false), (59, "5", false), (59, "6", false), (118, "6", false), (119, "6", true)]
+        {
+            participant.now = begun + seconds(second);
+            held.version = version.into();
+            let next = participant.reads(held.clone());
+            assert_eq!(next == Next::Continue, is_expired, "version {version} after {second} s: {next:?}");
+        }
+        assert!(matches!(participant.request(0), Request::Update(_)));
+    }
+}
+
+#[test]
+fn a_change_of_the_holder_is_a_transition_and_a_renewal_is_none() {
+    let taken = Participant::leading().elector.request(Instant::now(), wall(12));
+    let Request::Update(Lease { record, version }) = taken else { panic!("{taken:?}") };
+    assert_eq!(version, "6".into());
+    let expected = LeaseRecord {
+        holder: ME.to_owned(),
+        duration: TIMING.lease_duration,
+        acquired_at: wall(10),
+        renewed_at: wall(12),
+        transitions: 4,
+    };
+    assert_eq!(record, expected, "it was free with three transitions, and is renewed two seconds after it was taken");
+
+    let mut first = Participant::new();
+    assert_eq!(first.answered(&Request::Get, Answer::NotFound), Next::Continue);
+    let expected = LeaseRecord { acquired_at: wall(10), renewed_at: wall(10), transitions: 0, ..expected };
+    assert_eq!(first.request(10), Request::Create(expected));
+}
+
+#[test]
+fn a_renewal_that_fails_is_tried_once_more_with_the_lease_as_it_is() {
+    let mut leader = Participant::leading();
+    let request = leader.request(12);
+    assert!(matches!(&request, Request::Update(Lease { version, .. }) if *version == "6".into()));
+    assert_eq!(leader.answered(&request, Answer::Failed), Next::Continue);
+    assert!(leader.elector.leads(leader.now), "a failed renewal ends no term");
+    assert_eq!(leader.reads(lease("9", ME, TIMING.lease_duration)), Next::Continue);
+    assert!(leader.elector.is_on_slow_path());
+    let request = leader.request(12);
+    assert!(matches!(&request, Request::Update(Lease { version, .. }) if *version == "9".into()), "{request:?}");
+    assert_eq!(leader.answered(&request, Answer::Failed), Next::After(TIMING.retry_period), "not jittered");
+
+    assert_eq!(leader.answered(&leader.request(14), Answer::Failed), Next::Continue);
+    leader.reads(lease("11", "another", TIMING.lease_duration));
+    assert!(!leader.elector.leads(leader.now), "another holds it");
+    assert_eq!(leader.elector.writes_until(), None);
+}
+
+#[test]
+fn a_lease_is_released_without_a_holder_for_a_second_and_with_its_transitions() {
+    let leader = Participant::leading();
+    let released = LeaseRecord {
+        holder: String::new(),
+        duration: seconds(1),
+        acquired_at: wall(20),
+        renewed_at: wall(20),
+        transitions: 4,
+    };
+    assert_eq!(leader.elector.release(wall(20)), Some(Lease { record: released, version: "6".into() }));
+    let mut candidate = Participant::new();
+    candidate.reads(lease("5", "another", seconds(60)));
+    assert_eq!(candidate.elector.release(wall(20)), None, "what another holds is not released");
+}
+
+#[test]
+fn writes_end_before_leading_could_pass_to_another_and_after_the_renew_deadline() {
+    let leader = Participant::leading();
+    let renewed = leader.elector.renewed_at().unwrap();
+    assert_eq!(leader.elector.leads_until(), Some(renewed + TIMING.renew_deadline));
+    let writes_until = leader.elector.writes_until().unwrap();
+    assert!(renewed + TIMING.renew_deadline < writes_until && writes_until < renewed + TIMING.lease_duration);
+}

@@ -1,0 +1,353 @@
+//! Managers that take turns on a lease of an API server in this process, with paused time.
+
+mod elector;
+mod simulation;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_framework::Metrics;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::client::{ClientBuilder, Fence, Limits, UserAgent};
+use kcm_framework::clock::SimulatedClock;
+use kcm_framework::events::Broadcaster;
+use kcm_framework::informers::{Factory, FactoryOptions};
+use kcm_sandbox_apiserver::{EVENTS, Fault, LEASES, Sandbox, SandboxOptions, Verb};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::fences::Fences;
+use super::report::Report;
+use super::{Elector, Keeper, KeeperOptions, Leadership, LeaseMetrics, Timing, watch_lease};
+
+const TIMING: Timing = Timing {
+    lease_duration: Duration::from_secs(15),
+    renew_deadline: Duration::from_secs(10),
+    retry_period: Duration::from_secs(2),
+};
+
+/// A process that competes for the lease.
+struct Participant {
+    leadership: watch::Receiver<Leadership>,
+    fence: Fence,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+    task: JoinSet<()>,
+}
+
+fn lease() -> ObjectKey {
+    ObjectKey::namespaced("kube-system", "kube-controller-manager")
+}
+
+fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
+    let clients =
+        ClientBuilder::new(sandbox.client(), UserAgent::new("kube-controller-manager", "v0", ""), Limits::UNLIMITED);
+    let factory = Factory::new(FactoryOptions::new(clients.kube_client_for("leader-election"), seed));
+    let (informer, changes) = watch_lease(&factory, &lease());
+    factory.start();
+    let api = clients.client_for("leader-election");
+    let clock = Arc::new(SimulatedClock::starting_at(sandbox.now()));
+    let metrics = Metrics::new();
+    let (recorder, broadcaster) = Broadcaster::new(api.clone(), "kube-controller-manager", clock.clone(), seed);
+    let report = Report::new(lease().name(), identity, metrics.register(LeaseMetrics::register), recorder);
+    let sender = watch::Sender::default();
+    let leadership = sender.subscribe();
+    let fence = Fence::default();
+    let (_, of_lease) = Fences::new(fence.clone());
+    let options = KeeperOptions {
+        lease: lease(),
+        timing: TIMING,
+        api,
+        clock,
+        seed,
+        changes,
+        leadership: sender,
+        fence: of_lease,
+        report,
+    };
+    let mut keeper = Keeper::new(Elector::new(identity, TIMING), options);
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    let mut task = JoinSet::new();
+    task.spawn(async move {
+        let end_of_events = CancellationToken::new();
+        let events = broadcaster.run(end_of_events.clone(), Duration::from_secs(1));
+        let keeping = async {
+            keeper.run(&stopped).await;
+            keeper.release().await;
+            end_of_events.cancel();
+        };
+        tokio::join!(keeping, events);
+        drop((informer, factory));
+    });
+    Participant { leadership, fence, metrics, stop, task }
+}
+
+impl Participant {
+    async fn leads(&mut self) {
+        let leads = self.leadership.wait_for(|leadership| leadership.leads_until.is_some());
+        drop(timeout(Duration::from_mins(5), leads).await.expect("it must lead").expect("it must run"));
+    }
+
+    async fn lost(&mut self) {
+        let lost = self.leadership.wait_for(|leadership| leadership.leads_until.is_none());
+        drop(timeout(Duration::from_mins(5), lost).await.expect("it must stop leading").expect("it must run"));
+    }
+}
+
+fn record(sandbox: &Sandbox) -> Value {
+    sandbox.get(&LEASES, &lease()).expect("the lease must exist")["spec"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_creates_the_lease_without_a_transition() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let record = record(&sandbox);
+    assert_eq!(record["holderIdentity"], "first");
+    assert_eq!((&record["leaseDurationSeconds"], &record["leaseTransitions"]), (&15.into(), &0.into()));
+    assert_eq!(record["acquireTime"], record["renewTime"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_renews_every_retry_period_with_one_request() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    sandbox.clear_requests();
+    sleep(Duration::from_mins(1)).await;
+    let requests = sandbox.requests();
+    let methods: Vec<_> = requests
+        .iter()
+        .filter(|it| it.path.ends_with("/kube-controller-manager"))
+        .map(|it| it.method.clone())
+        .collect();
+    assert_eq!(methods, vec!["PUT"; methods.len()]);
+    assert!((29..=31).contains(&methods.len()), "{} renewals in a minute", methods.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_leads_at_once_when_the_lease_is_released() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    sleep(Duration::from_secs(30)).await;
+    let stopped = Instant::now();
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    second.leads().await;
+    assert!(stopped.elapsed() < Duration::from_millis(200), "it took {:?}", stopped.elapsed());
+    let record = record(&sandbox);
+    assert_eq!((&record["holderIdentity"], &record["leaseTransitions"]), (&"second".into(), &1.into()));
+}
+
+/// The requests about the lease of a handover.
+async fn handover(sandbox: &Sandbox, first: &mut Participant, second: &mut Participant) -> Vec<String> {
+    sleep(Duration::from_millis(4_900)).await;
+    sandbox.clear_requests();
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    second.leads().await;
+    let of_lease = sandbox.requests().into_iter().filter(|it| it.path.ends_with("/kube-controller-manager"));
+    of_lease.map(|request| request.method.clone()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_request_releases_the_lease_and_one_takes_it() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    assert_eq!(handover(&sandbox, &mut first, &mut second).await, ["PUT", "PUT"]);
+    assert_eq!(record(&sandbox)["holderIdentity"], "second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_another_client_has_changed_is_read_before_it_is_released() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    sleep(Duration::from_millis(1_900)).await;
+    // The watch of the leader does not show the change before the leader is asked to stop.
+    sandbox.faults().delay_events(&LEASES, Duration::from_millis(1));
+    let labelled = serde_json::json!({ "metadata": { "labels": { "a": "b" } } });
+    sandbox.patch(&LEASES, &lease(), &labelled).expect("the patch is valid");
+    sandbox.clear_requests();
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    second.leads().await;
+    let of_lease = sandbox.requests().into_iter().filter(|it| it.path.ends_with("/kube-controller-manager"));
+    let methods: Vec<_> = of_lease.map(|request| request.method.clone()).collect();
+    assert_eq!(methods[..3], ["PUT", "GET", "PUT"], "{methods:?}");
+    let lease = sandbox.get(&LEASES, &lease()).expect("the lease must exist");
+    assert_eq!((&lease["spec"]["holderIdentity"], &lease["metadata"]["labels"]["a"]), (&"second".into(), &"b".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_released_whose_acquisition_has_no_answer_before_the_stop() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    sandbox.faults().delay_events(&LEASES, Duration::from_mins(1));
+    sandbox.faults().inject(Fault::on(Verb::Create).resource(LEASES).times(1).lose_answer());
+    let mut first = participant(&sandbox, "first", 1);
+    while sandbox.get(&LEASES, &lease()).is_none() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(record(&sandbox)["holderIdentity"], "first");
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    assert_eq!(record(&sandbox)["holderIdentity"], "");
+    assert!(first.leadership.borrow().term.is_none(), "it has never led");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_leads_within_the_duration_and_a_second_of_the_death_of_the_leader() {
+    for seed in 0..20 {
+        let sandbox = Sandbox::new(SandboxOptions::default());
+        let mut first = participant(&sandbox, "first", seed);
+        first.leads().await;
+        let mut second = participant(&sandbox, "second", seed + 100);
+        sleep(Duration::from_secs(30) + Duration::from_millis(seed * 300)).await;
+        let killed = Instant::now();
+        first.task.shutdown().await;
+        second.leads().await;
+        let took = killed.elapsed();
+        assert!(took <= TIMING.lease_duration + Duration::from_secs(1), "it took {took:?} with seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_stops_within_the_renew_deadline_and_leads_again_when_it_can() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let fault = sandbox.faults().inject(Fault::on_any().resource(LEASES).stall());
+    let cut = Instant::now();
+    first.lost().await;
+    assert!(cut.elapsed() <= TIMING.renew_deadline, "it took {:?}", cut.elapsed());
+    fault.remove();
+    first.leads().await;
+    assert_eq!(record(&sandbox)["leaseTransitions"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_whose_answer_is_lost_costs_nothing_but_a_read() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let fault = sandbox.faults().inject(Fault::on(Verb::Update).resource(LEASES).times(3).lose_answer());
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(fault.hits(), 3);
+    assert!(first.leadership.borrow().leads_until.is_some());
+    assert_eq!(record(&sandbox)["leaseTransitions"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_somebody_takes_is_lost_at_once() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let taken = serde_json::json!({ "spec": { "holderIdentity": "second" } });
+    sandbox.patch(&LEASES, &lease(), &taken).expect("the patch is valid");
+    let since = Instant::now();
+    first.lost().await;
+    assert!(since.elapsed() < Duration::from_millis(200), "it took {:?}", since.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_behind_does_not_end_a_term() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    sandbox.faults().delay_events(&LEASES, Duration::from_secs(1));
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    // The watch shows the release after the second has acquired the lease.
+    let mut second = participant(&sandbox, "second", 2);
+    second.leads().await;
+    let lost = second.leadership.wait_for(|leadership| leadership.leads_until.is_none());
+    assert!(timeout(Duration::from_mins(2), lost).await.is_err(), "it must go on leading");
+    assert_eq!(record(&sandbox)["leaseTransitions"], 1);
+}
+
+/// Type, reason, message, object and source of each event.
+fn events(sandbox: &Sandbox) -> Vec<[String; 5]> {
+    let events = sandbox.list(&EVENTS, Some("kube-system"));
+    let text = |event: &Value, path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
+    let paths = ["/type", "/reason", "/message", "/involvedObject/kind", "/source/component"];
+    events.iter().map(|event| paths.map(|path| text(event, path))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_on_the_lease_say_who_became_leader_and_who_stopped_leading() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    sleep(Duration::from_secs(1)).await;
+    let of_lease =
+        |message: &str| ["Normal", "LeaderElection", message, "Lease", "kube-controller-manager"].map(str::to_owned);
+    assert_eq!(events(&sandbox), [of_lease("first became leader")]);
+    let uid = &sandbox.get(&LEASES, &lease()).expect("the lease must exist")["metadata"]["uid"];
+    assert_eq!(sandbox.list(&EVENTS, None)[0]["involvedObject"]["uid"], *uid);
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    let mut events = events(&sandbox);
+    events.sort();
+    assert_eq!(events, [of_lease("first became leader"), of_lease("first stopped leading")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_show_who_leads_and_how_often_a_renewal_had_to_read_first() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    sleep(Duration::from_secs(10)).await;
+    let status = |leads: u8| format!("leader_election_master_status{{name=\"kube-controller-manager\"}} {leads}");
+    let shows = |participant: &Participant, line: &str| participant.metrics.encode().lines().any(|it| it == line);
+    assert!(shows(&first, &status(1)) && shows(&second, &status(0)));
+    // The client repeats the update whose answer was lost; the API server refuses the repetition, as it took effect.
+    let slow = "leader_election_slowpath_total{name=\"kube-controller-manager\"} 1";
+    let fault = sandbox.faults().inject(Fault::on(Verb::Update).resource(LEASES).times(2).lose_answer());
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(fault.hits(), 2);
+    assert!(shows(&first, slow), "{}", first.metrics.encode());
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    second.leads().await;
+    assert!(shows(&first, &status(0)) && shows(&second, &status(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_term_of_leadership_has_a_number_of_its_own() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    assert_eq!(first.leadership.borrow().term, Some(1));
+    let fault = sandbox.faults().inject(Fault::on_any().resource(LEASES).stall());
+    first.lost().await;
+    assert_eq!(first.leadership.borrow().term, None);
+    fault.remove();
+    first.leads().await;
+    assert_eq!(first.leadership.borrow().term, Some(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_pass_the_fence_whenever_the_leadership_is_published() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    assert!(first.fence.is_closed());
+    for _ in 0..3 {
+        first.leads().await;
+        assert!(!first.fence.is_closed(), "loops that start now may write at once");
+        let fault = sandbox.faults().inject(Fault::on_any().resource(LEASES).stall());
+        first.lost().await;
+        assert!(first.fence.is_closed());
+        fault.remove();
+    }
+}

@@ -1,0 +1,272 @@
+//! Candidates with drifting clocks on an API server whose answers are late or lost: never two who may write.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+use tokio::time::Instant;
+
+use super::super::elector::{Answer, Elector, Lease, Next, Request, Timing};
+
+const TIMING: Timing = Timing {
+    lease_duration: Duration::from_secs(15),
+    renew_deadline: Duration::from_secs(10),
+    retry_period: Duration::from_secs(2),
+};
+
+/// Milliseconds of true time.
+type Millis = u64;
+
+/// What happens to the requests of a run, and how often.
+#[derive(Debug, Clone)]
+struct Weather {
+    seed: u64,
+    /// The rate of each candidate's clock, in thousandths: 990 is one percent slow.
+    rates: Vec<u64>,
+    /// The longest time that a request takes to reach the server; it may land long after its client gave up.
+    slowest: Millis,
+    /// How many of a hundred requests never arrive, and how many answers never return.
+    lost: (u64, u64),
+    /// How many of a hundred wake-ups come late, as after a SIGSTOP, and by how much at most.
+    stopped: (u64, Millis),
+    /// How many of a hundred steps begin a time in which the candidate reaches nothing, and how long that lasts at most.
+    cut: (u64, Millis),
+    /// When all of this ends.
+    until: Millis,
+}
+
+enum Event {
+    /// The candidate takes its next step.
+    Step(usize),
+    /// The request of a candidate reaches the server.
+    Lands(usize, u64, Request),
+    /// The answer returns, or the time of the request is up.
+    Returns(usize, u64, Answer),
+    /// A watch shows the lease to a candidate.
+    Shows(usize, Lease),
+}
+
+struct Candidate {
+    elector: Elector,
+    rate: u64,
+    /// Until when it reaches nothing.
+    cut_until: Millis,
+    /// The number of the last request, when it was sent, and what it was; an answer to another is not taken.
+    sent: Option<(u64, Instant, Request)>,
+}
+
+struct World {
+    weather: Weather,
+    start: Instant,
+    rng: fastrand::Rng,
+    lease: Option<Lease>,
+    version: u64,
+    requests: u64,
+    candidates: Vec<Candidate>,
+    events: BTreeMap<(Millis, u64), Event>,
+    order: u64,
+}
+
+impl World {
+    fn new(weather: Weather) -> Self {
+        let candidates = weather.rates.iter().enumerate().map(|(number, rate)| Candidate {
+            elector: Elector::new(format!("candidate-{number}"), TIMING),
+            rate: *rate,
+            cut_until: 0,
+            sent: None,
+        });
+        let candidates: Vec<_> = candidates.collect();
+        let mut world = Self {
+            start: Instant::now(),
+            rng: fastrand::Rng::with_seed(weather.seed),
+            lease: None,
+            version: 0,
+            requests: 0,
+            events: BTreeMap::new(),
+            order: 0,
+            candidates,
+            weather,
+        };
+        for number in 0..world.candidates.len() {
+            let at = world.rng.u64(0..1000);
+            world.schedule(at, Event::Step(number));
+        }
+        world
+    }
+
+    fn schedule(&mut self, at: Millis, event: Event) {
+        self.order += 1;
+        self.events.insert((at, self.order), event);
+    }
+
+    fn local(&self, candidate: usize, at: Millis) -> Instant {
+        self.start + Duration::from_micros(at * self.candidates[candidate].rate)
+    }
+
+    /// True time after which a clock has moved by `local`.
+    fn true_delay(&self, candidate: usize, local: Duration) -> Millis {
+        u64::try_from(local.as_micros()).unwrap() / self.candidates[candidate].rate + 1
+    }
+
+    fn chance(&mut self, percent: u64, now: Millis) -> bool {
+        now < self.weather.until && self.rng.u64(0..100) < percent
+    }
+
+    fn is_cut(&self, number: usize, now: Millis) -> bool {
+        now < self.candidates[number].cut_until
+    }
+
+    fn latency(&mut self, now: Millis) -> Millis {
+        let rough = now < self.weather.until && self.rng.u64(0..4) == 0;
+        self.rng.u64(1..=if rough { self.weather.slowest.max(2) } else { 20 })
+    }
+
+    fn step(&mut self, number: usize, now: Millis) {
+        let (percent, longest) = self.weather.stopped;
+        if self.chance(percent, now) {
+            let late = self.rng.u64(0..=longest);
+            self.schedule(now + late, Event::Step(number));
+            return;
+        }
+        let local = self.local(number, now);
+        let wall = Timestamp::from_millisecond(i64::try_from(now).unwrap()).unwrap();
+        let request = self.candidates[number].elector.request(local, wall);
+        self.requests += 1;
+        let id = self.requests;
+        self.candidates[number].sent = Some((id, local, request.clone()));
+        let (percent, longest) = self.weather.cut;
+        if self.chance(percent, now) {
+            self.candidates[number].cut_until = now + self.rng.u64(0..=longest);
+        }
+        let (lost, _) = self.weather.lost;
+        if !self.chance(lost, now) && !self.is_cut(number, now) {
+            let at = now + self.latency(now);
+            self.schedule(at, Event::Lands(number, id, request));
+        }
+        let timeout = now + self.true_delay(number, TIMING.request_timeout());
+        self.schedule(timeout, Event::Returns(number, id, Answer::Failed));
+    }
+
+    fn land(&mut self, number: usize, id: u64, request: Request, now: Millis) {
+        let answer = match (request, &self.lease) {
+            (Request::Get | Request::Update(_), None) => Answer::NotFound,
+            (Request::Get, Some(lease)) => Answer::Lease(lease.clone()),
+            (Request::Create(_), Some(_)) => Answer::Failed,
+            (Request::Update(update), Some(lease)) if update.version != lease.version => Answer::Failed,
+            (Request::Create(record), None) | (Request::Update(Lease { record, .. }), Some(_)) => {
+                self.version += 1;
+                let lease = Lease { record, version: self.version.to_string().as_str().into() };
+                self.lease = Some(lease.clone());
+                for other in (0..self.candidates.len()).filter(|other| *other != number) {
+                    let at = now + self.latency(now);
+                    self.schedule(at, Event::Shows(other, lease.clone()));
+                }
+                Answer::Lease(lease)
+            }
+        };
+        let (_, lost) = self.weather.lost;
+        if !self.chance(lost, now) && !self.is_cut(number, now) {
+            let at = now + self.latency(now);
+            self.schedule(at, Event::Returns(number, id, answer));
+        }
+    }
+
+    fn answer(&mut self, number: usize, id: u64, answer: Answer, now: Millis) {
+        let local = self.local(number, now);
+        let Some((_, sent, request)) = self.candidates[number].sent.take_if(|(sent, ..)| *sent == id) else { return };
+        let next = self.candidates[number].elector.answered(&request, sent, answer, local, &mut self.rng);
+        let delay = match next {
+            Next::Continue => 0,
+            Next::After(delay) => self.true_delay(number, delay),
+        };
+        self.schedule(now + delay, Event::Step(number));
+    }
+
+    /// Runs until `end`; at each event at most one candidate may write.
+    fn run(&mut self, end: Millis) {
+        while let Some(((now, _), event)) = self.events.pop_first() {
+            if now > end {
+                return;
+            }
+            match event {
+                Event::Step(number) => self.step(number, now),
+                Event::Lands(number, id, request) => self.land(number, id, request, now),
+                Event::Returns(number, id, answer) => self.answer(number, id, answer, now),
+                Event::Shows(number, lease) if !self.is_cut(number, now) => {
+                    let local = self.local(number, now);
+                    self.candidates[number].elector.observe(lease, local);
+                }
+                Event::Shows(..) => {}
+            }
+            let writers: Vec<usize> =
+                (0..self.candidates.len()).filter(|number| self.may_write(*number, now)).collect();
+            assert!(writers.len() <= 1, "{writers:?} may write at {now} ms");
+        }
+    }
+
+    fn may_write(&self, number: usize, now: Millis) -> bool {
+        let until = self.candidates[number].elector.writes_until();
+        until.is_some_and(|until| self.local(number, now) < until)
+    }
+
+    fn leaders(&self, now: Millis) -> usize {
+        (0..self.candidates.len()).filter(|it| self.candidates[*it].elector.leads(self.local(*it, now))).count()
+    }
+}
+
+fn weather() -> impl Strategy<Value = Weather> {
+    (
+        any::<u64>(),
+        proptest::collection::vec(980_u64..=1020, 2..5),
+        0_u64..60_000,
+        (0_u64..60, 0_u64..60),
+        (0_u64..20, 0_u64..60_000),
+        (0_u64..20, 0_u64..60_000),
+    )
+        .prop_map(|(seed, rates, slowest, lost, stopped, cut)| Weather {
+            seed,
+            rates,
+            slowest,
+            lost,
+            stopped,
+            cut,
+            until: 600_000,
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn never_two_may_write_and_one_leads_once_requests_are_answered(weather in weather()) {
+        let mut world = World::new(weather);
+        let faults_end = world.weather.until;
+        world.run(faults_end);
+        // A request that was sent in the faults may land a minute later, and a stopped process wakes as late.
+        let end = faults_end + 200_000;
+        world.run(end);
+        prop_assert_eq!(world.leaders(end), 1);
+    }
+}
+
+/// 24 hours of renewals, with one in a hundred requests and answers lost: the leader changes only after two failures in a row.
+#[test]
+fn a_day_of_renewals_with_faults_has_one_writer_at_any_time() {
+    let day = 24 * 3_600_000;
+    let weather = Weather {
+        seed: 7,
+        rates: vec![1000, 1001, 999],
+        slowest: 3_000,
+        lost: (1, 1),
+        stopped: (0, 0),
+        cut: (0, 0),
+        until: day,
+    };
+    let mut world = World::new(weather);
+    world.run(day);
+    let lease = world.lease.clone().expect("the lease was created");
+    assert!(world.requests > 40_000, "a renewal every two seconds, not {}", world.requests);
+    // Two failures in a row reach the renew deadline, as each takes half of it: about one renewal in 2,500.
+    assert!(lease.record.transitions <= 20, "the leader changed {} times", lease.record.transitions);
+}

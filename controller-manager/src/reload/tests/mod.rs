@@ -1,0 +1,3 @@
+//! Reloads of a manager with the built-in controllers.
+
+mod soak;

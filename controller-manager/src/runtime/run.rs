@@ -1,0 +1,167 @@
+//! Runs the manager: what a command line without a sub-command does.
+
+use std::sync::Arc;
+
+use kcm_framework::client::{connect_with_metrics, load_config};
+use kcm_framework::clock::{Clock as _, SystemClock};
+use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
+use kcm_serving::{Bound, Check, Serving, ServingError, ServingState};
+use serde_json::json;
+
+use super::process_metrics;
+use super::profiler::profiler;
+use crate::command_line::exit::Exit;
+use crate::command_line::subcommand::Failure;
+use crate::identities::{self, TokenHealth};
+use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics};
+use crate::logs::{Logs, UNSTRUCTURED};
+use crate::reload::{ReloadState, Reloader, SettingsSource};
+use crate::settings::Configured;
+
+/// Warns of settings that have no effect or are deprecated, and of what is missing.
+pub(crate) fn warn(warnings: &[impl std::fmt::Display]) {
+    for warning in warnings {
+        tracing::warn!(target: UNSTRUCTURED, "{warning}");
+    }
+}
+
+/// Connects to the API server and runs the manager until `stop`, with settings that are reloaded from their `source`.
+pub(crate) async fn run(
+    configured: Configured,
+    source: SettingsSource,
+    logs: &Logs,
+    stop: Stop,
+) -> Result<(), Failure> {
+    let Configured {
+        manager,
+        kubeconfig,
+        master,
+        service_accounts,
+        election,
+        serving,
+        selection: _,
+        limits: _,
+        warnings: _,
+    } = configured;
+    let refused = |error: &dyn std::error::Error| failure(Exit::Refused, error);
+    let bound = serving.map(|options| Bound::bind(options, Arc::new(SystemClock))).transpose();
+    let bound = bound.map_err(|error| refused(&error))?;
+    let master = master.map(|master| {
+        master.parse().map_err(|_| Failure {
+            exit: Exit::Refused,
+            reasons: vec![format!(
+                "--master is {master:?}, expected the address of the API server, such as https://HOST:6443"
+            )],
+        })
+    });
+    let cluster = load_config(kubeconfig.as_deref(), master.transpose()?).await.map_err(|error| refused(&error))?;
+    let metrics = Metrics::new();
+    let client = connect_with_metrics(&cluster, metrics.exec_plugins()).map_err(|error| refused(&error))?;
+    let manager = manager.metrics(Arc::clone(&metrics));
+    let url = cluster.cluster_url.to_string();
+    let (manager, tokens) = if service_accounts {
+        let accounts = identities::clients(&manager, client, &cluster).map_err(|error| refused(&error))?;
+        let tokens = accounts.health();
+        (manager.build(accounts, url), Some(tokens))
+    } else {
+        (manager.build(client, url), None)
+    };
+    process_metrics::register(manager.metrics(), tokio::runtime::Handle::current());
+    let candidate = candidate(election, manager.metrics())?;
+    let leases = candidate.as_ref().map(Candidate::health);
+    let leader_check = leases.clone().map(|health| Check::new(LeaderHealth::NAME, move || health.check()));
+    let tokens = tokens.map(|tokens| Check::new(TokenHealth::NAME, move || tokens.check()));
+    let reloads = ReloadState::new(manager.metrics());
+    let readiness = reloads.clone();
+    let state = ServingState {
+        settings: source.start.clone(),
+        metrics: Arc::clone(manager.metrics()),
+        manager: manager.handle(),
+        live: leader_check.into_iter().collect(),
+        ready: [controllers_check(manager.handle()), Check::new("configuration", move || readiness.check())]
+            .into_iter()
+            .chain(tokens)
+            .collect(),
+        leases: Box::new(move || leases.as_ref().map_or_else(|| json!([]), |leases| json!(leases.leases()))),
+        profiler: profiler(&source.start),
+        started: SystemClock.now(),
+        set_verbosity: Box::new(logs.verbosity()),
+    };
+    let (clients, handle) = (manager.clients().clone(), manager.handle());
+    let reloader = Reloader::new(source, logs, clients, handle, reloads, Arc::new(SystemClock));
+    let mut serving = match bound {
+        Some(bound) => Some(bound.serve(state, fastrand::u64(..)).await.map_err(|error| refused(&error))?),
+        None => None,
+    };
+    let ended = tokio::select! {
+        ended = run_elected(manager, cluster, candidate, stop) => ended,
+        failed = reloader.run() => match failed {
+            Ok(never) => match never {},
+            Err(error) => Err(refused(&error)),
+        },
+        error = failed(&mut serving) => Err(not_served(&error)),
+    };
+    if let Some(serving) = serving {
+        serving.stop().await;
+    }
+    ended
+}
+
+/// Waits until the HTTPS port cannot be served any more; for ever without one.
+async fn failed(serving: &mut Option<Serving>) -> ServingError {
+    match serving {
+        Some(serving) => serving.failed().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn not_served(error: &ServingError) -> Failure {
+    let exit = if matches!(error, ServingError::Lookup(_)) { Exit::ApiServer } else { Exit::Refused };
+    failure(exit, error)
+}
+
+/// The check of what keeps controllers from their work, for readiness: that a restart would help is not known.
+fn controllers_check(manager: ManagerHandle) -> Check {
+    Check::new("controllers", move || {
+        let problem = |one: &ControllerStatus| Some(format!("{}: {}", one.name, one.problem()?));
+        let problems: Vec<String> = manager.controllers().iter().filter_map(problem).collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+    })
+}
+
+/// The participant in leader election, where there is any.
+fn candidate(election: Option<Election>, metrics: &Metrics) -> Result<Option<Candidate>, Failure> {
+    let candidate = |election| {
+        let lease = metrics.register(LeaseMetrics::register);
+        leader_election::identity()
+            .map(|identity| Candidate::new(identity, election, lease, metrics.exec_plugins().clone()))
+    };
+    election.map(candidate).transpose().map_err(|error| failure(Exit::Refused, &error))
+}
+
+/// Runs the manager until `stop`: all of the time, or while this process leads.
+async fn run_elected(
+    manager: Manager,
+    cluster: kube::Config,
+    candidate: Option<Candidate>,
+    stop: Stop,
+) -> Result<(), Failure> {
+    let of_manager = |error: &ManagerError| {
+        if error.is_controller_failure() { Exit::ControllerFailed } else { Exit::ApiServer }
+    };
+    let Some(candidate) = candidate else {
+        return manager.run(stop).await.map_err(|error| failure(of_manager(&error), &error));
+    };
+    Box::pin(candidate.run(manager, cluster, stop)).await.map_err(|error| {
+        let exit = match &error {
+            Ended::Manager(error) => of_manager(error),
+            Ended::Thread(_) => Exit::Refused,
+            Ended::LeaseLost => Exit::LeaseLost,
+        };
+        failure(exit, &error)
+    })
+}
+
+fn failure(exit: Exit, error: &dyn std::error::Error) -> Failure {
+    Failure { exit, reasons: vec![error_chain(error)] }
+}

@@ -1,9 +1,0 @@
-//! Health: named checks, and how their results are printed.
-
-mod check;
-mod checks;
-mod report;
-
-pub(crate) use check::Check;
-pub(crate) use checks::{caches_check, live};
-pub(crate) use report::{Query, report};

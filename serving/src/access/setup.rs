@@ -1,0 +1,209 @@
+//! Makes the access of the HTTPS port, and keeps it up to date.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kcm_framework::Metrics;
+use kcm_framework::client::{
+    ClientBuilder, Limits, LoadError, StackError, UserAgent, connect_with_metrics, load_config,
+};
+use kcm_framework::clock::Clock;
+use kcm_framework::informers::{Factory, FactoryOptions};
+use tokio_util::sync::CancellationToken;
+
+use super::Access;
+use super::authentication::{Authentication, AuthenticationOptions};
+use super::authorization::{Authorization, AuthorizationOptions};
+use super::cluster_config::{LookupError, look_up, watch_config};
+use super::metrics::AccessMetrics;
+use super::reviewer::{Reviewer, Reviewers};
+use super::trust::{BundleSource, Trust, TrustError};
+
+/// The limits of reviews, which count for themselves.
+///
+/// # Upstream
+/// `getClient` of both options in `apiserver/pkg/server/options`.
+const LIMITS: Limits = Limits { qps: 200.0, burst: 400 };
+
+/// The names of the clients in User-Agent and metrics.
+const AUTHENTICATION: &str = "authentication";
+const AUTHORIZATION: &str = "authorization";
+
+/// Why requests cannot be authenticated or authorized as the settings say.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// A kubeconfig.
+    #[error("cannot use the kubeconfig of --{flag}")]
+    Kubeconfig {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong.
+        source: LoadError,
+    },
+    /// The connection that a kubeconfig asks for.
+    #[error("cannot connect to the API server as --{flag} says")]
+    Connect {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong.
+        source: StackError,
+    },
+    /// A file with authorities.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+}
+
+/// The access of the HTTPS port, and what keeps it up to date.
+pub(crate) struct Setup {
+    pub(crate) access: Access,
+    pub(crate) trust: Arc<Trust>,
+    /// Absent where nothing is read from the cluster.
+    lookup: Option<Lookup>,
+}
+
+struct Lookup {
+    reviewer: Arc<Reviewer>,
+    clients: ClientBuilder,
+    is_required: bool,
+    seed: u64,
+}
+
+impl Setup {
+    /// Loads kubeconfigs and files, without a request.
+    ///
+    /// # Errors
+    /// Where a file that was given cannot be used.
+    pub(crate) async fn new(
+        authentication: AuthenticationOptions,
+        authorization: AuthorizationOptions,
+        clock: Arc<dyn Clock>,
+        metrics: &Metrics,
+        seed: u64,
+    ) -> Result<Self, SetupError> {
+        let flag = "authentication-kubeconfig";
+        let counted = metrics.register(AccessMetrics::register);
+        let authenticating = client(authentication.kubeconfig.as_deref(), flag, metrics).await?;
+        let authorizing = if authentication.kubeconfig == authorization.kubeconfig {
+            authenticating.clone()
+        } else {
+            client(authorization.kubeconfig.as_deref(), "authorization-kubeconfig", metrics).await?
+        };
+        let reviewer = |clients: &ClientBuilder, name: &'static str| {
+            Arc::new(Reviewer::new(clients.client_for(name), counted.clone()))
+        };
+        let reviewers = Reviewers {
+            tokens: authenticating.as_ref().map(|clients| reviewer(clients, AUTHENTICATION)),
+            access: authorizing.as_ref().map(|clients| reviewer(clients, AUTHORIZATION)),
+        };
+        if reviewers.access.is_none() && !authorization.always_allow.are_all() {
+            tracing::warn!(
+                "No authorization-kubeconfig provided, so SubjectAccessReview of authorization tokens won't work"
+            );
+        }
+        let source = |file: Option<std::path::PathBuf>, flag: &str| match file {
+            Some(file) => BundleSource::File(file),
+            None if authentication.skip_lookup => BundleSource::None,
+            None if authenticating.is_some() => BundleSource::Cluster,
+            None => {
+                tracing::warn!(
+                    flag,
+                    "No authentication-kubeconfig provided in order to look up the authorities in the cluster, so their certificates won't work"
+                );
+                BundleSource::None
+            }
+        };
+        let clients = source(authentication.client_ca, "client-ca-file");
+        let proxies = source(authentication.request_header_ca, "requestheader-client-ca-file");
+        let is_read = [&clients, &proxies].into_iter().any(|source| *source == BundleSource::Cluster);
+        let is_required = proxies == BundleSource::Cluster && !authentication.tolerate_lookup_failure;
+        let trust = Arc::new(Trust::new(clients, proxies, authentication.headers));
+        trust.reload()?;
+        let lookup = reviewers.tokens.clone().zip(authenticating).filter(|_| is_read);
+        let lookup = lookup.map(|(reviewer, clients)| Lookup { reviewer, clients, is_required, seed });
+        let identity =
+            Authentication::new(Arc::clone(&trust), clock, reviewers.tokens, authentication.token_ttl, counted.clone());
+        let access = Access::new(identity, Authorization::new(authorization, reviewers.access), counted);
+        Ok(Self { access, trust, lookup })
+    }
+
+    /// What keeps the cluster's settings up to date, apart from the access.
+    pub(crate) fn split(self) -> (Access, Arc<Trust>, Follower) {
+        let follower = Follower { trust: Arc::clone(&self.trust), lookup: self.lookup };
+        (self.access, self.trust, follower)
+    }
+}
+
+/// Keeps the cluster's settings of authentication up to date.
+pub(crate) struct Follower {
+    trust: Arc<Trust>,
+    lookup: Option<Lookup>,
+}
+
+impl Follower {
+    /// Reads the settings, and follows them until `stop`; `changed` is called after each change.
+    ///
+    /// # Errors
+    /// Where they cannot be read at the start, and are needed.
+    pub(crate) async fn run(self, stop: &CancellationToken, changed: impl Fn()) -> Result<(), LookupError> {
+        let Some(Lookup { reviewer, clients, is_required, seed }) = self.lookup else {
+            stop.cancelled().await;
+            return Ok(());
+        };
+        match stop.run_until_cancelled(look_up(reviewer.api())).await {
+            None => return Ok(()),
+            Some(Ok(config)) => {
+                if let Some(config) = config {
+                    self.trust.follow(&config);
+                    changed();
+                }
+            }
+            Some(Err(error)) if is_required => return Err(error),
+            Some(Err(error)) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(
+                    error,
+                    "Continuing without the cluster's settings of authentication. This may treat all requests as anonymous"
+                );
+            }
+        }
+        let factory = Factory::new(FactoryOptions::new(clients.kube_client_for(AUTHENTICATION), seed));
+        let (informer, mut maps) = watch_config(&factory);
+        factory.start();
+        let follow = async {
+            while maps.changed().await.is_ok() {
+                let map = maps.borrow_and_update().clone();
+                if let Some(map) = map {
+                    self.trust.follow(map.config());
+                    changed();
+                }
+            }
+        };
+        stop.run_until_cancelled(follow).await;
+        drop(informer);
+        factory.shut_down().await;
+        Ok(())
+    }
+}
+
+/// Clients with the credentials of a kubeconfig, or else of the pod; `None` where there are neither.
+async fn client(
+    kubeconfig: Option<&Path>,
+    flag: &'static str,
+    metrics: &Metrics,
+) -> Result<Option<ClientBuilder>, SetupError> {
+    let config = match load_config(kubeconfig, None).await {
+        Ok(config) => config,
+        Err(LoadError::NotInCluster { .. }) => return Ok(None),
+        Err(error) if kubeconfig.is_none() => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(flag, error, "Cannot use the credentials of the pod");
+            return Ok(None);
+        }
+        Err(source) => return Err(SetupError::Kubeconfig { flag, source }),
+    };
+    let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+    let client = connect_with_metrics(&config, metrics.exec_plugins());
+    let client = client.map_err(|source| SetupError::Connect { flag, source })?;
+    Ok(Some(ClientBuilder::with_metrics(client, UserAgent::default(), LIMITS, metrics.requests_to(&host))))
+}

@@ -1,0 +1,9 @@
+//! Health: named checks, and how their results are printed.
+
+mod check;
+mod checks;
+mod report;
+
+pub use check::Check;
+pub(crate) use checks::{caches_check, live};
+pub(crate) use report::{Query, report};

@@ -1,0 +1,266 @@
+//! The thread of the HTTPS port.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_framework::clock::Clock;
+use rustix::net::sockopt;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::access::{LookupError, Setup, SetupError, Trust};
+use super::answers::Answers;
+use super::connection::{Shared, serve};
+use super::connection_limit::ConnectionLimit;
+use super::listener::listen_on;
+use super::options::ServingOptions;
+use super::routes::router;
+use super::state::ServingState;
+use super::tls::{Tls, TlsError};
+use super::ui::Feed;
+
+/// How many connections are open at a time: with the memory that one may hold, the bound of what clients can cost.
+pub(super) const MOST_CONNECTIONS: usize = 256;
+
+/// How often certificates and authorities are read again.
+///
+/// Comparing their content needs no watch on folders, and sees files that are replaced in whatever way.
+const RELOAD: Duration = Duration::from_secs(5);
+
+/// How long requests may take to finish when the port is closed.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The pause after a connection could not be accepted, mostly for want of file descriptors.
+const RESPITE: Duration = Duration::from_millis(50);
+
+/// How long nothing may arrive on a connection until the kernel asks whether its client is there.
+///
+/// # Upstream
+/// `defaultKeepAlivePeriod` in `apiserver/pkg/server/secure_serving.go`.
+const KEEP_ALIVE: Duration = Duration::from_mins(3);
+
+/// Why the port is not served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServingError {
+    /// The address is taken, or not of this machine.
+    #[error(
+        "cannot listen on {address} for HTTPS: give another --bind-address or --secure-port, or --secure-port=0 to serve \
+         nothing"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+    /// Certificates and parameters.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Kubeconfigs and authorities.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The cluster's settings of authentication.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// The operating system refuses another thread or its runtime.
+    #[error("cannot start the thread of the HTTPS port")]
+    Spawn(#[from] std::io::Error),
+    /// The thread ended.
+    #[error("the thread of the HTTPS port ended")]
+    Ended,
+}
+
+/// The bound port: clients can connect, and are answered once it is served.
+pub struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+    options: ServingOptions,
+    clock: Arc<dyn Clock>,
+}
+
+impl Bound {
+    /// Binds the port.
+    ///
+    /// # Errors
+    /// Where the address cannot be had.
+    pub fn bind(options: ServingOptions, clock: Arc<dyn Clock>) -> Result<Self, ServingError> {
+        let address = options.address;
+        let unbound = |source| ServingError::Listen { address, source };
+        let listener = listen_on(address, options.shares_port).map_err(unbound)?;
+        let address = listener.local_addr().map_err(unbound)?;
+        Ok(Self { listener, address, options, clock })
+    }
+
+    /// The bound address.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Starts the thread that serves the port, and returns when it does. `seed` is for what is drawn at random.
+    ///
+    /// # Errors
+    /// Where the thread cannot run, or a certificate, a kubeconfig or another file of the settings cannot be used.
+    pub async fn serve(self, state: ServingState, seed: u64) -> Result<Serving, ServingError> {
+        let (started, start) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().name("serving".to_owned()).spawn(move || {
+            let result = runtime.block_on(self.run(state, seed, stopped, started));
+            runtime.shutdown_timeout(Duration::ZERO);
+            // An error means that the caller does not wait.
+            drop(end.send(result));
+        })?;
+        // An end without a start has its error in `ended`.
+        if start.await.is_err() {
+            return Err(ended.await.map_or(ServingError::Ended, |result| result.err().unwrap_or(ServingError::Ended)));
+        }
+        Ok(Serving { stop, ended: Some(ended) })
+    }
+
+    /// Reads or makes the certificates, says so, and serves the port until `stop`.
+    pub(super) async fn run(
+        self,
+        state: ServingState,
+        seed: u64,
+        stop: CancellationToken,
+        started: oneshot::Sender<()>,
+    ) -> Result<(), ServingError> {
+        let Self { listener, address, options, clock } = self;
+        let tls = Arc::new(Tls::load(options.tls, options.address.ip(), clock.now())?);
+        let setup = Setup::new(options.authentication, options.authorization, clock, &state.metrics, seed).await?;
+        let (access, trust, follower) = setup.split();
+        ask_clients(&tls, &trust);
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let state = Arc::new(state);
+        let feed = options.has_page.then(|| Feed::new(Arc::clone(&state), stop.clone()));
+        let shared = Arc::new(Shared {
+            tls: Arc::clone(&tls),
+            answers: Answers::new(access, router(&state, feed.as_ref())),
+            streams: options.http2_streams.unwrap_or(1),
+            stop: stop.clone(),
+        });
+        tracing::info!(%address, "Serving securely");
+        // An error means that the caller is gone, which cancels nothing: the process ends.
+        let _waits = started.send(());
+        let mut connections = JoinSet::new();
+        let result = tokio::select! {
+            biased;
+            () = stop.cancelled() => Ok(()),
+            result = follower.run(&stop, || ask_clients(&tls, &trust)) => result.map_err(ServingError::from),
+            () = reload(&tls, &trust) => Ok(()),
+            () = sample(feed.as_deref()) => Ok(()),
+            () = accept(&listener, &shared, &mut connections) => Ok(()),
+        };
+        drop(listener);
+        shared.stop.cancel();
+        // What is not answered by then is cut.
+        drop(timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await);
+        connections.shutdown().await;
+        result
+    }
+}
+
+/// The port that is being served. It is closed when this is dropped.
+pub struct Serving {
+    stop: CancellationToken,
+    /// Absent once the thread has ended.
+    ended: Option<oneshot::Receiver<Result<(), ServingError>>>,
+}
+
+impl Serving {
+    /// Waits until the port cannot be served any more.
+    pub async fn failed(&mut self) -> ServingError {
+        let Some(ended) = &mut self.ended else { return ServingError::Ended };
+        let result = ended.await;
+        self.ended = None;
+        match result {
+            Ok(Err(error)) => error,
+            Ok(Ok(())) | Err(_) => ServingError::Ended,
+        }
+    }
+
+    /// Closes the port, and returns when requests have been answered.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        drop(self.failed().await);
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// Asks clients for certificates of the authorities that count now.
+fn ask_clients(tls: &Tls, trust: &Trust) {
+    if let Err(error) = tls.ask_for(trust.subjects()) {
+        let error = &error as &dyn std::error::Error;
+        tracing::error!(error, "Cannot ask clients for certificates");
+    }
+}
+
+/// Reads certificates and authorities again, for ever.
+async fn reload(tls: &Tls, trust: &Trust) {
+    let mut failed = false;
+    loop {
+        sleep(RELOAD).await;
+        let certificates = tls.reload().map_err(|error| kcm_framework::error_chain(&error));
+        let authorities = trust.reload().map_err(|error| kcm_framework::error_chain(&error));
+        if matches!(certificates, Ok(true)) {
+            tracing::info!("Loaded the certificates of the HTTPS port");
+        }
+        if matches!(authorities, Ok(true)) {
+            tracing::info!("Loaded the authorities of clients");
+            ask_clients(tls, trust);
+        }
+        let error = certificates.err().or(authorities.err());
+        // Said once: files that are being replaced do not match for a moment, and broken ones stay broken.
+        if let Some(error) = error.as_ref().filter(|_| !failed) {
+            tracing::warn!(error, "Cannot load certificates of the HTTPS port; those in use stay");
+        }
+        failed = error.is_some();
+    }
+}
+
+/// Takes the samples of the status page, for ever.
+async fn sample(feed: Option<&Feed>) {
+    match feed {
+        Some(feed) => feed.run().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Accepts connections, for ever.
+async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>, connections: &mut JoinSet<()>) {
+    let limit = ConnectionLimit::new(MOST_CONNECTIONS);
+    loop {
+        let accepted = listener.accept().await;
+        while let Some(ended) = connections.try_join_next() {
+            if let Err(panic) = ended
+                && panic.is_panic()
+            {
+                tracing::error!("A handler of the HTTPS port panicked");
+            }
+        }
+        match accepted {
+            Ok((stream, _)) => {
+                // Where the kernel refuses, only dead clients stay longer.
+                let _kept = sockopt::set_socket_keepalive(&stream, true);
+                let _kept = sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE);
+                connections.spawn(serve(stream, limit.enter(), Arc::clone(shared)));
+            }
+            Err(error) => {
+                tracing::debug!(%error, "Cannot accept a connection");
+                sleep(RESPITE).await;
+            }
+        }
+    }
+}
