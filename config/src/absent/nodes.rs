@@ -33,7 +33,7 @@ pub(super) const CONTROLLERS: &[AbsentSettings] = &[
     AbsentSettings {
         controller: "node-lifecycle-controller",
         rows: &[
-            Row::new("large-cluster-size-threshold", "Node-lifecycle-controller", Initial::Int32(50)).path("NodeLifecycleController.LargeClusterSizeThreshold").help("From how many nodes on a zone is large: in a smaller one that is unhealthy, nothing is evicted."),
+            Row::new("large-cluster-size-threshold", "Node-lifecycle-controller", Initial::Int32(50)).path("NodeLifecycleController.LargeClusterSizeThreshold").help("A zone with more nodes than this is large. In an unhealthy zone that is not large, no pods are evicted."),
             Row::new("node-eviction-rate", "Node-lifecycle-controller", Initial::Float32(0.1)).path("NodeLifecycleController.NodeEvictionRate").help("On how many failed nodes a second pods are evicted, in a zone that is healthy."),
             Row::new("node-monitor-grace-period", "Node-lifecycle-controller", Initial::Duration(GoDuration::from_secs(50))).path("NodeLifecycleController.NodeMonitorGracePeriod").help("How long a running node may be silent before it counts as unhealthy; several times the period in which kubelets report."),
             Row::new("node-startup-grace-period", "Node-lifecycle-controller", Initial::Duration(GoDuration::from_secs(60))).path("NodeLifecycleController.NodeStartupGracePeriod").help("How long a starting node may be silent before it counts as unhealthy."),

@@ -9,7 +9,7 @@ const SECTION: &str = "Debugging";
 pub(super) const ROWS: &[Row] = &[
     Row::new("contention-profiling", SECTION, Initial::Bool(false))
         .path("Generic.Debugging.enableContentionProfiling")
-        .help("Profile waits for locks as well, where --profiling is on."),
+        .help("Also profile lock contention. No effect yet."),
     Row::new("debug-ui", SECTION, Initial::Bool(false))
         .help("Serve the status page /debug/ui on the secure port, to all who may get the paths /debug/*."),
     Row::new("explain-memory", SECTION, Initial::Quantity("2Mi"))

@@ -20,8 +20,8 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("secure-port", SECTION, Initial::Int(10257)).help("The port that serves HTTPS with authentication and authorization; 0 for none.").check(port),
     Row::new("tls-cert-file", SECTION, Initial::String("")).help("The certificate of the secure port in PEM, those of its authorities after it. Without one, a self-signed certificate is made."),
     Row::new("tls-cipher-suites", SECTION, Initial::Strings(&[])).help("The cipher suites of TLS 1.2 that the secure port offers, by their IANA names; none for the defaults.").check(tls::cipher_suites),
-    Row::new("tls-curve-preferences", SECTION, Initial::Int32s(&[])).help("The groups for the key exchange that the secure port offers, by their IANA numbers, in no order; none for the defaults.").check(tls::curves),
-    Row::new("tls-min-version", SECTION, Initial::String("")).help("The oldest version of TLS that the secure port takes: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13; empty for VersionTLS12.").check(tls::version),
+    Row::new("tls-curve-preferences", SECTION, Initial::Int32s(&[])).help("Key-exchange groups, by IANA number, in any order. Empty: the defaults. 25 (P-521) and 4589 are refused.").check(tls::curves),
+    Row::new("tls-min-version", SECTION, Initial::String("")).help("Minimum TLS version: VersionTLS12 (also if empty) or VersionTLS13. Older versions are refused.").check(tls::version),
     Row::new("tls-private-key-file", SECTION, Initial::String("")).help("The private key of --tls-cert-file in PEM."),
     Row::new("tls-sni-cert-key", SECTION, Initial::CertKeys).help("A certificate for certain host names, as CERT,KEY or CERT,KEY:NAME,NAME; names may begin with *. and default to those of the certificate. Several flags add up."),
 ];
