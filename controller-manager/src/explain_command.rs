@@ -21,18 +21,18 @@ use crate::subcommand::{Action, Failure, Invocation, Subcommand};
 const SECTION: &str = "Explain";
 
 const SERVER: Row = Row::new("server", SECTION, Initial::String("https://127.0.0.1:10257"))
-    .help("The manager's port, as https://HOST:PORT.");
+    .help("Address of the manager's HTTPS port, as https://HOST:PORT.");
 const NAMESPACE: Row =
-    Row::new("namespace", SECTION, Initial::String("default")).short('n').help("The namespace of the object.");
+    Row::new("namespace", SECTION, Initial::String("default")).short('n').help("Namespace of the object.");
 const TOKEN: Row = Row::new("token", SECTION, Initial::String(""))
-    .help("The bearer token for the manager's port, in place of the credentials of --kubeconfig.");
+    .help("Bearer token for the manager. Overrides the credentials in --kubeconfig.");
 const CERTIFICATE_AUTHORITY: Row = Row::new("certificate-authority", SECTION, Initial::String(""))
-    .help("A file with the certificate of the manager's port, or of its authority.");
+    .help("PEM file with the manager's serving certificate or its CA.");
 const INSECURE: Row = Row::new("insecure-skip-tls-verify", SECTION, Initial::Bool(false))
-    .help("Do not verify the certificate of the manager's port, which then may be another server's.");
+    .help("Do not verify the manager's serving certificate. The response may then come from another server.");
 const OUTPUT: Row = Row::new("output", SECTION, Initial::String(""))
     .short('o')
-    .help("How explanations are printed: as lines, or as json.")
+    .help("Output format: json. Empty: lines.")
     .check(|value| {
         let is_known = ["", "json"].contains(&value.to_string().as_str());
         if is_known { Ok(()) } else { Err("must be json, or be left out".to_owned()) }

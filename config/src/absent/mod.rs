@@ -3,6 +3,18 @@
 //! They are read, checked and shown like all others, so that the command line of any manifest is accepted; that they have
 //! no effect is for the host to say. When a controller is built, its rows move into its folder.
 
+/// The help of a worker count, for the objects that the workers reconcile.
+macro_rules! workers {
+    ($objects:literal) => {
+        concat!(
+            "Number of ",
+            $objects,
+            " that are reconciled at the same time. A higher number reacts faster to many changes and sends more API \
+             requests."
+        )
+    };
+}
+
 mod cluster;
 mod network;
 mod nodes;

@@ -37,10 +37,10 @@ const FILE: FileKind = FileKind {
 
 const ROWS: [Row; 3] = [
     // The lock of v1, which has no such field.
-    Row::in_file("resourceLock", SECTION, Initial::String("leases")).help("The kind of the lock."),
-    Row::in_file("leaderName", SECTION, Initial::String("")).help("The name of the lease."),
+    Row::in_file("resourceLock", SECTION, Initial::String("leases")).help("Kind of the lock object."),
+    Row::in_file("leaderName", SECTION, Initial::String("")).help("Name of the migration lease."),
     Row::in_file("controllerLeaders", SECTION, Initial::Objects { fields: &["name", "component"], items: &[] })
-        .help("The controllers that migrate, each with the component that runs it."),
+        .help("Controllers that are moved, each with the component that runs it."),
 ];
 
 /// The configuration of leader migration.
