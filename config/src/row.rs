@@ -43,6 +43,8 @@ pub struct Row {
     pub check: Option<Check>,
     /// Whether what reads the setting applies a new value while the program runs.
     pub is_reloaded: bool,
+    /// Whether nothing in the program acts on the setting yet.
+    pub is_without_effect: bool,
 }
 
 /// A validation. Its error is the end of the sentence "the value …", as in "must be positive".
@@ -163,6 +165,7 @@ impl Row {
             deprecated: None,
             check: None,
             is_reloaded: false,
+            is_without_effect: false,
         }
     }
 
@@ -214,6 +217,14 @@ impl Row {
         self
     }
 
+    /// Says that nothing in the program acts on the setting yet. Help and documentation then say so, and giving it is
+    /// warned of.
+    #[must_use]
+    pub const fn without_effect(mut self) -> Self {
+        self.is_without_effect = true;
+        self
+    }
+
     /// The type of the setting.
     #[must_use]
     pub const fn kind(&self) -> Kind {
@@ -242,7 +253,17 @@ impl Row {
     /// The help text with the default behind it, as it is printed.
     #[must_use]
     pub fn described(&self) -> String {
-        format!("{} (default {})", self.help, printable(&self.initial.value()))
+        format!("{}{} (default {})", self.help, self.suffix(), printable(&self.initial.value()))
+    }
+
+    /// The note on a setting without effect.
+    pub(crate) fn note(&self) -> Option<&'static str> {
+        self.is_without_effect.then_some("No effect yet.")
+    }
+
+    /// The note in parentheses, behind a help text or an origin; empty for a setting with an effect.
+    pub(crate) fn suffix(&self) -> String {
+        self.note().map(|note| format!(" ({note})")).unwrap_or_default()
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn configure(
 
     let origin_of = |flag| settings.origin(flag).unwrap_or(&Origin::Default);
     let mut reasons = Vec::new();
-    let mut warnings = without_effect::warnings(&settings, &registry);
+    let mut warnings = without_effect::warnings(&settings);
     let may_miss = settings.get(generic::ALLOW_MISSING_CONTROLLERS).unwrap_or(false);
     let is_missing = |item: &&str| missing::named_by(item, &registry).is_some();
     let (lacking, items): (Vec<&str>, Vec<&str>) =

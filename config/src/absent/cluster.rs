@@ -14,5 +14,6 @@ pub(super) const CONTROLLERS: &[AbsentSettings] = &[AbsentSettings {
     )
     .path("ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs")
     .help(workers!("ValidatingAdmissionPolicies"))
+    .without_effect()
     .check(checks::positive)],
 }];

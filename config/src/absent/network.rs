@@ -8,5 +8,6 @@ pub(super) const CONTROLLERS: &[AbsentSettings] = &[AbsentSettings {
     controller: "service-lb-controller",
     rows: &[Row::new("concurrent-service-syncs", "Service-lb-controller", Initial::Int32(1))
         .path("ServiceController.ConcurrentServiceSyncs")
-        .help(workers!("Services of type LoadBalancer"))],
+        .help(workers!("Services of type LoadBalancer"))
+        .without_effect()],
 }];

@@ -9,7 +9,8 @@ const SECTION: &str = "Debugging";
 pub(super) const ROWS: &[Row] = &[
     Row::new("contention-profiling", SECTION, Initial::Bool(false))
         .path("Generic.Debugging.enableContentionProfiling")
-        .help("Also profile lock contention."),
+        .help("Also profile lock contention.")
+        .without_effect(),
     Row::new("debug-ui", SECTION, Initial::Bool(false))
         .help("Serve the status page at /debug/ui. Users need access to /debug/*."),
     Row::new("explain-memory", SECTION, Initial::Quantity("2Mi"))
