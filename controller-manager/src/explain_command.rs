@@ -102,7 +102,7 @@ enum ExplainError {
     Pem(String),
     #[error(transparent)]
     Credentials(kcm_framework::client::LoadError),
-    #[error("cannot make a client for {server}")]
+    #[error("cannot create a client for {server}")]
     Client {
         server: String,
         #[source]
@@ -125,7 +125,7 @@ enum ExplainError {
         #[source]
         source: BoxError,
     },
-    #[error("{server} does not know the credentials (401): give another --token or --kubeconfig")]
+    #[error("{server} rejects the credentials (401): give another --token or --kubeconfig")]
     Unauthorized { server: String },
     #[error(
         "{server} forbids get of {path} (403: {message}): give a --token or --kubeconfig of a user whose ClusterRole \
@@ -134,14 +134,14 @@ enum ExplainError {
     Forbidden { path: String, server: String, message: String },
     #[error("{server} cannot serve {path} ({code}: {message})")]
     Refused { path: String, server: String, code: u16, message: String },
-    #[error("the response of {server} to {path} is not that of a controller manager of this version")]
+    #[error("the response of {server} to {path} does not fit this version of the controller manager")]
     Response {
         path: String,
         server: String,
         #[source]
         source: serde_json::Error,
     },
-    #[error("no controller of {server} reconciles {resource:?}; those that run reconcile: {known}")]
+    #[error("no controller of {server} reconciles {resource:?}; running controllers reconcile: {known}")]
     UnknownResource { server: String, resource: String, known: String },
 }
 

@@ -205,7 +205,7 @@ fn aliases_in(config: &MigrationConfig, registry: &Registry) -> Vec<String> {
     let alias = |name: &str| registry.find(name).filter(|controller| controller.name() != name);
     let found = config.names().filter_map(|name| Some((name, alias(name)?.name())));
     let warning = |(name, canonical)| {
-        format!("leader migration names {name:?}, an alias, and moves no controller by it: write {canonical:?}")
+        format!("leader migration names the alias {name:?}, which moves no controller: write {canonical:?}")
     };
     found.map(warning).collect()
 }

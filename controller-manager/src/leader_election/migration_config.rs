@@ -134,7 +134,7 @@ impl MigrationConfig {
     fn violations(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         if self.leader_name.is_empty() {
-            reasons.push("leaderName must be set: it names the lease of the controllers that migrate".to_owned());
+            reasons.push("leaderName must be set: it names the lease of the migrated controllers".to_owned());
         }
         if self.resource_lock != "leases" {
             reasons.push(format!("resourceLock is {:?}, and must be leases", self.resource_lock));
@@ -272,7 +272,7 @@ mod tests {
             (
                 &format!("{HEAD}resourceLock: endpoints\ncontrollerLeaders: [{{name: a}}, {{component: '*'}}]\n"),
                 &[
-                    "FILE: leaderName must be set: it names the lease of the controllers that migrate",
+                    "FILE: leaderName must be set: it names the lease of the migrated controllers",
                     "FILE: resourceLock is \"endpoints\", and must be leases",
                     "FILE: controllerLeaders[0].component must be set",
                     "FILE: controllerLeaders[1].name must be set",

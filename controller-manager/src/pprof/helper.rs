@@ -14,7 +14,7 @@ use super::subcommand::{HELPER, Kind};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HelperError {
     /// Another one is being made.
-    #[error("a profile is being made already")]
+    #[error("another profile is already running")]
     InUse,
     /// This program cannot make it.
     #[error("{0}")]

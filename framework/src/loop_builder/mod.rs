@@ -113,13 +113,13 @@ enum LoopError {
     #[error("the loop {name:?} owns {owned} without a primary resource: call `primary` or `keyed_by` as well")]
     OwnsWithoutPrimary { name: &'static str, owned: String },
     #[error(
-        "the loop {name:?} writes {resource}, which a cache of this manager holds, and does not read it, so that it would \
-         go on before the cache shows its writes: call `reads` instead of `writes`"
+        "the loop {name:?} writes {resource} without reading its cache, so that it would not wait for its own writes: call \
+         `reads` instead of `writes`"
     )]
     WritesUnread { name: &'static str, resource: String },
     #[error(
-        "the loop {name:?} takes its number of workers from --{flag}, which is no whole number that is reloaded: declare \
-         its row with `Initial::Int32` and `reloaded`"
+        "the loop {name:?} takes its number of workers from --{flag}, which is not a reloaded whole number: declare its \
+         row with `Initial::Int32` and `reloaded`"
     )]
     NoWorkerCount { name: &'static str, flag: &'static str },
     #[error("the loop {name:?} enqueues keys and has no reconciler: end its description with `reconcile`")]
