@@ -39,7 +39,7 @@ impl Table {
 fn explanation(row: &Row) -> String {
     let deprecated = row.deprecated.map(|advice| format!(" Deprecated: {advice}.")).unwrap_or_default();
     let flag = row.flag().map_or_else(|| "no flag".to_owned(), |flag| format!("--{flag}"));
-    format!("{}{deprecated} ({flag}, {})", row.help, row.kind().name())
+    format!("{}{}{deprecated} ({flag}, {})", row.help, row.suffix(), row.kind().name())
 }
 
 /// Lines of at most [`WIDTH`] characters, unless a word is longer.

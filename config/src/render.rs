@@ -12,13 +12,15 @@ use crate::row::{Row, printable};
 use crate::value::Value;
 
 impl Effective {
-    /// Every setting with its value and its origin, aligned, sorted by name.
+    /// Every setting with its value and its origin, aligned, sorted by name. A setting without effect says so.
     #[must_use]
     pub fn render(&self) -> String {
         let lines: Vec<[String; 3]> = self
             .entries()
             .iter()
-            .map(|(name, entry)| [self.label(name), printable(&entry.value), entry.origin.to_string()])
+            .map(|(name, entry)| {
+                [self.label(name), printable(&entry.value), format!("{}{}", entry.origin, self.suffix(name))]
+            })
             .collect();
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let (flags, values) = (width(0), width(1));
@@ -30,20 +32,22 @@ impl Effective {
     /// it.
     #[must_use]
     pub fn render_yaml(&self) -> String {
-        self.yaml_file(|_| String::new())
+        self.yaml_file(|_, _| String::new())
     }
 
     /// The settings as a configuration file, each with its origin as a comment. What has no key in the file follows as
     /// comments.
     #[must_use]
     pub fn render_yaml_with_origins(&self) -> String {
-        let file = self.yaml_file(|entry| format!("  # {}", in_a_comment(&entry.origin.to_string())));
+        let comment =
+            |row: &Row, entry: &Entry| format!("  # {}{}", in_a_comment(&entry.origin.to_string()), row.suffix());
+        let file = self.yaml_file(comment);
         let outside = self.table().rows().iter().filter(|row| row.path.is_none());
         let mut lines: Vec<String> = outside
             .filter_map(|row| {
                 let entry = self.entries().get(row.name)?;
                 let (value, origin) = (quoted(&entry.value.to_string()), in_a_comment(&entry.origin.to_string()));
-                Some(format!("# {}={value}  # {origin}\n", row.label()))
+                Some(format!("# {}={value}  # {origin}{}\n", row.label(), row.suffix()))
             })
             .collect();
         lines.sort();
@@ -60,14 +64,15 @@ impl Effective {
         indented(&file.into())
     }
 
-    /// Every setting with its value and its origin, as a list of objects with `name`, `path`, `value` and `origin`,
-    /// sorted by name.
+    /// Every setting with its value and its origin, as a list of objects with `name`, `path`, `value`, `origin` and
+    /// `note`, sorted by name. The note is `null`, or "No effect yet.".
     #[must_use]
     pub fn render_json_with_origins(&self) -> String {
         let setting = |(name, entry): (&&'static str, &Entry)| {
             let path = self.table().find(name).and_then(|row| row.path).map(|path| path.to_string());
             let (value, origin) = (json_value(&entry.value), entry.origin.to_string());
-            json!({ "name": self.label(name), "path": path, "value": value, "origin": origin })
+            let note = self.table().find(name).and_then(Row::note);
+            json!({ "name": self.label(name), "path": path, "value": value, "origin": origin, "note": note })
         };
         indented(&self.entries().iter().map(setting).collect())
     }
@@ -76,11 +81,15 @@ impl Effective {
         self.table().find(name).map_or_else(|| name.to_owned(), Row::label)
     }
 
-    fn entry(&self, row: usize) -> &Entry {
-        self.entries().get(self.table().row(row).name).expect("every row has a value")
+    fn entry(&self, row: &Row) -> &Entry {
+        self.entries().get(row.name).expect("every row has a value")
     }
 
-    fn yaml_file(&self, comment: impl Fn(&Entry) -> String) -> String {
+    fn suffix(&self, name: &str) -> String {
+        self.table().find(name).map(Row::suffix).unwrap_or_default()
+    }
+
+    fn yaml_file(&self, comment: impl Fn(&Row, &Entry) -> String) -> String {
         let mut lines = vec![format!("apiVersion: {API_VERSION}"), format!("kind: {KIND}")];
         self.yaml_section(self.table().keys(), "", &comment, &mut lines);
         lines.join("\n") + "\n"
@@ -90,7 +99,7 @@ impl Effective {
         &self,
         section: &Section,
         indent: &str,
-        comment: &impl Fn(&Entry) -> String,
+        comment: &impl Fn(&Row, &Entry) -> String,
         lines: &mut Vec<String>,
     ) {
         for (key, meaning) in section.iter() {
@@ -100,8 +109,9 @@ impl Effective {
                     self.yaml_section(inner, &format!("{indent}  "), comment, lines);
                 }
                 Key::Setting(row) => {
-                    let entry = self.entry(*row);
-                    lines.push(format!("{indent}{key}: {}{}", yaml(&entry.value), comment(entry)));
+                    let row = self.table().row(*row);
+                    let entry = self.entry(row);
+                    lines.push(format!("{indent}{key}: {}{}", yaml(&entry.value), comment(row, entry)));
                 }
             }
         }
@@ -111,7 +121,7 @@ impl Effective {
         let entry = |(key, meaning): (&'static str, &Key)| {
             let value = match meaning {
                 Key::Section(inner) => self.json_section(inner).into(),
-                Key::Setting(row) => json_value(&self.entry(*row).value),
+                Key::Setting(row) => json_value(&self.entry(self.table().row(*row)).value),
             };
             (key.to_owned(), value)
         };

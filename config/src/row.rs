@@ -44,6 +44,8 @@ pub struct Row {
     pub check: Option<Check>,
     /// Whether what reads the setting applies a new value while the program runs.
     pub is_reloaded: bool,
+    /// Whether nothing in the program acts on the setting yet.
+    pub is_without_effect: bool,
 }
 
 /// The dotted path of a key in the configuration file; it displays as `Section.Key`.
@@ -227,6 +229,7 @@ impl Row {
             deprecated: None,
             check: None,
             is_reloaded: false,
+            is_without_effect: false,
         }
     }
 
@@ -292,6 +295,14 @@ impl Row {
         self
     }
 
+    /// Says that nothing in the program acts on the setting yet. Help and documentation then say so, and giving it is
+    /// warned of.
+    #[must_use]
+    pub const fn without_effect(mut self) -> Self {
+        self.is_without_effect = true;
+        self
+    }
+
     /// The type of the setting.
     #[must_use]
     pub const fn kind(&self) -> Kind {
@@ -320,7 +331,17 @@ impl Row {
     /// The help text with the default behind it, as it is printed.
     #[must_use]
     pub fn described(&self) -> String {
-        format!("{} (default {})", self.help, printable(&self.initial.value()))
+        format!("{}{} (default {})", self.help, self.suffix(), printable(&self.initial.value()))
+    }
+
+    /// The note on a setting without effect.
+    pub(crate) fn note(&self) -> Option<&'static str> {
+        self.is_without_effect.then_some("No effect yet.")
+    }
+
+    /// The note in parentheses, behind a help text or an origin; empty for a setting with an effect.
+    pub(crate) fn suffix(&self) -> String {
+        self.note().map(|note| format!(" ({note})")).unwrap_or_default()
     }
 }
 

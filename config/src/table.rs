@@ -146,7 +146,8 @@ fn markdown_row(row: &Row) -> String {
     let path = row.path.map(|path| code(&path.to_string())).unwrap_or_default();
     let help = row.help.to_string().replace('|', "\\|");
     let deprecated = row.deprecated.map(|advice| format!(" Deprecated: {advice}.")).unwrap_or_default();
-    format!("| {flag} | {kind} | `{default}` | {variable} | {path} | {help}{deprecated} |\n")
+    let note = row.suffix();
+    format!("| {flag} | {kind} | `{default}` | {variable} | {path} | {help}{note}{deprecated} |\n")
 }
 
 fn is_flag(flag: &str) -> bool {

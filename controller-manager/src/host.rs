@@ -169,7 +169,7 @@ fn log_content_type(settings: &Effective) {
         tracing::info!(
             v = 2,
             content_type = asked,
-            "Requests are sent as JSON; protobuf is asked for where this program decodes it"
+            "Sending requests as JSON; requesting protobuf responses for supported kinds"
         );
     }
 }

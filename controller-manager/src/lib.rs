@@ -34,7 +34,8 @@
 //!
 //! # What it does not do yet
 //!
-//! Settings of what is not there are read and checked, and a warning says that they have no effect.
+//! Settings of controllers that are not built yet are read and checked. Their help says that they have no effect, and a
+//! warning names those that are given.
 
 mod command_line;
 mod host;

@@ -74,7 +74,7 @@ async fn a_server_that_does_not_say_what_it_serves_cannot_be_used() {
     let ended = run(&format!("{{server: {:?}}}", server.address)).await;
     assert_eq!(ended.code, Some(2));
     let [error] = ended.errors()[..] else { panic!("{}", ended.stderr) };
-    assert!(error.starts_with("the API server does not say what it serves: "), "{error}");
+    assert!(error.starts_with("cannot discover what the API server serves: "), "{error}");
     assert!(error.ends_with("no discovery for you"), "{error}");
 }
 
@@ -150,17 +150,17 @@ async fn an_api_server_that_gives_no_tokens_is_named_and_the_manager_goes_on() {
     let mut manager = Process::start(MANAGER, &arguments);
     // Events are sent as the service account too.
     manager.expect_error("Unable to write event");
-    let line = manager.says("Cannot get a token of a service account").await;
+    let line = manager.says("Cannot get a service account token").await;
     assert!(line.contains("account=\"kube-system/replicaset-controller\""), "{line}");
     assert!(
         line.contains(
-            "the API server gives no tokens of service accounts: check its flags --service-account-issuer and \
+            "the API server issues no service account tokens: check its flags --service-account-issuer and \
              --service-account-signing-key-file, or leave --use-service-account-credentials off: cannot "
         ),
         "{line}"
     );
     for _ in 0..5 {
-        manager.says("Cannot get a token of a service account").await;
+        manager.says("Cannot get a service account token").await;
     }
     assert!(server.sandbox.list(&PODS, None).is_empty(), "nothing is written under another identity");
     manager.terminate();

@@ -220,18 +220,21 @@ fn controllers_that_are_missing_may_be_named_where_they_are_allowed_to_be() {
 }
 
 #[test]
-fn settings_without_effect_are_warned_of_once_for_each_reason() {
+fn given_settings_without_effect_are_warned_of() {
     let ended = without_kubeconfig(&[
+        "--contention-profiling",
+        "--node-sync-period=1s",
         "--concurrent-ephemeralvolume-syncs=9",
         "--cluster-signing-key-file=/etc/kubernetes/pki/ca.key",
         "--concurrent-replicaset-syncs=9",
     ]);
     let warnings = ended.warnings().into_iter();
-    let lines = warnings.filter_map(|line| line.split_once("Settings without effect, as "));
+    let lines = warnings.filter_map(|line| line.split_once("These settings have no effect"));
     assert_eq!(
         lines.map(|(_, line)| line.trim_end_matches('"')).collect::<Vec<_>>(),
         [
-            "their controllers are not part of this program: --concurrent-ephemeralvolume-syncs, --cluster-signing-key-file",
+            " yet: --contention-profiling, --concurrent-ephemeralvolume-syncs, --cluster-signing-key-file",
+            ", as in upstream: --node-sync-period",
         ]
     );
 }

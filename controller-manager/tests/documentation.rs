@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use kcm_config::{GateStage, Origin, Outcome, Sources, Table};
+use kcm_config::{GateStage, Origin, Outcome, Row, Sources, Table};
 use kcm_controller_manager::{UPSTREAM, UpstreamController};
 use kcm_controllers as _;
 use kcm_framework::Registry;
@@ -63,6 +63,43 @@ fn the_page_of_settings_has_every_row_and_gate() {
     check_generated("docs/configuration.md", "settings", &page);
     let table = Table::new(kcm_sandbox_cli::ROWS.iter().copied()).expect("the rows make a table");
     check_generated("docs/configuration.md", "sandbox", &table.markdown());
+}
+
+/// The names of the settings whose line says that they have no effect yet.
+fn noted(text: &str, name_in: impl Fn(&str) -> Option<String>) -> BTreeSet<String> {
+    text.lines().filter(|line| line.contains("(No effect yet.)")).filter_map(name_in).collect()
+}
+
+#[test]
+fn settings_without_effect_say_so_in_help_documents_and_effective_values_and_no_others_do() {
+    let table = table();
+    let without = || table.rows().iter().filter(|row| row.is_without_effect);
+    let of_controllers: Vec<&str> = linked().rows().filter(|row| row.is_without_effect).map(|row| row.name).collect();
+    assert_eq!(of_controllers, [""; 0], "a controller that is built acts on its settings");
+    let labels: BTreeSet<String> = without().map(Row::label).collect();
+    assert!(!labels.is_empty(), "settings wait for features");
+
+    let shown = without().filter(|row| row.flag().is_some() && row.deprecated.is_none()).map(Row::label);
+    let flag = |line: &str| line.split_whitespace().find(|word| word.starts_with("--")).map(str::to_owned);
+    assert_eq!(noted(&table.help(None), flag), shown.collect());
+
+    // `the_page_of_settings_has_every_row_and_gate` compares it with the page.
+    let code = |line: &str| line.split('`').skip(1).step_by(2).find(|code| labels.contains(*code)).map(str::to_owned);
+    assert_eq!(noted(&table.markdown(), code), labels);
+
+    let effective = match table.load(&Sources::default()) {
+        Ok(Outcome::Settings(settings)) => settings,
+        other => panic!("the defaults must load: {other:?}"),
+    };
+    let first_word = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    assert_eq!(noted(&effective.render(), first_word), labels);
+    let yaml = effective.render_yaml_with_origins();
+    assert_eq!(yaml.matches("  # default (No effect yet.)\n").count(), labels.len());
+    let json: Vec<serde_json::Value> =
+        serde_json::from_str(&effective.render_json_with_origins()).expect("the settings are JSON");
+    let json = json.iter().filter(|setting| setting["note"] == "No effect yet.");
+    let names: BTreeSet<String> = json.filter_map(|setting| setting["name"].as_str().map(str::to_owned)).collect();
+    assert_eq!(names, labels);
 }
 
 /// Compares a whole file with `text`, or replaces it.

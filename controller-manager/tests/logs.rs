@@ -103,7 +103,7 @@ const LINES: &[(i32, &str)] = &[
     (1, "FLAG: --v="),
     (2, "\"Caches populated\" resource=\"replicasets.apps\""),
     (2, "\"Too few replicas\" logger=\"replicaset-controller\""),
-    (2, "\"Requests are sent as JSON; protobuf is asked for where this program decodes it\""),
+    (2, "\"Sending requests as JSON; requesting protobuf responses for supported kinds\""),
     (4, "\"Stopping stage\""),
 ];
 

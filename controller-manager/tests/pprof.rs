@@ -120,7 +120,7 @@ async fn one_profile_is_made_at_a_time() {
         port.started_helper().await;
         port.get("/debug/pprof/profile?seconds=1").await
     });
-    assert_eq!(second, (500, Bytes::from_static(b"a profile is being made already\n")));
+    assert_eq!(second, (500, Bytes::from_static(b"another profile is already running\n")));
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ async fn a_signal_and_a_changed_file_apply_settings_and_a_bad_file_changes_nothi
     let restart = manager.says("take effect at the next start only").await;
     assert!(restart.ends_with("settings=\"--min-resync-period\""), "{restart}");
 
-    manager.expect_error("Cannot reload the configuration; the settings in use stay as they are");
+    manager.expect_error("Cannot reload the configuration; keeping the current settings");
     write("logging: {verbosity: much}\n");
     manager.signal(Signal::HUP);
     let refused = manager.says("Cannot reload the configuration").await;
@@ -46,7 +46,7 @@ async fn a_signal_and_a_changed_file_apply_settings_and_a_bad_file_changes_nothi
          generic: {clientConnection: {qps: 50}, controllers: ['*', '-deployment']}\n",
     );
     manager.says("\"Reloaded the configuration\" applied=\"Logs,Controllers,Workers\"").await;
-    manager.says("\"Stopping controller, as it is disabled now\" controller=\"deployment-controller\"").await;
+    manager.says("\"Stopping controller because it is now disabled\" controller=\"deployment-controller\"").await;
     manager.terminate();
     let ended = manager.ended().await;
     assert_eq!(ended.code, Some(0));

@@ -66,7 +66,7 @@ async fn files_that_cannot_be_used_are_refused_with_their_flag() {
     for (flag, expected) in [
         ("--authentication-kubeconfig=/none", "cannot use the kubeconfig of --authentication-kubeconfig"),
         ("--authorization-kubeconfig=/none", "cannot use the kubeconfig of --authorization-kubeconfig"),
-        ("--client-ca-file=/none", "cannot read the authorities of clients in /none"),
+        ("--client-ca-file=/none", "cannot read the client CAs in /none"),
         ("--tls-sni-cert-key=/none.crt,/none.key", "cannot read /none.crt of the HTTPS port"),
     ] {
         let process = Process::start(MANAGER, &["--leader-elect=false", &kubeconfig, &port, &address, flag]);
@@ -95,7 +95,7 @@ async fn settings_of_authentication_that_may_not_be_read_end_the_program_unless_
 
     let tolerant = [&arguments[..], &["--authentication-tolerate-lookup-failure"]].concat();
     let mut manager = Process::start(MANAGER, &tolerant);
-    manager.says("Continuing without the cluster's settings of authentication").await;
+    manager.says("Continuing without the cluster's authentication settings").await;
     manager.says("\"Started controller\" controller=\"replicaset-controller\"").await;
     manager.terminate();
     assert_eq!(manager.ended().await.code, Some(0));

@@ -21,7 +21,8 @@ const HEAD: &str =
 fn without_sources_the_defaults_are_upstreams() {
     let ended = effective(&[], &[]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-    let lines = ended.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let lines = ended.stdout.lines().map(|line| line.trim_end_matches(" (No effect yet.)"));
+    let lines = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
     let found: BTreeMap<&str, Vec<&str>> = lines.map(|words| (words[0], words[1..].to_vec())).collect();
     let flags = include_str!("../../config/tests/data/flags.tsv").lines().skip(1);
     let flags: Vec<Vec<&str>> = flags.map(|line| line.split('\t').collect()).collect();
@@ -47,7 +48,8 @@ fn flags_override_variables_and_variables_the_file() {
     let ended = effective(&["--kube-api-qps=100", "--controllers", "-job,*"], &variables);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let stdout = ended.stdout.replace(&file, "FILE");
-    let lines = stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let lines = stdout.lines().map(|line| line.trim_end_matches(" (No effect yet.)"));
+    let lines = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
     let lines: Vec<Vec<&str>> = lines.filter(|words| words.last() != Some(&"default")).collect();
     assert_eq!(
         lines,

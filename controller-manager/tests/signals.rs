@@ -95,7 +95,7 @@ async fn the_second_signal_ends_at_once() {
     manager.says("Waiting for running reconciles to finish").await;
     let begun = tokio::time::Instant::now();
     manager.terminate();
-    manager.says("Ending at once").await;
+    manager.says("Aborting running reconciles").await;
     let ended = manager.ended().await;
     assert_eq!(ended.code, Some(0));
     // A drain would have lasted up to ten seconds.

@@ -116,7 +116,7 @@ const CASES: &[Case] = &[
         &["--cluster-signing-cert-file=/a", "--cluster-signing-kubelet-serving-cert-file=/b"],
         &[
             "--cluster-signing-kubelet-serving-cert-file: \"/b\" needs its key: give --cluster-signing-kubelet-serving-key-file",
-            "--cluster-signing-cert-file: \"/a\" signs for every signer, and does not go with --cluster-signing-kubelet-serving-cert-file",
+            "--cluster-signing-cert-file: \"/a\" applies to every signer and cannot be combined with --cluster-signing-kubelet-serving-cert-file",
         ],
     ),
     (
@@ -153,11 +153,13 @@ const CASES: &[Case] = &[
     ),
     (
         &["--allocate-node-cidrs", "--cluster-cidr=10.244.0.0/16,fd00::/48", "--node-cidr-mask-size=24"],
-        &["--node-cidr-mask-size: \"24\" is for clusters of one IP family: use the flags of the families"],
+        &[
+            "--node-cidr-mask-size: \"24\" is for single-stack clusters: use --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6",
+        ],
     ),
     (
         &["--allocate-node-cidrs", "--cluster-cidr=fd00::/48", "--node-cidr-mask-size-ipv4=24"],
-        &["--node-cidr-mask-size-ipv4: \"24\" is for clusters with IPv4, and --cluster-cidr is IPv6"],
+        &["--node-cidr-mask-size-ipv4: \"24\" is for clusters with IPv4, but --cluster-cidr is IPv6"],
     ),
     (
         &["--service-cluster-ip-range=10.0.0.0/16,fd00::/108,10.1.0.0/16"],
@@ -225,7 +227,7 @@ const CASES: &[Case] = &[
     ),
     (
         &["--allow-metric-labels=m,l=a", "--allow-metric-labels-manifest=/m.yaml"],
-        &["--allow-metric-labels: \"\\\"m,l=a\\\"\" does not go with --allow-metric-labels-manifest"],
+        &["--allow-metric-labels: \"\\\"m,l=a\\\"\" cannot be combined with --allow-metric-labels-manifest"],
     ),
     (
         &[

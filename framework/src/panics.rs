@@ -42,7 +42,7 @@ impl PanicLog {
 
     fn note(&self, task: &'static str, panic: &(dyn Any + Send)) {
         let message = panic_message(panic);
-        tracing::error!(task, panic = message, "Task of the manager panicked; it is started again");
+        tracing::error!(task, panic = message, "Task panicked; restarting it");
         self.metrics.task_panicked(task);
         let mut by_task = self.by_task.lock();
         let (count, last) = by_task.entry(task).or_default();

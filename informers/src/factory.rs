@@ -309,7 +309,7 @@ fn end_use(factory: &Weak<Inner>, id: u64) {
         (entry.users == 0).then(|| state.informers.remove(at))
     };
     if let Some(entry) = unused {
-        tracing::info!(v = 3, resource = %entry.resource, list_options = %entry.list_options, "Stopping informer, as it has no user");
+        tracing::info!(v = 3, resource = %entry.resource, list_options = %entry.list_options, "Stopping informer because it has no user");
         entry.stop();
     }
 }
@@ -340,7 +340,7 @@ impl State {
                     let Entry { resource, list_options, view_name, .. } = &self.informers[at];
                     tracing::info!(
                         %resource, view = view_name, %list_options, ?others,
-                        "Resource is watched more than once: another view or list options of it is another watch and cache"
+                        "Resource is watched more than once: each combination of view and list options has its own watch and cache"
                     );
                 }
             }

@@ -22,17 +22,17 @@ pub(crate) struct ExchangeError {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Cause {
-    #[error("got no answer")]
+    #[error("got no response")]
     Unreachable(#[source] kube::Error),
     #[error("was refused with {}{}: {}", .0.code, reason_of(.0), .0.message)]
     Status(Status),
-    #[error("broke off")]
+    #[error("was interrupted")]
     Broken(#[source] kube::Error),
     #[error("cannot be read")]
     Unreadable(#[source] serde_json::Error),
     #[error("cannot be read")]
     TooLong(#[source] TooLong),
-    #[error("was given up")]
+    #[error("was aborted")]
     GivenUp(#[source] Trouble),
     #[error("ended in a panic: {0}")]
     Panic(String),

@@ -43,7 +43,7 @@ pub(crate) async fn run(
                 reflector.start_again(&panic_message(&*panic));
             }
             () = shared.availability.disappeared() => {
-                tracing::info!(resource = %shared.resource, "The API server does not serve the resource any more");
+                tracing::info!(resource = %shared.resource, "API server no longer serves the resource");
                 shared.record.lock().enter(Phase::NotServed);
                 // The new one waits without a request; the old one drops its exchange.
                 reflector = reflector.renewed(seed);

@@ -203,7 +203,7 @@ impl Drop for Serving {
 fn ask_clients(tls: &Tls, trust: &Trust) {
     if let Err(error) = tls.ask_for(trust.subjects()) {
         let error = &error as &dyn std::error::Error;
-        tracing::error!(error, "Cannot ask clients for certificates");
+        tracing::error!(error, "Cannot request client certificates");
     }
 }
 
@@ -218,13 +218,13 @@ async fn reload(tls: &Tls, trust: &Trust) {
             tracing::info!("Loaded the certificates of the HTTPS port");
         }
         if matches!(authorities, Ok(true)) {
-            tracing::info!("Loaded the authorities of clients");
+            tracing::info!("Loaded the client CAs");
             ask_clients(tls, trust);
         }
         let error = certificates.err().or(authorities.err());
         // Said once: files that are being replaced do not match for a moment, and broken ones stay broken.
         if let Some(error) = error.as_ref().filter(|_| !failed) {
-            tracing::warn!(error, "Cannot load certificates of the HTTPS port; those in use stay");
+            tracing::warn!(error, "Cannot load certificates of the HTTPS port; keeping the current ones");
         }
         failed = error.is_some();
     }

@@ -1,7 +1,19 @@
 //! The settings of controllers that upstream has and this project does not have yet, a file for each area.
 //!
-//! They are read, checked and shown like all others, so that the command line of any manifest is accepted; that they have
-//! no effect is for the host to say. When a controller is built, its rows move into its folder.
+//! They are read, checked and shown like all others, so that the command line of any manifest is accepted. Each row says
+//! that it is without effect. When a controller is built, its rows move into its folder and lose that mark.
+
+/// The help of a worker count, for the objects that the workers reconcile.
+macro_rules! workers {
+    ($objects:literal) => {
+        concat!(
+            "Number of ",
+            $objects,
+            " that are reconciled at the same time. A higher number reacts faster to many changes and sends more API \
+             requests."
+        )
+    };
+}
 
 mod cluster;
 mod network;

@@ -9,17 +9,17 @@ const SECTION: &str = "Authentication";
 
 /// The rows of the section.
 pub(super) const ROWS: &[Row] = &[
-    Row::new("authentication-kubeconfig", SECTION, Initial::String("")).help("A kubeconfig whose user may create TokenReviews. Without it every token is anonymous, and no client CA is read from the cluster."),
-    Row::new("authentication-skip-lookup", SECTION, Initial::Bool(false)).help("Do not read missing settings of authentication from the cluster."),
-    Row::new("authentication-token-webhook-cache-ttl", SECTION, Initial::Duration(GoDuration::from_secs(10))).help("How long the answer of a TokenReview counts."),
-    Row::new("authentication-tolerate-lookup-failure", SECTION, Initial::Bool(false)).help("Start although missing settings of authentication cannot be read from the cluster. Every request may be anonymous then."),
-    Row::new("client-ca-file", SECTION, Initial::String("")).help("A bundle of authorities: a client with a certificate of one of them is its CommonName."),
-    Row::new("requestheader-allowed-names", SECTION, Initial::Strings(&[])).help("The CommonNames of clients that may name the user in headers; none for every certificate of --requestheader-client-ca-file.").check(checks::no_blank_items),
-    Row::new("requestheader-client-ca-file", SECTION, Initial::String("")).help("A bundle of authorities for the certificates of clients that name the user in headers."),
-    Row::new("requestheader-extra-headers-prefix", SECTION, Initial::Strings(&["x-remote-extra-"])).help("How headers with further attributes of the user begin.").check(checks::no_blank_items),
-    Row::new("requestheader-group-headers", SECTION, Initial::Strings(&["x-remote-group"])).help("The headers that name the groups of the user.").check(checks::no_blank_items),
-    Row::new("requestheader-uid-headers", SECTION, Initial::Strings(&[])).help("The headers that name the UID of the user; of any, X-Remote-Uid is one.").check(uid_headers),
-    Row::new("requestheader-username-headers", SECTION, Initial::Strings(&["x-remote-user"])).help("The headers that name the user.").check(checks::no_blank_items),
+    Row::new("authentication-kubeconfig", SECTION, Initial::String("")).help("Kubeconfig for TokenReviews and for reading client CAs from the cluster. If empty, bearer tokens count as anonymous and no CA is read."),
+    Row::new("authentication-skip-lookup", SECTION, Initial::Bool(false)).help("Do not complete these flags from the ConfigMap kube-system/extension-apiserver-authentication."),
+    Row::new("authentication-token-webhook-cache-ttl", SECTION, Initial::Duration(GoDuration::from_secs(10))).help("Time for which the result of a TokenReview is cached."),
+    Row::new("authentication-tolerate-lookup-failure", SECTION, Initial::Bool(false)).help("Start even if the authentication settings cannot be read from the cluster. Every request may then count as anonymous."),
+    Row::new("client-ca-file", SECTION, Initial::String("")).help("CA bundle for client certificates. A client with a certificate of these CAs is authenticated as the user in its CommonName."),
+    Row::new("requestheader-allowed-names", SECTION, Initial::Strings(&[])).help("CommonNames of front proxies. If empty, any certificate of --requestheader-client-ca-file is accepted.").check(checks::no_blank_items),
+    Row::new("requestheader-client-ca-file", SECTION, Initial::String("")).help("CA bundle for front proxies. Only their requests may name the user in headers."),
+    Row::new("requestheader-extra-headers-prefix", SECTION, Initial::Strings(&["x-remote-extra-"])).help("Prefixes of the headers with extra user attributes.").check(checks::no_blank_items),
+    Row::new("requestheader-group-headers", SECTION, Initial::Strings(&["x-remote-group"])).help("Headers with the user's groups.").check(checks::no_blank_items),
+    Row::new("requestheader-uid-headers", SECTION, Initial::Strings(&[])).help("Headers with the user's UID. If not empty, X-Remote-Uid must be one of them.").check(uid_headers),
+    Row::new("requestheader-username-headers", SECTION, Initial::Strings(&["x-remote-user"])).help("Headers with the user's name.").check(checks::no_blank_items),
 ];
 
 /// Upstream refuses a list without the header that API aggregation sends.

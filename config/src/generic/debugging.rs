@@ -9,13 +9,14 @@ const SECTION: &str = "Debugging";
 pub(super) const ROWS: &[Row] = &[
     Row::new("contention-profiling", SECTION, Initial::Bool(false))
         .path("Generic.Debugging.enableContentionProfiling")
-        .help("Profile waits for locks as well, where --profiling is on."),
+        .help("Also profile lock contention.")
+        .without_effect(),
     Row::new("debug-ui", SECTION, Initial::Bool(false))
-        .help("Serve the status page /debug/ui on the secure port, to all who may get the paths /debug/*."),
+        .help("Serve the status page at /debug/ui. Users need access to /debug/*."),
     Row::new("explain-memory", SECTION, Initial::Quantity("2Mi"))
-        .help("The memory in which the last decisions about objects are kept, for /debug/controllers/NAME/keys and the sub-command explain; 0 keeps none.")
+        .help("Memory for the history that `explain` shows. 0 turns it off.")
         .check(checks::not_negative),
     Row::new("profiling", SECTION, Initial::Bool(true))
         .path("Generic.Debugging.enableProfiling")
-        .help("Serve CPU and heap profiles under /debug/pprof/ on the secure port, and PUT /debug/flags/v, which changes the verbosity of the log."),
+        .help("Serve CPU and heap profiles at /debug/pprof/, and PUT /debug/flags/v, which changes the log verbosity."),
 ];

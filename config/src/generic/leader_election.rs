@@ -7,13 +7,13 @@ const SECTION: &str = "Generic";
 
 /// The rows of the section.
 pub(super) const ROWS: &[Row] = &[
-    Row::new("leader-elect", SECTION, Initial::Bool(true)).path("Generic.LeaderElection.leaderElect").help("Take the lease before running controllers, so that of several replicas only one acts."),
-    Row::new("exit-on-lost-lease", SECTION, Initial::Bool(true)).help("End the process when its lease is lost. Otherwise its controllers stop, its caches stay, and it competes for the lease again."),
-    Row::new("leader-elect-warm-standby", SECTION, Initial::Bool(true)).help("Fill the caches before the lease is acquired, so that this replica acts as soon as it leads. Otherwise one that waits holds nothing."),
-    Row::new("leader-elect-lease-duration", SECTION, Initial::Duration(GoDuration::from_secs(15))).path("Generic.LeaderElection.leaseDuration").help("How long a replica that waits leaves a lease alone that is not renewed, and so the longest time without a leader."),
-    Row::new("leader-elect-renew-deadline", SECTION, Initial::Duration(GoDuration::from_secs(10))).path("Generic.LeaderElection.renewDeadline").help("How long the leader tries to renew the lease before it stops acting; less than --leader-elect-lease-duration."),
-    Row::new("leader-elect-resource-lock", SECTION, Initial::String("leases")).path("Generic.LeaderElection.resourceLock").help("The kind of the object that is the lock: 'leases'."),
-    Row::new("leader-elect-resource-name", SECTION, Initial::String("kube-controller-manager")).path("Generic.LeaderElection.resourceName").help("The name of the lease."),
-    Row::new("leader-elect-resource-namespace", SECTION, Initial::String("kube-system")).path("Generic.LeaderElection.resourceNamespace").help("The namespace of the lease."),
-    Row::new("leader-elect-retry-period", SECTION, Initial::Duration(GoDuration::from_secs(2))).path("Generic.LeaderElection.retryPeriod").help("How long a replica waits between two attempts to take or renew the lease."),
+    Row::new("leader-elect", SECTION, Initial::Bool(true)).path("Generic.LeaderElection.leaderElect").help("Acquire a lease before controllers run, so that only one of several replicas acts."),
+    Row::new("exit-on-lost-lease", SECTION, Initial::Bool(true)).help("Exit if the lease is lost. If false, stop the controllers, keep the caches and compete again."),
+    Row::new("leader-elect-warm-standby", SECTION, Initial::Bool(true)).help("Fill the caches before this replica leads, so that it takes over without delay. If false, a standby replica needs little memory."),
+    Row::new("leader-elect-lease-duration", SECTION, Initial::Duration(GoDuration::from_secs(15))).path("Generic.LeaderElection.leaseDuration").help("Time without a renewal after which another replica may take the lease: the longest time without a leader after a crash."),
+    Row::new("leader-elect-renew-deadline", SECTION, Initial::Duration(GoDuration::from_secs(10))).path("Generic.LeaderElection.renewDeadline").help("Time for which the leader tries to renew the lease before it stops acting. Must be less than --leader-elect-lease-duration."),
+    Row::new("leader-elect-resource-lock", SECTION, Initial::String("leases")).path("Generic.LeaderElection.resourceLock").help("Kind of the lock object. Only leases is supported."),
+    Row::new("leader-elect-resource-name", SECTION, Initial::String("kube-controller-manager")).path("Generic.LeaderElection.resourceName").help("Name of the lease."),
+    Row::new("leader-elect-resource-namespace", SECTION, Initial::String("kube-system")).path("Generic.LeaderElection.resourceNamespace").help("Namespace of the lease."),
+    Row::new("leader-elect-retry-period", SECTION, Initial::Duration(GoDuration::from_secs(2))).path("Generic.LeaderElection.retryPeriod").help("Time between two attempts to acquire or renew the lease."),
 ];

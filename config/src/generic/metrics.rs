@@ -8,10 +8,10 @@ const SECTION: &str = "Metrics";
 
 /// The rows of the section.
 pub(super) const ROWS: &[Row] = &[
-    Row::new("allow-metric-labels", SECTION, Initial::Map).help("The values that a label of a metric may have, as METRIC,LABEL=VALUE,VALUE; others are shown as unexpected.").check(labels),
-    Row::new("allow-metric-labels-manifest", SECTION, Initial::String("")).help("A YAML file whose allowListMapping says what --allow-metric-labels says; not both."),
-    Row::new("disabled-metrics", SECTION, Initial::Strings(&[])).help("The metrics that are not shown, by their whole names.").check(metric_names),
-    Row::new("show-hidden-metrics-for-version", SECTION, Initial::String("")).help("Show the metrics that were hidden since this version; only the minor version before this one is taken, as 1.35.")
+    Row::new("allow-metric-labels", SECTION, Initial::Map).help("Allowed values of a metric's label, as METRIC,LABEL=VALUE,VALUE. Other values are exposed as \"unexpected\".").check(labels),
+    Row::new("allow-metric-labels-manifest", SECTION, Initial::String("")).help("YAML file whose allowListMapping replaces --allow-metric-labels. Only one of the two may be given."),
+    Row::new("disabled-metrics", SECTION, Initial::Strings(&[])).help("Metrics that are not exposed, by their full names.").check(metric_names),
+    Row::new("show-hidden-metrics-for-version", SECTION, Initial::String("")).help("Expose the metrics that are hidden since this version, e.g. 1.35. Only the previous minor version is accepted.")
         .check(previous_minor),
 ];
 

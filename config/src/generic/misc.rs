@@ -9,10 +9,10 @@ const SECTION: &str = "Misc";
 /// The rows of the section.
 pub(super) const ROWS: &[Row] = &[
     Row::new(CONFIG, SECTION, Initial::String(""))
-        .help("A configuration file. The environment and flags override what it says."),
+        .help("Configuration file. Environment variables and flags override it."),
     Row::new("kubeconfig", SECTION, Initial::String(""))
         .path("Generic.ClientConnection.kubeconfig")
-        .help("The kubeconfig file with the API server's address and credentials; in a cluster it may be left out."),
+        .help("Kubeconfig file with the API server's address and credentials. Empty: the service account of this pod."),
     Row::new("master", SECTION, Initial::String(""))
-        .help("The address of the API server, in place of the one in --kubeconfig."),
+        .help("Address of the API server. Overrides the address in --kubeconfig."),
 ];

@@ -7,9 +7,7 @@ use crate::command_line::subcommand::{Action, Invocation, Subcommand};
 /// The setting of the form in which settings are printed.
 const OUTPUT: Row = Row::new("output", "Config", Initial::String(""))
     .short('o')
-    .help(
-        "How settings are printed: yaml or json. Without it `config default` prints yaml, and `config effective` lines.",
-    )
+    .help("Output format: yaml or json. Empty: yaml for `config default`, aligned lines for `config effective`.")
     .check(|value| {
         let is_known = ["", "yaml", "json"].contains(&value.to_string().as_str());
         if is_known { Ok(()) } else { Err("must be yaml or json".to_owned()) }

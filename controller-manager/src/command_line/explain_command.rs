@@ -21,18 +21,18 @@ use crate::command_line::subcommand::{Action, Failure, Invocation, Subcommand};
 const SECTION: &str = "Explain";
 
 const SERVER: Row = Row::new("server", SECTION, Initial::String("https://127.0.0.1:10257"))
-    .help("The manager's port, as https://HOST:PORT.");
+    .help("Address of the manager's HTTPS port, as https://HOST:PORT.");
 const NAMESPACE: Row =
-    Row::new("namespace", SECTION, Initial::String("default")).short('n').help("The namespace of the object.");
+    Row::new("namespace", SECTION, Initial::String("default")).short('n').help("Namespace of the object.");
 const TOKEN: Row = Row::new("token", SECTION, Initial::String(""))
-    .help("The bearer token for the manager's port, in place of the credentials of --kubeconfig.");
+    .help("Bearer token for the manager. Overrides the credentials in --kubeconfig.");
 const CERTIFICATE_AUTHORITY: Row = Row::new("certificate-authority", SECTION, Initial::String(""))
-    .help("A file with the certificate of the manager's port, or of its authority.");
+    .help("PEM file with the manager's serving certificate or its CA.");
 const INSECURE: Row = Row::new("insecure-skip-tls-verify", SECTION, Initial::Bool(false))
-    .help("Do not verify the certificate of the manager's port, which then may be another server's.");
+    .help("Do not verify the manager's serving certificate. The response may then come from another server.");
 const OUTPUT: Row = Row::new("output", SECTION, Initial::String(""))
     .short('o')
-    .help("How explanations are printed: as lines, or as json.")
+    .help("Output format: json. Empty: lines.")
     .check(|value| {
         let is_known = ["", "json"].contains(&value.to_string().as_str());
         if is_known { Ok(()) } else { Err("must be json, or be left out".to_owned()) }
@@ -102,7 +102,7 @@ enum ExplainError {
     Pem(String),
     #[error(transparent)]
     Credentials(kcm_framework::client::LoadError),
-    #[error("cannot make a client for {server}")]
+    #[error("cannot create a client for {server}")]
     Client {
         server: String,
         #[source]
@@ -125,7 +125,7 @@ enum ExplainError {
         #[source]
         source: BoxError,
     },
-    #[error("{server} does not know the credentials (401): give another --token or --kubeconfig")]
+    #[error("{server} rejects the credentials (401): give another --token or --kubeconfig")]
     Unauthorized { server: String },
     #[error(
         "{server} forbids get of {path} (403: {message}): give a --token or --kubeconfig of a user whose ClusterRole \
@@ -134,14 +134,14 @@ enum ExplainError {
     Forbidden { path: String, server: String, message: String },
     #[error("{server} cannot serve {path} ({code}: {message})")]
     Refused { path: String, server: String, code: u16, message: String },
-    #[error("the response of {server} to {path} is not that of a controller manager of this version")]
+    #[error("the response of {server} to {path} does not fit this version of the controller manager")]
     Response {
         path: String,
         server: String,
         #[source]
         source: serde_json::Error,
     },
-    #[error("no controller of {server} reconciles {resource:?}; those that run reconcile: {known}")]
+    #[error("no controller of {server} reconciles {resource:?}; running controllers reconcile: {known}")]
     UnknownResource { server: String, resource: String, known: String },
 }
 

@@ -208,7 +208,7 @@ impl TokenSource {
                 Err(error) => {
                     tracing::warn!(
                         account = %self.account, error = &error as &(dyn std::error::Error + 'static),
-                        "Cannot get a token of a service account"
+                        "Cannot get a service account token"
                     );
                     let now = Instant::now();
                     if let Some(token) = held.as_mut().filter(|token| now < token.expires_at) {
@@ -306,7 +306,7 @@ enum TokenError {
     )]
     Forbidden(#[source] ApiError),
     #[error(
-        "the API server gives no tokens of service accounts: check its flags --service-account-issuer and \
+        "the API server issues no service account tokens: check its flags --service-account-issuer and \
          --service-account-signing-key-file, or leave --use-service-account-credentials off"
     )]
     NotServed(#[source] ApiError),

@@ -247,8 +247,8 @@ async fn an_account_without_a_token_says_why_asks_less_and_less_often_and_recove
     let refused = "the service account kube-system/replicaset-controller has no token: the request for its token was refused: \
                    grant the manager `create` of serviceaccounts/token, or leave --use-service-account-credentials off: \
                    cannot ";
-    let missing = "the service account kube-system/replicaset-controller has no token: the API server gives no tokens of \
-                   service accounts: check its flags --service-account-issuer and --service-account-signing-key-file, or \
+    let missing = "the service account kube-system/replicaset-controller has no token: the API server issues no service \
+                   account tokens: check its flags --service-account-issuer and --service-account-signing-key-file, or \
                    leave --use-service-account-credentials off: cannot ";
     for (is_missing, reason) in [(false, refused), (true, missing)] {
         let (clients, server, health) = clients_with_health();

@@ -212,7 +212,7 @@ impl Leader {
                 if self.policy.exit_on_lost_lease {
                     return Ended::LeaseLost;
                 }
-                tracing::warn!("Leader election lost; the controllers stop, and this process competes again");
+                tracing::warn!("Leader election lost; stopping the controllers and competing again");
                 self.handle.stop_loops(self.policy.grace).await;
                 if let Some(migration) = &mut self.migration {
                     migration.give_up().await;
@@ -220,7 +220,7 @@ impl Leader {
             }
             self.term = term;
             if term.is_some() {
-                tracing::info!("Starting the controllers, as this process leads");
+                tracing::info!("Starting the controllers because this process leads");
                 match &mut self.migration {
                     None => self.handle.start_loops(),
                     Some(migration) => {

@@ -116,14 +116,14 @@ impl Migration {
                 if self.policy.exit_on_lost_lease {
                     return Err(Ended::LeaseLost);
                 }
-                tracing::warn!(lease = %self.lease.options.lease, "Lease lost; the controllers that migrate stop");
+                tracing::warn!(lease = %self.lease.options.lease, "Lease lost; stopping the migrated controllers");
                 let migrates = |controller: &str| self.lease.controllers.contains(controller);
                 self.handle.stop_loops_of(migrates, self.policy.grace).await;
                 self.fence.lift();
             }
             self.term = term;
             if term.is_some() {
-                tracing::info!("Starting the controllers that migrate");
+                tracing::info!("Starting the migrated controllers");
                 self.handle.start_loops_of(|controller| self.lease.controllers.contains(controller));
             }
             return Ok(());

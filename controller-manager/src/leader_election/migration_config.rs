@@ -37,10 +37,10 @@ const FILE: FileKind = FileKind {
 
 const ROWS: [Row; 3] = [
     // The lock of v1, which has no such field.
-    Row::in_file("resourceLock", SECTION, Initial::String("leases")).help("The kind of the lock."),
-    Row::in_file("leaderName", SECTION, Initial::String("")).help("The name of the lease."),
+    Row::in_file("resourceLock", SECTION, Initial::String("leases")).help("Kind of the lock object."),
+    Row::in_file("leaderName", SECTION, Initial::String("")).help("Name of the migration lease."),
     Row::in_file("controllerLeaders", SECTION, Initial::Objects { fields: &["name", "component"], items: &[] })
-        .help("The controllers that migrate, each with the component that runs it."),
+        .help("Controllers that are moved, each with the component that runs it."),
 ];
 
 /// The configuration of leader migration.
@@ -134,7 +134,7 @@ impl MigrationConfig {
     fn violations(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         if self.leader_name.is_empty() {
-            reasons.push("leaderName must be set: it names the lease of the controllers that migrate".to_owned());
+            reasons.push("leaderName must be set: it names the lease of the migrated controllers".to_owned());
         }
         if self.resource_lock != "leases" {
             reasons.push(format!("resourceLock is {:?}, and must be leases", self.resource_lock));
@@ -272,7 +272,7 @@ mod tests {
             (
                 &format!("{HEAD}resourceLock: endpoints\ncontrollerLeaders: [{{name: a}}, {{component: '*'}}]\n"),
                 &[
-                    "FILE: leaderName must be set: it names the lease of the controllers that migrate",
+                    "FILE: leaderName must be set: it names the lease of the migrated controllers",
                     "FILE: resourceLock is \"endpoints\", and must be leases",
                     "FILE: controllerLeaders[0].component must be set",
                     "FILE: controllerLeaders[1].name must be set",

@@ -123,7 +123,7 @@ impl<'a> Reloader<'a> {
             Ok(loaded) => loaded,
             Err(reasons) => {
                 let error = reasons.join("\n");
-                tracing::error!(error, "Cannot reload the configuration; the settings in use stay as they are");
+                tracing::error!(error, "Cannot reload the configuration; keeping the current settings");
                 return;
             }
         };

@@ -24,7 +24,7 @@ impl Signals {
         tracing::info!("Waiting for running reconciles to finish; a second signal ends the process at once");
         stop.drain.cancel();
         self.next().await;
-        tracing::warn!("Ending at once");
+        tracing::warn!("Aborting running reconciles");
         stop.abort.cancel();
         std::future::pending().await
     }

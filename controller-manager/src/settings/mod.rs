@@ -98,7 +98,7 @@ pub(crate) fn configure(
 
     let origin_of = |flag| settings.origin(flag).unwrap_or(&Origin::Default);
     let mut reasons = Vec::new();
-    let mut warnings = without_effect::warnings(&settings, &registry);
+    let mut warnings = without_effect::warnings(&settings);
     let may_miss = settings.get(generic::ALLOW_MISSING_CONTROLLERS).unwrap_or(false);
     let is_missing = |item: &&str| missing::named_by(item, &registry).is_some();
     let (lacking, items): (Vec<&str>, Vec<&str>) =
@@ -210,7 +210,7 @@ fn aliases_in(config: &MigrationConfig, registry: &Registry) -> Vec<String> {
     let alias = |name: &str| registry.find(name).filter(|controller| controller.name() != name);
     let found = config.names().filter_map(|name| Some((name, alias(name)?.name())));
     let warning = |(name, canonical)| {
-        format!("leader migration names {name:?}, an alias, and moves no controller by it: write {canonical:?}")
+        format!("leader migration names the alias {name:?}, which moves no controller: write {canonical:?}")
     };
     found.map(warning).collect()
 }

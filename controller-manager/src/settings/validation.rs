@@ -107,7 +107,7 @@ impl Check<'_> {
         let of_all = ["cluster-signing-cert-file", "cluster-signing-key-file"];
         let of_all = of_all.into_iter().find(|flag| self.is_given(flag));
         if let (Some(of_all), Some(of_signer)) = (of_all, of_signers.first()) {
-            self.refuse(of_all, &format!("signs for every signer, and does not go with --{of_signer}"));
+            self.refuse(of_all, &format!("applies to every signer and cannot be combined with --{of_signer}"));
         }
     }
 
@@ -125,13 +125,16 @@ impl Check<'_> {
         let is_dual = pods.len() > 1;
         let is_v6 = pods.first().is_some_and(IpAddr::is_ipv6);
         if is_dual && any {
-            self.refuse(sizes[0], "is for clusters of one IP family: use the flags of the families");
+            self.refuse(
+                sizes[0],
+                "is for single-stack clusters: use --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6",
+            );
         } else if any && (v4 || v6) {
-            self.refuse(sizes[0], "does not go with the flags of the families");
+            self.refuse(sizes[0], "cannot be combined with --node-cidr-mask-size-ipv4 or --node-cidr-mask-size-ipv6");
         } else if !is_dual && v4 && is_v6 {
-            self.refuse(sizes[1], "is for clusters with IPv4, and --cluster-cidr is IPv6");
+            self.refuse(sizes[1], "is for clusters with IPv4, but --cluster-cidr is IPv6");
         } else if !is_dual && v6 && !is_v6 {
-            self.refuse(sizes[2], "is for clusters with IPv6, and --cluster-cidr is IPv4");
+            self.refuse(sizes[2], "is for clusters with IPv6, but --cluster-cidr is IPv4");
         }
     }
 
@@ -159,7 +162,7 @@ impl Check<'_> {
 
     fn metrics(&mut self) {
         if self.is_given("allow-metric-labels") && self.is_given("allow-metric-labels-manifest") {
-            self.refuse("allow-metric-labels", "does not go with --allow-metric-labels-manifest");
+            self.refuse("allow-metric-labels", "cannot be combined with --allow-metric-labels-manifest");
         }
     }
 

@@ -1,63 +1,43 @@
-//! Settings that are read and checked, and that nothing here acts on yet.
+//! Warnings of settings that were given and that nothing acts on.
 //!
-//! Each row of [`GENERIC`] leaves with the feature that it waits for; the settings of a controller leave
-//! `kcm_config::absent` with the controller. A warning at start names each that is set explicitly.
+//! A setting that waits for a feature or a controller says so in its row.
 
-use kcm_config::{Effective, Origin, absent};
-use kcm_framework::Registry;
+use kcm_config::{Effective, Origin, Row};
 
-/// Why settings have no effect, and the settings: flags without dashes, or paths of the file.
-const GENERIC: &[(&str, &[&str])] = &[
-    ("waits for locks are not profiled", &["contention-profiling"]),
-    (
-        "the controllers that read them are not part of this program",
-        &[
-            "allocate-node-cidrs",
-            "allow-untagged-cloud",
-            "cidr-allocator-type",
-            "cloud-config",
-            "cloud-provider",
-            "cluster-cidr",
-            "cluster-name",
-            "configure-cloud-routes",
-            "external-cloud-volume-plugin",
-            "node-monitor-period",
-            "route-reconciliation-period",
-        ],
-    ),
-    (
-        "they have none in Kubernetes either",
-        &[
-            "node-sync-period",
-            "Generic.Address",
-            "Generic.Port",
-            "Generic.ClientConnection.acceptContentTypes",
-            "DeprecatedController",
-        ],
-    ),
+/// Settings that have no effect in upstream either: flags without dashes, or paths of the file.
+const UNUSED: &[&str] = &[
+    "node-sync-period",
+    "Generic.Address",
+    "Generic.Port",
+    "Generic.ClientConnection.acceptContentTypes",
+    "DeprecatedController",
+    "NodeLifecycleController.PodEvictionTimeout",
 ];
 
-/// A warning for each reason why settings that were given have no effect.
-pub(crate) fn warnings(settings: &Effective, registry: &Registry) -> Vec<String> {
-    let generic = GENERIC.iter().map(|(reason, names)| (*reason, given(settings, names)));
-    let absent = absent::controllers().filter(|controller| registry.find(controller.controller).is_none());
-    let names: Vec<&str> = absent.flat_map(|controller| controller.rows.iter().map(|row| row.name)).collect();
-    let of_controllers = ("their controllers are not part of this program", given(settings, &names));
-    let reasons = generic.chain([of_controllers]).filter(|(_, names)| !names.is_empty());
-    reasons.map(|(reason, names)| format!("Settings without effect, as {reason}: {}", names.join(", "))).collect()
+/// Returns a warning for the given settings that have no effect yet, and one for those that upstream does not use either.
+pub(crate) fn warnings(settings: &Effective) -> Vec<String> {
+    let is_unused = |row: &Row| UNUSED.contains(&row.name);
+    let kinds = [
+        ("These settings have no effect yet", given(settings, |row| row.is_without_effect)),
+        ("These settings have no effect, as in upstream", given(settings, is_unused)),
+    ];
+    let kinds = kinds.into_iter().filter(|(_, origins)| !origins.is_empty());
+    kinds.map(|(text, origins)| format!("{text}: {}", origins.join(", "))).collect()
 }
 
-/// Those of `names` that some source sets, each with the source.
-fn given(settings: &Effective, names: &[&str]) -> Vec<String> {
-    let origins = names.iter().filter_map(|name| settings.origin(name)).filter(|origin| **origin != Origin::Default);
-    origins.map(ToString::to_string).collect()
+/// The origins of the selected settings that some source sets.
+fn given(settings: &Effective, is_selected: impl Fn(&Row) -> bool) -> Vec<String> {
+    let origins = settings.rows().iter().filter(|row| is_selected(row)).filter_map(|row| settings.origin(row.name));
+    origins.filter(|origin| **origin != Origin::Default).map(ToString::to_string).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::GENERIC;
+    use kcm_config::{absent, generic};
+
+    use super::UNUSED;
 
     /// The generic settings that the program acts on.
     const WITH_EFFECT: &[&str] = &[
@@ -137,11 +117,19 @@ mod tests {
     ];
 
     #[test]
-    fn every_generic_setting_has_an_effect_or_a_reason() {
-        let without = GENERIC.iter().flat_map(|(_, names)| names.iter().copied());
-        let listed: Vec<&str> = without.chain(WITH_EFFECT.iter().copied()).collect();
-        let rows: BTreeSet<&str> = kcm_config::generic::rows().map(|row| row.name).collect();
+    fn every_generic_setting_has_an_effect_or_says_that_it_has_none() {
+        let rows: BTreeSet<&str> = generic::rows().map(|row| row.name).collect();
+        let waiting = generic::rows().filter(|row| row.is_without_effect).map(|row| row.name);
+        let unused = UNUSED.iter().copied().filter(|name| rows.contains(name));
+        let listed: Vec<&str> = waiting.chain(unused).chain(WITH_EFFECT.iter().copied()).collect();
         assert_eq!(listed.len(), rows.len(), "none twice");
         assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), rows);
+    }
+
+    #[test]
+    fn every_setting_of_an_absent_controller_says_that_it_has_no_effect() {
+        for row in absent::controllers().flat_map(|controller| controller.rows) {
+            assert_ne!(row.is_without_effect, UNUSED.contains(&row.name), "{}", row.name);
+        }
     }
 }

@@ -99,7 +99,7 @@ async fn a_process_that_may_not_exit_steps_down_and_leads_again() {
     let mut manager = start(&server, &folder, &["--exit-on-lost-lease=false"]);
     manager.says("\"Started controller\"").await;
     give_away(&server.sandbox, &main_lease(), 1);
-    manager.says("Leader election lost; the controllers stop, and this process competes again").await;
+    manager.says("Leader election lost; stopping the controllers and competing again").await;
     manager.says("\"Started controller\"").await;
     manager.terminate();
     assert_eq!(manager.ended().await.code, Some(0));

@@ -55,7 +55,7 @@ async fn the_loss_of_the_lease_of_migration_ends_the_process_too() {
         folder.file("migration.yaml", &format!("{MIGRATION}- {{name: deployment-controller, component: '*'}}\n"));
     let file = format!("--leader-migration-config={file}");
     let mut manager = start(&server, &folder, &["--enable-leader-migration", &file]);
-    manager.says("Starting the controllers that migrate").await;
+    manager.says("Starting the migrated controllers").await;
     manager.expect_error("Leader election lost");
     give_away(&server.sandbox, &key("migration"), 15);
     assert_eq!(manager.ended().await.code, Some(3));
@@ -75,7 +75,7 @@ async fn a_controller_that_another_component_runs_does_not_run() {
     let file = format!("--leader-migration-config={file}");
     let mut manager =
         start(&server, &folder, &["--enable-leader-migration", &file, "--controllers=deployment,replicaset"]);
-    manager.says("leader migration names \"replicaset\", an alias, and moves no controller by it").await;
+    manager.says("leader migration names the alias \"replicaset\", which moves no controller").await;
     manager.says("\"Controller is disabled\" controller=\"deployment-controller\"").await;
     until("the other controller acts", || !server.sandbox.list(&PODS, None).is_empty()).await;
     assert_eq!(server.sandbox.list(&REPLICA_SETS, None).len(), 1);

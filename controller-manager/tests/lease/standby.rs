@@ -123,7 +123,7 @@ async fn a_process_that_steps_down_keeps_its_caches() {
     let lists = || ["/api/v1/pods", "/apis/apps/v1/replicasets"].map(|path| gets_of(&server, path));
     until("its caches are filled", || lists() == [1, 1]).await;
     give_away(&server.sandbox, &main_lease(), 1);
-    manager.says("Leader election lost; the controllers stop, and this process competes again").await;
+    manager.says("Leader election lost; stopping the controllers and competing again").await;
     manager.says("\"Started controller\"").await;
     create(&server.sandbox, &REPLICA_SETS, "web", 1);
     until("it acts", || server.sandbox.list(&PODS, None).len() == 1).await;

@@ -127,8 +127,8 @@ workqueue_queue_duration_seconds_bucket{name=\"b\",le=\"+Inf\"} 4
     #[test]
     fn the_longest_wait_of_all_queues_is_found_in_a_log() {
         let log = "\
-I0102 03:04:05.250000      17 mod.rs:1] \"The longest that a key waited\" queue=\"deployment\" longestWaitSeconds=0.25
-I0102 03:04:05.250000      17 mod.rs:1] \"The longest that a key waited\" queue=\"replicaset\" longestWaitSeconds=1.5
+I0102 03:04:05.250000      17 mod.rs:1] \"Longest wait of a key\" queue=\"deployment\" longestWaitSeconds=0.25
+I0102 03:04:05.250000      17 mod.rs:1] \"Longest wait of a key\" queue=\"replicaset\" longestWaitSeconds=1.5
 I0102 03:04:05.250000      17 mod.rs:1] \"Stopped\"
 ";
         assert_eq!(longest_wait_in_log(log), Some(1.5));

@@ -231,7 +231,7 @@ impl Testbed {
         Ok(())
     }
 
-    /// The longest that a key waited; ends ours, which logs it then.
+    /// Longest wait of a key; ends ours, which logs it then.
     async fn longest_wait(&mut self) -> Result<Option<f64>> {
         if let Some(metrics) = &self.metrics {
             return Ok(self_metrics::longest_wait_in_metrics(&metrics.read().await?));

@@ -69,7 +69,7 @@ async fn keeps_to_its_role(case: Case) -> Result<()> {
     // Waits until the websites are gone too, which takes their finalizers to be removed.
     kubectl.run(&format!("delete -f {} --timeout=60s", manifest("crd.yaml").display())).await?;
     websites.is_gone().await?;
-    logged(&operator, "A resource that the controller reads is no longer served; stopping it").await?;
+    logged(&operator, "A resource that the controller reads is no longer served; stopping the controller").await?;
     apply(&kubectl, "crd.yaml").await?;
     websites.create().await?;
     websites.is_served().await?;

@@ -60,7 +60,7 @@ impl Source {
         let resources = Resources::merge(&previous, found);
         for (group_version, reason) in resources.broken() {
             if !previous.broken().contains_key(group_version) {
-                tracing::warn!(group_version, reason, "An API group cannot be discovered");
+                tracing::warn!(group_version, reason, "Cannot discover an API group");
             }
         }
         self.current.send_if_modified(|current| {

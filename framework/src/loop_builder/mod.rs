@@ -139,8 +139,8 @@ enum LoopError {
     #[error("the loop {name:?} owns {owned} without a primary resource: call `primary` or `primary_with` as well")]
     OwnsWithoutPrimary { name: &'static str, owned: String },
     #[error(
-        "the loop {name:?} writes {resource}, which a cache of this manager holds, and does not read it, so that it would \
-         go on before the cache shows its writes: call `reads` instead of `writes`"
+        "the loop {name:?} writes {resource} without reading its cache, so that it would not wait for its own writes: call \
+         `reads` instead of `writes`"
     )]
     WritesUnread { name: &'static str, resource: String },
     #[error(

@@ -88,7 +88,7 @@ pub enum ManagerError {
     #[error(transparent)]
     ApiServer(#[from] Unreachable),
     /// The API server answers, but does not say what it serves.
-    #[error("the API server does not say what it serves")]
+    #[error("cannot discover what the API server serves")]
     Discovery(#[source] ApiError),
     /// A controller failed, and failures [end the manager](ManagerBuilder::end_on_controller_failure).
     #[error("the controller {controller} failed in {what}: {reason}")]

@@ -59,7 +59,7 @@ impl<K: QueueKey> UndecodableGuard<K> {
         if logged.as_ref() != Some(&object.key) {
             tracing::warn!(
                 %key, resource = %cache.resource(), object = %object.key, error = object.error,
-                "Object cannot be decoded; its key is not reconciled until it can be",
+                "Object cannot be decoded; its key is not reconciled until the object can be decoded",
             );
         }
         true

@@ -27,12 +27,12 @@ pub(super) async fn keep_running(
     let _stopped = StoppedOnDrop { record, at };
     if !one.reads.is_empty() {
         record.loop_enters(at, LoopState::WaitingForCaches);
-        tracing::info!(controller, what = one.name, "Waiting for caches to sync");
+        tracing::info!(controller, r#loop = one.name, "Waiting for caches to sync");
         let synced = join_all(one.reads.iter().map(|cache| Arc::clone(cache).wait_synced()));
         if cancel.run_until_cancelled(synced).await.is_none() {
             return;
         }
-        tracing::info!(controller, what = one.name, "Caches are synced");
+        tracing::info!(controller, r#loop = one.name, "Caches are synced");
     }
     let mut backoff = BACKOFF;
     loop {

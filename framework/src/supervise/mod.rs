@@ -120,7 +120,7 @@ impl Supervisor {
             tokio::select! {
                 () = &mut serving => {}
                 () = self.controls.disabled(&self.descriptor) => {
-                    tracing::info!(controller, "Stopping controller, as it is disabled now");
+                    tracing::info!(controller, "Stopping controller because it is now disabled");
                     self.record.enter(ControllerState::Stopping);
                     life.cancel();
                     self.drain(self.controls.grace(), serving).await;
@@ -194,11 +194,7 @@ impl Supervisor {
             return initialized;
         }
         let waited = INIT_PATIENCE;
-        tracing::warn!(
-            controller,
-            ?waited,
-            "Controller is still initializing; it goes on, and other controllers start"
-        );
+        tracing::warn!(controller, ?waited, "Controller is still initializing; starting other controllers meanwhile");
         drop(turn);
         initialized.await
     }
@@ -257,7 +253,7 @@ impl Supervisor {
 
     fn report_gone(&self, resource: &kcm_api::Resource) {
         let controller = self.descriptor.name;
-        tracing::warn!(controller, %resource, "A resource that the controller reads is no longer served; stopping it");
+        tracing::warn!(controller, %resource, "A resource that the controller reads is no longer served; stopping the controller");
     }
 }
 

@@ -34,7 +34,7 @@ async fn reports_why_it_is_missing_and_is_tried_again() {
     drop(peer.asked_for("streaming list").await);
     yield_to_informer().await;
     let text = reason();
-    assert!(text.starts_with("streaming list of widgets.example.com got no answer"), "{text}");
+    assert!(text.starts_with("streaming list of widgets.example.com got no response"), "{text}");
     assert!(text.contains("connection reset"), "{text}");
     let _stream = peer.serves(5, &[]).await;
     informer.wait_synced().await;

@@ -22,7 +22,7 @@ pub const ROWS: &[Row] = &[
         .help("Print where the sandbox knowingly differs from a real cluster, and end."),
     Row::new("load", SECTION, Initial::String(""))
         .help("A folder of manifests (YAML or JSON) that are created at the start."),
-    Row::new("nodes", SECTION, Initial::Int32(3)).help("How many nodes there are.").check(nodes),
+    Row::new("nodes", SECTION, Initial::Int32(3)).help("Number of nodes.").check(nodes),
     Row::new("pods", SECTION, Initial::String(""))
         .help("A file that says how pods behave: which start slowly, crash, finish or get stuck. See docs/sandbox-pods.md."),
     Row::new("run-controllers", SECTION, Initial::Bool(true))

@@ -38,7 +38,7 @@ pub enum BundleError {
     #[error("it contains no certificate that can be used")]
     NoCertificate,
     /// A certificate cannot be used as an authority.
-    #[error("a certificate of it cannot be used")]
+    #[error("one of its certificates cannot be used")]
     Certificate(#[from] rustls::Error),
     /// No verifier can be made of it.
     #[error("it cannot be used")]

@@ -90,14 +90,14 @@ impl KnownView for ConfigMap {
 pub enum LookupError {
     /// The user may not read the config map.
     #[error(
-        "cannot read the authorities of clients from the cluster: grant its user the role \
+        "cannot read the client CAs from the cluster: grant its user the role \
          extension-apiserver-authentication-reader in kube-system, or give --requestheader-client-ca-file, \
          --authentication-skip-lookup or --authentication-tolerate-lookup-failure"
     )]
     Forbidden(#[source] ApiError),
     /// The request failed.
     #[error(
-        "cannot read the authorities of clients from the cluster; --authentication-tolerate-lookup-failure starts \
+        "cannot read the client CAs from the cluster; --authentication-tolerate-lookup-failure starts \
          without them"
     )]
     Failed(#[source] ApiError),
@@ -119,7 +119,7 @@ pub(super) async fn look_up(api: &ApiClient) -> Result<Option<ClusterConfig>, Lo
             }
             Err(error) if Instant::now() + PAUSE > end => return Err(LookupError::Failed(error)),
             Err(error) => {
-                tracing::debug!(error = %error.message(), "Cannot read the authorities of clients yet");
+                tracing::debug!(error = %error.message(), "Cannot read the client CAs yet");
                 sleep(PAUSE).await;
             }
         }

@@ -42,7 +42,7 @@ pub enum SetupError {
         source: LoadError,
     },
     /// The connection that a kubeconfig asks for.
-    #[error("cannot connect to the API server as --{flag} says")]
+    #[error("cannot connect to the API server with --{flag}")]
     Connect {
         /// The flag.
         flag: &'static str,
@@ -108,7 +108,7 @@ impl Setup {
             None => {
                 tracing::warn!(
                     flag,
-                    "No authentication-kubeconfig provided in order to look up the authorities in the cluster, so their certificates won't work"
+                    "No authentication-kubeconfig provided to look up the CAs in the cluster, so their certificates won't work"
                 );
                 BundleSource::None
             }
@@ -163,7 +163,7 @@ impl Follower {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(
                     error,
-                    "Continuing without the cluster's settings of authentication. This may treat all requests as anonymous"
+                    "Continuing without the cluster's authentication settings; all requests may count as anonymous"
                 );
             }
         }

@@ -26,7 +26,7 @@ pub(super) enum BundleSource {
 #[non_exhaustive]
 pub enum TrustError {
     /// It cannot be read.
-    #[error("cannot read the authorities of clients in {}", .path.display())]
+    #[error("cannot read the client CAs in {}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum TrustError {
         source: std::io::Error,
     },
     /// Its content cannot be used.
-    #[error("cannot use the authorities of clients in {}", .path.display())]
+    #[error("cannot use the client CAs in {}", .path.display())]
     Bundle {
         /// The file.
         path: PathBuf,
@@ -146,10 +146,7 @@ fn read_cluster(pem: &str, known: Option<&Authorities>) -> Option<Authorities> {
         Ok(read) => Some(read),
         Err(error) => {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(
-                error,
-                "Cannot use the authorities of clients in the cluster's configuration; the known ones stay"
-            );
+            tracing::warn!(error, "Cannot use the client CAs in the cluster's configuration; keeping the current ones");
             None
         }
     }

@@ -31,7 +31,7 @@ pub enum PairError {
         source: io::Error,
     },
     /// One file of a pair exists and the other does not.
-    #[error("{} exists and {} does not: delete it to have a new pair made, or add the other", .there.display(), .missing.display())]
+    #[error("{} exists and {} does not: delete it so that a new pair is created, or add the other file", .there.display(), .missing.display())]
     Half {
         /// The file that exists.
         there: PathBuf,
@@ -57,7 +57,7 @@ pub enum PairError {
         source: rustls::Error,
     },
     /// The system gives no randomness.
-    #[error("cannot make a self-signed certificate for the HTTPS port")]
+    #[error("cannot create a self-signed certificate for the HTTPS port")]
     Generate(#[source] rcgen::Error),
     /// There is neither a file nor a pair in memory.
     #[error("the HTTPS port has no certificate")]

@@ -65,7 +65,7 @@ pub enum TlsError {
     #[error(transparent)]
     Pair(#[from] PairError),
     /// The parameters do not go together.
-    #[error("cannot serve TLS with --tls-min-version, --tls-cipher-suites and --tls-curve-preferences as they are")]
+    #[error("cannot serve TLS with the given --tls-min-version, --tls-cipher-suites and --tls-curve-preferences")]
     Parameters(#[source] rustls::Error),
 }
 

@@ -37,7 +37,7 @@ impl TlsParameters {
                 unsupported.push((
                     "tls-cipher-suites",
                     format!(
-                        "the cipher suite {name} is not supported, as it is not secure enough: leave it out, or choose of {}",
+                        "the cipher suite {name} is not supported because it is not secure enough: leave it out, or choose one of {}",
                         known.join(", ")
                     ),
                 ));
@@ -52,7 +52,7 @@ impl TlsParameters {
                 let known: Vec<String> = all.iter().map(|group| number(*group).to_string()).collect();
                 unsupported.push((
                     "tls-curve-preferences",
-                    format!("the group {curve} is not supported: leave it out, or choose of {}", known.join(", ")),
+                    format!("the group {curve} is not supported: leave it out, or choose one of {}", known.join(", ")),
                 ));
             }
             provider.kx_groups = all.iter().copied().filter(|group| curves.contains(&number(*group))).collect();

@@ -32,7 +32,7 @@ impl Reconcile for Reconciler {
         let plan = plan(&quota, &observed, rules);
         session.explain(|| plan.explain());
         for (evaluator, reason) in &plan.unavailable {
-            tracing::info!(kind = %evaluator, reason, "Objects are not known; their constraints keep their usage");
+            tracing::info!(kind = %evaluator, reason, "Cannot count objects of this kind; their usage is unchanged");
         }
         match &plan.action {
             // The quota is enqueued when the kind has synced.
