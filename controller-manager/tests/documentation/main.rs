@@ -105,7 +105,7 @@ fn the_example_file_has_every_key_and_loads_as_the_defaults() {
 fn the_readme_lists_each_controller_with_its_state() {
     let linked = linked();
     let mut table = String::from("| controller | alias | upstream's default | here |\n| --- | --- | --- | --- |\n");
-    let data = include_str!("data/controllers.tsv").lines().skip(1);
+    let data = include_str!("../data/controllers.tsv").lines().skip(1);
     for (line, (name, aliases)) in data.zip(UPSTREAM.iter().map(UpstreamController::names)) {
         let fields: Vec<&str> = line.split('\t').collect();
         let here = if linked.find(name).is_some() {
