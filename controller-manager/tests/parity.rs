@@ -87,10 +87,10 @@ fn every_linked_controller_is_upstreams_in_all_that_operators_see() {
     for controller in linked.iter() {
         let name = controller.name();
         let row = table.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("upstream has no {name}"));
-        let gates: BTreeSet<&str> = controller.gates().iter().map(|gate| gate.name).collect();
+        let gates: BTreeSet<&str> = controller.required_gates.iter().map(|gate| gate.name).collect();
         assert_eq!(controller.other_names(), row.aliases, "{name}");
         assert_eq!(gates, row.gates.iter().copied().collect(), "{name}");
-        assert_eq!(controller.group(), row.group, "{name}");
+        assert_eq!(controller.start_group, row.group, "{name}");
         assert_eq!(controller.account().unwrap_or("(the manager itself)"), row.service_account, "{name}");
         assert_eq!(star.enables(controller), row.on_by_default || row.group == StartGroup::First, "{name}");
     }

@@ -48,7 +48,7 @@ pub fn table(registry: &Registry, rows: &[Row]) -> Result<Table, TableErrors> {
     let absent = absent::controllers().filter(|controller| registry.find(controller.controller).is_none());
     let absent = absent.flat_map(|controller| controller.rows.iter().copied());
     let rows = generic::rows().chain(registry.rows()).chain(absent).chain(rows.iter().copied());
-    let required = registry.iter().flat_map(|controller| controller.gates().iter().copied());
+    let required = registry.iter().flat_map(|controller| controller.required_gates.iter().copied());
     let mut gates: Vec<Gate> = gates::KNOWN.iter().copied().chain(registry.feature_gates()).chain(required).collect();
     gates.sort_by_key(|gate| gate.name);
     gates.dedup();
@@ -196,10 +196,10 @@ pub(crate) fn configure(
 /// Divides the controllers between the two leases. Those that another component runs are not selected.
 fn divide(config: &MigrationConfig, registry: &Registry, selection: Selection) -> (Selection, MigrationSettings) {
     // The token controller is never migrated: everything that acts as a service account needs it.
-    let migrate = |controller: &&ControllerDescriptor| controller.group() != StartGroup::First;
+    let migrate = |controller: &&ControllerDescriptor| controller.start_group != StartGroup::First;
     let owned_by = |owner: Owner| {
-        let owned = registry.iter().filter(migrate).filter(move |controller| config.owner(controller.name()) == owner);
-        owned.map(ControllerDescriptor::name)
+        let owned = registry.iter().filter(migrate).filter(move |controller| config.owner(controller.name) == owner);
+        owned.map(|controller| controller.name)
     };
     let controllers = owned_by(Owner::Migration).map(str::to_owned).collect();
     (selection.without(owned_by(Owner::Other)), MigrationSettings { lease: config.lease().to_owned(), controllers })
@@ -207,8 +207,8 @@ fn divide(config: &MigrationConfig, registry: &Registry, selection: Selection) -
 
 /// A warning for each alias in the configuration of leader migration, which names no controller there.
 fn aliases_in(config: &MigrationConfig, registry: &Registry) -> Vec<String> {
-    let alias = |name: &str| registry.find(name).filter(|controller| controller.name() != name);
-    let found = config.names().filter_map(|name| Some((name, alias(name)?.name())));
+    let alias = |name: &str| registry.find(name).filter(|controller| controller.name != name);
+    let found = config.names().filter_map(|name| Some((name, alias(name)?.name)));
     let warning = |(name, canonical)| {
         format!("leader migration names the alias {name:?}, which moves no controller: write {canonical:?}")
     };

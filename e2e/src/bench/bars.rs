@@ -24,6 +24,14 @@ pub(super) struct Bar {
     pub(super) limit: Limit,
 }
 
+/// A limit that was measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Held {
+    /// The row of the table, without its last cell.
+    pub(super) row: String,
+    pub(super) is_reached: bool,
+}
+
 const fn bar(scenario: &'static str, phase: &'static str, figure: Figure, limit: Limit) -> Bar {
     Bar { scenario, phase, figure, limit }
 }

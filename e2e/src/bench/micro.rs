@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::bars::{GROWTH, Growth};
+use super::bars::{GROWTH, Growth, Held};
 
 /// The medians of all micro benchmarks, measured in one go.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,12 +42,12 @@ impl Micro {
         text
     }
 
-    /// The section of the page.
-    pub(super) fn section(&self) -> String {
+    /// The page of them.
+    pub(super) fn page(&self) -> String {
         let mut text = format!(
-            "\n## What one step takes\n\nMeasured by `cargo xtask bench --micro` {}. Where one run of a benchmark has many \
-             elements, of each. Those of events and of growth use the allocator of the binary, the others the system's.\
-             \n\n| | median |\n| --- | --- |\n",
+            "# Benchmark: single steps\n\nMeasured by `cargo xtask bench --micro` {}. If one run of a benchmark has many \
+             elements, the figure is the time of one element. The benchmarks of events and of growth use the allocator of \
+             the binary, all others the allocator of the system.\n\n| step | median |\n| --- | --- |\n",
             self.measured
         );
         for (name, median) in &self.medians {
@@ -57,17 +57,15 @@ impl Micro {
     }
 }
 
-/// The row of the page that says whether an event takes as long beside many pods as beside few.
-pub(super) fn bar(micro: Option<&Micro>) -> String {
+/// The limit of what an event costs beside many pods, and whether it is reached; `None` if it was not measured.
+pub(super) fn bar(micro: Option<&Micro>) -> Option<Held> {
     let Growth { event, few, many, limit } = GROWTH;
     let of = |pods: u32| micro.and_then(|it| it.medians.get(&format!("{event}/{pods}"))).copied();
-    let (Some(beside_many), Some(beside_few)) = (of(many), of(few)) else {
-        return format!("| event, beside {many} pods | time | – | – | – | not measured |\n");
-    };
+    let (beside_many, beside_few) = (of(many)?, of(few)?);
     let most = beside_few * limit;
-    let verdict = if beside_many <= most { "reached" } else { "**missed**" };
     let how = format!("{limit} of ours, beside {few}: {}", time(most));
-    format!("| event, beside {many} pods | time | {} | – | {how} | {verdict} |\n", time(beside_many))
+    let row = format!("| event, beside {many} pods | time | {} | – | {how} |", time(beside_many));
+    Some(Held { row, is_reached: beside_many <= most })
 }
 
 fn collect(folder: &Path, medians: &mut BTreeMap<String, f64>) -> Result<()> {
@@ -123,13 +121,16 @@ mod tests {
 
     #[test]
     fn an_event_beside_many_pods_is_held_against_one_beside_few() {
-        let row = |limit, verdict| format!("| event, beside 50000 pods | time | 5.20 µs | – | {limit} | {verdict} |\n");
-        assert_eq!(bar(Some(&micro(4000.0, 5200.0))), row("1.3 of ours, beside 1000: 5.20 µs", "reached"));
-        assert_eq!(bar(Some(&micro(3900.0, 5200.0))), row("1.3 of ours, beside 1000: 5.07 µs", "**missed**"));
-        assert!(bar(None).ends_with("| not measured |\n"));
+        let held = |limit, is_reached| {
+            let row = format!("| event, beside 50000 pods | time | 5.20 µs | – | {limit} |");
+            Some(Held { row, is_reached })
+        };
+        assert_eq!(bar(Some(&micro(4000.0, 5200.0))), held("1.3 of ours, beside 1000: 5.20 µs", true));
+        assert_eq!(bar(Some(&micro(3900.0, 5200.0))), held("1.3 of ours, beside 1000: 5.07 µs", false));
+        assert_eq!(bar(None), None);
         let mut without_few = micro(4000.0, 5200.0);
         without_few.medians.pop_first();
-        assert!(bar(Some(&without_few)).ends_with("| not measured |\n"));
+        assert_eq!(bar(Some(&without_few)), None);
     }
 
     #[test]
@@ -156,7 +157,7 @@ mod tests {
         benchmark("queue/add", r#","throughput":{"Elements":1000}"#, "new", 3e6);
         let read = Micro::read(folder.path(), "today".to_owned()).expect("the figures must be read");
         assert_eq!(read.medians, BTreeMap::from([("plan/50".to_owned(), 2.0), ("queue/add".to_owned(), 3000.0)]));
-        assert!(read.section().contains("| queue/add | 3.00 µs |"));
+        assert!(read.page().contains("| queue/add | 3.00 µs |"));
         assert!(Micro::read(&folder.path().join("none"), String::new()).is_err());
     }
 }

@@ -4,7 +4,7 @@
 //! managers take turns, so that other load of the machine affects both. `testbed` measures, `workload` and `objects` do
 //! the work with the objects of `manifests`, `probe` shows that a manager works, `scenarios` has the scenarios,
 //! `self_metrics` reads a manager's metrics and log, `micro` reads criterion's figures, `bars` has the limits, `report`
-//! and `chart` make the page.
+//! the record, `pages` and `chart` its pages.
 
 mod autoscalers;
 mod bars;
@@ -21,6 +21,7 @@ mod manifests;
 mod micro;
 mod mirrored;
 mod objects;
+mod pages;
 mod probe;
 mod report;
 mod scenarios;
@@ -38,6 +39,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+pub use pages::Pages;
 pub use report::Record;
 pub use scenarios::{SCENARIOS, Scenario};
 pub use size::Size;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use kcm_e2e::bench::{self, Plan, Record, SCENARIOS, Size};
+use kcm_e2e::bench::{self, Pages, Plan, Record, SCENARIOS, Size};
 use kcm_e2e::interrupt;
 use kcm_e2e::subject::Subject;
 
@@ -98,7 +98,7 @@ async fn run() -> Result<()> {
     Ok(())
 }
 
-/// The folder of the record, from which its page is made.
+/// The folder of the record, from which its pages are made.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmark")
 }
@@ -124,15 +124,19 @@ fn write_json(record: &Record, file: &Path) -> Result<()> {
     std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Writes the record, its page and its charts.
+/// Writes the record, its pages and charts, and the headlines of the README.
 fn write_record(record: &Record) -> Result<()> {
-    let (page, charts) = record.page();
+    let pages = Pages::of(record);
     std::fs::create_dir_all(folder()).context("cannot make docs/benchmark")?;
     write_json(record, &folder().join("record.json"))?;
-    for (name, svg) in charts {
-        std::fs::write(folder().join(&name), svg).with_context(|| format!("cannot write {name}"))?;
+    let docs = folder().join("..");
+    for (name, text) in &pages.files {
+        std::fs::write(docs.join(name), text).with_context(|| format!("cannot write docs/{name}"))?;
     }
-    std::fs::write(folder().with_extension("md"), page).context("cannot write docs/benchmark.md")?;
+    let readme = docs.join("../README.md");
+    let text = std::fs::read_to_string(&readme).context("cannot read README.md")?;
+    let text = pages.with_headlines(&text).context("README.md has no markers for the headlines")?;
+    std::fs::write(&readme, text).context("cannot write README.md")?;
     println!("the page: docs/benchmark.md");
     Ok(())
 }

@@ -67,13 +67,33 @@ async fn the_host_runs_its_controller_with_its_flag() {
     let mut host =
         Process::start(HOST, &["--leader-elect=false", "--controllers=hello", "--hello-greeting=servus", &kubeconfig]);
     host.says("\"Started controller\" controller=\"hello-controller\"").await;
+    every_namespace_has(&server, "example.com/greeting", "servus").await;
+    host.terminate();
+    assert_eq!(host.ended().await.code, Some(0));
+}
+
+async fn every_namespace_has(server: &Server, label: &str, value: &str) {
     let greeted = async {
         let labels = || server.sandbox.list(&NAMESPACES, None).into_iter().map(|it| it["metadata"]["labels"].clone());
-        while !labels().all(|labels| labels["example.com/greeting"] == "servus") {
+        while !labels().all(|labels| labels[label] == value) {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     };
     tokio::time::timeout(std::time::Duration::from_mins(1), greeted).await.expect("every namespace must be greeted");
+}
+
+/// As the first section of docs/plugins.md runs it, which shows a line of its log.
+#[tokio::test]
+async fn the_program_of_the_guide_runs_as_it_stands_there() {
+    const GUIDE: &str = include_str!("../../../docs/plugins.md");
+    let server = Server::start(Sandbox::default()).await;
+    let folder = Folder::new();
+    let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
+    let mut host = Process::start(env!("CARGO_BIN_EXE_greeter"), &["--leader-elect=false", &kubeconfig]);
+    let line = "\"Started controller\" controller=\"greeter-controller\"";
+    assert!(GUIDE.contains(line), "the guide shows {line}");
+    host.says(line).await;
+    every_namespace_has(&server, "greeting", "hello").await;
     host.terminate();
     assert_eq!(host.ended().await.code, Some(0));
 }

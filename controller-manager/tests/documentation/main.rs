@@ -4,6 +4,8 @@
 
 #![cfg(all(feature = "builtin", feature = "sandbox"))]
 
+mod readme;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -24,20 +26,30 @@ fn linked() -> Registry {
     Registry::linked().expect("the built-in controllers are linked")
 }
 
-/// Compares the part between two markers of a page with `text`, or replaces it.
-fn check_generated(page: &str, name: &str, text: &str) {
-    let file = root().join(page);
-    let old = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{page}: {error}"));
+/// The command that rewrites what is made from the code.
+const UPDATE: &str = "UPDATE=1 cargo test -p kcm-controller-manager --test documentation";
+
+/// The text of a page with `text` between two markers.
+fn between(old: &str, page: &str, name: &str, text: &str) -> String {
     let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->\n"));
     let (before, rest) = old.split_once(&begin).unwrap_or_else(|| panic!("{page} has no {begin}"));
     let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("{page} has no {end}"));
-    let new = format!("{before}{begin}\n{}\n\n{end}{after}", text.trim_end());
+    format!("{before}{begin}{}\n{end}{after}", text.trim_end())
+}
+
+/// Compares a file with the text that it should have, or writes it.
+fn check_file(file: &str, old: &str, new: &str) {
     if std::env::var_os("UPDATE").is_some() {
-        fs::write(&file, &new).expect("the page can be written");
+        fs::write(root().join(file), new).expect("the file can be written");
     } else {
-        let how = "UPDATE=1 cargo test -p kcm-controller-manager --test documentation";
-        assert!(old == new, "{page} is behind the code: `{how}` rewrites it");
+        assert!(old == new, "{file} is behind the code: `{UPDATE}` rewrites it");
     }
+}
+
+/// Compares the part between two markers of a page with `text`, or replaces it.
+fn check_generated(page: &str, name: &str, text: &str) {
+    let old = fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+    check_file(page, &old, &between(&old, page, name, text));
 }
 
 /// The settings of the binary without its sub-commands.
@@ -102,17 +114,6 @@ fn settings_without_effect_say_so_in_help_documents_and_effective_values_and_no_
     assert_eq!(names, labels);
 }
 
-/// Compares a whole file with `text`, or replaces it.
-fn check_generated_file(file: &str, text: &str) {
-    let path = root().join(file);
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, text).expect("the file can be written");
-    }
-    let old = fs::read_to_string(&path).unwrap_or_default();
-    let how = "UPDATE=1 cargo test -p kcm-controller-manager --test documentation";
-    assert!(old == text, "{file} is behind the code: `{how}` rewrites it");
-}
-
 /// The file of which a table makes an example.
 const EXAMPLE: &str = "docs/configuration.example.yaml";
 
@@ -124,7 +125,7 @@ fn the_example_file_has_every_key_and_loads_as_the_defaults() {
 # Made from the code: UPDATE=1 cargo test -p kcm-controller-manager --test documentation
 ";
     let text = format!("{head}{}", table.example_file());
-    check_generated_file(EXAMPLE, &text);
+    check_file(EXAMPLE, &fs::read_to_string(root().join(EXAMPLE)).unwrap_or_default(), &text);
     let loaded = |sources: &Sources| match table.load(sources) {
         Ok(Outcome::Settings(settings)) => settings,
         other => panic!("the example must load: {other:?}"),
@@ -139,10 +140,10 @@ fn the_example_file_has_every_key_and_loads_as_the_defaults() {
 }
 
 #[test]
-fn the_readme_lists_each_controller_with_its_state() {
+fn the_page_of_controllers_lists_each_with_its_state() {
     let linked = linked();
     let mut table = String::from("| controller | alias | upstream's default | here |\n| --- | --- | --- | --- |\n");
-    let data = include_str!("data/controllers.tsv").lines().skip(1);
+    let data = include_str!("../data/controllers.tsv").lines().skip(1);
     for (line, (name, aliases)) in data.zip(UPSTREAM.iter().map(UpstreamController::names)) {
         let fields: Vec<&str> = line.split('\t').collect();
         let here = if linked.find(name).is_some() {
@@ -156,18 +157,68 @@ fn the_readme_lists_each_controller_with_its_state() {
         writeln!(table, "| `{name}` | {} | {} | {here} |", aliases.join(", "), fields[2])
             .expect("a string takes everything");
     }
-    check_generated("README.md", "controllers", &table);
+    check_generated("docs/controllers.md", "controllers", &table);
+}
+
+#[test]
+fn the_architecture_is_at_most_300_lines() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page can be read");
+    assert!(
+        page.lines().count() <= 300,
+        "{} lines: move guarantees to the page of their subject",
+        page.lines().count()
+    );
+}
+
+/// A row of the page names a word, types, a crate and what the types are.
+#[test]
+fn every_type_of_the_page_is_in_the_crate_that_it_names() {
+    let page = fs::read_to_string(root().join("docs/types.md")).expect("the page can be read");
+    let rows = page.lines().filter(|line| line.contains("` | `"));
+    let mut count = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [_, types, folder, _] = cells[..] else { panic!("not four cells: {row}") };
+        let sources = texts(&root().join(folder.trim_matches('`')).join("src"));
+        for name in types.split(", ").map(|name| name.trim_matches('`')) {
+            let is_declared = sources.iter().any(|source| {
+                let mut words = source.split(|letter: char| letter.is_whitespace() || "<({:;".contains(letter));
+                let mut before = "";
+                words.any(|word| {
+                    let found = word == name && ["struct", "enum", "trait"].contains(&before);
+                    before = word;
+                    found
+                })
+            });
+            assert!(is_declared, "{name} is not declared in {folder}");
+            count += 1;
+        }
+    }
+    assert!(count >= 30, "{count} types");
 }
 
 /// The pages outside of the crates.
 fn pages() -> Vec<PathBuf> {
     let root = root();
-    let folders = ["", "docs", "docs/adr"].map(|folder| root.join(folder));
+    let folders = ["", "docs", "docs/adr", "docs/benchmark"].map(|folder| root.join(folder));
     let files = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("the folder is there"));
     let mut pages: Vec<PathBuf> = files.map(|file| file.expect("the folder can be read").path()).collect();
     pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
     pages.sort();
     pages
+}
+
+/// The sources, tables and pages beneath a file or folder.
+fn texts(path: &Path) -> Vec<String> {
+    if path.is_dir() {
+        let entries = fs::read_dir(path).expect("the folder can be read");
+        let mut paths: Vec<_> = entries.map(|entry| entry.expect("the folder can be read").path()).collect();
+        paths.sort();
+        return paths.iter().flat_map(|path| texts(path)).collect();
+    }
+    let is_text = path.extension().is_some_and(|it| ["rs", "yaml", "toml", "md"].iter().any(|known| it == *known));
+    let text = is_text.then(|| fs::read_to_string(path).expect("the file can be read"));
+    text.into_iter().collect()
 }
 
 /// Files and tests are named in code spans: `informers/src/lib.rs`, or `api/tests/memory.rs::cached_objects_are_small` for a test.
@@ -317,7 +368,10 @@ fn every_controller_that_works_has_a_scenario() {
         let names = controller.other_names().iter().copied().chain([name.trim_end_matches("-controller")]);
         let mut prefixes = names.map(|name| format!("ours/{name}/"));
         let has_scenario = prefixes.any(|prefix| scenarios.lines().any(|line| line.trim().starts_with(&prefix)));
-        assert!(has_scenario, "README says that {name} works, and no scenario of the suite is named after it");
+        assert!(
+            has_scenario,
+            "docs/controllers.md says that {name} works, and no scenario of the suite is named after it"
+        );
     }
 }
 
