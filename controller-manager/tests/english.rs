@@ -134,7 +134,7 @@ fn count_comments(counts: &mut Counts, source: &str, is_published: bool, is_lib:
     let is_comment = |line: &&str| line.starts_with("//");
     let is_doc = |line: &&&str| line.starts_with("///") || line.starts_with("//!");
     let mut rest = &lines[..];
-    while let Some(start) = rest.iter().position(|line| is_comment(line)) {
+    while let Some(start) = rest.iter().position(&is_comment) {
         rest = &rest[start..];
         let end = rest.iter().position(|line| !is_comment(line)).unwrap_or(rest.len());
         let (block, after) = rest.split_at(end);
