@@ -20,17 +20,15 @@ const IS_HOST: &str = "THIS_IS_THE_HOST";
 const BUSY: Duration = Duration::from_secs(8);
 
 const FAILING: ControllerDescriptor =
-    ControllerDescriptor::new_async("failing-controller", |_| async { Err("there is no quota".into()) }.boxed())
-        .off_by_default();
+    ControllerDescriptor::new("failing-controller", |_| Err("there is no quota".into())).off_by_default();
 
-const PANICKING: ControllerDescriptor = ControllerDescriptor::new_async("panicking-controller", |_| {
-    let running = Loops::new().task("panics", |_| async { panic!("as the test wants it") }.boxed());
-    async { Ok(running) }.boxed()
+const PANICKING: ControllerDescriptor = ControllerDescriptor::new("panicking-controller", |_| {
+    Ok(Loops::new().task("panics", |_| async { panic!("as the test wants it") }.boxed()))
 })
 .off_by_default();
 
-const BUSY_CONTROLLER: ControllerDescriptor = ControllerDescriptor::new_async("busy-controller", |_| {
-    let running = Loops::new().task("busy", |cancel| {
+const BUSY_CONTROLLER: ControllerDescriptor = ControllerDescriptor::new("busy-controller", |_| {
+    Ok(Loops::new().task("busy", |cancel| {
         async move {
             #[expect(clippy::disallowed_methods, reason = "it is to keep the thread busy")]
             std::thread::sleep(BUSY);
@@ -39,8 +37,7 @@ const BUSY_CONTROLLER: ControllerDescriptor = ControllerDescriptor::new_async("b
             Ok(())
         }
         .boxed()
-    });
-    async { Ok(running) }.boxed()
+    }))
 })
 .off_by_default();
 

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 use std::time::Duration;
 
 use kcm_framework::api::{ObjectKey, PartialObjectMeta};
-use kcm_framework::client::{Patch, Payload, Subresource};
+use kcm_framework::client::{Patch, Payload};
 use kcm_framework::informers::{Change, Informer, ListOptions};
 use kcm_framework::{
-    BoxError, BoxFuture, ControllerContext, ControllerDescriptor, ControllerState, Extensions, Loops, Reconcile,
-    ReconcileError, Session, Source, async_trait,
+    BoxError, ControllerContext, ControllerDescriptor, ControllerState, Extensions, Loops, Reconcile, ReconcileError,
+    Session, Source, async_trait,
 };
 use kcm_testing::sandbox::{Resource, Sandbox, SandboxOptions};
 use kcm_testing::{TestCluster, TestEnvironment};

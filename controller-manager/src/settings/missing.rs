@@ -47,13 +47,12 @@ pub(crate) fn left_out(items: &[String], registry: &Registry, is_on: impl Fn(&st
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
-    use kcm_framework::ControllerDescriptor;
+    use kcm_framework::{ControllerDescriptor, Loops};
 
     use super::*;
 
     fn registry(names: &[&'static str]) -> Registry {
-        let controllers = names.iter().map(|name| ControllerDescriptor::new_async(name, |_| async { Ok(None) }.boxed()));
+        let controllers = names.iter().map(|name| ControllerDescriptor::new(name, |_| Ok(Loops::new())));
         Registry::of(controllers).expect("the names are good")
     }
 

@@ -23,7 +23,8 @@ pub(crate) struct Operator {
 #[async_trait]
 impl ReconcileObject<Typed<Website>> for Operator {
     async fn reconcile(&self, cached: &Arc<Typed<Website>>, session: &Session) -> Result<(), ReconcileError> {
-        let (website, meta, websites) = (&cached.object, cached.meta(), session.of(&WEBSITES));
+        let websites = session.of(const { &WEBSITES });
+        let (website, meta) = (&cached.object, cached.meta());
         let key = &meta.key;
         if meta.is_terminating() {
             self.hosts.free(&website.spec.host, &website.full_name()).await?;

@@ -53,15 +53,13 @@ fn caches(informers: &[InformerStatus]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::ready;
     use std::time::Duration;
 
-    use futures::FutureExt as _;
     use kcm_framework::api::ObjectKey;
     use kcm_framework::api::views::Pod;
     use kcm_framework::{
-        ControllerContext, ControllerDescriptor, Manager, Reconcile, ReconcileError, Registry, Loops,
-        Session, Stop, async_trait,
+        ControllerContext, ControllerDescriptor, Loops, Manager, Reconcile, ReconcileError, Registry, Session, Stop,
+        async_trait,
     };
     use kcm_sandbox_apiserver::{Fault, PODS, Sandbox, Status};
     use tokio::task::JoinSet;
@@ -89,8 +87,7 @@ mod tests {
         let sandbox = Sandbox::default();
         let refusal = Status::forbidden(&PODS, "", "no role allows it");
         let fault = sandbox.faults().inject(Fault::on_any().resource(PODS).fail(refusal));
-        let controller =
-            ControllerDescriptor::new_async("pods-controller", |context| ready(Ok(Some(reads_pods(context)))).boxed());
+        let controller = ControllerDescriptor::new("pods-controller", |context| Ok(reads_pods(context)));
         let registry = Registry::of([controller]).expect("it is one controller");
         let manager = Manager::builder(registry, settings(&[])).build(sandbox.client(), "https://127.0.0.1");
         let handle = manager.handle();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use kcm_config::{Effective, Outcome, Sources, Table, generic};
 use kcm_framework::clock::{Clock as _, SystemClock};
-use kcm_framework::{ControllerDescriptor, Manager, Registry};
+use kcm_framework::{ControllerDescriptor, Loops, Manager, Registry};
 use kcm_sandbox_apiserver::Sandbox;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -33,7 +33,7 @@ pub(super) fn settings(arguments: &[&str]) -> Effective {
 
 /// What a program with these settings shows.
 pub(super) fn state(settings: &Effective) -> ServingState {
-    let controller = ControllerDescriptor::new_async("test-controller", |_| Box::pin(async { Ok(None) }));
+    let controller = ControllerDescriptor::new("test-controller", |_| Ok(Loops::none("as the test wants it")));
     let registry = Registry::of([controller]).expect("it is one controller");
     let manager = Manager::builder(registry, settings.clone()).build(Sandbox::default().client(), "https://127.0.0.1");
     ServingState {

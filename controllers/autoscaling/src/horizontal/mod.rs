@@ -58,7 +58,9 @@ mod backends;
 mod calculator;
 mod conditions;
 mod evaluate;
+mod event_mapping;
 mod events;
+mod explain;
 mod failure_message;
 mod gather;
 mod history;
@@ -75,8 +77,6 @@ mod selectors;
 mod settings;
 mod spec;
 mod status;
-mod event_mapping;
-mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -91,6 +91,7 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use kcm_informers::Change;
 
 use backends::Backends;
+use event_mapping::keys_for_autoscaler;
 use gather::Gathering;
 use limit::Count;
 use metrics::Metrics;
@@ -98,7 +99,6 @@ use reconcile::Reconciler;
 use scale::Scales;
 use selected_pods::SelectedPods;
 use settings::{CONCURRENT_SYNCS, Gates, ROWS, SYNC_ON_SPEC_CHANGE, Section, Settings};
-use event_mapping::keys_for_autoscaler;
 
 /// The canonical name.
 const NAME: &str = "horizontal-pod-autoscaler-controller";

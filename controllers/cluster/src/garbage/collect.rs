@@ -10,12 +10,12 @@ use kcm_framework::workqueue::Priority;
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::{ChangeError, MergePatched, Writer};
+use super::explain;
 use super::graph::{FOREGROUND_FINALIZER, Identity, Item, Task, waits_for_dependents};
 use super::monitors::Monitors;
 use super::observe::{Live, LiveReader, LookupError};
 use super::plan::{Action, OwnerState, plan};
 use super::shared_graph::{NodeKey, SharedGraph};
-use super::explain;
 
 /// How soon an object is processed again whose dependents are not all known.
 pub(super) const UNKNOWN_DEPENDENTS_DELAY: Duration = Duration::from_secs(1);

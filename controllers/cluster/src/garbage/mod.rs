@@ -49,6 +49,7 @@ mod apply;
 mod collect;
 mod dump;
 mod events;
+mod explain;
 mod graph;
 mod metrics;
 mod monitors;
@@ -57,7 +58,6 @@ mod orphan;
 mod plan;
 mod settings;
 mod shared_graph;
-mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -109,26 +109,24 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let collector =
         Arc::new(Collector { graph: graph.clone(), monitors: Arc::clone(&monitors), discovery, merge_patched });
     let started = context.clone();
-    Ok(
-        Loops::new()
-            .with(deletions.reconcile(Deleter(Arc::clone(&collector))))
-            .with(orphanings.reconcile(Orphaner(collector)))
-            .task("garbage_collector_monitors", move |cancel| {
-                let (monitors, started) = (Arc::clone(&monitors), started.informers_started());
-                async move {
-                    // Metadata is read from the caches that other controllers have created by then.
-                    let run = async {
-                        started.await;
-                        monitors.run().await;
-                    };
-                    // Cancelled, it has nothing to clean up.
-                    let _ended = cancel.run_until_cancelled(run).await;
-                    Ok(())
-                }
-                .boxed()
-            })
-            .debug(move |request| graph.with(|graph| dump::page(graph, request))),
-    )
+    Ok(Loops::new()
+        .with(deletions.reconcile(Deleter(Arc::clone(&collector))))
+        .with(orphanings.reconcile(Orphaner(collector)))
+        .task("garbage_collector_monitors", move |cancel| {
+            let (monitors, started) = (Arc::clone(&monitors), started.informers_started());
+            async move {
+                // Metadata is read from the caches that other controllers have created by then.
+                let run = async {
+                    started.await;
+                    monitors.run().await;
+                };
+                // Cancelled, it has nothing to clean up.
+                let _ended = cancel.run_until_cancelled(run).await;
+                Ok(())
+            }
+            .boxed()
+        })
+        .debug(move |request| graph.with(|graph| dump::page(graph, request))))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -8,10 +8,10 @@ use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::{ChangeError, Writer};
 use super::collect::{Collector, UNKNOWN_DEPENDENTS_DELAY};
+use super::explain;
 use super::graph::{Identity, ORPHAN_FINALIZER};
 use super::observe::Live;
 use super::shared_graph::NodeKey;
-use super::explain;
 
 /// How many dependents of an object are orphaned at once.
 const CONCURRENT_REQUESTS: usize = 32;

@@ -53,11 +53,11 @@
 mod apply;
 mod conditions;
 mod content;
+mod event_mapping;
+mod explain;
 mod observe;
 mod reconcile;
 mod settings;
-mod event_mapping;
-mod explain;
 
 #[cfg(test)]
 mod tests;
@@ -65,16 +65,15 @@ mod tests;
 use kcm_framework::client::ClientLimits;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
+use event_mapping::keys_for_namespace;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, RETRY_LIMITS, ROWS, Section};
-use event_mapping::keys_for_namespace;
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("namespace-controller", init)
-        .aliases(&["namespace"])
-        .client_limits(ClientLimits::Times { qps: 20, burst: 100 })
-        .settings(ROWS);
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("namespace-controller", init)
+    .aliases(&["namespace"])
+    .client_limits(ClientLimits::Times { qps: 20, burst: 100 })
+    .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let section: Section = context.settings_of()?;

@@ -9,8 +9,8 @@ use kcm_informers::Informer;
 use super::apply::{ContentDeleter, NamespaceWriter};
 use super::conditions::changed_conditions;
 use super::content::{NextStep, Round, discovery_failure};
-use super::observe::{self, LiveNamespace};
 use super::explain;
+use super::observe::{self, LiveNamespace};
 
 /// Reconciles terminating namespaces.
 pub(super) struct Reconciler {

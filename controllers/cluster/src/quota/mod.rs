@@ -45,13 +45,13 @@
 
 mod apply;
 mod evaluator;
+mod event_mapping;
 mod kinds;
 mod observe;
 mod plan;
 mod reconcile;
 mod replenish;
 mod settings;
-mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -65,11 +65,11 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, So
 use kcm_informers::Change;
 use parking_lot::Mutex;
 
+use event_mapping::{QueueName, queue_of_change};
 use kinds::Kinds;
 use reconcile::Reconciler;
 use replenish::Quotas;
 use settings::{CONCURRENT_SYNCS, Gates, ROWS, Section};
-use event_mapping::{QueueName, queue_of_change};
 
 /// The canonical name.
 const NAME: &str = "resourcequota-controller";

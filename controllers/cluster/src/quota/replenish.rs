@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 
 use super::evaluator::Evaluator;
 use super::evaluator::resource_claims::DeviceClasses;
-use super::settings::Gates;
 use super::event_mapping::{QueueName, queue_of};
+use super::settings::Gates;
 
 /// The quotas, and the queues that they enter.
 pub(super) struct Quotas {

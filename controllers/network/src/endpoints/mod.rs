@@ -76,17 +76,16 @@ use settings::{BATCH_PERIOD, CONCURRENT_SYNCS, ROWS};
 const ACCOUNT: &str = "endpoint-controller";
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("endpoints-controller", init)
-        .aliases(&["endpoint"])
-        .service_account(ACCOUNT)
-        .event_component(ACCOUNT)
-        .needs(&[
-            Need::part::<PodAddresses>(),
-            Need::annotation::<Endpoints>(LEADER),
-            Need::annotation::<Endpoints>(OVER_CAPACITY),
-        ])
-        .settings(ROWS);
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("endpoints-controller", init)
+    .aliases(&["endpoint"])
+    .service_account(ACCOUNT)
+    .event_component(ACCOUNT)
+    .needs(&[
+        Need::part::<PodAddresses>(),
+        Need::annotation::<Endpoints>(LEADER),
+        Need::annotation::<Endpoints>(OVER_CAPACITY),
+    ])
+    .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let addresses = context.part::<PodAddresses>()?;

@@ -55,6 +55,7 @@
 
 mod apply;
 mod events;
+mod explain;
 mod hinted_services;
 mod hints;
 mod metrics;
@@ -63,7 +64,6 @@ mod placement;
 mod plan;
 mod reconcile;
 mod settings;
-mod explain;
 mod zones;
 
 #[cfg(test)]
@@ -96,16 +96,15 @@ const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 const TOPOLOGY_AWARE_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("endpointslice-controller", init)
-        .aliases(&["endpointslice"])
-        .event_component("endpoint-slice-controller")
-        .needs(&[
-            Need::part::<PodAddresses>(),
-            Need::annotation::<Service>(TOPOLOGY_MODE),
-            Need::annotation::<Service>(TOPOLOGY_AWARE_HINTS),
-        ])
-        .settings(ROWS);
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("endpointslice-controller", init)
+    .aliases(&["endpointslice"])
+    .event_component("endpoint-slice-controller")
+    .needs(&[
+        Need::part::<PodAddresses>(),
+        Need::annotation::<Service>(TOPOLOGY_MODE),
+        Need::annotation::<Service>(TOPOLOGY_AWARE_HINTS),
+    ])
+    .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let section: Section = context.settings_of()?;

@@ -33,12 +33,12 @@
 //! | a slice that is terminating is replaced | it is updated | its endpoints are not lost when it is gone |
 //! | a deleted slice is used again for one of its family | for any, where several are created at once | no slice of the other family is lost until the next change |
 
+mod event_mapping;
 mod events;
 mod metrics;
 mod plan;
 mod reconcile;
 mod settings;
-mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -51,22 +51,21 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Enqueue, 
 use kcm_informers::Change;
 
 use crate::shared::slices::{OwnWrites, SlicesOfServices, keys_for_slice};
+use event_mapping::{LEADER, keys_for_endpoints, keys_for_service};
 use metrics::Metrics;
 use reconcile::Reconciler;
 use settings::{CONCURRENT_SYNCS, RETRY_LIMITS, ROWS, Section};
-use event_mapping::{LEADER, keys_for_endpoints, keys_for_service};
 
 /// The value of the label that names the controller of a slice.
 const MANAGED_BY: &str = "endpointslicemirroring-controller.k8s.io";
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("endpointslice-mirroring-controller", init)
-        .aliases(&["endpointslicemirroring"])
-        .service_account("endpointslicemirroring-controller")
-        .event_component("endpoint-slice-mirroring-controller")
-        .needs(&[Need::annotation::<EndpointsView>(LEADER)])
-        .settings(ROWS);
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("endpointslice-mirroring-controller", init)
+    .aliases(&["endpointslicemirroring"])
+    .service_account("endpointslicemirroring-controller")
+    .event_component("endpoint-slice-mirroring-controller")
+    .needs(&[Need::annotation::<EndpointsView>(LEADER)])
+    .settings(ROWS);
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let section: Section = context.settings_of()?;

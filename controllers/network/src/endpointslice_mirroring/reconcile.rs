@@ -9,9 +9,9 @@ use kcm_informers::Informer;
 use tokio::time::Instant;
 
 use super::MANAGED_BY;
+use super::event_mapping::is_mirrored;
 use super::metrics::Metrics;
 use super::plan::{Plan, annotations_of, labels_of, plan};
-use super::event_mapping::is_mirrored;
 use crate::shared::slices::{
     ExistingSlice, InvalidSlice, Operation, OwnWrites, OwnerName, SliceOwner, SliceWriter, SlicesOfServices,
     WriteError, delete_slice,

@@ -30,11 +30,11 @@
 //! | the metadata of IP addresses is read, and no more | whole objects | memory |
 //! | a key that fails is never dropped | after 15 retries | guarantee of the framework |
 
+mod event_mapping;
 mod events;
 mod plan;
 mod range;
 mod reconcile;
-mod event_mapping;
 
 #[cfg(test)]
 mod tests;
@@ -45,8 +45,8 @@ use kcm_config::{Gate, GateStage};
 use kcm_framework::{ControllerContext, ControllerDescriptor, Loops, Source};
 use kcm_informers::Change;
 
-use reconcile::Reconciler;
 use event_mapping::{keys_for_address, keys_for_cidr};
+use reconcile::Reconciler;
 
 const IP_ADDRESSES: Resource = Resource::cluster_scoped("networking.k8s.io", "v1", "ipaddresses", "IPAddress");
 

@@ -10,9 +10,9 @@ use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use kcm_informers::Informer;
 use serde_json::json;
 
+use super::event_mapping::allocated;
 use super::events::ConditionNotWritten;
 use super::plan::{FINALIZER, Plan, READY, Readiness, plan};
-use super::event_mapping::allocated;
 
 /// The field manager of the condition.
 const FIELD_MANAGER: &str = "service-cidr-controller";
