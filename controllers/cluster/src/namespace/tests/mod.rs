@@ -1,9 +1,9 @@
 mod apply;
 mod conditions;
 mod content;
-mod observe;
 mod event_mapping;
 mod explain;
+mod observe;
 
 use kcm_api::Resource;
 use kcm_framework::discovery::ServedResource;
