@@ -1,4 +1,5 @@
 mod apply;
+mod event_mapping;
 mod kinds;
 mod plan;
 mod pods;
@@ -6,7 +7,6 @@ mod properties;
 mod resource_claims;
 mod services;
 mod volume_claims;
-mod event_mapping;
 
 use std::sync::Arc;
 
