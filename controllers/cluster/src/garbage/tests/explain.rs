@@ -22,10 +22,7 @@ fn the_task_of_an_object_names_it_and_what_it_waits_for() {
         assert_eq!(words, format!("{X}: {expected}"), "{objects:?}");
     }
     let (graph, _) = graph(&["y<x"]);
-    assert!(
-        graph.item(&uid("x")).unwrap().explain().ends_with("is looked up with its owners: none"),
-        "a virtual node"
-    );
+    assert!(graph.item(&uid("x")).unwrap().explain().ends_with("is looked up with its owners: none"), "a virtual node");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 mod absent;
 mod apply;
 mod dump;
+mod explain;
 mod fixtures;
 mod graph;
 mod model;
 mod monitors;
 mod plan;
-mod explain;
