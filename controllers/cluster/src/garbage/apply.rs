@@ -3,60 +3,59 @@
 use std::collections::BTreeSet;
 
 use kcm_api::{Meta, ObjectKey, OwnerReference, Resource, Uid};
-use kcm_framework::client::{ApiError, DeleteOptions, Deleted, DeletionPropagation, Patch, Payload, Subresource};
-use kcm_framework::{Class, ReconcileError, Session};
+use kcm_framework::client::{ApiError, Deleted, DeletionPropagation, Patch, Payload};
+use kcm_framework::{Class, Delete, ReconcileError, Session};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::graph::{Identity, has_finalizer};
 use super::observe::{Live, LiveReader, LookupError};
 
-/// How often a finalizer is removed from an object that others change at the same time.
+/// Number of attempts to remove a finalizer from an object that other clients change at the same time.
 const UPDATES: usize = 5;
 
-/// A change that failed.
+/// The error of a deletion or an update.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChangeError {
-    /// The object could not be looked up.
     #[error(transparent)]
     Lookup(#[from] LookupError),
-    /// The object could not be deleted.
-    #[error("cannot delete an object whose owners are gone")]
-    Delete(#[source] ApiError),
-    /// The owner references or finalizers of the object could not be changed.
-    #[error("cannot update an object")]
-    Update(#[source] ApiError),
-    /// An object was not in the state that the change was planned for.
+    #[error(transparent)]
+    Write(#[from] ApiError),
+    /// Other clients changed the object before each attempt.
     #[error("the object has changed meanwhile")]
     Changed,
 }
 
 impl From<ChangeError> for ReconcileError {
     fn from(error: ChangeError) -> Self {
-        let class = match error {
-            ChangeError::Lookup(error) => return error.into(),
-            ChangeError::Delete(ref error) | ChangeError::Update(ref error) => Class::from(error),
-            ChangeError::Changed => Class::Conflict,
-        };
-        Self::new(class, error)
+        match error {
+            ChangeError::Lookup(error) => error.into(),
+            ChangeError::Write(error) => error.into(),
+            ChangeError::Changed => Self::new(Class::Conflict, error),
+        }
     }
 }
 
-/// The resources for which the API server has no strategic merge patches.
+/// The resources for which the API server supports no strategic merge patches.
 #[derive(Debug, Default)]
 pub(super) struct MergePatched(Mutex<BTreeSet<Resource>>);
 
-/// Changes one object that was looked up.
+/// Deletes and updates objects.
 pub(super) struct Writer<'a> {
-    pub(super) session: &'a Session,
-    pub(super) reader: LiveReader<'a>,
-    pub(super) merge_patched: &'a MergePatched,
+    session: &'a Session,
+    /// For objects that have changed meanwhile.
+    reader: LiveReader<'a>,
+    merge_patched: &'a MergePatched,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    pub(super) const fn new(session: &'a Session, reader: LiveReader<'a>, merge_patched: &'a MergePatched) -> Self {
+        Self { session, reader, merge_patched }
+    }
+
     /// Deletes an object in the state that was read.
     ///
-    /// Where it has changed meanwhile but its owner references have not, it is deleted in its latest state, so that updates
+    /// If it has changed meanwhile but its owner references have not, it is deleted in its latest state, so that updates
     /// of other fields cannot keep it.
     pub(super) async fn delete(
         &self,
@@ -65,27 +64,25 @@ impl Writer<'_> {
         live: &Meta,
         propagation: DeletionPropagation,
     ) -> Result<Deleted, ChangeError> {
-        let options = DeleteOptions {
-            uid: Some(live.uid.clone()),
-            resource_version: Some(live.resource_version.clone()),
-            propagation: Some(propagation),
-            ..DeleteOptions::default()
+        let how = match propagation {
+            DeletionPropagation::Background => Delete::background(),
+            DeletionPropagation::Foreground => Delete::foreground(),
+            DeletionPropagation::Orphan => Delete::orphan(),
         };
-        let error = match self.session.raw_delete(resource, &live.key, &live.uid, &options).await {
+        let (objects, of_version) = (self.session.of(resource), how.clone().at_version(&live.resource_version));
+        let error = match objects.delete(&live.key, &live.uid, &of_version).await {
             Ok(deleted) => return Ok(deleted),
             Err(error) if error.is_conflict() => error,
-            Err(error) => return Err(ChangeError::Delete(error)),
+            Err(error) => return Err(error.into()),
         };
         match self.reader.read(identity).await? {
             Live::Absent { .. } => Ok(Deleted::Gone),
             Live::Found { meta, .. }
                 if meta.resource_version != live.resource_version && meta.owner_references == live.owner_references =>
             {
-                let of_any_version = DeleteOptions { resource_version: None, ..options };
-                let deleted = self.session.raw_delete(resource, &live.key, &live.uid, &of_any_version).await;
-                deleted.map_err(ChangeError::Delete)
+                Ok(objects.delete(&live.key, &live.uid, &how).await?)
             }
-            Live::Found { .. } => Err(ChangeError::Delete(error)),
+            Live::Found { .. } => Err(error.into()),
         }
     }
 
@@ -104,7 +101,7 @@ impl Writer<'_> {
         self.patch_references(identity, resource, removed, rest).await
     }
 
-    /// Makes the references of an object block no deletion of an owner.
+    /// Updates the references of an object so that they block no deletion of an owner.
     pub(super) async fn unblock_references(
         &self,
         identity: &Identity,
@@ -117,8 +114,8 @@ impl Writer<'_> {
         self.patch_references(identity, resource, changed, all).await
     }
 
-    /// Changes owner references by a strategic merge patch with the uid, or else by a merge patch of the list that `list`
-    /// returns, with the version.
+    /// Updates owner references by a strategic merge patch with the uid. If the API server does not support it, by a merge
+    /// patch with the version and the references that `list` returns.
     async fn patch_references(
         &self,
         identity: &Identity,
@@ -126,24 +123,24 @@ impl Writer<'_> {
         strategic: Vec<Value>,
         list: impl Fn(&Meta) -> Vec<Value>,
     ) -> Result<(), ChangeError> {
+        let objects = self.session.of(resource);
         let is_merge_patched = self.merge_patched.0.lock().contains(resource);
         if !is_merge_patched {
             let body = json!({ "metadata": { "uid": identity.uid, "ownerReferences": strategic } });
             let key = key_of(resource, identity);
-            match self.patch(resource, &key, Patch::Strategic(Payload::json(&body))).await {
-                Ok(()) => return Ok(()),
+            match objects.patch(&key, Patch::Strategic(Payload::json(&body))).await {
+                Ok(_) => return Ok(()),
                 Err(error) if error.status().is_some_and(|status| status.code == 415) => {}
-                Err(error) => return Err(ChangeError::Update(error)),
+                Err(error) => return Err(error.into()),
             }
             self.merge_patched.0.lock().insert(resource.clone());
         }
         let Live::Found { meta, .. } = self.reader.read(identity).await? else { return Ok(()) };
         let references = list(&meta);
         let references = if references.is_empty() { Value::Null } else { Value::Array(references) };
-        let body = json!({ "metadata": {
-            "uid": meta.uid, "resourceVersion": meta.resource_version, "ownerReferences": references,
-        } });
-        self.patch(resource, &meta.key, Patch::Merge(Payload::json(&body))).await.map_err(ChangeError::Update)
+        let metadata = json!({ "resourceVersion": meta.resource_version, "ownerReferences": references });
+        objects.merge_patch(&meta, json!({ "metadata": metadata })).await?;
+        Ok(())
     }
 
     /// Removes a finalizer; returns the result of the last live read.
@@ -157,31 +154,24 @@ impl Writer<'_> {
             let rest: Vec<&str> =
                 meta.finalizers.iter().map(|name| &**name).filter(|name| *name != finalizer).collect();
             let rest = if rest.is_empty() { Value::Null } else { json!(rest) };
-            let body = json!({ "metadata": {
-                "uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": rest,
-            } });
-            match self.patch(resource, &meta.key, Patch::Merge(Payload::json(&body))).await {
-                Ok(()) => return Ok(live),
+            let metadata = json!({ "resourceVersion": meta.resource_version, "finalizers": rest });
+            match self.session.of(resource).merge_patch(meta, json!({ "metadata": metadata })).await {
+                Ok(_) => return Ok(live),
                 Err(error) if error.is_conflict() && updates_left > 0 => {}
-                // Another has removed it; the next read says so.
+                // Another client has removed the finalizer, which the next read shows.
                 Err(error) if error.is_not_found() && updates_left > 0 => {}
-                Err(error) => return Err(ChangeError::Update(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         Err(ChangeError::Changed)
     }
-
-    async fn patch(&self, resource: &Resource, key: &ObjectKey, patch: Patch) -> Result<(), ApiError> {
-        self.session.raw_patch(resource, key, Subresource::None, patch).await.map(drop)
-    }
 }
 
-/// The key of an object, whose namespace a dependent may have named although its kind has none.
+/// Returns the key of an object. A dependent may have named a namespace for a cluster-scoped kind.
 fn key_of(resource: &Resource, identity: &Identity) -> ObjectKey {
     if resource.namespaced { identity.key() } else { ObjectKey::cluster_scoped(&*identity.name) }
 }
 
-/// The reference with `blockOwnerDeletion` set to false.
 fn unblocked(reference: &OwnerReference) -> Value {
     let mut reference = json!(reference);
     reference["blockOwnerDeletion"] = json!(false);

@@ -1,4 +1,4 @@
-//! The order in which an object is processed: what the graph knows, live reads, plan, requests.
+//! The order in which an object is processed: graph, live reads, plan, requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::{ChangeError, MergePatched, Writer};
 use super::explain;
-use super::graph::{FOREGROUND_FINALIZER, Identity, Item, Task, waits_for_dependents};
+use super::graph::{Effect, FOREGROUND_FINALIZER, Identity, Item, Task, waits_for_dependents};
 use super::monitors::Monitors;
 use super::observe::{Live, LiveReader, LookupError};
 use super::plan::{Action, OwnerState, plan};
 use super::shared_graph::{NodeKey, SharedGraph};
 
-/// How soon an object is processed again whose dependents are not all known.
+/// Delay after which an object is processed again whose dependents are not all known.
 pub(super) const UNKNOWN_DEPENDENTS_DELAY: Duration = Duration::from_secs(1);
 
-/// What both loops work with.
+/// The parts that both loops share.
 pub(super) struct Collector {
     pub(super) graph: SharedGraph,
     pub(super) monitors: Arc<Monitors>,
@@ -29,13 +29,13 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// The writer of one reconcile.
-    pub(super) fn writer<'a>(&'a self, session: &'a Session) -> Writer<'a> {
+    /// The reader and the writer of one reconcile.
+    pub(super) fn requests<'a>(&'a self, session: &'a Session) -> (LiveReader<'a>, Writer<'a>) {
         let reader = LiveReader { api: session.api(), discovery: &self.discovery };
-        Writer { session, reader, merge_patched: &self.merge_patched }
+        (reader, Writer::new(session, reader, &self.merge_patched))
     }
 
-    /// Whether it is not known if an object has further dependents, which is logged and explained.
+    /// Returns true if it is unknown whether an object has further dependents, which is logged and explained.
     pub(super) fn has_unknown_dependents(&self, identity: &Identity, session: &Session) -> bool {
         let reason = self.monitors.unknown_dependents(&identity.uid, identity.namespace.is_some());
         if let Some(reason) = &reason {
@@ -45,18 +45,20 @@ impl Collector {
         reason.is_some()
     }
 
-    /// Applies that no object has this identity.
+    /// Tells the graph that no object has this identity.
     pub(super) fn confirm_absent(&self, identity: &Identity) {
         self.graph.change(Priority::Live, |graph| graph.confirm_absent(identity));
     }
 
-    /// The outcome for an object that no informer has: it is looked up again, as no event may tell of its end.
-    fn look_up_again(&self, key: &NodeKey) -> Outcome {
-        self.graph.with(|graph| graph.next_lookup(&key.0)).map_or_else(|| (), Outcome::requeue_after)
+    /// Requeues an object that no informer has, because no event may follow when it is deleted.
+    fn look_up_again(&self, key: &NodeKey, session: &Session) {
+        if let Some(delay) = self.graph.with(|graph| graph.next_lookup(&key.0)) {
+            session.requeue_after(delay);
+        }
     }
 }
 
-/// Deletes objects whose owners are gone.
+/// Deletes objects whose owners are deleted.
 pub(super) struct Deleter(pub(super) Arc<Collector>);
 
 #[async_trait]
@@ -70,29 +72,27 @@ impl Reconcile<NodeKey> for Deleter {
         let Self(collector) = self;
         let Some(item) = collector.graph.with(|graph| graph.item(&key.0)) else { return Ok(()) };
         session.explain(|| item.explain());
-        let outcome = match &item.task {
-            Task::None => (),
-            Task::Wait { is_blocked: false, .. } => return self.end_foreground_deletion(&item, session).await,
+        match &item.task {
+            Task::None => {}
+            Task::Wait { is_blocked: false, .. } => self.end_foreground_deletion(&item, session).await?,
             Task::Wait { process, .. } => {
-                let effects = process.iter().cloned().map(super::graph::Effect::Process).collect();
+                let effects = process.iter().cloned().map(Effect::Process).collect();
                 collector.graph.change(Priority::Live, |_| effects);
-                ()
             }
             Task::BreakCycle => {
                 tracing::info!(identity = %item.identity, "Unblocking the owners of an object that waits for itself");
-                let writer = collector.writer(session);
-                let resource = writer.reader.resource(&item.identity)?;
+                let (reader, writer) = collector.requests(session);
+                let resource = reader.resource(&item.identity)?;
                 writer.unblock_references(&item.identity, &resource, &item.owners).await?;
-                ()
             }
             Task::LookUp => match self.look_up(&item, session).await {
-                Ok(()) => collector.look_up_again(key),
+                Ok(()) => collector.look_up_again(key, session),
                 // No retry can succeed before the references change.
-                Err(ChangeError::Lookup(LookupError::NamespacedOwner)) => (),
+                Err(ChangeError::Lookup(LookupError::NamespacedOwner)) => {}
                 Err(error) => return Err(error.into()),
             },
-        };
-        Ok(outcome)
+        }
+        Ok(())
     }
 }
 
@@ -101,20 +101,22 @@ impl Deleter {
     async fn end_foreground_deletion(&self, item: &Item, session: &Session) -> Result<(), ReconcileError> {
         let Self(collector) = self;
         if collector.has_unknown_dependents(&item.identity, session) {
-            return Ok(session.requeue_after(UNKNOWN_DEPENDENTS_DELAY));
+            session.requeue_after(UNKNOWN_DEPENDENTS_DELAY);
+            return Ok(());
         }
-        let live = collector.writer(session).remove_finalizer(&item.identity, FOREGROUND_FINALIZER).await?;
+        let (_, writer) = collector.requests(session);
+        let live = writer.remove_finalizer(&item.identity, FOREGROUND_FINALIZER).await?;
         if matches!(live, Live::Absent { .. }) {
             collector.confirm_absent(&item.identity);
         }
         Ok(())
     }
 
-    /// Looks up an object and its owners, and does what follows.
+    /// Looks up an object and its owners, plans, and carries out the plan.
     async fn look_up(&self, item: &Item, session: &Session) -> Result<(), ChangeError> {
         let Self(collector) = self;
-        let writer = collector.writer(session);
-        let (resource, live) = match writer.reader.read(&item.identity).await? {
+        let (reader, writer) = collector.requests(session);
+        let (resource, live) = match reader.read(&item.identity).await? {
             Live::Found { resource, meta } => (resource, meta),
             Live::Absent { .. } => {
                 session.explain(|| explain::IS_GONE);
@@ -122,16 +124,17 @@ impl Deleter {
                 return Ok(());
             }
         };
-        let owners = self.owner_states(&item.identity, &live, &writer.reader).await?;
+        let owners = self.owner_states(&item.identity, &live, reader).await?;
         let action = plan(item, &live, &owners);
         session.explain(|| action.explain(&live, &owners));
-        self.act(item, action, &writer, &resource, &live).await
+        self.act(item, action, reader, &writer, &resource, &live).await
     }
 
     async fn act(
         &self,
         item: &Item,
         action: Action,
+        reader: LiveReader<'_>,
         writer: &Writer<'_>,
         resource: &Resource,
         live: &Meta,
@@ -151,7 +154,7 @@ impl Deleter {
                 if unblock {
                     tracing::info!(%identity, "Unblocking the owners of an object that may be in a cycle with them");
                     writer.unblock_references(identity, resource, &live.owner_references).await?;
-                    match writer.reader.read(identity).await? {
+                    match reader.read(identity).await? {
                         Live::Found { meta, .. } => live = *meta,
                         Live::Absent { .. } => {
                             self.0.confirm_absent(identity);
@@ -173,12 +176,12 @@ impl Deleter {
         Ok(())
     }
 
-    /// The states of the owners that an object names, in their order.
+    /// Reads the states of the owners that an object names, in the order of its references.
     async fn owner_states(
         &self,
         identity: &Identity,
         live: &Meta,
-        reader: &LiveReader<'_>,
+        reader: LiveReader<'_>,
     ) -> Result<Vec<OwnerState>, LookupError> {
         let graph = &self.0.graph;
         let mut states = Vec::with_capacity(live.owner_references.len());

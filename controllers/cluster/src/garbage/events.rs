@@ -2,29 +2,22 @@
 
 use kcm_api::ResourceVersion;
 use kcm_framework::Recorder;
-use kcm_framework::events::{EventDetails, EventType, ObjectReference};
+use kcm_framework::events::{Event, EventText, ObjectReference};
 
 use super::graph::Identity;
 
-/// A reference names an owner in another namespace, or a namespaced owner of a cluster-scoped object.
+/// An object names an owner in another namespace, or is cluster-scoped and names a namespaced owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InvalidNamespace {
     /// The owner, as the dependent names it.
     pub(super) owner: Identity,
 }
 
-impl EventDetails for InvalidNamespace {
-    fn event_type(&self) -> EventType {
-        EventType::Warning
-    }
-
-    fn reason(&self) -> &'static str {
-        "OwnerRefInvalidNamespace"
-    }
-
-    fn message(&self) -> String {
+impl Event for InvalidNamespace {
+    fn text(&self) -> EventText<'_> {
         let namespace = self.owner.namespace.as_deref().unwrap_or_default();
-        format!("ownerRef {} does not exist in namespace {namespace:?}", self.owner)
+        let message = format!("ownerRef {} does not exist in namespace {namespace:?}", self.owner);
+        EventText::warning("OwnerRefInvalidNamespace", message)
     }
 }
 
@@ -40,5 +33,6 @@ pub(super) fn record_invalid_namespace(recorder: &Recorder, dependent: &Identity
         field_path: String::new(),
     };
     let event = InvalidNamespace { owner };
-    recorder.event(&regarding, event.event_type(), event.reason(), event.message());
+    let EventText { type_, reason, message } = event.text();
+    recorder.event(&regarding, type_, &*reason, message);
 }

@@ -1,6 +1,6 @@
-//! What the garbage collector decides about an object, in words, for people who ask why.
+//! Explanations of the decisions about an object.
 //!
-//! The keys of its loops are uids, so that the first sentence names the object.
+//! The keys of the loops are uids, so that the first sentence names the object.
 
 use kcm_api::Meta;
 use kcm_framework::client::DeletionPropagation;
@@ -8,21 +8,18 @@ use kcm_framework::client::DeletionPropagation;
 use super::graph::{Identity, Item, Task};
 use super::plan::{Action, KeepReason, OwnerState};
 
-/// A live read has shown that the object does not exist.
 pub(super) const IS_GONE: &str = "does not exist; its dependents are processed";
 
-/// The object waits, as a resource may have dependents of it that are not known.
 pub(super) fn unknown_dependents(reason: &str) -> String {
     format!("waits, as it may have dependents that are not known: {reason}")
 }
 
-/// The dependents of the object lose their references to it.
 pub(super) fn orphaning(owner: &Identity, dependents: usize) -> String {
     format!("{owner}: removes the references of {dependents} dependents to it, as it is deleted with orphans")
 }
 
 impl Item {
-    /// What there is to do about the object, by the graph.
+    /// Explains the task that the graph has for the object.
     pub(super) fn explain(&self) -> String {
         let identity = &self.identity;
         match &self.task {
@@ -46,7 +43,7 @@ impl Item {
 }
 
 impl Action {
-    /// What is done about an object whose owners are in these states, in the order of its references.
+    /// Explains the action for an object whose owners have these states, in the order of its references.
     pub(super) fn explain(&self, live: &Meta, owners: &[OwnerState]) -> String {
         match self {
             Self::Keep(reason) => reason.explain().to_owned(),

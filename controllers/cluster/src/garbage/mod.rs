@@ -1,8 +1,8 @@
-//! Garbage collector: deletes objects whose owners are gone, and carries out how owners are deleted: in the background, in
-//! the foreground, or with their dependents orphaned.
+//! Garbage collector: deletes objects whose owners are deleted, and carries out the deletion policies of owners:
+//! background, foreground, and orphan.
 //!
-//! Reads the metadata of all objects that can be deleted, listed and watched, custom ones and those of aggregated API
-//! servers included. Deletes objects, removes owner references and the finalizers `foregroundDeletion` and `orphan`.
+//! Reads the metadata of all objects that can be deleted, listed and watched, including custom objects and objects of
+//! aggregated API servers. Deletes objects; removes owner references and the finalizers `foregroundDeletion` and `orphan`.
 //!
 //! ```text
 //! discovery ──▶ informers ──change──▶ graph ──uid──▶ attempt to delete ──▶ live reads ──▶ plan ──▶ requests
@@ -10,40 +10,40 @@
 //! ```
 //!
 //! # Guarantees
-//! - An object is deleted only after live reads of itself and of each owner that it names showed that none of these exists,
-//!   or that those that do wait for it. An owner that was seen to go is not read again: a uid never comes back.
+//! - An object is deleted only after live reads of the object and of each owner that it names showed that no owner exists,
+//!   or that the existing owners wait for it. An owner that was seen deleted is not read again: no uid is used twice.
 //! - A deletion carries uid and resource version. An object that was changed or recreated meanwhile is read again.
-//! - An owner whose uid differs from that of the reference does not exist. A kind that is not served says nothing about
-//!   its objects: what names one as its owner is kept, and what one names as its owner does not wait for it.
-//! - `foregroundDeletion` and `orphan` are removed only while all resources are listed that may have dependents, and none of
-//!   these is undecodable. A resource that cannot be listed holds up nothing else.
-//! - A cycle of objects that are deleted in the foreground is broken: one of them ceases to block the others.
-//! - A finalizer for orphaning or foreground deletion that an object has already decides how it is deleted.
-//! - References to owners in other namespaces, and from cluster-scoped objects to namespaced ones, count as references to
-//!   owners that do not exist, and end in the event `OwnerRefInvalidNamespace`.
+//! - An owner whose uid differs from the uid in the reference does not exist. If the kind of an owner is not served, its
+//!   dependents are kept. An owner does not wait for dependents whose kind is not served.
+//! - `foregroundDeletion` and `orphan` are removed only while all resources that may have dependents are listed, and no
+//!   dependent is undecodable. A resource that cannot be listed delays nothing else.
+//! - In a cycle of objects that are deleted in the foreground, one object stops blocking the others.
+//! - If an object has a finalizer for orphaning or foreground deletion, it is deleted in that way.
+//! - References to owners in other namespaces, and from cluster-scoped objects to namespaced owners, count as references to
+//!   owners that do not exist, and are reported by the event `OwnerRefInvalidNamespace`.
 //!
 //! # What it does not do
-//! It deletes nothing that has no owner reference. It ignores events, and what `GCIgnoredResources` names.
+//! It deletes no object without an owner reference. It ignores events, and the resources in `GCIgnoredResources`.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/garbagecollector` of Kubernetes 1.36.3. Everything else is as there.
+//! Upstream is `pkg/controller/garbagecollector` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | objects are processed when each resource is listed or has failed | when all are listed, or after 30 s | a resource that cannot be listed holds up nothing (kubernetes#101078) |
-//! | foreground deletion and orphaning wait for resources that cannot be listed | go on without them after 30 s | their dependents would be deleted or stay behind (kubernetes#110720) |
-//! | objects of a cycle that are all deleted in the foreground by users go | wait for each other for ever | |
-//! | no live read where informers have all owners of an object | always one | requests |
-//! | informers change the graph at once | through a queue of changes | memory; so the queue `garbage_collector_graph_changes` is not there |
-//! | an object that is missing in a list is looked up | is taken for deleted | an object that cannot be decoded any more, or whose resource is not served for a while, keeps its dependents |
-//! | objects of a kind that is not served any more block no deletion in the foreground | block until a restart | they cannot be deleted |
-//! | a 404 that names no object counts only if discovery still has the kind | counts | the API service of the owner may be gone for a while |
-//! | an owner that is only named is forgotten with its last dependent | is looked up until it is found | requests |
-//! | a resource that refused a strategic merge patch is not tried with one again | tried each time | requests |
-//! | patches carry the uid | only strategic merge patches do | |
-//! | orphaning is skipped if the finalizer was removed meanwhile | goes on | |
-//! | 2,000 absent owners are remembered | 500 | requests |
-//! | `--concurrent-gc-syncs` below 1 is rejected | accepted, and no worker runs | |
+//! | Objects are processed when each resource is listed or has failed. | They are processed when all resources are listed, or after 30 s. | A resource that cannot be listed delays nothing (kubernetes#101078). |
+//! | Foreground deletion and orphaning wait for resources that cannot be listed. | They continue without these resources after 30 s. | Their dependents would be deleted or stay behind (kubernetes#110720). |
+//! | Objects of a cycle that users delete in the foreground are all deleted. | They wait for each other without end. | No other client breaks the cycle. |
+//! | An object is not read if informers have all its owners. | It is always read. | It takes fewer requests. |
+//! | Informers change the graph directly. | They do through a queue of changes. | It takes less memory. The queue `garbage_collector_graph_changes` does not exist. |
+//! | An object that is missing in a list is looked up. | It counts as deleted. | An object that cannot be decoded any more, or whose resource is not served for a while, keeps its dependents. |
+//! | Objects whose kind is not served any more block no foreground deletion. | They block it until a restart. | They cannot be deleted. |
+//! | A 404 that names no object counts only if discovery still has the kind. | It always counts. | The API service of the owner may be unavailable for a while. |
+//! | An owner that no informer has is forgotten with its last dependent. | It is looked up until it is found. | It takes fewer requests. |
+//! | A resource that rejected a strategic merge patch is not patched with one again. | It is tried each time. | It takes fewer requests. |
+//! | All patches carry the uid. | Only strategic merge patches do. | An object that was recreated under the same name is not changed. |
+//! | Orphaning is skipped if the finalizer was removed meanwhile. | It continues. | The finalizer was the request to orphan. |
+//! | 2,000 absent owners are remembered. | 500 are. | It takes fewer requests. |
 
 mod apply;
 mod collect;
@@ -51,7 +51,6 @@ mod dump;
 mod events;
 mod explain;
 mod graph;
-mod metrics;
 mod monitors;
 mod observe;
 mod orphan;
@@ -66,17 +65,16 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use kcm_framework::client::ClientLimits;
+use kcm_framework::metrics::Stability;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
 use apply::MergePatched;
 use collect::{Collector, Deleter};
-use metrics::Metrics;
 use monitors::Monitors;
 use orphan::Orphaner;
-use settings::{ROWS, Section};
+use settings::{ENABLED, IGNORED_RESOURCES, SYNCS};
 use shared_graph::{NodeKey, SharedGraph};
 
-/// The canonical name.
 const NAME: &str = "garbage-collector-controller";
 
 /// The descriptor of the controller.
@@ -84,26 +82,28 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, ini
     .aliases(&["garbagecollector"])
     .service_account("generic-garbage-collector")
     .client_limits(ClientLimits::Times { qps: 2, burst: 1 })
-    .settings(ROWS);
+    .settings(const { &[SYNCS.row(), ENABLED.row(), IGNORED_RESOURCES.row()] });
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
-    let section: Section = context.settings_of()?;
-    if !section.enabled {
-        tracing::info!("The garbage collector is disabled");
-        return Ok(None);
+    if !context.get(&ENABLED)? {
+        return Ok(Loops::none("--enable-garbage-collector is false"));
     }
-    let workers = section.concurrent_syncs as usize;
-    let queue = |name| context.control_loop::<NodeKey>(name).workers(workers).writes_anything();
-    let mut deletions = queue("garbage_collector_attempt_to_delete");
-    let mut orphanings = queue("garbage_collector_attempt_to_orphan");
+    let control_loop = |name| context.control_loop::<NodeKey>(name).workers(&SYNCS).writes_anything();
+    let mut deletions = control_loop("garbage_collector_attempt_to_delete");
+    let mut orphanings = control_loop("garbage_collector_attempt_to_orphan");
     let graph = SharedGraph::new(deletions.queue(), orphanings.queue(), context.recorder());
     let discovery = context.discovery().clone();
+    let sync_errors = context.metrics().counter(
+        Stability::Alpha,
+        "garbagecollector_controller_resources_sync_error_total",
+        "Times that discovery found no resource, or that resources did not sync in time",
+    )?;
     let monitors = Arc::new(Monitors::new(
         context.informers().clone(),
         discovery.clone(),
-        section.ignored_resources,
+        context.get(&IGNORED_RESOURCES)?,
         graph.clone(),
-        Metrics::register(context.metrics()),
+        sync_errors,
     ));
     let merge_patched = MergePatched::default();
     let collector =

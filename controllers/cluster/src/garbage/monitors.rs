@@ -6,38 +6,33 @@ use std::time::Duration;
 
 use kcm_api::{Meta, Resource, Uid};
 use kcm_framework::discovery::{Discovery, ServedResource};
+use kcm_framework::metrics::Counter;
 use kcm_framework::workqueue::Priority;
 use kcm_informers::{Cache, Factory, HandlerOptions, ListOptions, Phase, Registrations};
 use parking_lot::Mutex;
 
 use super::NAME;
-use super::metrics::Metrics;
 use super::settings::GroupResource;
 use super::shared_graph::SharedGraph;
 
-/// How long the first objects wait for the informers, and how long informers may take to sync until that counts as an
-/// error.
+/// Time for which the first objects wait for the informers, and after which an informer that has not synced is an error.
 pub(super) const SYNC_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often the state of the informers is looked at.
+/// Interval at which the state of the informers is read.
 const TICK: Duration = Duration::from_millis(50);
 
 /// The informers, one for each resource.
 ///
-/// They are views over the caches that hold the objects anyway.
+/// They are views over the caches of other controllers, if there are such caches.
 pub(super) struct Monitors {
     informers: Factory,
     discovery: Discovery,
     ignored: Vec<GroupResource>,
     graph: SharedGraph,
-    metrics: Metrics,
-    running: Mutex<Running>,
-}
-
-#[derive(Default)]
-struct Running {
-    /// Absent before the first discovery.
-    monitors: Option<BTreeMap<Resource, Monitor>>,
+    /// Counts discoveries without a resource, and resources that do not sync in time.
+    sync_errors: Counter,
+    /// `None` before the first discovery.
+    running: Mutex<Option<BTreeMap<Resource, Monitor>>>,
 }
 
 struct Monitor {
@@ -46,8 +41,8 @@ struct Monitor {
     _registrations: Registrations,
 }
 
-/// The resources to watch: each in the version that its group prefers, if its objects can be deleted, listed and watched
-/// and are not ignored.
+/// Returns the resources to watch: each in the preferred version of its group, if its objects can be deleted, listed and
+/// watched and are not ignored.
 pub(super) fn monitored<'a>(
     preferred: impl Iterator<Item = &'a ServedResource>,
     ignored: &[GroupResource],
@@ -66,12 +61,12 @@ impl Monitors {
         discovery: Discovery,
         ignored: Vec<GroupResource>,
         graph: SharedGraph,
-        metrics: Metrics,
+        sync_errors: Counter,
     ) -> Self {
-        Self { informers, discovery, ignored, graph, metrics, running: Mutex::default() }
+        Self { informers, discovery, ignored, graph, sync_errors, running: Mutex::default() }
     }
 
-    /// Keeps the informers in line with discovery, until that ends.
+    /// Starts and stops informers as discovery changes, until discovery ends.
     pub(super) async fn run(&self) {
         let mut changes = self.discovery.changes();
         loop {
@@ -87,7 +82,7 @@ impl Monitors {
         }
     }
 
-    /// Starts informers of new resources and stops those of resources that are gone.
+    /// Starts informers of new resources and stops informers of resources that are not served any more.
     ///
     /// A group whose discovery fails keeps its resources, and an empty discovery changes nothing.
     fn sync(&self) {
@@ -95,12 +90,12 @@ impl Monitors {
         let wanted = monitored(resources.preferred(), &self.ignored);
         if wanted.is_empty() {
             tracing::debug!("Discovery found no resource; the informers stay as they are");
-            self.metrics.resources_sync_errors.inc();
+            self.sync_errors.inc();
             return;
         }
         let ended: Vec<(Resource, Monitor)> = {
             let mut running = self.running.lock();
-            let monitors = running.monitors.get_or_insert_default();
+            let monitors = running.get_or_insert_default();
             let gone: Vec<Resource> = monitors.keys().filter(|resource| !wanted.contains(resource)).cloned().collect();
             let ended = gone.iter().filter_map(|resource| monitors.remove_entry(resource)).collect();
             for resource in wanted {
@@ -129,7 +124,7 @@ impl Monitors {
     fn check_sync(&self) {
         let unsynced = self.unsynced();
         if !unsynced.is_empty() {
-            self.metrics.resources_sync_errors.inc();
+            self.sync_errors.inc();
             tracing::warn!(
                 resources = unsynced.join(", "),
                 "Resources cannot be listed; objects that are deleted in the foreground or whose dependents are orphaned wait for them"
@@ -139,7 +134,7 @@ impl Monitors {
 
     fn caches(&self) -> Option<Vec<Arc<dyn Cache>>> {
         let running = self.running.lock();
-        Some(running.monitors.as_ref()?.values().map(|monitor| Arc::clone(&monitor.cache)).collect())
+        Some(running.as_ref()?.values().map(|monitor| Arc::clone(&monitor.cache)).collect())
     }
 
     fn unsynced(&self) -> Vec<String> {
@@ -166,9 +161,9 @@ impl Monitors {
         }
     }
 
-    /// Why it is not known whether an object has further dependents; absent if it is.
+    /// Returns the reason why an object may have unknown dependents; `None` if all are known.
     ///
-    /// Dependents of a namespaced object are in its namespace, so that cluster-scoped resources do not count for it.
+    /// Dependents of a namespaced object are in its namespace, so that cluster-scoped resources do not count.
     pub(super) fn unknown_dependents(&self, owner: &Uid, is_namespaced: bool) -> Option<String> {
         let Some(caches) = self.caches() else { return Some("no resource is listed yet".to_owned()) };
         let mut relevant = caches.iter().filter(|cache| cache.resource().namespaced || !is_namespaced);
@@ -184,7 +179,7 @@ fn has_listed_or_failed(cache: &dyn Cache) -> bool {
         }
 }
 
-/// Why a cache may lack a dependent of an object.
+/// Returns the reason why a cache may lack a dependent of an object.
 fn may_hold_back(cache: &dyn Cache, owner: &Uid) -> Option<String> {
     if !cache.has_synced() {
         return Some(format!("{} cannot be listed", cache.resource()));

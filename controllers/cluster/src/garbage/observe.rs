@@ -1,4 +1,4 @@
-//! Live reads: whether an object exists, and its metadata now.
+//! Live reads: whether an object exists, and its current metadata.
 
 use kcm_api::{InternedStr, Meta, ObjectKey, PartialObjectMeta, Resource};
 use kcm_framework::client::{ApiClient, ApiError};
@@ -7,7 +7,8 @@ use kcm_framework::{Class, ReconcileError};
 
 use super::graph::Identity;
 
-/// Reads objects by the identities that informers and owner references give them.
+/// Reads objects from the API server, by the identities that informers and owner references give them.
+#[derive(Clone, Copy)]
 pub(super) struct LiveReader<'a> {
     pub(super) api: &'a ApiClient,
     pub(super) discovery: &'a Discovery,
@@ -16,35 +17,27 @@ pub(super) struct LiveReader<'a> {
 /// The result of a live read.
 #[derive(Debug)]
 pub(super) enum Live {
-    /// The object exists.
     Found {
-        /// Its resource, in the version of the identity.
+        /// The resource of the object, in the version of the identity.
         resource: Resource,
-        /// Its metadata.
         meta: Box<Meta>,
     },
-    /// No object has the identity. `resource` is that of its kind.
+    /// No object has the identity.
     Absent {
-        /// The resource of its kind.
+        /// The resource of the kind.
         resource: Resource,
     },
 }
 
-/// Why it is not known whether an object exists.
+/// The reason why it is unknown if an object exists.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LookupError {
     /// Discovery does not have the kind.
     #[error("no resource of kind {kind} is served in {api_version}")]
-    NotServed {
-        /// The kind.
-        kind: InternedStr,
-        /// Its group and version.
-        api_version: InternedStr,
-    },
+    NotServed { kind: InternedStr, api_version: InternedStr },
     /// A cluster-scoped object names a namespaced owner, which cannot be.
     #[error("a cluster-scoped object cannot have a namespaced owner")]
     NamespacedOwner,
-    /// A request failed.
     #[error("cannot read an object")]
     Request(#[source] ApiError),
 }
@@ -52,7 +45,7 @@ pub(super) enum LookupError {
 impl From<LookupError> for ReconcileError {
     fn from(error: LookupError) -> Self {
         let class = match &error {
-            // Discovery may be behind, and the reference may be wrong for good: neither is worth a warning at first.
+            // Discovery may be behind, and the reference may be invalid: neither is worth a warning at first.
             LookupError::NotServed { .. } | LookupError::NamespacedOwner => Class::Conflict,
             LookupError::Request(error) => Class::from(error),
         };
@@ -63,7 +56,7 @@ impl From<LookupError> for ReconcileError {
 impl LiveReader<'_> {
     /// Reads the object of an identity, by its kind, name and namespace; the uid must match.
     ///
-    /// The namespace of an owner that a dependent names is that of the dependent, and does not count where the kind is
+    /// An owner has the namespace of the dependent that names it, which is ignored if the kind of the owner is
     /// cluster-scoped.
     pub(super) async fn read(&self, identity: &Identity) -> Result<Live, LookupError> {
         let resource = self.resource(identity)?;
@@ -83,7 +76,7 @@ impl LiveReader<'_> {
                 Ok(Live::Absent { resource })
             }
             Err(error) if error.is_not_found() => {
-                // The answer names no object: the resource itself may not be served any more, or not yet again.
+                // The response names no object: the resource may not be served any more, or not yet again.
                 self.discovery.fresh().await.map_err(LookupError::Request)?;
                 let resource = self.resource(identity)?;
                 if self.is_broken(&resource) { Err(LookupError::Request(error)) } else { Ok(Live::Absent { resource }) }
@@ -92,7 +85,7 @@ impl LiveReader<'_> {
         }
     }
 
-    /// The resource of the kind of an identity, in its version.
+    /// Returns the resource of the kind of an identity, in its version.
     pub(super) fn resource(&self, identity: &Identity) -> Result<Resource, LookupError> {
         let resources = self.discovery.resources();
         resources.resource_of(&identity.api_version, &identity.kind).cloned().ok_or_else(|| LookupError::NotServed {
@@ -101,7 +94,7 @@ impl LiveReader<'_> {
         })
     }
 
-    /// Whether discovery of the group of a resource fails, so that it only shows what was served before.
+    /// Returns true if discovery of the group of a resource fails, so that it only shows what was served before.
     fn is_broken(&self, resource: &Resource) -> bool {
         self.discovery.resources().broken().contains_key(&format!("{}/{}", resource.group, resource.version))
     }

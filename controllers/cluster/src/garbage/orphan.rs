@@ -10,13 +10,13 @@ use super::apply::{ChangeError, Writer};
 use super::collect::{Collector, UNKNOWN_DEPENDENTS_DELAY};
 use super::explain;
 use super::graph::{Identity, ORPHAN_FINALIZER};
-use super::observe::Live;
+use super::observe::{Live, LiveReader};
 use super::shared_graph::NodeKey;
 
-/// How many dependents of an object are orphaned at once.
+/// Number of dependents of an object that are orphaned at the same time.
 const CONCURRENT_REQUESTS: usize = 32;
 
-/// Orphans the dependents of objects that are deleted without them.
+/// Orphans the dependents of objects that are deleted with the finalizer `orphan`.
 pub(super) struct Orphaner(pub(super) Arc<Collector>);
 
 #[async_trait]
@@ -30,13 +30,14 @@ impl Reconcile<NodeKey> for Orphaner {
         let Self(collector) = self;
         let Some(owner) = collector.graph.with(|graph| graph.orphaning(&key.0)) else { return Ok(()) };
         if collector.has_unknown_dependents(&owner, session) {
-            return Ok(session.requeue_after(UNKNOWN_DEPENDENTS_DELAY));
+            session.requeue_after(UNKNOWN_DEPENDENTS_DELAY);
+            return Ok(());
         }
-        let writer = collector.writer(session);
+        let (reader, writer) = collector.requests(session);
         let dependents = collector.graph.with(|graph| graph.dependents(&key.0));
         tracing::info!(%owner, dependents = dependents.len(), "Orphaning the dependents of an object");
         session.explain(|| explain::orphaning(&owner, dependents.len()));
-        let calls: Vec<_> = dependents.iter().map(|dependent| orphan(&writer, dependent, &owner)).collect();
+        let calls: Vec<_> = dependents.iter().map(|dependent| orphan(reader, &writer, dependent, &owner)).collect();
         let mut calls = stream::iter(calls).buffer_unordered(CONCURRENT_REQUESTS);
         let mut first_error = None;
         while let Some(orphaned) = calls.next().await {
@@ -54,11 +55,16 @@ impl Reconcile<NodeKey> for Orphaner {
     }
 }
 
-/// Removes the reference to `owner` from a dependent; one that does not exist any more is no error.
-async fn orphan(writer: &Writer<'_>, dependent: &Identity, owner: &Identity) -> Result<(), ChangeError> {
-    let resource = writer.reader.resource(dependent)?;
+/// Removes the reference to `owner` from a dependent. A dependent that does not exist is no error.
+async fn orphan(
+    reader: LiveReader<'_>,
+    writer: &Writer<'_>,
+    dependent: &Identity,
+    owner: &Identity,
+) -> Result<(), ChangeError> {
+    let resource = reader.resource(dependent)?;
     match writer.remove_references(dependent, &resource, std::slice::from_ref(&owner.uid)).await {
-        Err(ChangeError::Update(error)) if error.is_not_found() => Ok(()),
+        Err(ChangeError::Write(error)) if error.is_not_found() => Ok(()),
         result => result,
     }
 }

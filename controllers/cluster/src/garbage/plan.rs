@@ -1,52 +1,47 @@
-//! What is done about an object, when its owners have been looked up.
+//! The plan for an object whose owners have been looked up.
 
 use kcm_api::{Meta, Uid};
 use kcm_framework::client::DeletionPropagation;
 
 use super::graph::{FOREGROUND_FINALIZER, Item, ORPHAN_FINALIZER, has_finalizer};
 
-/// What a live read has shown of an owner.
+/// The state of an owner by a live read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OwnerState {
     /// It exists, and does not wait for its dependents.
     Solid,
-    /// It does not exist.
     Absent,
     /// It exists, and waits until it has no blocking dependents.
     Waiting,
 }
 
-/// What is done about an object.
+/// The plan for an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Nothing.
     Keep(KeepReason),
-    /// The references to these owners are removed; another owner keeps the object.
+    /// Removes the references to these owners; another owner keeps the object.
     RemoveReferences(Vec<Uid>),
-    /// The object is deleted in the foreground, after its dependents, as an owner waits for it.
+    /// Deletes the object in the foreground, after its dependents, because an owner waits for it.
     DeleteInForeground {
-        /// Whether its references are first made to block no owner, as it may wait for itself in a cycle.
+        /// Whether its references are updated first so that they block no owner: it may wait for itself in a cycle.
         unblock: bool,
     },
-    /// The object is deleted.
     Delete(DeletionPropagation),
 }
 
-/// Why an object is kept.
+/// The reason why an object is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeepReason {
-    /// It has no owner.
     NoOwner,
-    /// All its owners are there.
+    /// All its owners exist.
     Owned,
-    /// It is terminating already.
     Terminating,
 }
 
-/// Plans from the live metadata of an object and the states of the owners that they name, in their order.
+/// Plans from the live metadata of an object and the states of its owners, in the order of its references.
 ///
 /// # Guarantees
-/// An object of which one owner exists, and does not wait for its dependents, is not deleted.
+/// An object is not deleted if one of its owners exists and does not wait for its dependents.
 pub(super) fn plan(item: &Item, live: &Meta, owners: &[OwnerState]) -> Action {
     if live.is_terminating() {
         return Action::Keep(KeepReason::Terminating);
@@ -63,7 +58,7 @@ pub(super) fn plan(item: &Item, live: &Meta, owners: &[OwnerState]) -> Action {
     if is(OwnerState::Waiting) && item.has_dependents {
         return Action::DeleteInForeground { unblock: item.has_waiting_dependent };
     }
-    // A finalizer for one of the policies that is there already decides.
+    // A finalizer for a policy that the object has already decides.
     Action::Delete(if has_finalizer(live, ORPHAN_FINALIZER) {
         DeletionPropagation::Orphan
     } else if has_finalizer(live, FOREGROUND_FINALIZER) {

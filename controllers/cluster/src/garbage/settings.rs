@@ -1,38 +1,24 @@
 //! The settings.
 
-use kcm_config::{Initial, Row, checks};
-use kcm_framework::SettingsSection;
+use kcm_config::{Section, Setting, Workers};
 use serde::Deserialize;
 
-/// The rows of the settings.
-pub(super) const ROWS: &[Row] = &[
-    Row::new("concurrent-gc-syncs", "Garbage-collector-controller", Initial::Int32(20))
-        .path("GarbageCollectorController.ConcurrentGCSyncs")
-        .help("How many objects the garbage collector processes at once. More is faster, and loads the API server and the network more.")
-        .check(checks::positive),
-    Row::new("enable-garbage-collector", "Garbage-collector-controller", Initial::Bool(true))
-        .path("GarbageCollectorController.EnableGarbageCollector")
-        .help("Delete objects whose owners are gone. It must be what the flag of the API server of the same name is."),
-    Row::in_file("GarbageCollectorController.GCIgnoredResources", "Garbage-collector-controller", Initial::Objects {
-            fields: &["Group", "Resource"],
-            items: &[&["", "events"], &["events.k8s.io", "events"]],
-        })
-        .help("The resources that the garbage collector leaves alone."),
-];
+const SECTION: Section = Section::new("Garbage-collector-controller", "GarbageCollectorController");
 
-/// The values of the section.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Section {
-    /// How many objects are processed at once.
-    #[serde(rename = "ConcurrentGCSyncs")]
-    pub(super) concurrent_syncs: u32,
-    /// Whether the controller runs.
-    #[serde(rename = "EnableGarbageCollector")]
-    pub(super) enabled: bool,
-    /// The resources that are left alone.
-    #[serde(rename = "GCIgnoredResources")]
-    pub(super) ignored_resources: Vec<GroupResource>,
-}
+pub(super) const SYNCS: Setting<Workers> =
+    SECTION.workers("concurrent-gc-syncs", "ConcurrentGCSyncs", "objects (by the garbage collector)", 20);
+
+pub(super) const ENABLED: Setting<bool> = SECTION
+    .bool("enable-garbage-collector", "EnableGarbageCollector", true)
+    .help("Delete objects whose owners are deleted. Must equal the same flag of the API server.");
+
+pub(super) const IGNORED_RESOURCES: Setting<Vec<GroupResource>> = SECTION
+    .objects(
+        "GarbageCollectorController.GCIgnoredResources",
+        &["Group", "Resource"],
+        &[&["", "events"], &["events.k8s.io", "events"]],
+    )
+    .help("Resources that the garbage collector ignores.");
 
 /// A resource in any version.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -42,8 +28,4 @@ pub(super) struct GroupResource {
     pub(super) group: String,
     /// The plural name.
     pub(super) resource: String,
-}
-
-impl SettingsSection for Section {
-    const SECTION: &str = "GarbageCollectorController";
 }

@@ -1,4 +1,4 @@
-//! The graph that informers fill and workers read, and the queues that it feeds.
+//! The graph, which informers change and workers read, and the queues into which it enqueues objects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,9 +32,9 @@ impl QueueKey for NodeKey {
 #[derive(Clone)]
 pub(super) struct SharedGraph {
     graph: Arc<Mutex<Graph>>,
-    /// The objects to process.
+    /// The objects that are processed.
     process: Queue<NodeKey>,
-    /// The objects whose dependents are to be orphaned.
+    /// The objects whose dependents are orphaned.
     orphan: Queue<NodeKey>,
     recorder: Recorder,
 }
@@ -49,7 +49,7 @@ impl SharedGraph {
         read(&mut self.graph.lock())
     }
 
-    /// Changes the graph, and enqueues what follows.
+    /// Changes the graph, and enqueues the objects that the change affects.
     pub(super) fn change(&self, priority: Priority, change: impl FnOnce(&mut Graph) -> Vec<Effect>) {
         // Enqueued without the lock of the graph.
         let effects = change(&mut self.graph.lock());

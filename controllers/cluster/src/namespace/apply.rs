@@ -1,40 +1,42 @@
-//! The requests that empty a namespace, and those that change the namespace itself.
+//! The requests that delete the objects of a Namespace, and those that update the Namespace.
 
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream;
 use jiff::Timestamp;
-use kcm_api::{Condition, DecodeError, EditError, KnownView as _, ObjectKey, Resource, View as _};
-use kcm_framework::client::{ApiError, DeleteOptions, DeletionPropagation, Subresource};
+use kcm_api::{Condition, KnownView as _, ObjectKey, Resource};
+use kcm_framework::client::{ApiError, Payload, ResponseExt as _, Subresource, Written};
 use kcm_framework::discovery::ServedResource;
-use kcm_framework::{Class, ReconcileError, Session};
+use kcm_framework::{Delete, ReconcileError, Session};
 use kcm_informers::ListOptions;
 
 use super::content::{ResourceResult, grace_of};
 use super::observe::{self, Extent, Item, Listing, LiveNamespace, NamespaceView, PODS};
 
-/// How many resources of a namespace, and objects of a resource, are deleted at once.
+/// Number of resources of a Namespace, and of objects of a resource, that are deleted at the same time.
 const CONCURRENT_REQUESTS: usize = 4;
 
-/// How often a namespace is updated that others change at the same time.
+/// Number of updates of a Namespace that other clients change at the same time.
 const UPDATES: usize = 5;
 
-/// The finalizer that this controller removes.
+/// How every object is deleted: the API server must not add finalizers for the garbage collector.
+const IN_BACKGROUND: Delete = Delete::background();
+
 const FINALIZER: &str = "kubernetes";
 
-/// Deletes the objects of a namespace.
+/// Deletes the objects of a Namespace.
 pub(super) struct ContentDeleter<'a> {
     pub(super) session: &'a Session,
     pub(super) namespace: &'a str,
-    /// When the namespace was deleted.
+    /// Time of the deletion of the Namespace.
     pub(super) deleted_at: Timestamp,
 }
 
 impl ContentDeleter<'_> {
-    /// Deletes the objects of these resources, pods before all others.
+    /// Deletes the objects of these resources, Pods before all others.
     ///
-    /// The others are left alone while a pod may remain.
+    /// The others are kept while a Pod may remain.
     pub(super) async fn delete_all(&self, resources: &[ServedResource]) -> Vec<ResourceResult> {
         let (pods, others): (Vec<_>, Vec<_>) = resources.iter().partition(|served| served.resource == PODS);
         let mut results = Vec::new();
@@ -53,7 +55,7 @@ impl ContentDeleter<'_> {
         results
     }
 
-    /// Deletes the objects of a resource, and returns what is left of them.
+    /// Deletes the objects of a resource, and returns the remaining ones.
     async fn delete_resource(&self, served: &ServedResource) -> ResourceResult {
         let resource = &served.resource;
         self.try_delete_resource(served).await.unwrap_or_else(|error| ResourceResult::failed(resource.clone(), error))
@@ -87,17 +89,14 @@ impl ContentDeleter<'_> {
         observe::list(self.session, resource, self.namespace, extent).await
     }
 
-    /// Deletes the collection; returns whether the API server supports that.
+    /// Deletes the collection; returns false if the API server does not support it.
     async fn delete_collection(&self, resource: &Resource) -> Result<bool, ApiError> {
-        match self.session.delete_collection(resource, &ListOptions::namespace(self.namespace), &in_background()).await
-        {
-            Ok(()) => Ok(true),
-            Err(error) if observe::is_not_supported(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+        let of_namespace = ListOptions::namespace(self.namespace);
+        let deleted = self.session.of(resource).delete_collection(&of_namespace, &IN_BACKGROUND).await;
+        Ok(deleted.ignore(observe::is_not_supported)?.is_some())
     }
 
-    /// Deletes each object; `before` has all of them, or the first ones.
+    /// Deletes each object; `before` has all objects, or the first ones.
     async fn delete_each(&self, resource: &Resource, before: Option<Listing>) -> Result<(), ApiError> {
         let listing = match before {
             Some(listing) if !listing.is_partial => Some(listing),
@@ -117,107 +116,68 @@ impl ContentDeleter<'_> {
     }
 
     async fn delete_item(&self, resource: &Resource, item: &Item) -> Result<(), ApiError> {
-        let (key, uid) = (ObjectKey::namespaced(self.namespace, &*item.metadata.name), &item.metadata.uid);
-        let options = DeleteOptions { uid: Some(uid.clone()), ..in_background() };
-        match self.session.raw_delete(resource, &key, uid, &options).await {
-            Ok(_) => Ok(()),
-            // Recreated under the same name, which the next list shows; or not deletable.
-            Err(error) if error.is_conflict() || observe::is_not_supported(&error) => Ok(()),
-            Err(error) => Err(error),
-        }
+        let key = ObjectKey::namespaced(self.namespace, &*item.metadata.name);
+        let deleted = self.session.of(resource).delete(&key, &item.metadata.uid, &IN_BACKGROUND).await;
+        // The next list shows an object that was recreated under the same name.
+        deleted.ignore(|error| error.is_other_object() || observe::is_not_supported(error)).map(drop)
     }
 }
 
-/// The options of every deletion: the API server must not add finalizers for the garbage collector.
-fn in_background() -> DeleteOptions {
-    DeleteOptions { propagation: Some(DeletionPropagation::Background), ..DeleteOptions::default() }
-}
-
-/// Why the namespace itself could not be updated.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum UpdateError {
-    /// A request failed.
-    #[error("cannot update the namespace")]
-    Request(#[source] ApiError),
-    /// The namespace is not what the API server should send.
-    #[error("cannot edit the namespace")]
-    Edit(#[source] EditError),
-    /// The namespace with its new version cannot be read.
-    #[error("cannot read the namespace")]
-    Decode(#[source] DecodeError),
-    /// The namespace was recreated under the same name.
-    #[error("the namespace was recreated under the same name")]
-    Replaced,
-}
-
-impl From<UpdateError> for ReconcileError {
-    fn from(error: UpdateError) -> Self {
-        let class = match &error {
-            UpdateError::Request(error) => Class::from(error),
-            UpdateError::Edit(_) | UpdateError::Decode(_) => Class::Terminal,
-            UpdateError::Replaced => Class::Conflict,
-        };
-        Self::new(class, error)
-    }
-}
-
-/// Updates a namespace.
+/// Updates a Namespace.
 pub(super) struct NamespaceWriter<'a> {
     pub(super) session: &'a Session,
-    pub(super) key: &'a ObjectKey,
 }
 
 impl NamespaceWriter<'_> {
-    /// Removes the finalizer of this controller, again from the live namespace where another has changed it.
-    pub(super) async fn finalize(&self, mut namespace: LiveNamespace) -> Result<(), UpdateError> {
-        let uid = namespace.metadata.uid.clone();
+    /// Removes the finalizer of this controller. After a conflict it removes the finalizer from the live Namespace.
+    pub(super) async fn finalize(&self, mut namespace: LiveNamespace) -> Result<(), ReconcileError> {
         for updates_left in (0..UPDATES).rev() {
             let mut rest: Vec<&str> = namespace.view.finalizers.iter().map(|name| &**name).collect();
             rest.retain(|name| *name != FINALIZER);
             rest.sort_unstable();
             rest.dedup();
-            namespace.document.set(&["spec", "finalizers"], &rest).map_err(UpdateError::Edit)?;
-            match self.put(Subresource::FINALIZE, &namespace).await {
-                Err(UpdateError::Request(error)) if error.is_not_found() => return Ok(()),
-                Err(UpdateError::Request(error)) if error.is_conflict() && updates_left > 0 => {}
-                result => return result.map(drop),
+            namespace.document.set(&["spec", "finalizers"], &rest)?;
+            match self.put_finalizers(&namespace).await.ignore_not_found() {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_conflict() && updates_left > 0 => {}
+                Err(error) => return Err(error.into()),
             }
-            let live = observe::read(self.session, self.key).await.map_err(UpdateError::Request)?;
-            match live {
-                Some(live) if live.metadata.uid == uid => namespace = live,
-                Some(_) => return Err(UpdateError::Replaced),
-                None => return Ok(()),
-            }
+            let Some(live) = self.session.live_as(&namespace).await? else { return Ok(()) };
+            namespace = live;
         }
         Ok(())
     }
 
-    /// Updates conditions, and returns the namespace with its new version.
+    async fn put_finalizers(&self, namespace: &LiveNamespace) -> Result<Written, ApiError> {
+        let payload = Payload::raw(namespace.document.as_str().to_owned());
+        let namespaces = self.session.of(const { &NamespaceView::RESOURCE });
+        namespaces.put(&namespace.metadata.key, Subresource::FINALIZE, payload).await
+    }
+
+    /// Updates conditions, and returns the Namespace whose document has the new version.
     ///
-    /// A failure is logged and no more: it must not keep the namespace. The next round writes them again.
+    /// A failure is only logged, because it must not keep the Namespace. The next round writes the conditions again.
     pub(super) async fn report(&self, namespace: LiveNamespace, conditions: &[Condition]) -> LiveNamespace {
         if conditions.is_empty() {
             return namespace;
         }
-        let mut edited = namespace.clone();
-        let result = match conditions.iter().try_for_each(|condition| edited.document.put_condition(condition)) {
-            Ok(()) => self.put(Subresource::Status, &edited).await,
-            Err(error) => Err(UpdateError::Edit(error)),
-        };
-        result.unwrap_or_else(|error| {
+        self.try_report(namespace.clone(), conditions).await.unwrap_or_else(|error| {
             let cause = std::error::Error::source(&error);
             tracing::warn!(%error, cause, "Cannot update the conditions of the namespace");
             namespace
         })
     }
 
-    /// Puts the document, and returns it with its new version.
-    async fn put(&self, subresource: Subresource, namespace: &LiveNamespace) -> Result<LiveNamespace, UpdateError> {
-        let resource = const { &NamespaceView::RESOURCE };
-        let mut document = namespace.document.clone();
-        let written = self.session.put_document(resource, self.key, subresource, &document).await;
-        let version = written.map_err(UpdateError::Request)?.resource_version;
-        document.set(&["metadata", "resourceVersion"], &version).map_err(UpdateError::Edit)?;
-        LiveNamespace::decode(document.as_str()).map_err(UpdateError::Decode)
+    async fn try_report(
+        &self,
+        mut namespace: LiveNamespace,
+        conditions: &[Condition],
+    ) -> Result<LiveNamespace, ReconcileError> {
+        for condition in conditions {
+            namespace.document.put_condition(condition)?;
+        }
+        let version = self.session.update_status(&namespace, &namespace.document).await?.resource_version;
+        namespace.document.set(&["metadata", "resourceVersion"], &version)?;
+        Ok(namespace)
     }
 }

@@ -1,4 +1,4 @@
-//! The conditions of a terminating namespace.
+//! The conditions of a terminating Namespace.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use kcm_api::{Condition, ConditionStatus};
 
 use super::content::Round;
 
-/// The two forms of a condition: a problem, and none.
+/// A condition with its texts if there is a problem, and if there is none.
 struct Form {
     type_: &'static str,
     problem: &'static str,
@@ -46,9 +46,9 @@ const FINALIZERS: Form = Form {
     no_problem_message: "All content-preserving finalizers finished",
 };
 
-/// The conditions that a round changes, in their order.
+/// Returns the conditions that a round changes, in their order.
 ///
-/// The time of a transition is kept where only reason or message change.
+/// The transition time is kept if only reason or message change.
 pub(super) fn changed_conditions(
     current: &[Condition],
     round: &Round,
@@ -57,7 +57,7 @@ pub(super) fn changed_conditions(
 ) -> Vec<Condition> {
     let wanted = [
         (DISCOVERY, round.discovery_failure.clone()),
-        // Group and version come apart from discovery here, so that there is nothing to parse.
+        // Discovery returns group and version as two fields, so that there is nothing to parse.
         (PARSING, None),
         (CONTENT, content_message(round, namespace)),
         (REMAINING, remaining_message(round)),

@@ -1,4 +1,4 @@
-//! What one round of deletion has found: the remaining objects, what failed, and how long the rest may take.
+//! The result of one round of deletion: the remaining objects, the failures, and the next step.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,47 +9,44 @@ use kcm_framework::client::ApiError;
 
 use super::observe::{Listing, PodItem};
 
-/// The estimate for objects whose finalizers others remove.
+/// The estimated time until other controllers have removed the finalizers of objects.
 const FINALIZER_ESTIMATE: Duration = Duration::from_secs(15);
 
 /// The objects of one resource after a round.
 #[derive(Debug)]
 pub(super) struct ResourceResult {
-    /// The resource.
     pub(super) resource: Resource,
-    /// How many objects remain.
+    /// Number of remaining objects.
     pub(super) remaining: usize,
-    /// How many of them have each finalizer.
+    /// Number of remaining objects by finalizer.
     pub(super) by_finalizer: BTreeMap<InternedStr, usize>,
-    /// How long the remaining objects may take; zero if nothing is known to remain, or too long already.
+    /// Estimated time until the remaining objects are deleted; zero if none is known to remain, or if they take too long.
     pub(super) estimate: Duration,
-    /// What failed.
     pub(super) failure: Option<ContentFailure>,
 }
 
-/// Why the objects of a resource could not be deleted.
+/// The reason why the objects of a resource could not be deleted.
 #[derive(Debug)]
 pub(super) enum ContentFailure {
-    /// A request failed.
     Request(ApiError),
-    /// Objects remain although they were deleted and nothing holds them up.
+    /// Deleted objects remain, although they have neither a finalizer nor a grace period.
     Unexpected,
 }
 
 impl ResourceResult {
-    /// Nothing remains.
+    /// The result if no object remains.
     pub(super) fn gone(resource: Resource) -> Self {
         Self { resource, remaining: 0, by_finalizer: BTreeMap::new(), estimate: Duration::ZERO, failure: None }
     }
 
-    /// A request failed: what remains is unknown.
+    /// The result of a failed request, after which the remaining objects are unknown.
     pub(super) fn failed(resource: Resource, error: ApiError) -> Self {
         Self { failure: Some(ContentFailure::Request(error)), ..Self::gone(resource) }
     }
 
-    /// What `listing` shows after the deletion, of objects whose grace periods end in `grace`.
+    /// The result if `listing` remains after the deletion, of objects whose grace periods end in `grace`.
     ///
-    /// Without a grace period, objects with finalizers take 15 s. Objects that neither have are an error.
+    /// Objects with finalizers and without a grace period take 15 s. Objects without both are a failure.
     pub(super) fn after(resource: Resource, listing: &Listing, grace: Duration) -> Self {
         if listing.is_empty() {
             return Self::gone(resource);
@@ -63,12 +60,11 @@ impl ResourceResult {
         Self { resource, remaining: listing.items.len(), by_finalizer, estimate, failure }
     }
 
-    /// Whether objects of the resource may be left.
+    /// Whether objects of the resource may remain.
     pub(super) const fn may_remain(&self) -> bool {
         self.remaining > 0 || self.failure.is_some()
     }
 
-    /// The message of the failure.
     fn message(&self, namespace: &str) -> Option<String> {
         let Resource { group, version, plural, .. } = &self.resource;
         let message = match self.failure.as_ref()? {
@@ -85,8 +81,8 @@ impl ResourceResult {
     }
 }
 
-/// How long the pods of a namespace may take: the longest grace period of those that still run, and zero if that has
-/// passed since the namespace was deleted.
+/// Estimates the time until the Pods of a Namespace are deleted: the longest grace period of running Pods, and zero if it
+/// has passed since the Namespace was deleted.
 pub(super) fn grace_of(pods: &[PodItem], deleted_at: Timestamp, now: Timestamp) -> Duration {
     let running = pods.iter().filter(|pod| !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed"));
     let grace = running.filter_map(|pod| pod.spec.termination_grace_period_seconds).max().unwrap_or(0);
@@ -95,45 +91,45 @@ pub(super) fn grace_of(pods: &[PodItem], deleted_at: Timestamp, now: Timestamp) 
     if passed >= grace { Duration::ZERO } else { grace }
 }
 
-/// A round of deletion in one namespace.
+/// A round of deletion in one Namespace.
 #[derive(Debug, Default)]
 pub(super) struct Round {
-    /// Why not all resources are known.
+    /// The reason why not all resources are known.
     pub(super) discovery_failure: Option<String>,
-    /// Each resource whose objects were deleted.
+    /// The result of each resource whose objects were deleted.
     pub(super) results: Vec<ResourceResult>,
 }
 
-/// What follows a round.
+/// The next step after a round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NextStep {
-    /// The namespace is empty: its finalizer is removed.
+    /// Removes the finalizer of the Namespace, which is empty.
     Finalize,
-    /// Objects remain that are expected to go: another round after this time.
+    /// Starts another round after this time, because the remaining objects are expected to be deleted.
     Wait(Duration),
-    /// Something failed: another round with back-off.
+    /// Starts another round with back-off.
     Retry(RoundFailure),
 }
 
-/// What failed in a round.
+/// The failures of a round.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot empty the namespace: {}", .0.join(", "))]
 pub(super) struct RoundFailure(pub(super) Vec<String>);
 
 /// The longest time between two rounds.
 ///
-/// A grace period may be longer than a clock can count; the objects may also go earlier.
+/// A grace period may be longer than a clock can count, and objects may be deleted earlier.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
 impl Round {
-    /// The messages of what failed, sorted, without those of discovery.
+    /// The messages of failed resources, sorted.
     pub(super) fn content_failures(&self, namespace: &str) -> Vec<String> {
         let mut messages: Vec<String> = self.results.iter().filter_map(|result| result.message(namespace)).collect();
         messages.sort();
         messages
     }
 
-    /// What follows.
+    /// Returns the next step.
     ///
     /// The wait is half the longest estimate and a second: 8 s for the 15 s of finalizers, 16 s for pods with a grace
     /// period of 30 s.
@@ -150,8 +146,8 @@ impl Round {
     }
 }
 
-/// Why not all resources are known, with the API services in the way: `broken` has the versions of groups whose
-/// discovery failed. Absent if there is none.
+/// Explains why not all resources are known, and names the API services to repair. `broken` has the versions of groups
+/// whose discovery failed.
 pub(super) fn discovery_failure(broken: &BTreeMap<String, String>) -> Option<String> {
     let groups: Vec<String> = broken
         .iter()

@@ -1,4 +1,4 @@
-//! Event mapping: the namespaces that a change of a namespace enqueues.
+//! Event mapping: the Namespace that a change of a Namespace enqueues.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use kcm_api::views::Namespace;
 use kcm_framework::Enqueue;
 use kcm_informers::Change;
 
-/// The time from an event of a terminating namespace to its processing.
+/// Delay from an event of a terminating Namespace to its reconcile.
 ///
-/// Every API server has by then observed that the namespace is terminating, so that none admits a new object in it, and
-/// every member of etcd has the objects that were admitted before.
+/// After this delay every API server has observed that the Namespace is terminating and admits no new object in it. Every
+/// member of etcd has the objects that were admitted before.
 pub(super) const DELAY: Duration = Duration::from_secs(5);
 
-/// A terminating namespace is enqueued after [`DELAY`] when it is added, updated or resynced; no other one is.
+/// Enqueues a terminating Namespace after [`DELAY`] when it is added, updated or resynced.
 pub(super) fn keys_for_namespace(change: &Change<Namespace>) -> Option<Enqueue<ObjectKey>> {
     let namespace = match change {
         Change::Added(namespace) | Change::Updated { new: namespace, .. } => namespace,

@@ -1,12 +1,12 @@
-//! Namespace controller: deletes the objects of a terminating namespace, and then its finalizer.
+//! Namespace controller: deletes the objects of a terminating Namespace, and then removes its finalizer.
 //!
-//! Reads namespaces, discovery, and the objects of every namespaced resource, all of them live. Deletes these objects.
-//! Updates the status of namespaces, and their `finalize` subresource.
+//! Reads Namespaces, discovery, and the objects of every namespaced resource from the API server. Deletes these objects.
+//! Updates the status and the `finalize` subresource of Namespaces.
 //!
 //! ```text
-//! event of a terminating namespace ──5 s──▶ key
+//! event of a terminating Namespace ──5 s──▶ key
 //!                                            │
-//!   read the namespace ──▶ discovery ──▶ delete pods ──▶ delete the rest ──▶ conditions ──▶ next step
+//!   read the Namespace ──▶ discovery ──▶ delete Pods ──▶ delete the rest ──▶ conditions ──▶ next step
 //!        (live)             (fresh)        (apply)          (apply)           (pure)         (pure)
 //!                                                                                              │
 //!                             finalize ◀── nothing remains ─┬─ half the estimate ──▶ requeue ◀─┘
@@ -14,41 +14,39 @@
 //! ```
 //!
 //! # Guarantees
-//! - The finalizer `kubernetes` is removed only after a round in which discovery was whole and no resource had an object
+//! - The finalizer `kubernetes` is removed only after a round in which discovery was complete and no resource had an object
 //!   left. Every resource is listed after the last deletion in it.
-//! - Pods are deleted first; nothing else is while a pod remains, or while it is not known whether one does.
-//! - One resource that cannot be deleted holds up no other, except pods.
+//! - Pods are deleted first. No other object is deleted while a Pod remains, or while it is unknown if one remains.
+//! - A resource that cannot be deleted does not delay other resources, unless it is Pods.
 //! - Objects are deleted in the background, so that the API server adds no finalizer for the garbage collector.
-//! - A failed update of conditions does not keep a namespace.
-//! - A namespace is processed again within a minute, however often it has failed.
-//! - Fields of the namespace that this version does not know survive every write.
+//! - A failed update of conditions does not keep a Namespace.
+//! - A Namespace is reconciled again within a minute, however often it has failed.
+//! - Fields of the Namespace that this version does not know survive every write.
 //!
 //! # What it does not do
-//! It removes no other finalizer than its own, neither of the namespace nor of the objects in it; the conditions name
-//! those that are in the way.
+//! It removes no finalizer but its own, neither from the Namespace nor from the objects in it. The conditions name the
+//! finalizers that remain.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/namespace` of Kubernetes 1.36.3. Everything else is as there, types, reasons and messages
-//! of conditions included.
+//! Upstream is `pkg/controller/namespace` of Kubernetes 1.36.3. Types, reasons and messages of conditions are as upstream.
+//! `docs/differences.md` has the differences that all controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | a resource is listed first, and deleted only if it has objects | deleted without a look | most resources of a namespace are empty: half the requests |
-//! | objects are not deleted again that are terminating and have no finalizer of the garbage collector | every round deletes all | a deletion would not change them |
-//! | four resources of a namespace are deleted at once | one after the other, in random order | time |
-//! | lists are read in pages of 500 | whole | memory |
-//! | a single deletion has the uid of the object as a precondition | no precondition | an object that was recreated is deleted by the next round |
-//! | `NamespaceContentRemaining` and `NamespaceFinalizersRemaining` count pods while only these are being deleted | they say that nothing remains | they name what is in the way (kubernetes#70916) |
-//! | other resources wait while it is unknown whether pods remain | they are deleted if pods cannot be listed | the order is a promise |
-//! | the message of a discovery failure names the API services | only their groups | an administrator repairs or deletes these (kubernetes#60807) |
-//! | the message of a failed request names it | only the answer | it names the kind in the way |
-//! | discovery is shared by namespaces that are processed at once | each namespace asks | requests |
-//! | `NamespaceDeletionGroupVersionParsingFailure` is never true | true if a group version cannot be parsed | there is nothing to parse |
-//! | after five conflicts in a row the finalizer is removed by the next reconcile | endless retries | |
-//! | the phase is not written | set to `Terminating` | the API server has set it with the deletion, and allows no other |
-//! | a wait is at most an hour | half of any grace period | a clock cannot count all of them |
-//! | a missing permission on one kind is retried with back-off | the same | it differs from the other controllers of this project, which wait a minute |
-//! | `--concurrent-namespace-syncs` below 1 is rejected | accepted, and no worker runs | |
+//! | A resource is listed first, and deleted only if it has objects. | It is deleted without a list. | Most resources of a Namespace have no objects: half the requests. |
+//! | A terminating object without a finalizer of the garbage collector is not deleted again. | It is deleted in every round. | Another deletion would not change it. |
+//! | Four resources of a Namespace are deleted at the same time. | They are deleted one after the other, in random order. | It takes less time. |
+//! | Lists are read in pages of 500 objects. | They are read as a whole. | They take less memory. |
+//! | `NamespaceContentRemaining` and `NamespaceFinalizersRemaining` count Pods while only Pods are being deleted. | They say that nothing remains. | They name the objects that remain (kubernetes#70916). |
+//! | Other resources wait while it is unknown if Pods remain. | They are deleted if Pods cannot be listed. | The order is guaranteed. |
+//! | The message of a discovery failure names the API services. | It names their groups only. | An administrator repairs or deletes the API services (kubernetes#60807). |
+//! | The message of a failed request names the request. | It has the response only. | The request names the kind that cannot be deleted. |
+//! | Namespaces that are reconciled at the same time share discovery. | Each reads it. | It takes fewer requests. |
+//! | `NamespaceDeletionGroupVersionParsingFailure` is never true. | It is true if a group version cannot be parsed. | There is nothing to parse. |
+//! | After five conflicts in a row, the next reconcile removes the finalizer. | The update is retried without end. | One Namespace does not keep a worker. |
+//! | The phase is not written. | It is set to `Terminating`. | The API server sets it at the deletion, and allows no other phase. |
+//! | A delay is at most an hour. | It is half of the grace period, however long. | A clock cannot count every grace period. |
+//! | A missing permission for one kind is retried with back-off, unlike in other controllers here. | It is retried with back-off. | The other kinds are deleted meanwhile. |
 
 mod apply;
 mod conditions;
@@ -67,23 +65,21 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, So
 
 use event_mapping::keys_for_namespace;
 use reconcile::Reconciler;
-use settings::{CONCURRENT_SYNCS, RETRY_LIMITS, ROWS, Section};
+use settings::{RETRY_LIMITS, SYNC_PERIOD, SYNCS};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("namespace-controller", init)
     .aliases(&["namespace"])
     .client_limits(ClientLimits::Times { qps: 20, burst: 100 })
-    .settings(ROWS);
+    .settings(const { &[SYNCS.row(), SYNC_PERIOD.row()] });
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
-    let section: Section = context.settings_of()?;
-    let mut namespaces =
-        context.control_loop("namespace").workers_from(CONCURRENT_SYNCS).retry_limits(RETRY_LIMITS).writes_anything();
-    let source = Source::known().resync_every(section.sync_period.unsigned());
-    let informer = namespaces.watches_for(source, keys_for_namespace);
-    namespaces.keyed_by(&informer);
-    let reconciler = Reconciler { namespaces: informer, discovery: context.discovery().clone() };
-    Ok(Loops::new().with(namespaces.reconcile(reconciler)))
+    let mut control_loop =
+        context.control_loop("namespace").workers(&SYNCS).retry_limits(RETRY_LIMITS).writes_anything();
+    let resynced = Source::known().resync_every(context.get(&SYNC_PERIOD)?.unsigned());
+    let namespaces = control_loop.primary_with(resynced, keys_for_namespace);
+    let discovery = context.discovery().clone();
+    Ok(control_loop.reconcile_objects(namespaces, Reconciler { discovery }).into())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -1,32 +1,32 @@
-//! What is read from the API server: the namespace itself, the resources that it may hold, and their objects.
+//! Reads from the API server: the resources that a Namespace may hold, and their objects.
 //!
-//! Nothing but the trigger comes from a cache. A namespace is empty only if the API server says so at the end.
+//! Only the key comes from a cache. A Namespace is empty only if the API server says so at the end.
 
 use std::collections::BTreeMap;
 
-use kcm_api::{Condition, Documented, InternedStr, ObjectKey, Resource, Uid, view};
+use kcm_api::{Condition, Documented, InternedStr, Resource, Uid, view};
 use kcm_framework::Session;
-use kcm_framework::client::{ApiError, ListOptions};
+use kcm_framework::client::{ApiError, ListOptions, ResponseExt as _};
 use kcm_framework::discovery::ServedResource;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Pods, which are deleted before everything else.
+/// Pods, which are deleted before all other objects.
 pub(super) const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
-/// Objects per page of a list.
+/// Number of objects in a page of a list.
 const PAGE: u32 = 500;
 
-/// The finalizers that a deletion in the background removes from an object that is terminating already.
+/// The finalizers that a deletion in the background removes from a terminating object.
 const COLLECTOR_FINALIZERS: [&str; 2] = ["orphan", "foregroundDeletion"];
 
 view! {
-    /// A namespace with what its deletion reads.
+    /// The fields of a Namespace that its deletion reads.
     pub(super) struct NamespaceView {
         resource: Resource::cluster_scoped("", "v1", "namespaces", "Namespace");
 
         "spec" {
-            /// The finalizers that keep the namespace until it is empty; not those of its metadata.
+            /// `spec.finalizers`, which keep the Namespace until it is empty.
             pub finalizers: Vec<InternedStr> = "finalizers";
         }
         "status" {
@@ -36,22 +36,12 @@ view! {
     }
 }
 
-/// A namespace with its document, which is put back whole.
+/// A Namespace with its document, which is updated as a whole.
 pub(super) type LiveNamespace = Documented<NamespaceView>;
 
-/// Reads a namespace from the API server; absent if it does not exist.
-pub(super) async fn read(session: &Session, key: &ObjectKey) -> Result<Option<LiveNamespace>, ApiError> {
-    match session.api().get(const { &<NamespaceView as kcm_api::KnownView>::RESOURCE }, key).await {
-        Ok(namespace) => Ok(Some(namespace)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// The resources whose objects are deleted with their namespace, pods first and the others by name.
+/// The resources whose objects are deleted with their Namespace, Pods first and the others by name.
 ///
-/// Those of a version whose discovery fails are left out: the
-/// server behind it does not answer.
+/// Resources of a version whose discovery fails are left out, because the server behind it does not respond.
 pub(super) fn deletable<'a>(
     preferred: impl Iterator<Item = &'a ServedResource>,
     broken: &BTreeMap<String, String>,
@@ -64,32 +54,30 @@ pub(super) fn deletable<'a>(
     deletable
 }
 
-/// How much of a list is read.
+/// The part of a list that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// The first page: whether there are any objects.
+    /// The first page, which shows if there are any objects.
     FirstPage,
     /// All pages.
     All,
 }
 
-/// The objects of one resource in a namespace.
+/// The objects of one resource in a Namespace.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// Each object.
     pub(super) items: Vec<Item>,
     /// Whether there are more objects than `items`.
     pub(super) is_partial: bool,
 }
 
-/// What is read of an object.
+/// An object in a list.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct Item {
     pub(super) metadata: ItemMeta,
 }
 
-/// What is read of the metadata of an object.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ItemMeta {
@@ -117,7 +105,6 @@ impl Item {
 }
 
 impl Listing {
-    /// Whether there is no object.
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty() && !self.is_partial
     }
@@ -127,7 +114,7 @@ impl Listing {
         self.is_partial || self.items.iter().any(Item::is_to_be_deleted)
     }
 
-    /// How many objects have each finalizer.
+    /// Number of objects by finalizer.
     pub(super) fn by_finalizer(&self) -> BTreeMap<InternedStr, usize> {
         let mut counts = BTreeMap::new();
         for finalizer in self.items.iter().flat_map(Item::finalizers) {
@@ -137,7 +124,7 @@ impl Listing {
     }
 }
 
-/// A pod, as far as its end is estimated.
+/// A Pod with the fields from which its end is estimated.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct PodItem {
@@ -146,21 +133,19 @@ pub(super) struct PodItem {
     pub(super) status: PodStatus,
 }
 
-/// What is read of the `spec` of a pod.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct PodSpec {
     pub(super) termination_grace_period_seconds: Option<i64>,
 }
 
-/// What is read of the `status` of a pod.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct PodStatus {
     pub(super) phase: String,
 }
 
-/// Lists the metadata of the objects of a resource in a namespace; absent if the resource cannot be listed.
+/// Lists the metadata of the objects of a resource in a Namespace; `None` if the resource cannot be listed.
 pub(super) async fn list(
     session: &Session,
     resource: &Resource,
@@ -169,14 +154,11 @@ pub(super) async fn list(
 ) -> Result<Option<Listing>, ApiError> {
     let options = ListOptions { metadata_only: true, ..ListOptions::default() };
     let mut listing = Listing::default();
-    match pages(session, resource, namespace, options, extent, |item| listing.items.push(Item::read(item))).await {
-        Ok(is_partial) => Ok(Some(Listing { is_partial, ..listing })),
-        Err(error) if is_not_supported(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
+    let read = pages(session, resource, namespace, options, extent, |item| listing.items.push(Item::read(item))).await;
+    Ok(read.ignore(is_not_supported)?.map(|is_partial| Listing { is_partial, ..listing }))
 }
 
-/// Lists the pods of a namespace, with their grace periods.
+/// Lists the Pods of a Namespace, with their grace periods.
 pub(super) async fn list_pods(session: &Session, namespace: &str) -> Result<Vec<PodItem>, ApiError> {
     let mut pods = Vec::new();
     let read = |item: &RawValue| pods.push(serde_json::from_str(item.get()).unwrap_or_default());
@@ -184,7 +166,7 @@ pub(super) async fn list_pods(session: &Session, namespace: &str) -> Result<Vec<
     Ok(pods)
 }
 
-/// Reads the pages of a list; returns whether there are more.
+/// Reads the pages of a list; returns true if there are more.
 async fn pages(
     session: &Session,
     resource: &Resource,
@@ -205,7 +187,7 @@ async fn pages(
     }
 }
 
-/// Whether the API server does not know the resource or the verb, although discovery has it.
+/// Returns true if the API server does not know the resource or the verb, although discovery has it.
 pub(super) fn is_not_supported(error: &ApiError) -> bool {
     error.is_not_found() || error.status().is_some_and(|status| status.code == 405)
 }

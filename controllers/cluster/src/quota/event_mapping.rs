@@ -1,4 +1,4 @@
-//! Event mapping: which of both queues a change of a quota enters.
+//! Event mapping: the queue that a change of a ResourceQuota enters.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use kcm_informers::Change;
 /// The queue that a quota enters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueueName {
-    /// Of quotas that are processed again.
+    /// For quotas that are computed again.
     Primary,
-    /// Of quotas that block creations until they are processed: their limits were changed, or lack a usage.
+    /// For quotas that block creations until they are computed: their limits have changed, or lack a usage.
     Priority,
 }
 
-/// The queue that a change of a quota enters; `is_counted` tells whether any evaluator counts for a constraint.
+/// Returns the queue that a change of a quota enters; `is_counted` returns true for a constraint that any evaluator counts.
 ///
 /// A change of the usage alone enqueues nothing: the API server writes it with each object that it admits.
 pub(super) fn queue_of_change(change: &Change<ResourceQuota>, is_counted: impl Fn(&str) -> bool) -> Option<QueueName> {
@@ -27,7 +27,6 @@ pub(super) fn queue_of_change(change: &Change<ResourceQuota>, is_counted: impl F
     }
 }
 
-/// The queue of a quota.
 pub(super) fn queue_of(quota: &ResourceQuota, is_counted: impl Fn(&str) -> bool) -> QueueName {
     let lacks_usage = |name: &str| !quota.status_used.contains(name) && is_counted(name);
     if quota.hard != quota.status_hard || quota.status_hard.names().any(|name| lacks_usage(name)) {

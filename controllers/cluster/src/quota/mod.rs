@@ -1,7 +1,7 @@
-//! Resource quota controller: computes how much of each limit of a resource quota is used.
+//! Resource quota controller: computes the usage of each limit of a ResourceQuota.
 //!
-//! Reads resource quotas; pods, services, persistent volume claims, resource claims and device classes; and the metadata
-//! of the objects of every other namespaced kind, custom ones included. Updates the status of resource quotas.
+//! Reads ResourceQuotas, Pods, Services, PersistentVolumeClaims, ResourceClaims and DeviceClasses, and the metadata of the
+//! objects of every other namespaced kind, custom kinds included. Updates the status of ResourceQuotas.
 //!
 //! ```text
 //! quota: limits changed, no usage yet ──▶ resourcequota_priority ──┐
@@ -11,41 +11,42 @@
 //! ```
 //!
 //! # Guarantees
-//! - The usage of a constraint is the sum over the objects that the caches show, as a naive sum over the API would be. It is
-//!   written for the constraints of `spec.hard` and for no others.
-//! - A kind that cannot be listed, or of which an object in the namespace cannot be decoded, holds up the constraints that
-//!   count it, which keep their usage, and no others. They are computed as soon as its list is complete.
-//! - The status is written with the resource version that it was computed from: where the API server has charged the quota
-//!   meanwhile, it is computed again. It is not written where limits and usage are equal in value.
-//! - An object that is gone, or an update that frees what a quota counts, has the quotas computed again that count it. These
-//!   updates are: pods, whose resources have changed, that have or lack a deadline now, or that are finished; services,
-//!   whose type has changed; persistent volume claims, whose size or volume attributes classes have changed.
-//! - Fields of the quota that this version does not know survive every write.
-//! - Of pods half a kilobyte is kept, and of kinds that are counted only metadata, in the caches that other controllers have.
+//! - The usage of a constraint is the sum over the objects in the caches. It is written for the constraints of `spec.hard`
+//!   and for no others.
+//! - If a kind cannot be listed, or an object of it in the namespace cannot be decoded, the constraints that count the kind
+//!   keep their usage, and no others do. They are computed as soon as the list of the kind is complete.
+//! - The status is written with the resource version from which it was computed. If the API server has charged the quota
+//!   meanwhile, it is computed again. It is not written if limits and usage are equal in value.
+//! - A deletion, or an update that frees something that a quota counts, enqueues the quotas that count the object. Such
+//!   updates are: a Pod with other resources, with an added or removed deadline, or that has finished; a Service with
+//!   another type; a PersistentVolumeClaim with another size or other volume attributes classes.
+//! - Fields of the ResourceQuota that this version does not know survive every write.
+//! - The caches, shared with other controllers, hold half a kilobyte of each Pod, and only the metadata of kinds that are
+//!   only counted.
 //!
 //! # What it does not do
-//! It refuses nothing: the API server compares requests with the usage, and adds what it admits.
+//! It rejects nothing: the API server compares requests with the usage, and adds the objects that it admits.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/resourcequota` and `pkg/quota/v1` of Kubernetes 1.36.3. Everything else is as there.
+//! Upstream is `pkg/controller/resourcequota` and `pkg/quota/v1` of Kubernetes 1.36.3. `docs/differences.md` has the
+//! differences that all controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | a quota waits for the kinds that it counts, for 5 s | for all kinds, for ever at the start | a slow kind among 300 keeps no quota from being computed |
-//! | quotas are computed when the first list of a kind that they count is complete | by the next resync | the constraint on a kind that has just been defined blocks nothing for minutes |
-//! | quotas are replenished by the constraints of their spec | of their status | the first usage may be out of date when it is written |
-//! | a pod replenishes when the resources that it is charged with have changed | when those of any container status have | the first status of each container changes no usage |
-//! | a claim replenishes when its size or its volume attributes classes have changed | at every update, by a comparison of pointers | requests |
-//! | usage of several device classes with one extended resource is added up | one of them counts, at random | |
-//! | a priority class in a scope may have more than 63 letters | the quota then counts nothing | |
-//! | informers change the queues at once | through a queue of changes | memory; so the queue `resource_quota_controller_resource_changes` is not there |
-//! | a quota whose kinds are not known is computed again when they are | is retried with back-off | requests |
-//! | a quota without limits is not written | is written at each resync | it would not change |
-//! | `--concurrent-resource-quota-syncs` below 1 is rejected | accepted, and no worker runs | |
+//! | A quota waits for the kinds that it counts, for 5 s. | A quota waits for all kinds, without limit at the start. | A slow kind among 300 delays no quota. |
+//! | Quotas are computed when the first list of a kind that they count is complete. | They are computed by the next resync. | A constraint on a newly defined kind blocks nothing for minutes. |
+//! | Quotas are enqueued by the constraints of their spec. | They are enqueued by the constraints of their status. | The first usage may be out of date when it is written. |
+//! | A Pod enqueues quotas if the resources with which it is charged have changed. | It does if the resources of any container status have changed. | The first status of each container changes no usage. |
+//! | A claim enqueues quotas if its size or its volume attributes classes have changed. | It does at every update, by a comparison of pointers. | It takes fewer requests. |
+//! | The usages of several device classes with one extended resource are added up. | One of them counts, at random. | The usage is the same in every sync. |
+//! | A priority class in a scope may have more than 63 letters. | Such a quota counts nothing. | The name of a priority class may be that long. |
+//! | Informers change the queues directly. | They do through a queue of changes. | It takes less memory. The queue `resource_quota_controller_resource_changes` does not exist. |
+//! | A quota whose kinds are not known is computed again when they are. | It is retried with back-off. | It takes fewer requests. |
+//! | A quota without limits is not written. | It is written at each resync. | The write would not change it. |
 
-mod apply;
 mod evaluator;
 mod event_mapping;
+mod explain;
 mod kinds;
 mod observe;
 mod plan;
@@ -69,25 +70,24 @@ use event_mapping::{QueueName, queue_of_change};
 use kinds::Kinds;
 use reconcile::Reconciler;
 use replenish::Quotas;
-use settings::{CONCURRENT_SYNCS, Gates, ROWS, Section};
+use settings::{Gates, SYNC_PERIOD, SYNCS};
 
-/// The canonical name.
 const NAME: &str = "resourcequota-controller";
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, init)
     .aliases(&["resourcequota"])
     .needs(&[Need::part::<ChargedPod>()])
-    .settings(ROWS);
+    .settings(const { &[SYNCS.row(), SYNC_PERIOD.row()] });
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
-    let section: Section = context.settings_of()?;
-    let control_loop = |name| context.control_loop::<ObjectKey>(name).workers_from(CONCURRENT_SYNCS);
-    let (mut primary, mut priority) = (control_loop("resourcequota_primary"), control_loop("resourcequota_priority"));
+    let control_loop = |name| context.control_loop::<ObjectKey>(name).workers(&SYNCS);
+    let mut all_quotas = control_loop("resourcequota_primary");
+    let mut urgent_quotas = control_loop("resourcequota_priority");
     let quotas = Arc::new(Quotas {
         informer: context.informers().informer::<ResourceQuota>(kcm_informers::ListOptions::default()),
-        primary: primary.queue(),
-        priority: priority.queue(),
+        primary: all_quotas.queue(),
+        priority: urgent_quotas.queue(),
         gates: Gates::read(|gate| context.gate(gate)),
         pods: context.part()?,
         clock: Arc::clone(context.clock()),
@@ -105,17 +105,16 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
             is_of_queue.then(|| change.key().clone())
         }
     };
-    let resynced = Source::known().resync_every(section.sync_period.unsigned());
-    let informer = primary.watches_for(resynced, keys_of(QueueName::Primary));
-    primary.keyed_by(&informer);
-    let informer = priority.watches(keys_of(QueueName::Priority));
-    priority.keyed_by(&informer);
+    let resynced = Source::known().resync_every(context.get(&SYNC_PERIOD)?.unsigned());
+    let primary = all_quotas.primary_with(resynced, keys_of(QueueName::Primary));
+    let priority = urgent_quotas.primary_with(Source::known(), keys_of(QueueName::Priority));
 
     let reconciler = Reconciler { quotas, kinds: Arc::clone(&kinds) };
     let started = context.clone();
-    Ok(Loops::new().with(primary.reconcile(reconciler.clone())).with(priority.reconcile(reconciler)).task(
-        "resource_quota_kinds",
-        move |cancel| {
+    Ok(Loops::new()
+        .with(all_quotas.reconcile_objects(primary, reconciler.clone()))
+        .with(urgent_quotas.reconcile_objects(priority, reconciler))
+        .task("resource_quota_kinds", move |cancel| {
             let (kinds, started) = (Arc::clone(&kinds), started.informers_started());
             async move {
                 // Metadata is read from the caches that other controllers have created by then.
@@ -128,8 +127,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
                 Ok(())
             }
             .boxed()
-        },
-    ))
+        }))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -1,4 +1,4 @@
-//! What the caches show of a namespace: the objects that the constraints of its quota count.
+//! The objects of a namespace, in the caches, that the constraints of its quota count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,21 +17,19 @@ pub(super) struct Observed {
     pub(super) classes: DeviceClasses,
 }
 
-/// What is known of the objects of one evaluator.
+/// The objects of one evaluator.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// Pods, sorted by name.
+    /// Sorted by name.
     Pods(Vec<Arc<Pod>>),
-    /// Services.
     Services(Vec<Arc<Service>>),
-    /// Persistent volume claims.
     VolumeClaims(Vec<Arc<PersistentVolumeClaim>>),
-    /// Resource claims, and the pods that they may be made for, sorted by name.
+    /// ResourceClaims, and the Pods for which they may be created, sorted by name.
     ResourceClaims(Vec<Arc<ResourceClaim>>, Vec<Arc<Pod>>),
-    /// How many objects of another kind there are.
+    /// Number of objects of another kind.
     Objects(usize),
-    /// The kind has just been found and is being listed; it is worth so long a wait.
+    /// The kind has just been found and is being listed; the quota waits this long for it.
     Listing(Duration),
-    /// The objects are not known, and why.
+    /// The objects are not known, with the reason.
     Unavailable(&'static str),
 }

@@ -1,4 +1,4 @@
-//! The usage of a quota, and whether its status is written.
+//! The plan for a quota: its usage, and whether its status is written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::evaluator::volume_claims::{self, VolumeClaimConstraint};
 use super::observe::{Content, Observed};
 use super::settings::Gates;
 
-/// What a plan depends on, beside what was observed.
+/// The inputs of a plan beside the observed objects.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     pub(super) gates: Gates,
@@ -24,29 +24,28 @@ pub(super) struct Rules {
     pub(super) now: Timestamp,
 }
 
-/// What is done about a quota.
+/// The plan for a quota.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) action: Action,
-    /// The evaluators whose objects are not known, and why; their constraints keep their usage.
+    /// The evaluators whose objects are not known, with the reason; their constraints keep their usage.
     pub(super) unavailable: Vec<(Evaluator, &'static str)>,
 }
 
-/// Whether the status is written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// A kind is being listed; the quota is processed again when it is, or after this time.
+    /// Waits for the list of a kind, for this time at most.
     Wait(Duration),
-    /// The status is as it should be.
+    /// Keeps the status, which is up to date.
     Keep,
-    /// The status is written with this usage, and the limits of the spec.
+    /// Writes the status with this usage and the limits of the spec.
     Update(ResourceList),
 }
 
-/// Plans from what was observed.
+/// Plans from the observed objects.
 ///
-/// The usage of a constraint is the sum of all evaluators that count for it. Where one of them does not know its objects,
-/// the constraint keeps the usage that it had.
+/// The usage of a constraint is the sum of all evaluators that count for it. If one of them does not know its objects, the
+/// constraint keeps its usage.
 pub(super) fn plan(quota: &ResourceQuotaView, observed: &Observed, rules: Rules) -> Plan {
     let mut unavailable = Vec::new();
     let mut wait = None;
@@ -68,12 +67,12 @@ pub(super) fn plan(quota: &ResourceQuotaView, observed: &Observed, rules: Rules)
     Plan { action, unavailable }
 }
 
-/// Limits and usage are compared by value, so that a status that others write in another notation is left alone.
+/// Limits and usage are compared by value, so that a status that another client wrote in another notation is kept.
 fn update(quota: &ResourceQuotaView, used: ResourceList) -> Action {
     if quota.hard == quota.status_hard && used == quota.status_used { Action::Keep } else { Action::Update(used) }
 }
 
-/// The usage of each constraint of the spec; those that nothing counts have none.
+/// Returns the usage of each constraint of the spec. A constraint that no evaluator counts has none.
 fn used(quota: &ResourceQuotaView, observed: &Observed, rules: Rules) -> ResourceList {
     let scopes = scopes(quota);
     let usages: Vec<Usage<'_>> =
@@ -126,7 +125,7 @@ impl<'a> Usage<'a> {
         }
     }
 
-    /// What the objects add to the usage of a constraint; absent if they are not known.
+    /// Returns the usage of a constraint by these objects; `None` if they are not known.
     fn of_constraint(&self, constraint: &str, observed: &Observed, rules: Rules) -> Option<ResourceQuantity> {
         let Rules { gates, now, .. } = rules;
         match self {

@@ -23,7 +23,7 @@ pub(super) struct Quotas {
     pub(super) gates: Gates,
     pub(super) pods: PartReader<ChargedPod>,
     pub(super) clock: Arc<dyn Clock>,
-    /// Absent while device classes are not served, or do not count.
+    /// `None` while DeviceClasses are not served, or do not count.
     pub(super) classes: Mutex<Option<Informer<DeviceClass>>>,
 }
 
@@ -32,13 +32,12 @@ impl Quotas {
         self.clock.now()
     }
 
-    /// The device classes.
     pub(super) fn device_classes(&self) -> DeviceClasses {
         let informer = self.classes.lock().clone();
         informer.map(|classes| DeviceClasses::of(&classes.list())).unwrap_or_default()
     }
 
-    /// Enqueues the quotas of a namespace that an evaluator counts for.
+    /// Enqueues the quotas of a namespace for which an evaluator counts.
     pub(super) fn replenish(&self, evaluator: &Evaluator, namespace: &str) {
         let quotas = self.informer.in_namespace(namespace);
         if quotas.is_empty() {
@@ -50,7 +49,7 @@ impl Quotas {
         }
     }
 
-    /// Enqueues all quotas that an evaluator counts for, whose kind has synced.
+    /// Enqueues all quotas for which an evaluator counts, after the sync of its kind.
     pub(super) fn enqueue_all_of(&self, evaluator: &Evaluator) {
         let classes = self.device_classes();
         for quota in self.informer.list() {
@@ -65,7 +64,7 @@ impl Quotas {
         }
     }
 
-    /// By the limits of the spec, as the usage of a quota that is being computed for the first time may be out of date too.
+    /// Reads the limits of the spec, because the first usage of a quota may be out of date when it is written.
     fn has_constraint_of(&self, quota: &ResourceQuota, evaluator: &Evaluator, classes: &DeviceClasses) -> bool {
         quota.hard.names().any(|name| evaluator.evaluates(name, classes, self.gates))
     }

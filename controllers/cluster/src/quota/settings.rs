@@ -4,36 +4,17 @@ use kcm_config::gates::{
     DRA_EXTENDED_RESOURCE, IN_PLACE_POD_VERTICAL_SCALING, POD_LEVEL_RESOURCES, RECOVER_VOLUME_EXPANSION_FAILURE,
     VOLUME_ATTRIBUTES_CLASS,
 };
-use kcm_config::{Gate, GoDuration, Initial, Row, checks};
-use kcm_framework::SettingsSection;
-use serde::Deserialize;
+use kcm_config::{Gate, GoDuration, Section, Setting, Workers};
 
-/// How many quotas each of both loops reconciles at once.
-pub(super) const CONCURRENT_SYNCS: &str = "concurrent-resource-quota-syncs";
+const SECTION: Section = Section::new("Resourcequota-controller", "ResourceQuotaController");
 
-/// The rows of the settings.
-pub(super) const ROWS: &[Row] = &[
-    Row::new(CONCURRENT_SYNCS, "Resourcequota-controller", Initial::Int32(5))
-        .path("ResourceQuotaController.ConcurrentResourceQuotaSyncs")
-        .help("How many resource quotas are worked on at once. More is faster, and loads the API server and the network more.")
-        .check(checks::positive)
-        .reloaded(),
-    Row::new("resource-quota-sync-period", "Resourcequota-controller", Initial::Duration(GoDuration::from_secs(5 * 60)))
-        .path("ResourceQuotaController.ResourceQuotaSyncPeriod")
-        .help("How often the usage of every quota is counted again; 0 for never."),
-];
+/// The workers of each of the two loops.
+pub(super) const SYNCS: Setting<Workers> =
+    SECTION.workers("concurrent-resource-quota-syncs", "ConcurrentResourceQuotaSyncs", "ResourceQuotas", 5);
 
-/// The values of the section.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub(super) struct Section {
-    /// The resync period.
-    #[serde(rename = "ResourceQuotaSyncPeriod")]
-    pub(super) sync_period: GoDuration,
-}
-
-impl SettingsSection for Section {
-    const SECTION: &str = "ResourceQuotaController";
-}
+pub(super) const SYNC_PERIOD: Setting<GoDuration> = SECTION
+    .duration("resource-quota-sync-period", "ResourceQuotaSyncPeriod", GoDuration::from_secs(5 * 60))
+    .help("Interval at which the usage of every ResourceQuota is counted again. 0: never.");
 
 /// The feature gates that usage depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,16 +24,15 @@ pub(super) struct Gates {
     pub(super) dra_extended_resource: bool,
     /// `InPlacePodVerticalScaling`: the status of containers counts.
     pub(super) in_place_resize: bool,
-    /// `PodLevelResources`: `spec.resources` of pods counts.
+    /// `PodLevelResources`: `spec.resources` of Pods counts.
     pub(super) pod_level_resources: bool,
-    /// `RecoverVolumeExpansionFailure`: what was allocated to a claim counts.
+    /// `RecoverVolumeExpansionFailure`: the allocated size of a claim counts.
     pub(super) recover_volume_expansion: bool,
     /// `VolumeAttributesClass`: claims are selected by their class.
     pub(super) volume_attributes_class: bool,
 }
 
 impl Gates {
-    /// Reads the gates.
     pub(super) fn read(gate: impl Fn(&Gate) -> bool) -> Self {
         Self {
             dra_extended_resource: gate(&DRA_EXTENDED_RESOURCE),

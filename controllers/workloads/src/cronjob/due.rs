@@ -1,4 +1,4 @@
-//! Whether a cron job has a start that is due, by its spec and the last start alone.
+//! Whether a start of a CronJob is due, by its spec and its last start alone.
 
 use jiff::Timestamp;
 use kcm_api::views::CronJobView;
@@ -6,18 +6,13 @@ use kcm_api::views::CronJobView;
 use super::missed::{Missed, NeverStarts, missed_starts, next_start};
 use super::schedule::{ParseError, Schedule, TimeZones, UnknownTimeZone};
 
-/// Whether a start is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Due {
-    /// None, until the cron job changes.
+    /// No start is due until the CronJob changes.
     Never(NeverReason),
-    /// None yet.
     NotYet(Timing),
-    /// One is.
     Now {
-        /// Since when.
         at: Timestamp,
-        /// The times of the cron job.
         timing: Timing,
     },
 }
@@ -25,34 +20,34 @@ pub(super) enum Due {
 /// Why no start is ever due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NeverReason {
-    /// The cron job is being deleted.
     Terminating,
-    /// `spec.suspend` is set.
     Suspended,
-    /// `spec.timeZone` is not known.
     UnknownTimeZone {
-        /// The time zone.
         name: String,
-        /// What is wrong with it.
         error: UnknownTimeZone,
     },
-    /// `spec.schedule` cannot be read.
+    /// `spec.schedule` cannot be parsed.
     Unparseable {
-        /// The schedule.
         schedule: String,
-        /// What is wrong with it.
         error: ParseError,
     },
     /// `spec.schedule` has no start.
     NeverStarts {
-        /// The schedule.
         schedule: String,
-        /// What is wrong with it.
         error: NeverStarts,
     },
 }
 
-/// The times of a cron job.
+impl Due {
+    /// The next start in the future.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        match self {
+            Self::Never(_) => None,
+            Self::NotYet(timing) | Self::Now { at: _, timing } => timing.next,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Timing {
     /// The schedule, in its time zone.
@@ -63,7 +58,7 @@ pub(super) struct Timing {
     pub(super) missed_many: bool,
 }
 
-/// The schedule of a cron job, in the time zone of its spec.
+/// Parses the schedule of a CronJob, in the time zone of its spec.
 ///
 /// A time zone in the schedule itself, which the API server rejects since Kubernetes 1.22, takes precedence.
 pub(super) fn schedule_of(cron_job: &CronJobView, zones: &TimeZones) -> Result<Schedule, ParseError> {
@@ -81,7 +76,7 @@ pub(super) fn names_time_zone(cron_job: &CronJobView) -> bool {
     cron_job.schedule.contains("TZ")
 }
 
-/// Whether a start is due at `now`.
+/// Returns whether a start is due at `now`.
 pub(super) fn due(cron_job: &CronJobView, zones: &TimeZones, now: Timestamp) -> Due {
     if cron_job.metadata.is_terminating() {
         return Due::Never(NeverReason::Terminating);

@@ -1,4 +1,4 @@
-//! Event mapping: the cron jobs that a change of a cron job enqueues.
+//! Event mapping: the CronJobs that a change of a CronJob enqueues.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::missed::next_start;
 use super::plan::reconciled_at;
 use super::schedule::TimeZones;
 
-/// A cron job is enqueued at once, and after a change of its schedule at the next start: a start that only the new
-/// schedule has missed is no reason to start a job.
+/// Enqueues a CronJob at once, but at its next start if its schedule has changed: a start that only the new schedule has
+/// missed starts no Job.
 pub(super) fn key_for_cron_job(
     change: &Change<CronJob>,
     zones: &TimeZones,

@@ -1,103 +1,97 @@
-//! The events of a cron job.
+//! The events of a CronJob.
 
-use kcm_framework::events::{EventDetails, EventType};
+use kcm_framework::events::{Event, EventText};
 
 use super::missed::NeverStarts;
 use super::schedule::{ParseError, UnknownTimeZone};
 
-/// Why an event is recorded, with what its message needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum EventReason {
-    /// A job was created.
-    Created { job: String },
-    /// A job could not be created.
-    CreateFailed { error: String },
-    /// A job was deleted.
-    Deleted { job: String },
-    /// A job could not be deleted.
-    DeleteFailed { error: String },
-    /// A job that the status has finished.
-    Completed { job: String, condition: &'static str },
-    /// A job that the status has does not exist.
-    Missing { job: String },
-    /// A job of the cron job runs, and the status does not have it.
-    Unexpected { job: String },
-    /// A job was not started, as another one runs.
+pub(super) enum CronJobEvent {
+    Created {
+        job: String,
+    },
+    CreateFailed {
+        error: String,
+    },
+    Deleted {
+        job: String,
+    },
+    DeleteFailed {
+        error: String,
+    },
+    /// A Job of the status has finished.
+    Completed {
+        job: String,
+        condition: &'static str,
+    },
+    /// A Job of the status does not exist.
+    Missing {
+        job: String,
+    },
+    /// A Job of the CronJob runs, and the status does not have it.
+    Unexpected {
+        job: String,
+    },
+    /// No Job was started, because another one runs.
     AlreadyActive,
     /// More than a hundred starts were missed.
     TooManyMissed,
     /// The schedule has a time zone of its own.
-    TimeZoneInSchedule { schedule: String },
-    /// The time zone is not known.
-    UnknownTimeZone { name: String, error: UnknownTimeZone },
-    /// The schedule cannot be read.
-    Unparseable { schedule: String, error: ParseError },
-    /// The schedule never starts.
-    NeverStarts { schedule: String, error: NeverStarts },
+    TimeZoneInSchedule {
+        schedule: String,
+    },
+    UnknownTimeZone {
+        name: String,
+        error: UnknownTimeZone,
+    },
+    Unparseable {
+        schedule: String,
+        error: ParseError,
+    },
+    NeverStarts {
+        schedule: String,
+        error: NeverStarts,
+    },
 }
 
-impl EventDetails for EventReason {
-    fn event_type(&self) -> EventType {
+impl Event for CronJobEvent {
+    fn text(&self) -> EventText<'_> {
+        const UNSUPPORTED: &str = "is not officially supported, see \
+                                   https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details";
         match self {
-            Self::Created { .. }
-            | Self::Deleted { .. }
-            | Self::Completed { .. }
-            | Self::Missing { .. }
-            | Self::AlreadyActive => EventType::Normal,
-            Self::CreateFailed { .. }
-            | Self::DeleteFailed { .. }
-            | Self::Unexpected { .. }
-            | Self::TooManyMissed
-            | Self::TimeZoneInSchedule { .. }
-            | Self::UnknownTimeZone { .. }
-            | Self::Unparseable { .. }
-            | Self::NeverStarts { .. } => EventType::Warning,
-        }
-    }
-
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Created { .. } => "SuccessfulCreate",
-            Self::CreateFailed { .. } => "FailedCreate",
-            Self::Deleted { .. } => "SuccessfulDelete",
-            Self::DeleteFailed { .. } => "FailedDelete",
-            Self::Completed { .. } => "SawCompletedJob",
-            Self::Missing { .. } => "MissingJob",
-            Self::Unexpected { .. } => "UnexpectedJob",
-            Self::AlreadyActive => "JobAlreadyActive",
-            Self::TooManyMissed => "TooManyMissedTimes",
-            Self::TimeZoneInSchedule { .. } => "UnsupportedSchedule",
-            Self::UnknownTimeZone { .. } => "UnknownTimeZone",
-            Self::Unparseable { .. } => "UnparseableSchedule",
-            Self::NeverStarts { .. } => "InvalidSchedule",
-        }
-    }
-
-    fn message(&self) -> String {
-        match self {
-            Self::Created { job } => format!("Created job {job}"),
-            Self::CreateFailed { error } => format!("Error creating job: {error}"),
-            Self::Deleted { job } => format!("Deleted job {job}"),
-            Self::DeleteFailed { error } => format!("Deleted job: {error}"),
-            Self::Completed { job, condition } => format!("Saw completed job: {job}, condition: {condition}"),
-            Self::Missing { job } => format!("Active job went missing: {job}"),
-            Self::Unexpected { job } => format!("Saw a job that the controller did not create or forgot: {job}"),
-            Self::AlreadyActive => {
-                "Not starting job because prior execution is running and concurrency policy is Forbid".to_owned()
+            Self::Created { job } => EventText::normal("SuccessfulCreate", format!("Created job {job}")),
+            Self::CreateFailed { error } => EventText::warning("FailedCreate", format!("Error creating job: {error}")),
+            Self::Deleted { job } => EventText::normal("SuccessfulDelete", format!("Deleted job {job}")),
+            Self::DeleteFailed { error } => EventText::warning("FailedDelete", format!("Deleted job: {error}")),
+            Self::Completed { job, condition } => {
+                EventText::normal("SawCompletedJob", format!("Saw completed job: {job}, condition: {condition}"))
             }
-            Self::TooManyMissed => {
-                "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-                    .to_owned()
+            Self::Missing { job } => EventText::normal("MissingJob", format!("Active job went missing: {job}")),
+            Self::Unexpected { job } => EventText::warning(
+                "UnexpectedJob",
+                format!("Saw a job that the controller did not create or forgot: {job}"),
+            ),
+            Self::AlreadyActive => EventText::normal(
+                "JobAlreadyActive",
+                "Not starting job because prior execution is running and concurrency policy is Forbid",
+            ),
+            Self::TooManyMissed => EventText::warning(
+                "TooManyMissedTimes",
+                "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew",
+            ),
+            Self::TimeZoneInSchedule { schedule } => EventText::warning(
+                "UnsupportedSchedule",
+                format!("CRON_TZ or TZ used in schedule {schedule:?} {UNSUPPORTED}"),
+            ),
+            Self::UnknownTimeZone { name, error } => {
+                EventText::warning("UnknownTimeZone", format!("invalid timeZone: {name:?}: {error}"))
             }
-            Self::TimeZoneInSchedule { schedule } => {
-                let page = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/";
-                format!(
-                    "CRON_TZ or TZ used in schedule {schedule:?} is not officially supported, see {page} for more details"
-                )
+            Self::Unparseable { schedule, error } => {
+                EventText::warning("UnparseableSchedule", format!("unparseable schedule: {schedule:?} : {error}"))
             }
-            Self::UnknownTimeZone { name, error } => format!("invalid timeZone: {name:?}: {error}"),
-            Self::Unparseable { schedule, error } => format!("unparseable schedule: {schedule:?} : {error}"),
-            Self::NeverStarts { schedule, error } => format!("invalid schedule: {schedule} : {error}"),
+            Self::NeverStarts { schedule, error } => {
+                EventText::warning("InvalidSchedule", format!("invalid schedule: {schedule} : {error}"))
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The plan of a reconcile in words, for people who ask why.
+//! The explanation of a plan.
 
 use kcm_api::views::CronJobView;
 
@@ -6,7 +6,7 @@ use super::due::NeverReason;
 use super::plan::{Decision, Plan, job_name};
 
 impl Plan {
-    /// Which job is started or why none is, and when the next one is due.
+    /// Explains to operators which Job is started, or why none is, and when the next start is due.
     pub(super) fn explain(&self, cron_job: &CronJobView) -> String {
         let decision = self.decision.explain(cron_job);
         match (&self.decision, self.next) {

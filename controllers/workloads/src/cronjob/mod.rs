@@ -1,59 +1,55 @@
-//! Cron job controller: starts a job for each time of the schedule of a cron job, and deletes old ones.
+//! CronJob controller: starts a Job at each time of the schedule of a CronJob, and deletes old Jobs.
 //!
-//! Reads cron jobs and jobs. Creates and deletes jobs. Updates the status of cron jobs.
+//! Reads CronJobs and Jobs. Creates and deletes Jobs. Updates the status of CronJobs.
 //!
 //! ```text
-//! event of a cron job or a job ──event mapping──▶ key ◀──────────── requeue at the next start + 100 ms
-//!                                                  │                              ▲
-//!   observe ──▶ due ──▶ delete old jobs ──▶ plan ──▶ replace, create ──▶ status ──┘
+//! event of a CronJob or a Job ──event mapping──▶ key ◀──────────── requeue at the next start + 100 ms
+//!                                                 │                              ▲
+//!   observe ──▶ due ──▶ delete old Jobs ──▶ plan ──▶ replace, create ──▶ status ─┘
 //!   (caches)   (pure)   (history: pure)    (pure)        (apply)         (apply)
 //!                │
 //!   schedule: fields and time zone    missed: starts since the last one
 //! ```
 //!
 //! # Guarantees
-//! - The starts are those of `robfig/cron` v3: five fields or a descriptor, in the time zone `spec.timeZone` or that of the
-//!   manager, also where the offset of the time zone changes.
-//! - Of the starts since the last one, only the most recent is started; those before `spec.startingDeadlineSeconds` do not
-//!   count. Their number is estimated; more than 100 are a warning.
-//! - The name of a job depends on the cron job and the minute in which it is due: a job is not created twice for a minute,
+//! - The starts are those of `robfig/cron` v3: five fields or a descriptor, in the time zone `spec.timeZone` or the time zone
+//!   of the manager, also if the offset of the time zone changes.
+//! - Of the starts since the last one, only the most recent is started. Starts before `spec.startingDeadlineSeconds` do not
+//!   count. The number of missed starts is estimated; more than 100 are a warning.
+//! - The name of a Job depends on the CronJob and the minute in which it is due. So a Job is not created twice for a minute,
 //!   whatever response is lost, whenever the manager is killed, and also if the clock is set back.
-//! - A finished job is not deleted before the status has the time at which it was due.
-//! - With the policy `Forbid` no job is created while the status has an active one; with `Replace` the active ones are
-//!   deleted first.
-//! - Deletions carry the uid of the job, so that a job that was recreated under the same name is left alone.
-//! - The status is written only if it changes, at most once in a reconcile. Fields that this version does not know survive.
+//! - A finished Job is not deleted before the status has the time at which it was due.
+//! - With the policy `Forbid` no Job is created while the status has an active Job. With `Replace` the active Jobs are deleted
+//!   first.
+//! - The next start is reconciled in time, also if requests of an earlier reconcile fail.
+//! - The status is updated only if it changes, at most once in a reconcile. Fields that this version does not know survive.
 //! - Time zones come from a database in the program, so that an image without files has them.
 //!
 //! # What it does not do
-//! Pods belong to the job controller, and jobs of a deleted cron job to the garbage collector. A job that people create from
-//! the template is in the history, and never in `status.active`.
+//! The Job controller creates the Pods, and the garbage collector deletes the Jobs of a deleted CronJob. A Job that people
+//! create from the template is in the history, and never in `status.active`.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/cronjob` of Kubernetes 1.36.3. Everything else is as there, messages of events included.
+//! Upstream is `pkg/controller/cronjob` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | the framework reads its own writes | may see an old status, and finds the name of the job taken | holds for every controller |
-//! | jobs are those whose controller reference has kind, name and uid of the cron job | the name | jobs of an earlier cron job of that name belong to the garbage collector |
-//! | a job that was created and is not in the status is added to it without a request, also if it has finished | is created again, which finds the name taken; one that has finished and exceeds the history limit is deleted before, and then created a second time | at most one job for a minute |
-//! | such a job is not reported as unexpected | event `UnexpectedJob` | it is expected |
-//! | of several starts in a minute (`@every 10s`) one is started | the name is taken as long as the job exists | |
-//! | with a live cron job that was read because of an unexpected job, the whole reconcile goes on | changes of the status are lost | |
-//! | a job of another owner under the name of a job: the next start is waited for | until something changes | a cron job must not stop |
-//! | deletions have the uid as a precondition; no live read before those of the policy `Replace` | a live read, no precondition | |
-//! | an active job that was recreated with another uid is missing | is active | |
-//! | a deletion that finds the job gone is no error | event `FailedDelete` | |
-//! | a deletion beyond the history limit that fails is retried with back-off | with the next reconcile | |
-//! | a terminating job is not deleted again | is, in each reconcile | |
-//! | no event `MissSchedule` | cannot be reached, as starts before the deadline do not count | |
-//! | a change to a schedule that cannot be read: event `UnparseableSchedule` | `UnParseableCronJobSchedule` | the reconcile records it |
-//! | events about the status are recorded after its update | before, and again after each conflict | |
-//! | a creation in a terminating namespace is not retried before the next start | with back-off | the namespace takes all with it |
-//! | a schedule with a gap of more than five years never starts | may search for ever | |
-//! | of a duration that cannot be read the message says no more than that | what is wrong with it | the API server rejects it |
-//! | a missing permission is retried after a minute | back-off | design of the framework: only an administrator can grant it |
-//! | `--concurrent-cron-job-syncs` below 1 is rejected | accepted, and no worker runs | |
+//! | A Job that was created and is not in the status is added to the status without a request, also if it has finished. | Such a Job is created again, which finds the name taken. If it has finished and exceeds the history limit, it is deleted before, and created a second time. | At most one Job is created for a minute. |
+//! | Such a Job is not reported as unexpected. | Such a Job is reported by the event `UnexpectedJob`. | It is expected. |
+//! | One start of several in a minute (`@every 10s`) is started. | One start is started as long as its Job exists, and another after that. | At most one Job is created for a minute. |
+//! | The whole reconcile goes on with a live CronJob that was read because of an unexpected Job. | The reconcile loses changes of the status. | No change of the status may be lost. |
+//! | A CronJob waits for its next start if the name of a Job is taken by another owner. | A CronJob waits for a change. | A CronJob must not stop. |
+//! | The policy `Replace` deletes Jobs without a live read. | The policy `Replace` reads each Job live before. | The uid in the deletion protects other Jobs. |
+//! | An active Job that was recreated with another uid is missing. | It is active. | It is another Job. |
+//! | The deletion of a Job that does not exist is no error. | It is reported by the event `FailedDelete`. | There is nothing to delete. |
+//! | A deletion beyond the history limit that fails is retried with back-off. | It is retried by the next reconcile. | The next reconcile may be a year away. |
+//! | A terminating Job is not deleted again. | It is deleted again in each reconcile. | The request has no effect. |
+//! | The change to a schedule that cannot be parsed is reported by the event `UnparseableSchedule`. | It is reported by the event `UnParseableCronJobSchedule`. | The reconcile reports it. |
+//! | Events about the status are recorded after its update. | They are recorded before it, and again after each conflict. | An event tells of a change once. |
+//! | A creation in a terminating namespace is not retried before the next start. | It is retried with back-off. | Nothing can be created in the namespace. |
+//! | A schedule with a gap of more than five years never starts. | It may be searched for ever. | The search must end. |
+//! | The message about a duration that cannot be parsed has no details. | It says what is wrong. | The API server rejects such a schedule. |
 
 mod apply;
 mod due;
@@ -62,50 +58,52 @@ mod events;
 mod explain;
 mod history;
 mod job;
-mod metrics;
 mod missed;
 mod observe;
 mod plan;
 mod reconcile;
 mod schedule;
-mod settings;
 mod status;
 
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
 use std::sync::Arc;
 
-use futures::FutureExt as _;
-use kcm_api::views::Job;
-use kcm_framework::{ControllerContext, ControllerDescriptor, Loops, Source};
+use kcm_config::{Section, Setting, Workers};
+use kcm_framework::metrics::{Stability, exponential_buckets};
+use kcm_framework::ownership::Dependents;
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
 use event_mapping::key_for_cron_job;
-use metrics::Metrics;
-use observe::Caches;
 use reconcile::Reconciler;
 use schedule::{TimeZones, local_time_zone};
-use settings::{CONCURRENT_SYNCS, ROWS};
+
+const SECTION: Section = Section::new("Cronjob-controller", "CronJobController");
+const SYNCS: Setting<Workers> = SECTION.workers("concurrent-cron-job-syncs", "ConcurrentCronJobSyncs", "CronJobs", 5);
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new_async("cronjob-controller", |context| {
-    ready(Ok(Some(init(context, TimeZones::new(local_time_zone()))))).boxed()
-})
-.aliases(&["cronjob"])
-.settings(ROWS);
+pub const DESCRIPTOR: ControllerDescriptor =
+    ControllerDescriptor::new("cronjob-controller", init).aliases(&["cronjob"]).settings(const { &[SYNCS.row()] });
 
-fn init(context: &ControllerContext, zones: TimeZones) -> Loops {
-    let mut described = context.control_loop("cronjob").workers_from(CONCURRENT_SYNCS);
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
+    init_in(TimeZones::new(local_time_zone()), context)
+}
+
+fn init_in(zones: TimeZones, context: &ControllerContext) -> Result<Loops, BoxError> {
+    let mut control_loop = context.control_loop("cronjob").workers(&SYNCS);
     let zones = Arc::new(zones);
     let (of_changes, clock) = (Arc::clone(&zones), Arc::clone(context.clock()));
-    let cron_jobs = described
-        .watches_for(Source::known().resync(), move |change| key_for_cron_job(change, &of_changes, clock.now()));
-    described.keyed_by(&cron_jobs);
-    let jobs = described.owns::<Job>();
-    let caches = Caches::new(cron_jobs, &jobs);
-    let metrics = Metrics::register(context.metrics());
-    Loops::new().with(described.reconcile(Reconciler { caches, zones, metrics }))
+    let cron_jobs = control_loop
+        .primary_with(Source::known().resync(), move |change| key_for_cron_job(change, &of_changes, clock.now()));
+    let jobs = Dependents::of(&control_loop.owns());
+    let creation_skew = context.metrics().histogram(
+        Stability::Stable,
+        "cronjob_controller_job_creation_skew_duration_seconds",
+        exponential_buckets(1.0, 2.0, 10),
+        "Seconds from the time at which a Job was due to its creation",
+    )?;
+    Ok(control_loop.reconcile_objects(cron_jobs, Reconciler { jobs, zones, creation_skew }).into())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

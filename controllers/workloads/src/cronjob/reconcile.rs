@@ -1,43 +1,45 @@
-//! The order of a reconcile: observe, due, delete old jobs, plan, start, status.
+//! The order of a reconcile: observe, due, delete old Jobs, plan, start, status.
 
 use std::sync::Arc;
 
-use kcm_api::ObjectKey;
-use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
+use kcm_api::views::{CronJob, CronJobView, Job};
+use kcm_framework::metrics::Histogram;
+use kcm_framework::ownership::Dependents;
+use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 
-use super::apply::{StartOutcome, Writer, live, missing_jobs, reference};
+use super::apply::{StartOutcome, Writer, missing_jobs, reference};
 use super::due::{Due, due};
 use super::history::jobs_to_delete;
-use super::metrics::Metrics;
-use super::observe::Caches;
+use super::observe::observe;
 use super::plan::{Decision, job_name, plan, reconciled_at};
 use super::schedule::TimeZones;
 use super::status::StatusUpdate;
 
-/// Reconciles cron jobs.
+/// Reconciles CronJobs.
 pub(super) struct Reconciler {
-    pub(super) caches: Caches,
+    pub(super) jobs: Dependents<Job>,
     pub(super) zones: Arc<TimeZones>,
-    pub(super) metrics: Metrics,
+    pub(super) creation_skew: Histogram,
 }
 
 #[async_trait]
-impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
-        let Some(mut observed) = self.caches.observe(key) else { return Ok(()) };
-        // The cache of jobs may be ahead of that of cron jobs: a status written by another manager may have the job.
+impl ReconcileObject<CronJob> for Reconciler {
+    async fn reconcile(&self, cached: &Arc<CronJob>, session: &Session) -> Result<(), ReconcileError> {
+        let mut observed = observe(cached, &self.jobs);
+        let mut due = self.due(&observed.cron_job, session);
+        // The cache of Jobs may be ahead of the cache of CronJobs: a status written by another manager may have the Job.
         if observed.unexpected().next().is_some() {
-            let Some(live) = live(session, &observed.cron_job).await? else { return Ok(()) };
+            let Some(live) = session.live_as(&*observed.cron_job).await? else { return Ok(()) };
             observed.cron_job = Arc::new(live);
+            due = self.due(&observed.cron_job, session);
         }
         let missing = missing_jobs(session, &observed).await?;
-        let due = due(&observed.cron_job, &self.zones, session.now());
         let due_job = match &due {
             Due::Now { at, timing: _ } => Some(job_name(&observed.cron_job, *at)),
             Due::Never(_) | Due::NotYet(_) => None,
         };
         let cron_job = &*observed.cron_job;
-        let writer = Writer { session, cron_job, zones: &self.zones, metrics: &self.metrics };
+        let writer = Writer { session, cron_job, zones: &self.zones, creation_skew: &self.creation_skew };
         let surplus = jobs_to_delete(&observed, due_job.as_deref());
         let (deleted, deletions) = writer.delete_all(&surplus).await;
 
@@ -46,18 +48,27 @@ impl Reconcile for Reconciler {
         session.explain(|| plan.explain(cron_job));
         let mut status = plan.status;
         let started = carry_out(&writer, &plan.decision, &mut status).await;
-        // What was seen of other jobs is written also where the start fails.
+        // The changes of other Jobs are written also if the start fails.
         writer.update_status(&status).await?;
         for event in &plan.events {
             session.record(cron_job, event);
         }
         started?;
         deletions?;
-        Ok(plan.next.map_or_else(|| (), |next| session.requeue_by(reconciled_at(next))))
+        Ok(())
     }
 }
 
-/// Carries a decision out, and adds the job to the status.
+impl Reconciler {
+    /// Returns whether a start is due. The key is reconciled at the next start, whatever fails before.
+    fn due(&self, cron_job: &CronJobView, session: &Session) -> Due {
+        let due = due(cron_job, &self.zones, session.now());
+        session.requeue_by(due.next().map(reconciled_at));
+        due
+    }
+}
+
+/// Carries a decision out, and adds the Job to the status.
 async fn carry_out(writer: &Writer<'_>, decision: &Decision, status: &mut StatusUpdate) -> Result<(), ReconcileError> {
     match decision {
         Decision::Never(_) | Decision::NotYet | Decision::AlreadyStarted { .. } | Decision::StillActive { .. } => {}

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use kcm_api::views::{ControllerRevision, DaemonSet, DaemonSetStatus, Pod};
-use kcm_api::{EditError, KnownView as _, Resource};
-use kcm_framework::client::{ApiError, Payload, Subresource};
+use kcm_framework::client::{ApiError, Payload, ResponseExt as _};
 use kcm_framework::ownership::Owner;
-use kcm_framework::{Class, ReconcileError, Session};
+use kcm_framework::{ReconcileError, Session};
 use serde_json::json;
 
 use super::changes::{Creation, Deletion, PodChanges};
@@ -20,18 +19,15 @@ use crate::shared::revisions::{
     self, Creation as RevisionCreation, NewRevision, POD_REVISION, RevisionData, revision_hash, revision_name,
 };
 
-const DAEMON_SET: &Resource = &DaemonSet::RESOURCE;
-const REVISION: &Resource = &ControllerRevision::RESOURCE;
-
-/// Writes for one reconcile of one daemon set.
+/// Writes for one reconcile of one DaemonSet.
 pub(super) struct Writer<'a> {
     pub(super) session: &'a Session,
     pub(super) set: &'a DaemonSet,
 }
 
 impl Writer<'_> {
-    /// Creates, labels, renumbers and deduplicates revisions. Returns the hash of the current one; absent if the
-    /// reconcile ends here, and the writes enqueue the set again.
+    /// Creates, labels, renumbers and deduplicates revisions. Returns the hash of the current revision; `None` if the
+    /// reconcile ends here, and the writes enqueue the DaemonSet again.
     pub(super) async fn apply_history(
         &self,
         history: &History,
@@ -61,8 +57,8 @@ impl Writer<'_> {
     /// Labels a revision of an old release, which has no hash, with its name.
     async fn label(&self, revision: &ControllerRevision) -> Result<(), ReconcileError> {
         let mut document = revision.document.clone();
-        document.set(&["metadata", "labels", POD_REVISION], revision.metadata.key.name()).map_err(terminal)?;
-        self.session.put_document(REVISION, &revision.metadata.key, Subresource::None, &document).await?;
+        document.set(&["metadata", "labels", POD_REVISION], revision.metadata.key.name())?;
+        self.session.update(revision, &document).await?;
         Ok(())
     }
 
@@ -93,7 +89,7 @@ impl Writer<'_> {
                 let mut status = set.status.clone();
                 status.collision_count = Some(status.collision_count.unwrap_or(0).saturating_add(1));
                 tracing::info!(v = 2, revision = %name, "The name of the new revision is taken");
-                self.put_status(&status).await?;
+                self.update_status(&status).await?;
                 Ok(None)
             }
         }
@@ -108,10 +104,7 @@ impl Writer<'_> {
     ) -> Result<(), ReconcileError> {
         for pod in pods_of_duplicates(duplicates, pods) {
             let changes = json!({ "metadata": { "labels": { POD_REVISION: hash_of(kept) } } });
-            match self.session.merge_patch(&**pod, changes).await {
-                Err(error) if !error.is_not_found() => return Err(error.into()),
-                Ok(_) | Err(_) => {}
-            }
+            self.session.merge_patch(&**pod, changes).await.ignore_not_found()?;
         }
         for duplicate in duplicates {
             revisions::delete(self.session, duplicate).await?;
@@ -119,7 +112,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Deletes old revisions.
     pub(super) async fn delete_revisions(&self, old: &[Arc<ControllerRevision>]) -> Result<(), ApiError> {
         for revision in old {
             revisions::delete(self.session, revision).await?;
@@ -153,11 +145,8 @@ impl Writer<'_> {
         Ok(self.pod_control().create(pods).await?)
     }
 
-    /// Puts the status.
-    pub(super) async fn put_status(&self, status: &DaemonSetStatus) -> Result<(), ReconcileError> {
-        let document = with_status(self.set, status).map_err(terminal)?;
-        let key = &self.set.metadata.key;
-        self.session.put_document(DAEMON_SET, key, Subresource::Status, &document).await?;
+    pub(super) async fn update_status(&self, status: &DaemonSetStatus) -> Result<(), ReconcileError> {
+        self.session.update_status(self.set, &with_status(self.set, status)?).await?;
         Ok(())
     }
 
@@ -166,13 +155,8 @@ impl Writer<'_> {
     }
 }
 
-/// An object whose JSON cannot be edited: only a change of the object helps.
-fn terminal(error: EditError) -> ReconcileError {
-    ReconcileError::new(Class::Terminal, error)
-}
-
 impl From<InvalidTemplate> for ReconcileError {
     fn from(error: InvalidTemplate) -> Self {
-        Self::new(Class::Terminal, error)
+        Self::terminal(error)
     }
 }

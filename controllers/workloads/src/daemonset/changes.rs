@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kcm_api::views::Pod;
 
 use super::backoff::FailureKey;
-use super::events::{EventReason, FinishedPod};
+use super::events::{DaemonSetEvent, FinishedPod};
 
 /// The most pods that one reconcile creates, and the most that it deletes.
 ///
@@ -105,11 +105,11 @@ impl PodChanges {
 
 impl Deletion {
     /// The event of the deletion of a finished pod.
-    pub(super) fn event(&self) -> Option<EventReason> {
+    pub(super) fn event(&self) -> Option<DaemonSetEvent> {
         let finished = |node: &str| FinishedPod { pod: self.pod.metadata.key.to_string(), node: node.to_owned() };
         match &self.reason {
-            DeleteReason::Failed(key) => Some(EventReason::FailedPod(finished(&key.node))),
-            DeleteReason::Succeeded(node) => Some(EventReason::SucceededPod(finished(node))),
+            DeleteReason::Failed(key) => Some(DaemonSetEvent::FailedPod(finished(&key.node))),
+            DeleteReason::Succeeded(node) => Some(DaemonSetEvent::SucceededPod(finished(node))),
             DeleteReason::Surplus
             | DeleteReason::NotPlaced
             | DeleteReason::NodeMissing

@@ -1,11 +1,10 @@
-//! The events of a daemon set, beside those of the creation and deletion of its pods.
+//! The events of a DaemonSet, beside the events of the creation and deletion of its pods.
 
-use kcm_framework::events::{EventDetails, EventType};
+use kcm_framework::events::{Event, EventText};
 
-/// Why an event is recorded, with what its message needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum EventReason {
-    /// The selector of the daemon set is empty.
+pub(super) enum DaemonSetEvent {
+    /// The selector is empty.
     SelectingAll,
     /// A failed pod is deleted.
     FailedPod(FinishedPod),
@@ -13,7 +12,6 @@ pub(super) enum EventReason {
     SucceededPod(FinishedPod),
 }
 
-/// A finished pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FinishedPod {
     /// Namespace and name of the pod, with a slash.
@@ -22,31 +20,21 @@ pub(super) struct FinishedPod {
     pub(super) node: String,
 }
 
-impl EventDetails for EventReason {
-    fn event_type(&self) -> EventType {
+impl Event for DaemonSetEvent {
+    fn text(&self) -> EventText<'_> {
         match self {
-            Self::SucceededPod(_) => EventType::Normal,
-            Self::SelectingAll | Self::FailedPod(_) => EventType::Warning,
-        }
-    }
-
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::SelectingAll => "SelectingAll",
-            Self::FailedPod(_) => "FailedDaemonPod",
-            Self::SucceededPod(_) => "SucceededDaemonPod",
-        }
-    }
-
-    fn message(&self) -> String {
-        match self {
-            Self::SelectingAll => "This daemon set is selecting all pods. A non-empty selector is required.".to_owned(),
-            Self::FailedPod(FinishedPod { pod, node }) => {
-                format!("Found failed daemon pod {pod} on node {node}, will try to kill it")
-            }
-            Self::SucceededPod(FinishedPod { pod, node }) => {
-                format!("Found succeeded daemon pod {pod} on node {node}, will try to delete it")
-            }
+            Self::SelectingAll => EventText::warning(
+                "SelectingAll",
+                "This daemon set is selecting all pods. A non-empty selector is required.",
+            ),
+            Self::FailedPod(FinishedPod { pod, node }) => EventText::warning(
+                "FailedDaemonPod",
+                format!("Found failed daemon pod {pod} on node {node}, will try to kill it"),
+            ),
+            Self::SucceededPod(FinishedPod { pod, node }) => EventText::normal(
+                "SucceededDaemonPod",
+                format!("Found succeeded daemon pod {pod} on node {node}, will try to delete it"),
+            ),
         }
     }
 }

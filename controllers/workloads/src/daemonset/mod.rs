@@ -1,72 +1,64 @@
-//! Daemon set controller: keeps one pod of each daemon set on every node that should run it, and rolls its pod template
-//! out.
+//! DaemonSet controller: keeps one pod of each DaemonSet on every node that should run it, and rolls its pod template out.
 //!
-//! Reads daemon sets, nodes, pods and controller revisions. Creates, deletes, adopts, releases and labels pods. Creates,
-//! updates, deletes, adopts and releases controller revisions. Updates the status of daemon sets.
+//! Reads DaemonSets, Nodes, Pods and ControllerRevisions. Creates, deletes, adopts, releases and labels Pods. Creates,
+//! updates, deletes, adopts and releases ControllerRevisions. Updates the status of DaemonSets.
 //!
 //! ```text
 //! event of a node ──▶ key of the node ──▶ which daemon sets does it concern? ──┐
 //! event of a daemon set, a pod, a revision ──event mapping──▶ key ◀────────────┘
 //!                                                              │
-//!   observe ──▶ claim ──▶ revisions ──▶ place ──▶ manage, else roll ──▶ create, delete ──▶ status ──▶ requeue
-//!   (caches)  (framework)  (history)   (pure)         (pure)              (apply)          (apply)
+//!   observe ──▶ claim ──▶ revisions ──▶ place ──▶ manage, else roll ──▶ requeue ──▶ create, delete ──▶ status
+//!   (caches)  (framework)  (history)   (pure)         (pure)                           (apply)        (apply)
 //! ```
 //!
 //! | file | decides |
 //! | --- | --- |
-//! | `placement.rs` | whether a node should run the daemon, and whether a pod that is there may stay |
-//! | `manage.rs` | pods that are missing, surplus, finished, or on a node that should not run the daemon |
-//! | `rollout/` | old pods that are deleted, and nodes that get a new pod beside the old one |
-//! | `history.rs` | which revision is current, and which ones are deleted |
-//! | `node_updates.rs` | the daemon sets that a change of a node concerns |
+//! | `placement.rs` | if a node should run the daemon, and if an existing pod may stay |
+//! | `manage.rs` | which pods are missing, surplus, finished, or on a node that should not run the daemon |
+//! | `rollout/` | which old pods are deleted, and which nodes get a new pod beside the old one |
+//! | `history.rs` | which revision is current, and which revisions are deleted |
+//! | `node_updates.rs` | which DaemonSets a change of a node concerns |
 //!
 //! # Guarantees
 //! - A node should run the daemon if the template names no other node, node selector and required node affinity select it,
-//!   and the daemon tolerates its taints of the effects `NoSchedule` and `NoExecute`. With a `NoSchedule` taint that it
-//!   does not tolerate, a pod that is there stays. Daemons tolerate that a node is not ready, unreachable, unschedulable or
-//!   under pressure; in the network of the node, also that this is unavailable.
-//! - A pod is bound by the scheduler to its node: its node affinity selects that node by name.
-//! - A node has one pod of a daemon set. With `maxSurge` it has an old and a new one during a rolling update, until the new
-//!   one is available or the old one is not ready. Of others the scheduled and oldest one stays.
-//! - A rolling update goes on when no pod is missing, surplus or finished. It never deletes an available pod if more than
-//!   `maxUnavailable` nodes would be without one; old pods that are not available are always replaced, and count. With
-//!   `maxSurge`, at most so many nodes have an old pod that is available and a new one that is not.
-//! - A failed pod is deleted and replaced, after 1 s to 15 minutes on the same node; a succeeded pod at once.
-//! - The current revision is the last one with the data of the template, equal in bytes to upstream's. Its hash is a label
-//!   of its pods, and a rollback gives it the highest number. A name that is taken for other data is counted in
+//!   and the daemon tolerates its taints of the effects `NoSchedule` and `NoExecute`. If the daemon does not tolerate a
+//!   `NoSchedule` taint, an existing pod stays. Daemons tolerate that a node is not ready, unreachable, unschedulable or
+//!   under pressure. Daemons in the network of the node also tolerate that this network is unavailable.
+//! - The scheduler binds a pod to its node: the node affinity of the pod selects the node by name.
+//! - A node has one pod of a DaemonSet. With `maxSurge` it has an old and a new pod during a rolling update, until the new
+//!   pod is available or the old pod is not ready. Of more pods, the scheduled and oldest pod stays.
+//! - A rolling update continues if no pod is missing, surplus or finished. It never deletes an available pod if more than
+//!   `maxUnavailable` nodes would then be without one. Old pods that are not available are always replaced, and count. With
+//!   `maxSurge`, at most that many nodes have an available old pod and a new pod that is not available.
+//! - A failed pod is deleted and replaced, after 1 s to 15 minutes on the same node; a succeeded pod is replaced at once.
+//! - The current revision is the last revision with the data of the template, in the same bytes as upstream's. Its hash is a
+//!   label of its pods, and a rollback gives it the highest number. A name that is taken for other data is counted in
 //!   `status.collisionCount`. A revision that a pod has is not deleted.
 //! - At most 250 pods are created and 250 deleted in one reconcile. Creations start slowly, and end with the first batch in
 //!   which one fails.
-//! - No step is repeated because of a stale cache or a lost response: see [`Session`](kcm_framework::Session).
-//! - The status is written only if it changes, after a failure too, with the observed generation.
+//! - The status is updated only if it changes, after a failure too, with the observed generation.
 //!
 //! # What it does not do
-//! Whether a node has room for a pod is for the scheduler to decide. Pods on deleted nodes belong to the pod garbage
-//! collector, pods of a deleted daemon set to the garbage collector. Overlapping selectors are not resolved.
+//! The scheduler decides if a node has room for a pod. The pod garbage collector deletes pods on deleted nodes, and the
+//! garbage collector deletes the pods of a deleted DaemonSet. Overlapping selectors are not resolved.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/daemon` of Kubernetes 1.36.3. Everything else is as there, messages of events included.
+//! Upstream is `pkg/controller/daemon` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all controllers
+//! share. Messages of events are the same.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | the framework reads its own writes | expectations, and since 1.36 a comparison of versions | holds for every controller, and has no five-minute time-out; `daemonset_controller_stale_sync_skips_total` stays 0 |
-//! | with a quantity that Go keeps as a decimal, such as `100Ti`, the name of a revision ends in a hash of its data | in the hash of the Go types | revisions are found by their data |
-//! | names of pods are generated here, in addition to `generateName` | by the API server | a creation whose response was lost can be looked up |
-//! | deletions have the uid of the object as a precondition | no precondition | an object that was recreated under the same name is not deleted |
-//! | nodes go in the order of their names | in random order | |
-//! | of duplicate revisions, the pods of the deleted ones get the hash of the one that is kept, and the reconcile ends | all pods get it, those of old templates too, and the reconcile goes on with the old labels | pods of an old template would never be replaced |
-//! | a change of labels of revisions, and a collision, end the reconcile | it goes on | their events enqueue the set |
-//! | a failed pod is deleted as soon as its back-off ends | up to twice as late | |
-//! | the set is requeued for the time at which the next pod becomes available | a whole `minReadySeconds` after each reconcile | |
-//! | a node that is deleted enqueues the sets with a pod on it | nothing | their status counts nodes |
-//! | a change of a node concerns a pod that the scheduler has not bound to it yet | bound pods only | a pod that may not stay goes at once |
-//! | in a rolling update with surge, pods of a node that does not exist are left alone | the update fails until they are gone | other nodes go on |
-//! | the status is written once in a reconcile, and not read back after a conflict | with a second try on the live object | a conflict is retried soon |
-//! | a relist that returns the known version enqueues nothing | enqueues the set | nothing changed; a resync still enqueues |
-//! | the live read before an adoption returns metadata only | the whole object | |
-//! | an invalid selector, template or strategy is not retried until the set changes | retries | only a change helps |
-//! | a missing permission is retried after a minute | back-off | design of the framework: only an administrator can grant it |
-//! | `--concurrent-daemonset-syncs` below 1 is rejected | accepted, and no worker runs | |
+//! | With a quantity that Go keeps as a decimal, such as `100Ti`, the name of a revision ends in a hash of its data. | It ends in the hash of the Go types. | Revisions are found by their data. |
+//! | Nodes are handled in the order of their names. | They are handled in random order. | Two runs do the same. |
+//! | The pods of deleted duplicate revisions get the hash of the revision that is kept, and the reconcile ends. | All pods get it, pods of old templates too, and the reconcile continues with the old labels. | Pods of an old template would never be replaced. |
+//! | A change of labels of revisions, and a collision, end the reconcile. | The reconcile continues. | Their events enqueue the DaemonSet. |
+//! | A failed pod is deleted as soon as its back-off ends. | It is deleted up to twice as late. | The key is requeued for that time. |
+//! | The DaemonSet is requeued for the time at which the next pod becomes available. | It is requeued a whole `minReadySeconds` after each reconcile. | The status is right earlier. |
+//! | A node that is deleted enqueues the DaemonSets with a pod on it. | It enqueues none. | Their status counts nodes. |
+//! | A change of a node concerns a pod that the scheduler has not bound to it yet. | It concerns bound pods only. | A pod that may not stay is deleted at once. |
+//! | In a rolling update with surge, pods of a node that does not exist are kept. | The update fails until they are deleted. | Other nodes are updated. |
+//! | The status is updated once in a reconcile. | It is updated a second time, from the live object, after a conflict. | A conflict is retried soon. |
+//! | An invalid selector, template or strategy is not retried until the DaemonSet changes. | It is retried. | Only a change helps. |
 
 mod apply;
 mod backoff;
@@ -74,9 +66,9 @@ mod changes;
 mod event_mapping;
 mod events;
 mod explain;
+mod gates;
 mod history;
 mod manage;
-mod metrics;
 mod node_updates;
 mod observe;
 mod placement;
@@ -86,7 +78,6 @@ mod pods_by_node;
 mod reconcile;
 mod revision;
 mod rollout;
-mod settings;
 mod snapshot;
 mod status;
 mod template_hash;
@@ -97,44 +88,50 @@ mod tests;
 
 use kcm_api::views::{ControllerRevision, DaemonSet, Node, Pod, PodTargetNode};
 use kcm_api::{Need, ObjectKey};
+use kcm_config::{Section, Setting, Workers};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use parking_lot::Mutex;
 
+use crate::shared::stale_syncs;
 use backoff::FailedPodBackoff;
-use event_mapping::owners;
-use node_updates::{DaemonPods, NodeReconciler, key_for_node};
+use event_mapping::{key_for_node, owners};
+use gates::Gates;
+use node_updates::{DaemonPods, NodeReconciler};
 use observe::Caches;
 use reconcile::Reconciler;
-use settings::{CONCURRENT_SYNCS, ROWS, Settings};
+
+const SECTION: Section = Section::new("Daemonset-controller", "DaemonSetController");
+const SYNCS: Setting<Workers> =
+    SECTION.workers("concurrent-daemonset-syncs", "ConcurrentDaemonSetSyncs", "DaemonSets", 2);
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("daemonset-controller", init)
     .aliases(&["daemonset"])
     .service_account("daemon-set-controller")
     .needs(&[Need::part::<PodTargetNode>()])
-    .settings(ROWS);
+    .settings(const { &[SYNCS.row()] });
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
-    metrics::register(context.metrics());
+    let resources = [("", "pods"), ("apps", "daemonsets")];
+    stale_syncs::register(context.metrics(), "daemonset_controller_stale_sync_skips_total", &resources)?;
     let targets = context.part::<PodTargetNode>()?;
-    let settings = Settings::from_gates(|gate| context.gate(gate));
+    let gates = Gates::read(|gate| context.gate(gate));
 
-    let mut sets = context.control_loop::<ObjectKey>("daemonset").workers_from(CONCURRENT_SYNCS);
+    let mut sets = context.control_loop::<ObjectKey>("daemonset").workers(&SYNCS);
     let daemon_sets = sets.primary::<DaemonSet>();
     let owners = owners(daemon_sets.clone());
     let of_revisions = owners.clone();
     let revisions = sets.watches::<ControllerRevision, _>(move |change| of_revisions.keys(change));
     let pods = sets.watches::<Pod, _>(move |change| owners.keys(change));
-    let nodes = sets.reads::<Node>();
-    let caches = Caches::new(daemon_sets, nodes, &pods, &revisions);
+    let caches = Caches::new(sets.reads::<Node>(), &pods, &revisions);
     let queue = sets.queue();
-    let sets =
-        sets.reconcile(Reconciler { caches, targets, settings, backoff: Mutex::new(FailedPodBackoff::default()) });
+    let reconciler = Reconciler { caches, targets, gates, backoff: Mutex::new(FailedPodBackoff::default()) };
+    let sets = sets.reconcile_objects(daemon_sets, reconciler);
 
-    let mut updates = context.control_loop::<ObjectKey>("daemonset-node-updates").workers_from(CONCURRENT_SYNCS);
+    let mut updates = context.control_loop::<ObjectKey>("daemonset-node-updates").workers(&SYNCS);
     let nodes = updates.watches::<Node, _>(key_for_node);
     let pods = DaemonPods::of(&updates.reads::<Pod>(), targets);
-    let reconciler = NodeReconciler { sets: updates.reads::<DaemonSet>(), nodes, pods, settings, queue };
+    let reconciler = NodeReconciler { sets: updates.reads::<DaemonSet>(), nodes, pods, gates, queue };
     Ok(Loops::new().with(sets).with(updates.reconcile(reconciler)))
 }
 

@@ -1,32 +1,22 @@
-//! The daemon sets that a change of a node concerns.
+//! The DaemonSets that a change of a node concerns.
 //!
-//! Changes of nodes are queued by node. A cluster has many nodes and some daemon sets, and most changes of a node concern
-//! none of these: a reconcile of a daemon set, which goes through all nodes, would be wasted.
+//! Changes of nodes are queued by node. A cluster has many nodes and some DaemonSets, and most changes of a node concern no
+//! DaemonSet. The reconcile of a DaemonSet goes through all nodes, and would be wasted.
 
 use kcm_api::views::{DaemonSet, DaemonSetView, Node, Pod, PodTargetNode};
 use kcm_api::{InternedStr, KnownView as _, ObjectKey, PartReader, Uid};
 use kcm_framework::workqueue::{Priority, Queue};
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
-use kcm_informers::{Change, Index, Informer};
+use kcm_informers::{Index, Informer};
 
+use super::gates::Gates;
 use super::placement::Placement;
 use super::pods_by_node::node_of;
-use super::settings::Settings;
 
-/// The key of the node, if the change may concern daemon sets: of its fields, labels and taints do.
-pub(super) fn key_for_node(change: &Change<Node>) -> Option<ObjectKey> {
-    let concerns = match change {
-        Change::Added(_) | Change::Deleted { .. } => true,
-        Change::Updated { old, new } => (&old.metadata.labels, &old.taints) != (&new.metadata.labels, &new.taints),
-    };
-    concerns.then(|| change.key().clone())
-}
-
-/// The pods of daemon sets, by the set and the node.
+/// The pods of DaemonSets, by DaemonSet and node.
 pub(super) struct DaemonPods(Index<Pod, (Uid, InternedStr)>);
 
 impl DaemonPods {
-    /// Adds the index to a cache.
     pub(super) fn of(pods: &Informer<Pod>, targets: PartReader<PodTargetNode>) -> Self {
         Self(pods.index("daemon", move |pod| daemon_of(pod, targets)))
     }
@@ -36,7 +26,7 @@ impl DaemonPods {
     }
 }
 
-/// The daemon set and the node of a pod. A finished pod that is being deleted does not count.
+/// Returns the DaemonSet and the node of a pod. A finished pod that is being deleted does not count.
 fn daemon_of(pod: &Pod, targets: PartReader<PodTargetNode>) -> Option<(Uid, InternedStr)> {
     if pod.is_finished() && pod.metadata.is_terminating() {
         return None;
@@ -45,8 +35,8 @@ fn daemon_of(pod: &Pod, targets: PartReader<PodTargetNode>) -> Option<(Uid, Inte
     Some((controller.uid.clone(), node_of(pod, targets)?.into()))
 }
 
-/// Whether a node that changed concerns a daemon set: it should run the daemon and has no pod, has a pod that may not stay, or
-/// has a pod that may be counted as misscheduled. A node that was deleted has no placement.
+/// Returns true if a node that changed concerns a DaemonSet: the node should run the daemon and has no pod, or it has a pod
+/// that may not stay or that may be counted as misscheduled. A node that was deleted has no placement.
 ///
 /// # Upstream
 /// `syncNodeUpdate`.
@@ -58,13 +48,13 @@ pub(super) fn concerns(set: &DaemonSetView, placement: Option<Placement<'_>>, ha
     }
 }
 
-/// Enqueues the daemon sets that a node concerns.
+/// Enqueues the DaemonSets that a node concerns.
 pub(super) struct NodeReconciler {
     pub(super) sets: Informer<DaemonSet>,
     pub(super) nodes: Informer<Node>,
     pub(super) pods: DaemonPods,
-    pub(super) settings: Settings,
-    /// The queue of daemon sets.
+    pub(super) gates: Gates,
+    /// The queue of DaemonSets.
     pub(super) queue: Queue<ObjectKey>,
 }
 
@@ -74,7 +64,7 @@ impl Reconcile for NodeReconciler {
         let node = self.nodes.get(key);
         let mut enqueued = 0;
         for set in self.sets.list() {
-            let placement = node.as_ref().map(|node| Placement::of(&set, node, self.settings));
+            let placement = node.as_ref().map(|node| Placement::of(&set, node, self.gates));
             if concerns(&set, placement, self.pods.is_on(&set, key.name())) {
                 self.queue.add(set.metadata.key.clone(), Priority::Live);
                 enqueued += 1;

@@ -1,28 +1,24 @@
-//! The snapshot of a daemon set, its pods and revisions, and all nodes, from the caches.
+//! The snapshot of the pods and revisions of a DaemonSet, and all nodes, from the caches.
 
 use std::sync::Arc;
 
-use kcm_api::ObjectKey;
 use kcm_api::views::{ControllerRevision, DaemonSet, Node, Pod};
 use kcm_framework::ownership::{Dependents, Owner};
 use kcm_informers::Informer;
 
-/// The snapshot of one daemon set.
+/// The snapshot of one DaemonSet.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Observed {
-    /// The daemon set.
-    pub(super) set: Arc<DaemonSet>,
     /// All nodes, by name.
     pub(super) nodes: Vec<Arc<Node>>,
-    /// The pods that the set controls, and the orphans of its namespace that it selects.
+    /// The pods that the DaemonSet controls, and the orphans of its namespace that it selects.
     pub(super) pods: Vec<Arc<Pod>>,
-    /// The revisions that the set controls, and the orphans of its namespace that it selects.
+    /// The revisions that the DaemonSet controls, and the orphans of its namespace that it selects.
     pub(super) revisions: Vec<Arc<ControllerRevision>>,
 }
 
 /// The caches that the controller reads.
 pub(super) struct Caches {
-    sets: Informer<DaemonSet>,
     nodes: Informer<Node>,
     pods: Dependents<Pod>,
     revisions: Dependents<ControllerRevision>,
@@ -30,24 +26,18 @@ pub(super) struct Caches {
 
 impl Caches {
     /// Adds the indexes by owner, which all controllers share.
-    pub(super) fn new(
-        sets: Informer<DaemonSet>,
-        nodes: Informer<Node>,
-        pods: &Informer<Pod>,
-        revisions: &Informer<ControllerRevision>,
-    ) -> Self {
-        Self { sets, nodes, pods: Dependents::of(pods), revisions: Dependents::of(revisions) }
+    pub(super) fn new(nodes: Informer<Node>, pods: &Informer<Pod>, revisions: &Informer<ControllerRevision>) -> Self {
+        Self { nodes, pods: Dependents::of(pods), revisions: Dependents::of(revisions) }
     }
 
-    /// The snapshot of one daemon set; absent if it does not exist.
-    pub(super) fn observe(&self, key: &ObjectKey) -> Option<Observed> {
-        let set = self.sets.get(key)?;
+    /// Returns the snapshot of a DaemonSet.
+    pub(super) fn observe(&self, set: &DaemonSet) -> Observed {
         let selector = set.selector.as_ref().ok();
         let mut nodes = self.nodes.list();
         nodes.sort_unstable_by(|a, b| a.metadata.key.cmp(&b.metadata.key));
-        let owner = Owner::of(&*set);
+        let owner = Owner::of(set);
         let pods = self.pods.owned_or_orphaned(owner, selector);
         let revisions = self.revisions.owned_or_orphaned(owner, selector);
-        Some(Observed { set, nodes, pods, revisions })
+        Observed { nodes, pods, revisions }
     }
 }

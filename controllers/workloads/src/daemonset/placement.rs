@@ -2,7 +2,7 @@
 
 use kcm_api::views::{DaemonSetView, Node, Taint};
 
-use super::settings::Settings;
+use super::gates::Gates;
 use super::tolerations::is_tolerated;
 
 /// Whether the daemon of a set runs on a node.
@@ -35,7 +35,7 @@ impl<'n> Placement<'n> {
     ///
     /// # Upstream
     /// `NodeShouldRunDaemonPod`. Whether the node has room is for the scheduler to decide.
-    pub(super) fn of(set: &DaemonSetView, node: &'n Node, settings: Settings) -> Self {
+    pub(super) fn of(set: &DaemonSetView, node: &'n Node, gates: Gates) -> Self {
         let name = node.metadata.key.name();
         if set.node_name.as_deref().is_some_and(|wanted| wanted != name) {
             return Self::Leave(LeaveReason::OtherNode);
@@ -43,7 +43,7 @@ impl<'n> Placement<'n> {
         if !set.node_affinity.matches(name, &node.metadata.labels) {
             return Self::Leave(LeaveReason::NotSelected);
         }
-        let untolerated = |taint: &&Taint| !is_tolerated(set, taint, settings.comparison);
+        let untolerated = |taint: &&Taint| !is_tolerated(set, taint, gates.comparison);
         if let Some(taint) = node.taints.iter().filter(|taint| taint.evicts()).find(untolerated) {
             return Self::Leave(LeaveReason::Taint(taint));
         }

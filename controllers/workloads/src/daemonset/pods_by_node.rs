@@ -75,10 +75,15 @@ impl<'a> NodePods<'a> {
     }
 }
 
-/// When the next pod becomes available without an event; absent if no pod waits for `minReadySeconds`.
-pub(super) fn next_availability(pods: &[Arc<Pod>], min_ready_seconds: i32, now: Timestamp) -> Option<Timestamp> {
+/// Returns the time at which the next pod becomes available, of which no event tells; `None` if no pod waits for
+/// `minReadySeconds`.
+pub(super) fn next_availability<'a>(
+    pods: impl IntoIterator<Item = &'a Arc<Pod>>,
+    min_ready_seconds: i32,
+    now: Timestamp,
+) -> Option<Timestamp> {
     let period = jiff::SignedDuration::from_secs(min_ready_seconds.into());
-    let waiting = pods.iter().filter(|pod| pod.is_ready() && !pod.is_available_at(min_ready_seconds, now));
-    // A pod that does not say since when it is ready is never available.
+    let waiting = pods.into_iter().filter(|pod| pod.is_ready() && !pod.is_available_at(min_ready_seconds, now));
+    // A pod without the time at which it became ready never becomes available.
     waiting.filter_map(|pod| pod.ready_since()?.checked_add(period).ok()).min()
 }

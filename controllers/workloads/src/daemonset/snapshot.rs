@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use kcm_api::PartReader;
 use kcm_api::views::{DaemonSet, Node, Pod, PodTargetNode};
 
+use super::gates::Gates;
 use super::placement::Placement;
 use super::pods_by_node::PodsByNode;
 use super::revision::CurrentRevision;
-use super::settings::Settings;
 
 /// What a plan reads.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,10 +33,10 @@ impl<'a> Snapshot<'a> {
         (set, nodes, pods): (&'a DaemonSet, &'a [Arc<Node>], &'a [Arc<Pod>]),
         targets: PartReader<PodTargetNode>,
         revision: CurrentRevision,
-        settings: Settings,
+        gates: Gates,
         now: Timestamp,
     ) -> Self {
-        let place = |node: &'a Arc<Node>| (node.metadata.key.name(), Placement::of(set, node, settings));
+        let place = |node: &'a Arc<Node>| (node.metadata.key.name(), Placement::of(set, node, gates));
         let placements = nodes.iter().map(place).collect();
         Self { set, placements, pods: PodsByNode::of(pods, targets), revision, now }
     }

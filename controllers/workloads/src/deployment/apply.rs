@@ -1,30 +1,26 @@
 //! The requests of a reconcile: a function for each step of a plan.
 
 use kcm_api::views::{Deployment, ReplicaSet};
-use kcm_api::{Document, EditError, KnownView as _, ObjectKey, Resource, Selector};
-use kcm_framework::client::{ApiError, DeleteOptions, Payload, Subresource};
-use kcm_framework::{ReconcileError, Session};
+use kcm_api::{KnownView as _, ObjectKey, Selector};
+use kcm_framework::client::{ApiError, Payload};
+use kcm_framework::{Delete, ReconcileError, Session};
 
-use super::events::EventReason;
-use super::plan::{InvalidDeployment, Step};
+use super::events::DeploymentEvent;
+use super::plan::Step;
 use super::replica_sets::{Edit, ExistingReplicaSet, NewReplicaSet, classify_existing};
 use super::rollback::Rollback;
 use super::status::with_status;
 use super::status_update::{StatusUpdate, collision_update, failed_creation_update};
 
-const DEPLOYMENT: &Resource = &Deployment::RESOURCE;
-const REPLICA_SET: &Resource = &ReplicaSet::RESOURCE;
-
 /// The outcome of a step that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepOutcome {
-    /// The step is done.
     Done,
-    /// The step does not apply any more, and neither do the steps after it. A later event enqueues the deployment.
+    /// The step does not apply any more, and neither do the steps after it. A later event enqueues the Deployment.
     Superseded,
 }
 
-/// Writes the steps of one reconcile of one deployment.
+/// Writes the steps of one reconcile of one Deployment.
 pub(super) struct Writer<'a> {
     pub(super) session: &'a Session,
     pub(super) deployment: &'a Deployment,
@@ -44,30 +40,31 @@ impl Writer<'_> {
         Ok(StepOutcome::Done)
     }
 
-    /// Puts the status, if it changes.
+    /// Updates the status and the revision, if they change.
     pub(super) async fn update_status(&self, update: &StatusUpdate) -> Result<(), ReconcileError> {
         if !update.is_needed(self.deployment) {
             return Ok(());
         }
-        let document = with_status(self.deployment, &update.status, update.revision.as_deref()).map_err(terminal)?;
-        self.put(DEPLOYMENT, &self.deployment.metadata.key, Subresource::Status, &document).await
+        let document = with_status(self.deployment, &update.status, update.revision.as_deref())?;
+        self.session.update_status(self.deployment, &document).await?;
+        Ok(())
     }
 
     async fn create(&self, set: &NewReplicaSet) -> Result<StepOutcome, ReconcileError> {
         let namespace = self.deployment.metadata.key.namespace().unwrap_or_default();
         let key = ObjectKey::namespaced(namespace, set.name.as_str());
-        let response = self.session.raw_create(REPLICA_SET, &key, Payload::raw(set.body.clone())).await;
+        let response = self.session.create::<ReplicaSet>(&key, Payload::raw(set.body.clone())).await;
         let Err(error) = response else {
             tracing::info!(v = 2, replica_set = %key, replicas = set.replicas, "Created replica set");
             if set.replicas > 0 {
-                self.record_event(&EventReason::Scaled { name: set.name.clone(), from: 0, to: set.replicas });
+                self.record_event(&DeploymentEvent::Scaled { name: set.name.clone(), from: 0, to: set.replicas });
             }
             return Ok(StepOutcome::Done);
         };
         if error.is_already_exists() || error.is_probably_created() {
             return self.check_existing(&key).await;
         }
-        // A terminating namespace takes everything in it along: no event, no retry.
+        // Everything in a terminating namespace will be deleted: no event, no retry.
         if error.is_namespace_terminating() {
             return Ok(StepOutcome::Superseded);
         }
@@ -75,9 +72,9 @@ impl Writer<'_> {
         Err(error.into())
     }
 
-    /// Gets the replica set that has the name of the new one, and counts a collision unless it can be used.
+    /// Reads the ReplicaSet that has the name of the new one, and counts a collision unless it can be used.
     async fn check_existing(&self, key: &ObjectKey) -> Result<StepOutcome, ReconcileError> {
-        let found: ReplicaSet = self.session.api().get(REPLICA_SET, key).await?;
+        let found: ReplicaSet = self.session.api().get(const { &ReplicaSet::RESOURCE }, key).await?;
         let existing = classify_existing(self.deployment, self.selector, &found);
         tracing::info!(v = 2, replica_set = %key, ?existing, "The name of the new replica set is taken");
         match existing {
@@ -95,57 +92,35 @@ impl Writer<'_> {
             // The failed creation is the error of the reconcile. Its retry sets the condition too.
             tracing::debug!(%error, "Cannot update the status of a deployment whose replica set cannot be created");
         }
-        self.record_event(&EventReason::CreateFailed { message });
+        self.record_event(&DeploymentEvent::CreateFailed { message });
     }
 
     async fn edit(&self, edit: &Edit) -> Result<(), ReconcileError> {
-        let document = edit.document().map_err(terminal)?;
         let key = &edit.set.metadata.key;
-        self.put(REPLICA_SET, key, Subresource::None, &document).await?;
+        self.session.update(&*edit.set, &edit.document()?).await?;
         if edit.is_scale() {
             let (from, to) = (edit.set.replicas, edit.replicas);
             tracing::info!(v = 2, replica_set = %key, from, to, reasons = ?edit.reasons, "Scaled replica set");
-            self.record_event(&EventReason::Scaled { name: key.name().to_owned(), from, to });
+            self.record_event(&DeploymentEvent::Scaled { name: key.name().to_owned(), from, to });
         }
         Ok(())
     }
 
     async fn delete(&self, set: &ReplicaSet) -> Result<(), ReconcileError> {
-        let (key, uid) = (&set.metadata.key, &set.metadata.uid);
-        // A replica set that was changed since it was read, for example scaled up, must not be deleted.
-        let options = DeleteOptions {
-            resource_version: Some(set.metadata.resource_version.clone()),
-            ..DeleteOptions::of_uid(uid.clone())
-        };
-        self.session.raw_delete(REPLICA_SET, key, uid, &options).await?;
-        tracing::info!(v = 2, replica_set = %key, "Deleted old replica set");
+        // A ReplicaSet that was changed since it was read, for example scaled up, must not be deleted.
+        self.session.delete(set, Delete::default().at_version(&set.metadata.resource_version)).await?;
+        tracing::info!(v = 2, replica_set = %set.metadata.key, "Deleted old replica set");
         Ok(())
     }
 
     async fn roll_back(&self, rollback: &Rollback, revision: &str) -> Result<(), ReconcileError> {
-        let document = rollback.document(self.deployment, revision).map_err(terminal)?;
-        self.put(DEPLOYMENT, &self.deployment.metadata.key, Subresource::None, &document).await?;
+        let document = rollback.document(self.deployment, revision)?;
+        self.session.update(self.deployment, &document).await?;
         self.record_event(&rollback.event(self.deployment));
         Ok(())
     }
 
-    async fn put(
-        &self,
-        resource: &Resource,
-        key: &ObjectKey,
-        subresource: Subresource,
-        document: &Document,
-    ) -> Result<(), ReconcileError> {
-        self.session.put_document(resource, key, subresource, document).await?;
-        Ok(())
-    }
-
-    fn record_event(&self, event: &EventReason) {
+    fn record_event(&self, event: &DeploymentEvent) {
         self.session.record(self.deployment, event);
     }
-}
-
-/// An object whose JSON cannot be edited: only a change of the object helps.
-fn terminal(error: EditError) -> ReconcileError {
-    InvalidDeployment::from(error).into()
 }

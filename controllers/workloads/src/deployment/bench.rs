@@ -6,15 +6,15 @@ use jiff::Timestamp;
 use kcm_api::Uid;
 use kcm_api::views::{Deployment, PodPhase, ReplicaSet};
 
+use super::gates::Gates;
 use super::observe::Observed;
 use super::plan::plan;
-use super::settings::Settings;
 
 /// The input of a plan: the snapshot of a deployment that controls all its replica sets.
 #[derive(Debug)]
 pub struct PlanInput {
     observed: Observed,
-    settings: Settings,
+    gates: Gates,
     now: Timestamp,
 }
 
@@ -28,14 +28,14 @@ impl PlanInput {
         now: Timestamp,
     ) -> Self {
         let observed = Observed { deployment, replica_sets, pods };
-        Self { observed, settings: Settings::from_gates(|_| true), now }
+        Self { observed, gates: Gates::read(|_| true), now }
     }
 
     /// Plans a reconcile, status included. Returns the number of steps.
     #[must_use]
     pub fn plan(&self) -> usize {
         let claimed = self.observed.replica_sets.clone();
-        let planned = plan(&self.observed, claimed, self.settings, self.now);
+        let planned = plan(&self.observed, claimed, self.gates, self.now);
         planned.expect("the deployment must pass validation").steps.len()
     }
 }

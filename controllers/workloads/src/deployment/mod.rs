@@ -1,67 +1,60 @@
-//! Deployment controller: rolls the pod template of a deployment out to pods, with a replica set for each template.
+//! Deployment controller: rolls the pod template of a Deployment out to pods, with a ReplicaSet for each template.
 //!
-//! Reads deployments, replica sets and pods. Creates, updates, deletes, adopts and releases replica sets. Updates the
-//! status and the revision of deployments, and the deployment itself only for a rollback that an annotation requests.
+//! Reads Deployments, ReplicaSets and Pods. Creates, updates, deletes, adopts and releases ReplicaSets. Updates the status
+//! and the revision of Deployments, and other fields of a Deployment only for a rollback that an annotation requests.
 //!
 //! ```text
 //! event of a deployment, a replica set or a pod ──event mapping──▶ key
 //!                                                                   │
-//!   observe ──▶ claim ──▶ adopt, release ──▶ plan ──▶ create, edit, delete ──▶ status ──▶ requeue after
-//!   (caches)   (pure)       (framework)     (pure)          (apply)           (apply)     the deadline
+//!   observe ──▶ claim ──▶ adopt, release ──▶ plan ──▶ requeue after ──▶ create, edit, delete ──▶ status
+//!   (caches)   (pure)       (framework)     (pure)    the deadline            (apply)           (apply)
 //!                                             │
-//!           replica_sets: which one is new    rollout: replicas of each    status: counts and conditions
+//!           replica_sets: which one is new    rollout: replicas of each
 //! ```
 //!
-//! The plan takes the first action whose condition holds (`plan.rs`): the selector is empty, the deployment is being
+//! The plan takes the first action whose condition holds (`plan.rs`): the selector is empty, the Deployment is being
 //! deleted, it is paused, a rollback is requested, it is scaled; otherwise the action of its strategy.
 //!
 //! # Guarantees
-//! - A deployment controls a replica set by the uid of the controller reference, as long as its selector matches. It
-//!   adopts one only after a live read, in the same reconcile, showed that the deployment exists and is not being deleted.
+//! - A Deployment controls a ReplicaSet by the uid of the controller reference, as long as its selector matches. It adopts a
+//!   ReplicaSet only after a live read in the same reconcile has shown that the Deployment exists and is not being deleted.
 //!   If a claim fails, the reconcile ends.
-//! - The new replica set is the oldest whose template equals that of the deployment, as the API server returns both; see
-//!   [`same_template`](kcm_api::same_template). There is one replica set for each template: its name depends on the
+//! - The new ReplicaSet is the oldest whose template equals the Deployment's template, as the API server returns both; see
+//!   [`same_template`](kcm_api::same_template). There is one ReplicaSet for each template: its name depends on the
 //!   template, and a name that is taken for another template is counted in `status.collisionCount`.
-//! - The replicas of all replica sets together are at most `replicas + maxSurge`, and the available replicas do not fall
+//! - The replicas of all ReplicaSets together are at most `replicas + maxSurge`, and the available replicas do not fall
 //!   below `replicas − maxUnavailable` because of this controller; see `rollout/`.
-//! - No step is repeated because of a stale cache or a lost response: see [`Session`](kcm_framework::Session).
-//! - A replica set is not deleted if it has replicas, if its status is of an earlier generation, if it is being deleted,
-//!   or if the same reconcile scales it. A deletion has the resource version that was read as a precondition.
-//! - Fields of a deployment, a replica set or a template that this version does not know survive every write.
-//! - The status is written only if it changes, at most once in a reconcile, with the observed generation.
+//! - A ReplicaSet is not deleted if it has replicas, if its status is of an earlier generation, if it is being deleted, or
+//!   if the same reconcile scales it. The resource version that was read is a precondition of the deletion.
+//! - Fields of a Deployment, a ReplicaSet or a template that this version does not know survive every write.
+//! - The status is updated only if it changes, at most once in a reconcile, with the observed generation.
 //!
 //! # What it does not do
-//! Pods belong to the replica set controller, and replica sets of a deleted deployment to the garbage collector.
-//! Overlapping selectors are not resolved: the first deployment to adopt a replica set controls it.
+//! The ReplicaSet controller creates and deletes Pods. The garbage collector deletes the ReplicaSets of a deleted Deployment.
+//! Overlapping selectors are not resolved: the first Deployment that adopts a ReplicaSet controls it.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/deployment` of Kubernetes 1.36.3. Everything else is as there, messages of events and
-//! conditions included.
+//! Upstream is `pkg/controller/deployment` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! controllers share. Messages of events and conditions are the same.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | the framework reads its own writes | writes from a stale cache mostly end in a conflict | holds for every controller |
-//! | the status is written once, at the end of a reconcile | in up to three writes, of which the later ones conflict and are retried | fewer writes; a condition that the same reconcile replaces is not visible |
-//! | a replica set is updated in one write: annotations, revision, replicas | in one write each, and in two if unavailable and then available replicas of an old replica set are removed | fewer writes; one event for the whole step |
-//! | names end in a hash of our own, in upstream's alphabet | in a hash of Go's printed structures | templates are compared, not their hashes |
-//! | a taken name is not a collision if the replica set is an orphan with the template | a collision | it is adopted as soon as it is in the cache |
-//! | while a deployment is being deleted, only its status is updated | its new replica set and its revision too | the garbage collector deletes them |
-//! | a rollback waits until the present template has its replica set | both at once, the second of which conflicts | |
-//! | the event of a rollback is recorded after the write | before, and again after each conflict | |
-//! | a failure to scale an old replica set down ends the reconcile, which is retried | is ignored | |
-//! | available replicas beyond `spec.replicas` of a replica set do not count as available | count in part | a stale status must not cost availability; see `rollout/rolling.rs` |
-//! | deletions have the uid and the resource version of the replica set as preconditions | no precondition | a replica set that was just scaled up, or recreated under the same name, is not deleted |
-//! | a complete rollout is not requeued for its deadline | is requeued again and again while pods are missing | it cannot fail any more |
-//! | a check that is due within a second happens after one | at once, with back-off | |
-//! | with a revision that is not a number, no annotation of the replica set is updated | unless `minReadySeconds` changes too | |
-//! | an owner reference must match kind, name and uid | the uid, in claims | one rule for event mapping and claims |
-//! | in a recreation the last running pod of each replica set enqueues the deployment, when it finishes or is deleted | the last pod of the deployment, when it is deleted; replica sets are listed live for that | a recreation waits until no pod of an old replica set may run |
-//! | an old replica set that a paused deployment scales up is not deleted by the same reconcile | is deleted if it exceeds the history limit | |
-//! | a relist that returns the known version enqueues nothing | enqueues the deployment | nothing changed; a resync still enqueues |
-//! | the live read before an adoption returns metadata only | the whole object | |
-//! | an invalid selector or strategy is not retried until the deployment changes | retries | only a change helps |
-//! | a missing permission is retried after a minute | back-off | design of the framework: only an administrator can grant it |
-//! | `--concurrent-deployment-syncs` below 1 is rejected | accepted, and no worker runs | |
+//! | The status is updated once, at the end of a reconcile. | It is updated up to three times; the later updates conflict and are retried. | Fewer writes. A condition that the same reconcile replaces is not visible. |
+//! | A ReplicaSet is updated once: annotations, revision and replicas. | It is updated once for each of them, and twice if unavailable and then available replicas of an old ReplicaSet are removed. | Fewer writes, and one event for the whole step. |
+//! | Names of ReplicaSets end in a hash of this project, in upstream's alphabet. | They end in a hash of Go's printed structures. | Templates are compared, not their hashes. |
+//! | A taken name is not a collision if the ReplicaSet is an orphan with the template. | It is a collision. | The ReplicaSet is adopted as soon as the cache shows it. |
+//! | While a Deployment is being deleted, only its status is updated. | Its new ReplicaSet and its revision are updated too. | The garbage collector deletes them. |
+//! | A rollback waits until the present template has its ReplicaSet. | Both happen at once, and the second conflicts. | No conflict. |
+//! | The event of a rollback is recorded after the update. | It is recorded before, and again after each conflict. | The event is true. |
+//! | A failure to scale an old ReplicaSet down ends the reconcile, which is retried. | It is ignored. | Later steps assume the new size. |
+//! | Available replicas of a ReplicaSet beyond its `spec.replicas` do not count as available. | They count in part. | A stale status must not cost availability; see `rollout/rolling.rs`. |
+//! | The deletion of a ReplicaSet has its resource version as a precondition. | It has no precondition. | A ReplicaSet that was just scaled up is kept. |
+//! | A complete rollout is not requeued for its deadline. | It is requeued again and again while Pods are missing. | It cannot fail any more. |
+//! | A check that is due within a second happens after one second. | It happens at once, with back-off. | Times in conditions are whole seconds. |
+//! | With a revision that is not a number, no annotation of the ReplicaSet is updated. | Annotations are updated if `minReadySeconds` changes too. | One rule for all annotations. |
+//! | In a recreation the last running Pod of each ReplicaSet enqueues the Deployment, when it finishes or is deleted. | The last Pod of the Deployment enqueues it, when it is deleted; ReplicaSets are listed live for that. | A recreation waits until no Pod of an old ReplicaSet may run. |
+//! | An old ReplicaSet that a paused Deployment scales up is not deleted in the same reconcile. | It is deleted if it exceeds the history limit. | It has replicas. |
+//! | An invalid selector or strategy is not retried until the Deployment changes. | It is retried. | Only a change helps. |
 
 mod annotations;
 mod apply;
@@ -71,13 +64,13 @@ mod conditions;
 mod event_mapping;
 mod events;
 mod explain;
+mod gates;
 mod observe;
 mod plan;
 mod reconcile;
 mod replica_sets;
 mod rollback;
 mod rollout;
-mod settings;
 mod status;
 mod status_update;
 
@@ -85,30 +78,34 @@ mod status_update;
 mod tests;
 
 use kcm_api::views::{Deployment, Pod, ReplicaSet};
-use kcm_framework::{ControllerContext, ControllerDescriptor, Loops};
+use kcm_config::{Section, Setting, Workers};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
 use event_mapping::{key_for_pod, owners};
+use gates::Gates;
 use observe::Caches;
 use reconcile::Reconciler;
-use settings::{CONCURRENT_SYNCS, ROWS, Settings};
+
+const SECTION: Section = Section::new("Deployment-controller", "DeploymentController");
+const SYNCS: Setting<Workers> =
+    SECTION.workers("concurrent-deployment-syncs", "ConcurrentDeploymentSyncs", "Deployments", 5);
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new("deployment-controller", |context| Ok(init(context)))
-        .aliases(&["deployment"])
-        .settings(ROWS);
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("deployment-controller", init)
+    .aliases(&["deployment"])
+    .settings(const { &[SYNCS.row()] });
 
-fn init(context: &ControllerContext) -> Loops {
-    let mut rollouts = context.control_loop("deployment").workers_from(CONCURRENT_SYNCS);
-    let deployments = rollouts.primary::<Deployment>();
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
+    let mut control_loop = context.control_loop("deployment").workers(&SYNCS);
+    let deployments = control_loop.primary::<Deployment>();
     let owners = owners(deployments.clone());
     let of_replica_sets = owners.clone();
-    let replica_sets = rollouts.watches::<ReplicaSet, _>(move |change| of_replica_sets.keys(change));
-    let caches = Caches::new(deployments, replica_sets, &rollouts.reads::<Pod>());
+    let replica_sets = control_loop.watches::<ReplicaSet, _>(move |change| of_replica_sets.keys(change));
+    let caches = Caches::new(replica_sets, &control_loop.reads::<Pod>());
     let sets = caches.cached_replica_sets();
-    rollouts.watches::<Pod, _>(move |change| key_for_pod(change, &owners, &sets));
-    let reconciler = Reconciler { caches, settings: Settings::from_gates(|gate| context.gate(gate)) };
-    Loops::new().with(rollouts.reconcile(reconciler))
+    control_loop.watches::<Pod, _>(move |change| key_for_pod(change, &owners, &sets));
+    let reconciler = Reconciler { caches, gates: Gates::read(|gate| context.gate(gate)) };
+    Ok(control_loop.reconcile_objects(deployments, reconciler).into())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

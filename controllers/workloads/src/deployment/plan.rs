@@ -10,13 +10,13 @@ use kcm_api::{EditError, InternedStr, Selector};
 use super::annotations::{
     Annotations, Changes, REVISION, new_replica_set_annotations, replicas_annotations, rollback_to,
 };
-use super::events::EventReason;
+use super::events::DeploymentEvent;
+use super::gates::Gates;
 use super::observe::Observed;
 use super::replica_sets::{Edit, NewReplicaSet, ReplicaSets, count};
 use super::rollback::Rollback;
 use super::rollout::recreate::RecreateStep;
 use super::rollout::{InvalidLimit, Limits, Scale, SetCount, cleanup, proportion, recreate, rolling};
-use super::settings::Settings;
 use super::status::{CountedReplicaSet, StatusInput, StatusScope, is_complete, recheck_at, status};
 use super::status_update::{NewReplicaSetState, StatusUpdate, observed_generation_update, updated_conditions};
 
@@ -56,7 +56,7 @@ pub(super) enum SyncAction {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
     /// Record an event.
-    RecordEvent(EventReason),
+    RecordEvent(DeploymentEvent),
     /// Create a replica set.
     Create(NewReplicaSet),
     /// Update a replica set.
@@ -81,7 +81,7 @@ pub(super) enum InvalidDeployment {
     /// A limit of the rolling update is neither a number nor a percentage.
     #[error("cannot resolve the limits of the rolling update")]
     Limit(#[from] InvalidLimit),
-    /// A field of the deployment, or of a replica set, is not the object that it must be.
+    /// A field of the Deployment, or of a ReplicaSet, is not the object that it must be.
     #[error("cannot edit the object")]
     Edit(#[from] EditError),
 }
@@ -90,7 +90,7 @@ pub(super) enum InvalidDeployment {
 pub(super) fn plan_for_everything(deployment: &Deployment) -> Plan {
     Plan {
         action: SyncAction::SelectsEverything,
-        steps: vec![Step::RecordEvent(EventReason::SelectingAll)],
+        steps: vec![Step::RecordEvent(DeploymentEvent::SelectingAll)],
         status_update: Some(observed_generation_update(deployment)),
         recheck: None,
     }
@@ -103,13 +103,13 @@ pub(super) fn plan_for_everything(deployment: &Deployment) -> Plan {
 pub(super) fn plan(
     observed: &Observed,
     claimed: Vec<Arc<ReplicaSet>>,
-    settings: Settings,
+    gates: Gates,
     now: Timestamp,
 ) -> Result<Plan, InvalidDeployment> {
     let deployment = &*observed.deployment;
     let sets = ReplicaSets::of(deployment, claimed);
     let limits = limits_of(deployment)?;
-    Planner { observed, deployment, sets: &sets, limits: &limits, settings, now }.plan()
+    Planner { observed, deployment, sets: &sets, limits: &limits, gates, now }.plan()
 }
 
 fn limits_of(deployment: &Deployment) -> Result<Limits, InvalidLimit> {
@@ -126,7 +126,7 @@ struct Planner<'a> {
     deployment: &'a Deployment,
     sets: &'a ReplicaSets,
     limits: &'a Limits,
-    settings: Settings,
+    gates: Gates,
     now: Timestamp,
 }
 
@@ -275,7 +275,7 @@ impl<'a> Planner<'a> {
             (None, None) => NewReplicaSetState::Missing,
         };
         let conditions = updated_conditions(self.deployment, new, self.now);
-        let status = status(&self.status_input(created.as_ref()), scope, conditions, self.settings, self.now);
+        let status = status(&self.status_input(created.as_ref()), scope, conditions, self.gates, self.now);
         let recheck = match scope {
             StatusScope::Rollout => recheck_at(self.deployment, &status, self.now),
             StatusScope::Counts => None,

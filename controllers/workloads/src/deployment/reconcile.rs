@@ -1,31 +1,29 @@
 //! The order of a reconcile: observe, claim, plan, apply, status.
 
-use kcm_api::ObjectKey;
+use std::sync::Arc;
+
+use kcm_api::views::Deployment;
 use kcm_framework::ownership::{Claims, Owner, adopt_and_release};
-use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 
 use super::apply::{StepOutcome, Writer};
+use super::gates::Gates;
 use super::observe::Caches;
-use super::plan::{InvalidDeployment, plan, plan_for_everything};
-use super::settings::Settings;
+use super::plan::{plan, plan_for_everything};
 
-/// Reconciles deployments.
+/// Reconciles Deployments.
 pub(super) struct Reconciler {
     pub(super) caches: Caches,
-    pub(super) settings: Settings,
+    pub(super) gates: Gates,
 }
 
 #[async_trait]
-impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
-        let Some(observed) = self.caches.observe(key) else { return Ok(()) };
-        let deployment = &*observed.deployment;
+impl ReconcileObject<Deployment> for Reconciler {
+    async fn reconcile(&self, deployment: &Arc<Deployment>, session: &Session) -> Result<(), ReconcileError> {
         let selector = match &deployment.selector {
             Ok(selector) => selector,
             Err(error) => {
-                // A selector is immutable: a retry cannot succeed.
-                tracing::error!(%error, "Deployment has an invalid selector");
-                session.explain(|| "does nothing until the deployment changes, as its selector is invalid");
+                session.wait_for_change("its selector is invalid", error);
                 return Ok(());
             }
         };
@@ -33,11 +31,12 @@ impl Reconcile for Reconciler {
         let plan = if selector.is_everything() {
             plan_for_everything(deployment)
         } else {
-            let owner = Owner::of(deployment);
+            let (observed, owner) = (self.caches.observe(deployment), Owner::of(&**deployment));
             let claims = Claims::of(owner, selector, &observed.replica_sets);
             let claimed = adopt_and_release(session, owner, claims).await?;
-            plan(&observed, claimed, self.settings, session.now())?
+            plan(&observed, claimed, self.gates, session.now()).map_err(ReconcileError::terminal)?
         };
+        session.requeue_by(plan.recheck);
         tracing::debug!(action = ?plan.action, steps = plan.steps.len(), "Planned");
         session.explain(|| plan.explain(deployment.replicas));
 
@@ -51,12 +50,6 @@ impl Reconcile for Reconciler {
         if let Some(update) = &plan.status_update {
             writer.update_status(update).await?;
         }
-        Ok(plan.recheck.map_or_else(|| (), |at| session.requeue_by(at)))
-    }
-}
-
-impl From<InvalidDeployment> for ReconcileError {
-    fn from(error: InvalidDeployment) -> Self {
-        Self::new(Class::Terminal, error)
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use kcm_api::views::{Deployment, ReplicaSet};
 use kcm_api::{Document, EditError, POD_TEMPLATE_HASH};
 
 use super::annotations::{REVISION, ROLLBACK_TO, parse_revision, revision_of, rolled_back};
-use super::events::EventReason;
+use super::events::DeploymentEvent;
 use super::replica_sets::{ReplicaSets, has_template_of};
 
 /// The decision on a requested rollback. The request is removed in every case.
@@ -74,13 +74,13 @@ impl Rollback {
     }
 
     /// The event of the rollback.
-    pub(super) fn event(&self, deployment: &Deployment) -> EventReason {
+    pub(super) fn event(&self, deployment: &Deployment) -> DeploymentEvent {
         let name = || deployment.metadata.key.name().to_owned();
         match self {
-            Self::To { revision, .. } => EventReason::RolledBack { name: name(), revision: *revision },
-            Self::NoLastRevision => EventReason::NoLastRevision,
-            Self::NoSuchRevision => EventReason::NoSuchRevision,
-            Self::TemplateUnchanged => EventReason::TemplateUnchanged { name: name() },
+            Self::To { revision, .. } => DeploymentEvent::RolledBack { name: name(), revision: *revision },
+            Self::NoLastRevision => DeploymentEvent::NoLastRevision,
+            Self::NoSuchRevision => DeploymentEvent::NoSuchRevision,
+            Self::TemplateUnchanged => DeploymentEvent::TemplateUnchanged { name: name() },
         }
     }
 }

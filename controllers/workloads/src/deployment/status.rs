@@ -6,8 +6,8 @@ use kcm_api::{Condition, Document, EditError};
 
 use super::annotations::REVISION;
 use super::conditions::{Conditions, PROGRESSING, REPLICA_FAILURE, Reason, find};
+use super::gates::Gates;
 use super::rollout::Limits;
-use super::settings::Settings;
 
 /// A replica set as the status counts it.
 #[derive(Debug, Clone, Copy)]
@@ -47,10 +47,10 @@ pub(super) fn status(
     basis: &StatusInput<'_>,
     scope: StatusScope,
     mut conditions: Conditions,
-    settings: Settings,
+    gates: Gates,
     now: Timestamp,
 ) -> DeploymentStatus {
-    let mut status = counts(basis, settings);
+    let mut status = counts(basis, gates);
     let reason = if i64::from(status.available_replicas) >= i64::from(basis.limits.min_available()) {
         Reason::MinimumReplicasAvailable.at(now, "Deployment has minimum availability.")
     } else {
@@ -68,7 +68,7 @@ pub(super) fn status(
     status
 }
 
-fn counts(basis: &StatusInput<'_>, settings: Settings) -> DeploymentStatus {
+fn counts(basis: &StatusInput<'_>, gates: Gates) -> DeploymentStatus {
     let all = || basis.old.iter().chain(&basis.new);
     let sum = |of: fn(&ReplicaSetStatus) -> i32| all().map(|set| of(set.status)).fold(0, i32::saturating_add);
     let available = sum(|status| status.available_replicas);
@@ -81,7 +81,7 @@ fn counts(basis: &StatusInput<'_>, settings: Settings) -> DeploymentStatus {
     status.available_replicas = available;
     // While old replica sets are scaled down, more replicas may be available than desired.
     status.unavailable_replicas = desired.saturating_sub(available).max(0);
-    status.terminating_replicas = if settings.terminating_replicas { terminating(all()) } else { None };
+    status.terminating_replicas = if gates.terminating_replicas { terminating(all()) } else { None };
     status
 }
 

@@ -1,4 +1,4 @@
-//! Event mapping: the budgets, and the pods, that a change of a pod enqueues.
+//! Event mapping: the budgets, and the Pods, that a change of a Pod enqueues.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use kcm_informers::Change;
 
 use super::stale::stale_after;
 
-/// Whether a budget selects a pod of its namespace.
+/// Returns whether a budget selects a Pod of its namespace.
 pub(super) fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
     budget.selector.as_ref().is_ok_and(|selector| selector.matches(&pod.metadata.labels))
 }
 
-/// The first by name of the budgets that select a pod, where several of its namespace do.
+/// Returns the first by name of the budgets that select a Pod, if several of its namespace do.
 pub(super) fn first_of_several<'a>(budgets: &'a [Arc<PodDisruptionBudget>], pod: &Pod) -> Option<&'a ObjectKey> {
     let selecting = || budgets.iter().filter(|budget| selects(budget, pod)).map(|budget| &budget.metadata.key);
     if selecting().nth(1).is_some() { selecting().min() } else { None }
 }
 
-/// A change of a pod enqueues the `budgets` of its namespace that select it, before or after the change.
+/// Enqueues the `budgets` of the namespace that select a changed Pod before or after the change.
 pub(super) fn keys_for_pod(change: &Change<Pod>, budgets: &[Arc<PodDisruptionBudget>]) -> Vec<ObjectKey> {
     let (old, new) = match change {
         Change::Added(pod) | Change::Deleted { last: pod, .. } => (None, pod),
@@ -31,7 +31,7 @@ pub(super) fn keys_for_pod(change: &Change<Pod>, budgets: &[Arc<PodDisruptionBud
     selecting.map(|budget| budget.metadata.key.clone()).collect()
 }
 
-/// A change of a pod enqueues the pod: at once where several `budgets` of its namespace select it, else when its condition
+/// Enqueues a changed Pod: at once if several `budgets` of its namespace select it, else when its condition
 /// `DisruptionTarget` is stale.
 pub(super) fn keys_for_review(
     change: &Change<Pod>,

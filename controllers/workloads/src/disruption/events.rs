@@ -1,85 +1,67 @@
-//! The events about budgets and pods.
+//! The events of PodDisruptionBudgets and Pods.
 
 use kcm_api::ObjectKey;
-use kcm_framework::events::{EventDetails, EventType};
+use kcm_framework::events::{Event, EventText};
 
-/// Why an event is recorded, with what its message needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum EventReason {
-    /// The selector of the budget is invalid.
+pub(super) enum DisruptionEvent {
     InvalidSelector {
-        /// What is wrong with it.
         message: String,
     },
-    /// The budget selects no pod.
+    /// The budget selects no Pod.
     NoPods,
-    /// The number of expected pods is not known.
+    /// The number of expected Pods cannot be computed.
     CalculateExpectedPodCountFailed {
-        /// The message of the error.
         message: String,
     },
-    /// The budget counts the replicas of controllers, and some of its pods have none.
+    /// The budget counts the replicas of controllers, and some of its Pods have none.
     UnmanagedPods {
         /// The selector of the budget, as Go prints it.
         selector: String,
     },
-    /// A pod whose eviction was admitted was not deleted.
+    /// A Pod whose eviction was admitted was not deleted.
     NotDeleted {
-        /// The budget.
         budget: ObjectKey,
     },
-    /// A pod is selected by several budgets, so that it cannot be evicted.
+    /// Several budgets select a Pod, so that it cannot be evicted.
     MultiplePodDisruptionBudgets {
-        /// The pod.
         pod: ObjectKey,
         /// The first of the budgets.
         budget: String,
     },
 }
 
-impl EventDetails for EventReason {
-    fn event_type(&self) -> EventType {
+impl Event for DisruptionEvent {
+    fn text(&self) -> EventText<'_> {
         match self {
-            Self::NoPods => EventType::Normal,
-            Self::InvalidSelector { .. }
-            | Self::CalculateExpectedPodCountFailed { .. }
-            | Self::UnmanagedPods { .. }
-            | Self::NotDeleted { .. }
-            | Self::MultiplePodDisruptionBudgets { .. } => EventType::Warning,
-        }
-    }
-
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::InvalidSelector { .. } | Self::NoPods => "NoPods",
-            Self::CalculateExpectedPodCountFailed { .. } => "CalculateExpectedPodCountFailed",
-            Self::UnmanagedPods { .. } => "UnmanagedPods",
-            Self::NotDeleted { .. } => "NotDeleted",
-            Self::MultiplePodDisruptionBudgets { .. } => "MultiplePodDisruptionBudgets",
-        }
-    }
-
-    fn message(&self) -> String {
-        match self {
-            Self::InvalidSelector { message } => format!("Failed to get pods: {message}"),
-            Self::NoPods => "No matching pods found".to_owned(),
-            Self::CalculateExpectedPodCountFailed { message } => {
-                format!("Failed to calculate the number of expected pods: {message}")
-            }
-            Self::UnmanagedPods { selector } => format!(
-                "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a \
-                 result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. \
-                 To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value."
+            Self::InvalidSelector { message } => EventText::warning("NoPods", format!("Failed to get pods: {message}")),
+            Self::NoPods => EventText::normal("NoPods", "No matching pods found"),
+            Self::CalculateExpectedPodCountFailed { message } => EventText::warning(
+                "CalculateExpectedPodCountFailed",
+                format!("Failed to calculate the number of expected pods: {message}"),
+            ),
+            Self::UnmanagedPods { selector } => EventText::warning(
+                "UnmanagedPods",
+                format!(
+                    "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a \
+                     result, the status of the PDB cannot be calculated correctly, which may result in undefined \
+                     behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an \
+                     integer value."
+                ),
             ),
             // The second word is the namespace too, as upstream.
             Self::NotDeleted { budget } => {
                 let namespace = budget.namespace().unwrap_or_default();
-                format!("Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't")
+                let message = format!("Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't");
+                EventText::warning("NotDeleted", message)
             }
-            Self::MultiplePodDisruptionBudgets { pod, budget } => format!(
-                "Pod {:?}/{:?} matches multiple PodDisruptionBudgets.  Chose {budget:?} arbitrarily.",
-                pod.namespace().unwrap_or_default(),
-                pod.name(),
+            Self::MultiplePodDisruptionBudgets { pod, budget } => EventText::warning(
+                "MultiplePodDisruptionBudgets",
+                format!(
+                    "Pod {:?}/{:?} matches multiple PodDisruptionBudgets.  Chose {budget:?} arbitrarily.",
+                    pod.namespace().unwrap_or_default(),
+                    pod.name(),
+                ),
             ),
         }
     }

@@ -1,9 +1,9 @@
-//! The plan in words, for people who ask why.
+//! The explanation of a plan.
 
 use super::plan::Plan;
 
 impl Plan {
-    /// What is planned for a budget, and why: a sentence.
+    /// Explains the plan to operators.
     pub(super) fn explain(&self) -> String {
         let status = &self.status;
         let counts = format!(

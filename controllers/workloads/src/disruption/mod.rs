@@ -1,50 +1,51 @@
-//! Disruption controller: computes how many pods of each pod disruption budget may be evicted.
+//! Disruption controller: computes the number of Pods of each PodDisruptionBudget that may be evicted.
 //!
-//! Reads pod disruption budgets, pods, replication controllers, replica sets, deployments and stateful sets, and the
-//! `scale` of any other kind that controls pods. Updates the status of pod disruption budgets, and a condition of pods.
+//! Reads PodDisruptionBudgets, Pods, ReplicationControllers, ReplicaSets, Deployments and StatefulSets, and the `scale` of
+//! any other kind that controls Pods. Updates the status of PodDisruptionBudgets, and a condition of Pods.
 //!
 //! ```text
-//! pod, budget ──event mapping──▶ disruption ──▶ observe ──▶ scales ──▶ plan ──▶ status (PUT)
+//! Pod, budget ──event mapping──▶ disruption ──▶ observe ──▶ scales ──▶ plan ──▶ status (PUT)
 //!                                              (caches)   (caches,    (pure)
 //!                                                          requests)
-//! pod ──event mapping──▶ stale_pod_disruption ──▶ warning, condition DisruptionTarget (PATCH)
+//! Pod ──event mapping──▶ stale_pod_disruption ──▶ warning, condition DisruptionTarget (PATCH)
 //! ```
 //!
 //! # Guarantees
-//! - The status is written to the version of the budget that it was computed from. Where the API server has admitted an
+//! - The status is written to the version of the budget that it was computed from. If the API server has admitted an
 //!   eviction meanwhile, it refuses the status, which is computed again (kubernetes/kubernetes#82149).
-//! - A pod whose eviction was admitted does not count as healthy until it is deleted, or two minutes have passed.
-//! - What may be evicted is zero while the number of expected pods is zero or cannot be computed. The condition
+//! - A Pod whose eviction was admitted does not count as healthy until it is deleted, or two minutes have passed. The status is
+//!   computed again at the end of these two minutes, also if its last update has failed.
+//! - No disruption is allowed while the number of expected Pods is zero or cannot be computed. The condition
 //!   `DisruptionAllowed` then has the reason.
 //! - `maxUnavailable`, and `minAvailable` as a percentage, are relative to the sum of `spec.replicas` of the controllers
-//!   of the pods, each counted once: replication controllers, stateful sets, replica sets or their deployments, and
-//!   every kind with a `scale`. `minAvailable` as a number is relative to nothing.
-//! - A change of a pod enqueues the budgets that select it before and after the change. Event handlers do nothing else, so
-//!   that a budget that takes long holds up no other (kubernetes/kubernetes#82930).
-//! - The condition `DisruptionTarget` of a pod becomes false when it was true for two minutes and the pod is not being
-//!   deleted; not where the kubelet has set it, or the pod has ended.
+//!   of the Pods, each counted once: ReplicationControllers, StatefulSets, ReplicaSets or their Deployments, and every kind
+//!   with a `scale`. `minAvailable` as a number is relative to nothing.
+//! - A change of a Pod enqueues the budgets that select it before and after the change. Event handlers do nothing else, so
+//!   that a slow budget delays no other (kubernetes/kubernetes#82930).
+//! - The condition `DisruptionTarget` of a Pod becomes false if it was true for two minutes and the Pod is not being
+//!   deleted; not if the kubelet has set it, or the Pod has ended.
 //!
 //! # What it does not do
-//! It admits no eviction: the API server does, by this status. `unhealthyPodEvictionPolicy` is read there alone.
+//! It admits no eviction: the API server does, by this status. Only the API server reads `unhealthyPodEvictionPolicy`.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/disruption` of Kubernetes 1.36.3. Everything else is as there.
+//! Upstream is `pkg/controller/disruption` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | `--concurrent-disruption-syncs` workers | one worker | one slow `scale` holds up all budgets (kubernetes/kubernetes#140014); the default is one |
-//! | an invalid selector or percentage has another message | that of its parser | the same is said |
-//! | replicas that are more in sum than a number of 32 bits are the largest one | wrap around | |
-//! | `MultiplePodDisruptionBudgets` is recorded once for changes of a pod in quick succession, and not for a deleted one | for each change, also the deletion | the pod is reconciled, and a deleted one cannot be evicted |
-//! | a pod enqueues all budgets that select it, before and after its change | one of those after it | the others keep a wrong number otherwise |
-//! | a budget whose expected pods cannot be computed is retried with back-off | it waits for a change | the `scale` may be readable soon, and no event tells |
-//! | a status whose answer was lost is computed again, and not replaced by one that allows nothing | is replaced | it may have taken effect |
-//! | the status that allows nothing is written where the budget does not have it | in each failing sync | requests |
-//! | an owner of a version that is not served is read in the version that its group prefers | the computation fails | the object is the same |
-//! | the condition of a pod is patched, with its version | its whole status is put | unknown fields survive |
-//! | a key waits in its own queue to be computed again | in a queue `disruption_recheck`, which `workqueue_*` metrics name | one queue is enough |
-//! | a deletion that is admitted two minutes ago to the nanosecond has timed out | is checked again at once | |
-//! | a budget that is gone is no error | is retried | nothing is left to do |
+//! | `--concurrent-disruption-syncs` workers reconcile budgets, by default one. | One worker reconciles budgets. | One slow `scale` delays all budgets (kubernetes/kubernetes#140014). |
+//! | The message about an invalid selector or percentage is our own. | The message is that of Go's parser. | It says the same. |
+//! | The sum of replicas is limited to a number of 32 bits. | The sum wraps around. | A wrong sum would allow evictions. |
+//! | `MultiplePodDisruptionBudgets` is recorded once for changes of a Pod in quick succession, and not for a deleted Pod. | It is recorded for each change, also for the deletion. | A deleted Pod cannot be evicted. |
+//! | A Pod enqueues all budgets that select it before or after its change. | It enqueues one of those that select it after the change. | The other budgets would keep a wrong number. |
+//! | A budget whose expected Pods cannot be computed is retried with back-off. | It waits for a change. | The `scale` may be readable soon, and no event tells. |
+//! | A status whose response was lost is computed again. | It is replaced by a status that allows nothing. | It may have taken effect. |
+//! | The status that allows nothing is written if the budget does not have it. | It is written in each failing sync. | It costs no needless requests. |
+//! | An owner in a version that is not served is read in the preferred version of its group. | It makes the computation fail. | The object is the same. |
+//! | The condition of a Pod is patched, with the version of the Pod. | The whole status of the Pod is updated. | Unknown fields survive. |
+//! | A key waits in the queue `disruption` to be computed again. | It waits in the queue `disruption_recheck`, which `workqueue_*` metrics name. | One queue is enough. |
+//! | A budget that does not exist is no error. | It is retried. | There is nothing to do. |
 
 mod apply;
 mod controllers;
@@ -55,7 +56,6 @@ mod plan;
 mod reconcile;
 mod review;
 mod selector_text;
-mod settings;
 mod stale;
 mod status;
 
@@ -64,30 +64,37 @@ mod tests;
 
 use std::sync::Arc;
 
+use kcm_api::Need;
 use kcm_api::views::{Pod, PodDisruption, PodDisruptionBudget};
-use kcm_api::{Need, ObjectKey};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
+use kcm_config::{Section, Setting, Workers};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 use kcm_informers::{Change, Informer};
 
 use controllers::Scales;
 use event_mapping::{keys_for_pod, keys_for_review};
 use reconcile::Reconciler;
 use review::{ChangedPods, Reviewer};
-use settings::{CONCURRENT_SYNCS, ROWS};
+
+const SECTION: Section = Section::new("Disruption-controller", "DisruptionController");
+const SYNCS: Setting<Workers> =
+    SECTION.workers("concurrent-disruption-syncs", "ConcurrentDisruptionSyncs", "PodDisruptionBudgets", 1).help(
+        "Number of PodDisruptionBudgets that are reconciled at the same time. A higher number reacts faster to many \
+         changes and sends more API requests. Not a flag of upstream, which reconciles one at a time.",
+    );
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("disruption-controller", init)
     .aliases(&["disruption"])
     .event_component("controllermanager")
     .needs(&[Need::part::<PodDisruption>()])
-    .settings(ROWS);
+    .settings(const { &[SYNCS.row()] });
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
-    let mut budgets = context.control_loop::<ObjectKey>("disruption").workers_from(CONCURRENT_SYNCS);
+    let mut budgets = context.control_loop("disruption").workers(&SYNCS);
     let informer = budgets.primary::<PodDisruptionBudget>();
     let selecting = informer.clone();
     let reconciler = Reconciler {
-        pods: budgets.watches::<Pod, _>(move |change| keys_for_pod(change, &in_namespace_of(change, &selecting))),
+        pods: budgets.watches(move |change| keys_for_pod(change, &in_namespace_of(change, &selecting))),
         scales: Scales {
             replication_controllers: budgets.reads(),
             replica_sets: budgets.reads(),
@@ -95,26 +102,25 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
             stateful_sets: budgets.reads(),
             client: context.scale_client(),
         },
-        budgets: informer,
     };
+    let budgets = budgets.reconcile_objects(informer, reconciler);
 
-    let mut pods = context.control_loop::<ObjectKey>("stale_pod_disruption");
+    let mut pods = context.control_loop("stale_pod_disruption");
     let (disruptions, clock) = (context.part::<PodDisruption>()?, Arc::clone(context.clock()));
     let informer = pods.reads::<PodDisruptionBudget>();
     let selecting = informer.clone();
     let changed = ChangedPods::default();
     let noted = changed.clone();
-    let watched = pods.watches::<Pod, _>(move |change| {
+    let watched = pods.primary_with(Source::known(), move |change| {
         let enqueued = keys_for_review(change, &in_namespace_of(change, &selecting), disruptions, clock.now());
         enqueued.inspect(|enqueued| noted.add(enqueued))
     });
-    pods.keyed_by(&watched);
-    let reviewer = Reviewer { budgets: informer, pods: watched, disruptions, changed };
+    let pods = pods.reconcile_objects(watched, Reviewer { budgets: informer, disruptions, changed });
 
-    Ok(Loops::new().with(budgets.reconcile(reconciler)).with(pods.reconcile(reviewer)))
+    Ok(Loops::new().with(budgets).with(pods))
 }
 
-/// The budgets of the namespace of a changed pod.
+/// The budgets of the namespace of a changed Pod.
 fn in_namespace_of(change: &Change<Pod>, budgets: &Informer<PodDisruptionBudget>) -> Vec<Arc<PodDisruptionBudget>> {
     budgets.in_namespace(change.key().namespace().unwrap_or_default())
 }

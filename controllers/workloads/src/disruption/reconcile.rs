@@ -1,29 +1,29 @@
-//! The order of a reconcile of a budget: observe, plan, write.
+//! The order of a reconcile of a PodDisruptionBudget: observe, plan, write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kcm_api::views::{Pod, PodDisruptionBudget, PodDisruptionBudgetStatus};
-use kcm_api::{InvalidPercent, InvalidSelector, ObjectKey};
-use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
+use kcm_api::{EditError, InvalidPercent, InvalidSelector};
+use kcm_framework::client::ApiError;
+use kcm_framework::{Class, ReconcileError, ReconcileObject, Session, async_trait};
 use kcm_informers::Informer;
 
-use super::apply::{StatusError, write_status};
+use super::apply::update_status;
 use super::controllers::{Controllers, Scales, ScalesError};
 use super::event_mapping::selects;
-use super::events::EventReason;
-use super::plan::{counts_replicas, plan, wanted};
+use super::events::DisruptionEvent;
+use super::plan::{Wanted, counts_replicas, plan, wanted};
 use super::selector_text::selector_text;
-use super::status::{AllowedReason, fail_safe, is_written};
+use super::status::{AllowedReason, fail_safe, is_written, with_status};
 
-/// Reconciles budgets.
+/// Reconciles PodDisruptionBudgets.
 pub(super) struct Reconciler {
-    pub(super) budgets: Informer<PodDisruptionBudget>,
     pub(super) pods: Informer<Pod>,
     pub(super) scales: Scales,
 }
 
-/// The status of a budget could not be computed or written.
+/// The status of a budget could not be computed or written. The message is also written into the status.
 #[derive(Debug, thiserror::Error)]
 enum SyncError {
     #[error("{0}")]
@@ -32,18 +32,21 @@ enum SyncError {
     Scales(#[from] ScalesError),
     #[error(transparent)]
     Percent(#[from] InvalidPercent),
-    #[error(transparent)]
-    Status(#[from] StatusError),
+    #[error("cannot edit the status of the pod disruption budget")]
+    Edit(#[from] EditError),
+    #[error("{}", .0.message())]
+    Status(#[from] ApiError),
 }
 
 impl SyncError {
-    /// Whether the budget may be written to once more, so that it allows no disruption.
+    /// Returns whether the budget is written to once more, so that it allows no disruption.
     ///
-    /// A budget that has changed is computed again, and one whose write may have taken effect is not written over.
+    /// A budget that has changed is computed again, and a write that may have taken effect is not overwritten.
     fn fails_safe(&self) -> bool {
         match self {
             Self::Selector(_) | Self::Scales(_) | Self::Percent(_) => true,
-            Self::Status(error) => error.is_refused(),
+            Self::Edit(_) => false,
+            Self::Status(error) => error.status().is_some() && !error.is_conflict() && !error.response_lost(),
         }
     }
 }
@@ -52,7 +55,7 @@ impl From<SyncError> for ReconcileError {
     fn from(error: SyncError) -> Self {
         match error {
             // Only a change of the budget helps.
-            SyncError::Selector(_) | SyncError::Percent(_) => Self::new(Class::Terminal, error),
+            SyncError::Selector(_) | SyncError::Percent(_) | SyncError::Edit(_) => Self::terminal(error),
             SyncError::Scales(ScalesError::Scale(error)) => error.into(),
             SyncError::Scales(ScalesError::NoController { .. }) => Self::new(Class::Transient, error),
             SyncError::Status(error) => error.into(),
@@ -61,48 +64,43 @@ impl From<SyncError> for ReconcileError {
 }
 
 #[async_trait]
-impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
-        let Some(budget) = self.budgets.get(key) else { return Ok(()) };
-        match self.sync(&budget, session).await {
-            Ok(outcome) => Ok(outcome),
-            Err(error) if error.fails_safe() => {
-                session.explain(|| format!("allows no disruption, as the status could not be computed: {error}"));
-                let reason = AllowedReason::SyncFailed { message: error.to_string() };
-                write(&budget, &fail_safe(&budget.status), &reason, session).await?;
-                Err(error.into())
-            }
-            Err(error) => Err(error.into()),
+impl ReconcileObject<PodDisruptionBudget> for Reconciler {
+    async fn reconcile(&self, budget: &Arc<PodDisruptionBudget>, session: &Session) -> Result<(), ReconcileError> {
+        let Err(error) = self.sync(budget, session).await else { return Ok(()) };
+        if error.fails_safe() {
+            session.explain(|| format!("allows no disruption, as the status could not be computed: {error}"));
+            let reason = AllowedReason::SyncFailed { message: error.to_string() };
+            write(budget, &fail_safe(&budget.status), &reason, session).await?;
         }
+        Err(error.into())
     }
 }
 
 impl Reconciler {
-    async fn sync(&self, budget: &PodDisruptionBudget, session: &Session) -> Result<Outcome, SyncError> {
-        let record = |event: &EventReason| session.record(budget, event);
+    async fn sync(&self, budget: &PodDisruptionBudget, session: &Session) -> Result<(), SyncError> {
+        let record = |event: &DisruptionEvent| session.record(budget, event);
         if let Err(error) = &budget.selector {
-            record(&EventReason::InvalidSelector { message: error.to_string() });
+            record(&DisruptionEvent::InvalidSelector { message: error.to_string() });
             return Err(SyncError::Selector(error.clone()));
         }
         let mut pods = self.pods.in_namespace(budget.metadata.key.namespace().unwrap_or_default());
         pods.retain(|pod| selects(budget, pod));
         pods.sort_by(|a, b| a.metadata.key.cmp(&b.metadata.key));
         if pods.is_empty() {
-            record(&EventReason::NoPods);
+            record(&DisruptionEvent::NoPods);
         }
 
         let wanted = self.wanted(budget, &pods, session).await.inspect_err(|error| {
-            record(&EventReason::CalculateExpectedPodCountFailed { message: error.to_string() });
+            record(&DisruptionEvent::CalculateExpectedPodCountFailed { message: error.to_string() });
         })?;
-        let now = session.now();
-        let plan = plan(&budget.status, budget.metadata.generation, &pods, wanted, now);
+        let plan = plan(&budget.status, budget.metadata.generation, &pods, wanted, session.now());
+        session.requeue_by(plan.recheck_at);
         session.explain(|| plan.explain());
         for pod in &plan.not_deleted {
             tracing::info!(v = 1, pod = %pod.metadata.key, "Pod was expected to be deleted but it was not");
-            session.record(&**pod, &EventReason::NotDeleted { budget: budget.metadata.key.clone() });
+            session.record(&**pod, &DisruptionEvent::NotDeleted { budget: budget.metadata.key.clone() });
         }
-        write(budget, &plan.status, &AllowedReason::of(&plan.status), session).await?;
-        Ok(plan.recheck_at.map_or_else(|| (), |at| session.requeue_by(at)))
+        write(budget, &plan.status, &AllowedReason::of(&plan.status), session).await
     }
 
     async fn wanted(
@@ -110,7 +108,7 @@ impl Reconciler {
         budget: &PodDisruptionBudget,
         pods: &[Arc<Pod>],
         session: &Session,
-    ) -> Result<super::plan::Wanted, SyncError> {
+    ) -> Result<Wanted, SyncError> {
         if !counts_replicas(budget) {
             return Ok(wanted(budget, pods.len(), &BTreeMap::new())?);
         }
@@ -119,7 +117,7 @@ impl Reconciler {
         let wanted = wanted(budget, pods.len(), &replicas)?;
         if controllers.has_unmanaged_pods {
             let selector = selector_text(budget.document.get(&["spec", "selector"]));
-            session.record(budget, &EventReason::UnmanagedPods { selector });
+            session.record(budget, &DisruptionEvent::UnmanagedPods { selector });
         }
         Ok(wanted)
     }
@@ -130,9 +128,10 @@ async fn write(
     status: &PodDisruptionBudgetStatus,
     reason: &AllowedReason,
     session: &Session,
-) -> Result<(), StatusError> {
-    if is_written(budget, status, reason) {
-        return Ok(());
+) -> Result<(), SyncError> {
+    if !is_written(budget, status, reason) {
+        let document = with_status(budget, status, reason, session.now())?;
+        update_status(session, budget, &document).await?;
     }
-    write_status(session, budget, status, reason).await
+    Ok(())
 }

@@ -1,26 +1,26 @@
-//! The reconcile of a pod: a warning where several budgets select it, and the end of a stale condition.
+//! The reconcile of a Pod: a warning if several budgets select it, and the end of a stale condition.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kcm_api::views::{Pod, PodDisruption, PodDisruptionBudget};
 use kcm_api::{ObjectKey, PartReader};
-use kcm_framework::{Enqueue, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Enqueue, ReconcileError, ReconcileObject, Session, async_trait};
 use kcm_informers::Informer;
 use parking_lot::Mutex;
 
 use super::apply::reset_condition;
 use super::event_mapping::first_of_several;
-use super::events::EventReason;
+use super::events::DisruptionEvent;
 use super::stale::stale_after;
 
-/// The pods that a change has enqueued at once, until they are reconciled. A reconcile for another reason, as a retry or
-/// the end of a delay, records no warning again.
+/// The Pods that a change has enqueued at once, until they are reconciled. A reconcile for another reason, such as a retry
+/// or the end of a delay, records no warning again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ChangedPods(Arc<Mutex<BTreeSet<ObjectKey>>>);
 
 impl ChangedPods {
-    /// Adds the pod that a change enqueues, if it is enqueued at once.
+    /// Adds the Pod that a change enqueues, if it is enqueued at once.
     pub(super) fn add(&self, enqueued: &Enqueue<ObjectKey>) {
         if enqueued.after.is_zero() {
             self.0.lock().insert(enqueued.key.clone());
@@ -32,34 +32,38 @@ impl ChangedPods {
     }
 }
 
-/// Reconciles pods.
+/// Reconciles Pods.
 pub(super) struct Reviewer {
     pub(super) budgets: Informer<PodDisruptionBudget>,
-    pub(super) pods: Informer<Pod>,
     pub(super) disruptions: PartReader<PodDisruption>,
     pub(super) changed: ChangedPods,
 }
 
 #[async_trait]
-impl Reconcile for Reviewer {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+impl ReconcileObject<Pod> for Reviewer {
+    async fn reconcile(&self, pod: &Arc<Pod>, session: &Session) -> Result<(), ReconcileError> {
+        let key = &pod.metadata.key;
         let has_changed = self.changed.take(key);
-        let Some(pod) = self.pods.get(key) else { return Ok(()) };
         let budgets = self.budgets.in_namespace(key.namespace().unwrap_or_default());
-        if has_changed && let Some(first) = first_of_several(&budgets, &pod) {
+        if has_changed && let Some(first) = first_of_several(&budgets, pod) {
             let budget = first.name().to_owned();
-            session.record(&*pod, &EventReason::MultiplePodDisruptionBudgets { pod: key.clone(), budget });
+            session.record(&**pod, &DisruptionEvent::MultiplePodDisruptionBudgets { pod: key.clone(), budget });
         }
-        match stale_after(&pod, self.disruptions.of(&pod), session.now()) {
-            None => Ok(()),
+        match stale_after(pod, self.disruptions.of(&pod), session.now()) {
+            None => {}
             Some(wait) if wait.is_zero() => {
                 session.explain(
                     || "makes the condition DisruptionTarget false, as the pod was not deleted in two minutes",
                 );
-                reset_condition(session, &pod).await?;
-                Ok(())
+                reset_condition(session, pod).await?;
             }
-            Some(wait) => Ok(session.requeue_after(wait)),
+            Some(wait) => session.requeue_after(wait),
         }
+        Ok(())
+    }
+
+    async fn deleted(&self, key: &ObjectKey, _: &Session) -> Result<(), ReconcileError> {
+        self.changed.take(key);
+        Ok(())
     }
 }

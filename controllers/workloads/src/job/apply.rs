@@ -1,12 +1,12 @@
-//! The requests of a reconcile: pods that are created and deleted, finalizers that are removed, and the status.
+//! The requests of a reconcile: creates and deletes Pods, removes their finalizers, and updates the status.
 
 use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
+use kcm_api::Document;
 use kcm_api::views::{Job, JobStatus, Pod};
-use kcm_api::{Document, KnownView as _, ObjectKey};
-use kcm_framework::client::{ApiError, Patch, Payload, Subresource};
-use kcm_framework::{Class, ReconcileError, Session};
+use kcm_framework::client::{ApiError, Patch, Payload, ResponseExt as _};
+use kcm_framework::{ReconcileError, Session};
 use serde_json::json;
 
 use super::assess::Assessment;
@@ -18,7 +18,7 @@ use super::status::with_status;
 use super::track::Applied;
 use crate::shared::pod_control::{CreateOutcome, PodControl, SlowStart};
 
-/// Writes the step of one reconcile of one job.
+/// Writes the step of one reconcile of one Job.
 pub(super) struct Writer<'a> {
     pub(super) session: &'a Session,
     pub(super) metrics: &'a Metrics,
@@ -26,7 +26,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Sends the requests of a step, and returns what became of it, with the first error.
+    /// Sends the requests of a step. Returns their result and the first error.
     pub(super) async fn apply(&self, step: &Step<'_>, assessment: &Assessment<'_>) -> (Applied, Option<ApiError>) {
         match step {
             Step::DeleteActive(pods) => self.delete_pods(pods, false).await,
@@ -101,7 +101,7 @@ impl Writer<'_> {
         (applied, first_error)
     }
 
-    /// Deletes a pod; one that is not counted loses its finalizer first.
+    /// Deletes a Pod. A Pod that is not counted loses its finalizer first.
     async fn delete_pod(&self, pod: &Pod, untracks: bool) -> Result<(), ApiError> {
         if untracks && is_tracked(pod) {
             remove_finalizer(self.session, pod).await?;
@@ -109,7 +109,7 @@ impl Writer<'_> {
         self.pods().delete_pod(pod).await
     }
 
-    /// Removes the finalizer of pods, and returns those that have lost it, with the first error.
+    /// Removes the finalizer of Pods. Returns those that have lost it, and the first error.
     pub(super) async fn release<'p>(&self, pods: &[&'p JobPod]) -> (Vec<&'p JobPod>, Option<ApiError>) {
         let remove = |pod: &&'p JobPod| {
             let pod = *pod;
@@ -128,7 +128,8 @@ impl Writer<'_> {
     }
 }
 
-/// Removes the finalizer of jobs from a pod; one that is gone, or was recreated, is no error.
+/// Removes the finalizer of Jobs from a Pod. A Pod that does not exist, or was recreated under the same name, is no error;
+/// a conflict is, because the Pod may still have the finalizer.
 pub(super) async fn remove_finalizer(session: &Session, pod: &Pod) -> Result<(), ApiError> {
     let patch = json!({
         "metadata": {
@@ -137,43 +138,32 @@ pub(super) async fn remove_finalizer(session: &Session, pod: &Pod) -> Result<(),
         },
     });
     let patch = Patch::Strategic(Payload::json(&patch));
-    match session.raw_patch(&Pod::RESOURCE, &pod.metadata.key, Subresource::None, patch).await {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_not_found() || is_of_another_uid(&error) => Ok(()),
-        Err(error) => Err(error),
-    }
+    session.patch(pod, patch).await.ignore(|error| error.is_not_found() || error.is_other_object())?;
+    Ok(())
 }
 
-/// Whether the pod was recreated under the same name: a patch with another uid changes an immutable field. A conflict is an
-/// error, as the pod may still have the finalizer.
-fn is_of_another_uid(error: &ApiError) -> bool {
-    error.is_invalid() && error.message().contains("metadata.uid: ")
-}
-
-/// The status of a job as it was last read or written, and the document that the next write is based on.
+/// Updates the status of a Job several times, each time based on the Job that was last read or written.
 pub(super) struct StatusWriter<'a> {
     session: &'a Session,
-    key: &'a ObjectKey,
+    job: &'a Job,
     document: Document,
-    /// The status that the API server has.
+    /// The status as it was last read or written.
     pub(super) current: JobStatus,
 }
 
 impl<'a> StatusWriter<'a> {
-    /// The status of the job in the cache.
     pub(super) fn of(job: &'a Job, session: &'a Session) -> Self {
-        Self { session, key: &job.metadata.key, document: job.document.clone(), current: job.status.clone() }
+        Self { session, job, document: job.document.clone(), current: job.status.clone() }
     }
 
-    /// Updates the status where it differs. Returns whether it does.
-    pub(super) async fn put(&mut self, status: &JobStatus) -> Result<bool, ReconcileError> {
+    /// Updates the status if it differs. Returns whether it differs.
+    pub(super) async fn update(&mut self, status: &JobStatus) -> Result<bool, ReconcileError> {
         if *status == self.current {
             return Ok(false);
         }
-        let broken = |error| ReconcileError::new(Class::Terminal, error);
-        let mut document = with_status(&self.document, &self.current, status).map_err(broken)?;
-        let written = self.session.put_document(&Job::RESOURCE, self.key, Subresource::Status, &document).await?;
-        document.set(&["metadata", "resourceVersion"], &written.resource_version).map_err(broken)?;
+        let mut document = with_status(&self.document, &self.current, status)?;
+        let written = self.session.update_status(self.job, &document).await?;
+        document.set(&["metadata", "resourceVersion"], &written.resource_version)?;
         (self.document, self.current) = (document, status.clone());
         Ok(true)
     }

@@ -36,8 +36,6 @@ pub(super) struct Assessment<'a> {
     pub(super) backoff: BackoffRecord,
     /// `status.startTime`, which is set when the job first runs.
     pub(super) start_time: Option<Timestamp>,
-    /// When the job exceeds its active deadline.
-    pub(super) deadline: Option<Timestamp>,
     /// How the job ends; absent while it goes on.
     pub(super) ending: Option<Ending>,
 }
@@ -68,12 +66,7 @@ pub(super) fn assess<'a>(
     let counted_failures = new_failed.iter().filter(|pod| pod_failure(job, pod).is_counted()).count();
     let uncounted = &job.status.uncounted;
     let failed = job.status.failed.saturating_add(number(counted_failures + uncounted.failed.len()));
-    let start_time = job.status.start_time.or((!job.suspend).then_some(now));
-    let deadline = start_time.zip(job.active_deadline_seconds).filter(|_| !job.suspend);
-    let deadline = deadline
-        .map(|(start, seconds)| start.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX));
-
-    let end = announced_or_failed(job, pods, failed, deadline, now);
+    let end = announced_or_failed(job, pods, failed, now);
     let indexes = job.is_indexed().then(|| index_state(job, pods, &active));
     let end = end.or_else(|| indexes.as_ref().and_then(|indexes| end_by_indexes(job, indexes)));
     let newly = job.status.succeeded.saturating_add(number(new_succeeded.len() + uncounted.succeeded.len()));
@@ -87,10 +80,20 @@ pub(super) fn assess<'a>(
         failed,
         indexes,
         backoff: before.after(&new_succeeded, &new_failed),
-        start_time,
-        deadline,
+        start_time: start_time(job, now),
         ending: end,
     }
+}
+
+/// The start time of a Job, which is set when the Job first runs.
+fn start_time(job: &JobView, now: Timestamp) -> Option<Timestamp> {
+    job.status.start_time.or((!job.suspend).then_some(now))
+}
+
+/// The time at which a Job exceeds its active deadline. `now` must be in whole seconds.
+pub(super) fn active_deadline(job: &JobView, now: Timestamp) -> Option<Timestamp> {
+    let (start, seconds) = start_time(job, now).zip(job.active_deadline_seconds).filter(|_| !job.suspend)?;
+    Some(start.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX))
 }
 
 /// The pods that have succeeded and those that have failed, of which the status knows nothing yet.
@@ -107,13 +110,7 @@ fn newly_finished<'a>(job: &JobView, pods: &'a [JobPod]) -> [Vec<&'a JobPod>; 2]
 
 /// The end that the status announces, else the failure by policy, back-off limit or deadline. The order is upstream's: a
 /// job may meet several criteria at once.
-fn announced_or_failed(
-    job: &JobView,
-    pods: &[JobPod],
-    failed: i32,
-    deadline: Option<Timestamp>,
-    now: Timestamp,
-) -> Option<Ending> {
+fn announced_or_failed(job: &JobView, pods: &[JobPod], failed: i32, now: Timestamp) -> Option<Ending> {
     let fails = |reason, message: &str| Some(Ending::new(JobResult::Failed, reason, message));
     let by_policy = || {
         let failures = pods.iter().filter(|pod| pod.has_failed(job)).map(|pod| pod_failure(job, pod));
@@ -126,7 +123,7 @@ fn announced_or_failed(
     let by_limits = || {
         if failed > job.backoff_limit || exceeds_restarts(job, pods) {
             fails("BackoffLimitExceeded", "Job has reached the specified backoff limit")
-        } else if deadline.is_some_and(|deadline| deadline <= now) {
+        } else if active_deadline(job, now).is_some_and(|deadline| deadline <= now) {
             fails("DeadlineExceeded", "Job was active longer than specified deadline")
         } else {
             None

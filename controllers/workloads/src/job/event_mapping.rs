@@ -1,4 +1,4 @@
-//! Event mapping: the jobs, and the orphans among pods, that a change enqueues.
+//! Event mapping: the Jobs, and the orphans among Pods, that a change enqueues.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use kcm_informers::Change;
 use super::assess::external_manager;
 use super::job_pod::is_tracked;
 
-/// How long changes of pods and statuses are collected before their job is reconciled.
+/// The time for which changes of Pods and statuses are collected before their Job is reconciled.
 pub(super) const BATCH_PERIOD: Duration = Duration::from_secs(1);
 
-/// The delay until a time, of [`BATCH_PERIOD`] at least.
+/// The delay until a time, at least [`BATCH_PERIOD`].
 pub(super) fn delay_until(until: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(until.duration_since(now)).unwrap_or(Duration::ZERO).max(BATCH_PERIOD)
 }
 
-/// Jobs as owners of pods.
+/// Jobs as owners of Pods.
 pub(super) fn owners<L: OwnerLister<Job>>(jobs: L) -> Owners<Job, L> {
     Owners::known(jobs, |job| job.selector.as_ref().ok())
 }
 
-/// A job is enqueued when it is added or deleted, or when its spec changes; when only its status changes, after
-/// [`BATCH_PERIOD`]. An update of a finished job enqueues nothing.
+/// Enqueues a Job if it is created or deleted, or if its spec changes; if only its status changes, after [`BATCH_PERIOD`].
+/// An update of a finished Job enqueues nothing.
 pub(super) fn key_for_job(change: &Change<Job>) -> Option<Enqueue<ObjectKey>> {
     let key = change.key().clone();
     match change {
@@ -39,11 +39,11 @@ pub(super) fn key_for_job(change: &Change<Job>) -> Option<Enqueue<ObjectKey>> {
     }
 }
 
-/// A change of a pod enqueues, after [`BATCH_PERIOD`], the job that controls it, before and after the change. That of an
-/// orphan enqueues all jobs that select it.
+/// Enqueues, after [`BATCH_PERIOD`], the Job that controls a changed Pod before or after the change; for an orphan, all Jobs
+/// that select it.
 ///
-/// A pod that has succeeded as the last one of its job enqueues the job at once: no change is left to be collected, and
-/// people wait for the end of a job. `has_unfinished` tells whether a job, by its uid, has pods that have not finished.
+/// A Pod that has succeeded as the last one of its Job enqueues the Job at once: no change is left to be collected, and
+/// people wait for the end of a Job. `has_unfinished` returns whether a Job, by its uid, has Pods that have not finished.
 pub(super) fn keys_for_pod<L: OwnerLister<Job>>(
     change: &Change<Pod>,
     owners: &Owners<Job, L>,
@@ -54,7 +54,7 @@ pub(super) fn keys_for_pod<L: OwnerLister<Job>>(
     owners.keys(change).into_iter().map(|key| Enqueue::after(key, delay)).collect()
 }
 
-/// The uid of the controller of a pod that has succeeded just now.
+/// The uid of the controller of a Pod that has just succeeded.
 fn controller_of_succeeded(change: &Change<Pod>) -> Option<&Uid> {
     match change {
         Change::Updated { old, new } if !old.is_finished() && new.phase == PodPhase::Succeeded => {
@@ -64,16 +64,13 @@ fn controller_of_succeeded(change: &Change<Pod>) -> Option<&Uid> {
     }
 }
 
-/// The key of the queue of orphans: pods that have the finalizer of jobs, and no job that will remove it.
+/// The key of the queue of orphans: Pods that have the finalizer of Jobs, and no Job that removes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum OrphanKey {
-    /// One pod.
     Pod(ObjectKey),
-    /// All pods of a job that is finished or gone.
+    /// All Pods of a Job that has finished or was deleted.
     PodsOf {
-        /// The job.
         job: ObjectKey,
-        /// Its uid.
         uid: Uid,
     },
 }
@@ -96,7 +93,7 @@ impl QueueKey for OrphanKey {
     }
 }
 
-/// A job that has finished or is deleted enqueues its pods.
+/// Enqueues the Pods of a Job that has finished or was deleted.
 pub(super) fn orphans_of_job(change: &Change<Job>) -> Option<OrphanKey> {
     let job = match change {
         Change::Deleted { last, final_state_known: _ } => last,
@@ -106,7 +103,7 @@ pub(super) fn orphans_of_job(change: &Change<Job>) -> Option<OrphanKey> {
     Some(OrphanKey::PodsOf { job: job.metadata.key.clone(), uid: job.metadata.uid.clone() })
 }
 
-/// A pod is enqueued that may be an orphan: one without a controller, and a terminating one.
+/// Enqueues a Pod that may be an orphan: a Pod without a controller, and a terminating Pod.
 pub(super) fn orphan_of_pod<L: OwnerLister<Job>>(change: &Change<Pod>, owners: &Owners<Job, L>) -> Option<OrphanKey> {
     let pod = match change {
         Change::Added(pod) | Change::Updated { old: _, new: pod } => pod,
@@ -116,8 +113,8 @@ pub(super) fn orphan_of_pod<L: OwnerLister<Job>>(change: &Change<Pod>, owners: &
     (may_be_orphan && is_orphan(pod, owners)).then(|| OrphanKey::Pod(pod.metadata.key.clone()))
 }
 
-/// Whether the pod has the finalizer of jobs, and no job that will remove it: it has no controller, or its job is gone, or
-/// finished. Pods of jobs that another controller manages are left to that.
+/// Returns whether the Pod has the finalizer of Jobs, and no Job that removes it: it has no controller, or its Job was
+/// deleted or has finished. The Pods of a Job that another controller manages are left to that controller.
 pub(super) fn is_orphan<L: OwnerLister<Job>>(pod: &Pod, owners: &Owners<Job, L>) -> bool {
     if !is_tracked(pod) {
         return false;

@@ -1,10 +1,10 @@
-//! The plan of a job in words, for people who ask why.
+//! The explanation of a plan.
 
 use super::assess::Assessment;
 use super::plan::Step;
 
 impl Step<'_> {
-    /// What is planned, and why.
+    /// Explains the step to operators.
     pub(super) fn explain(&self, assessment: &Assessment<'_>) -> String {
         let active = assessment.active.len();
         let counts = |wanted: i32| format!("{wanted} are wanted and {active} are active");

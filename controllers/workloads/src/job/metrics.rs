@@ -1,12 +1,11 @@
 //! The metrics of this controller.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use kcm_api::views::{Job, JobStatus, JobView, Pod};
-use kcm_framework::prometheus_client::metrics::counter::Counter;
-use kcm_framework::prometheus_client::metrics::family::Family;
-use kcm_framework::prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use kcm_framework::prometheus_client::registry::Registry;
+use kcm_framework::metrics::Stability::{Alpha, Beta, Stable};
+use kcm_framework::metrics::{Counters, Histograms, MetricError, exponential_buckets};
 use kcm_informers::Change;
 
 use super::assess::{Assessment, completion_mode, external_manager};
@@ -16,115 +15,94 @@ use super::job_pod::{is_tracked, replaces_failed_only};
 use super::track::Applied;
 use crate::shared::stale_syncs;
 
-type Labels<const N: usize> = [(&'static str, String); N];
-
-/// Histograms of a family.
-fn sync_durations() -> Histogram {
-    Histogram::new(exponential_buckets(0.004, 2.0, 15))
-}
-
-/// The metrics, by the names of upstream.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
-    syncs: Family<Labels<3>, Counter>,
-    sync_seconds: Family<Labels<3>, Histogram>,
-    jobs_finished: Family<Labels<3>, Counter>,
-    external: Family<Labels<1>, Counter>,
-    pods_finished: Family<Labels<2>, Counter>,
-    policy_actions: Family<Labels<1>, Counter>,
-    tracking_finalizers: Family<Labels<1>, Counter>,
-    indexes_finished: Family<Labels<2>, Counter>,
-    pods_created: Family<Labels<2>, Counter>,
+    syncs: Counters<3>,
+    sync_seconds: Histograms<3>,
+    jobs_finished: Counters<3>,
+    external: Counters<1>,
+    pods_finished: Counters<2>,
+    policy_actions: Counters<1>,
+    tracking_finalizers: Counters<1>,
+    indexes_finished: Counters<2>,
+    pods_created: Counters<2>,
 }
 
 impl Metrics {
-    /// Registers the metrics.
-    pub(super) fn register(manager: &kcm_framework::Metrics) -> Self {
-        manager.register(|registry| {
-            let metrics = Self {
-                syncs: Family::default(),
-                sync_seconds: Family::new_with_constructor(sync_durations),
-                jobs_finished: Family::default(),
-                external: Family::default(),
-                pods_finished: Family::default(),
-                policy_actions: Family::default(),
-                tracking_finalizers: Family::default(),
-                indexes_finished: Family::default(),
-                pods_created: Family::default(),
-            };
-            metrics.register_all(registry);
-            metrics
+    pub(super) fn register(metrics: &kcm_framework::Metrics) -> Result<Self, MetricError> {
+        const SYNC: [&str; 3] = ["completion_mode", "result", "action"];
+        let stale = [("", "pods"), ("batch", "jobs")];
+        stale_syncs::register(metrics, "job_controller_stale_sync_skips_total", &stale)?;
+        Ok(Self {
+            syncs: metrics.counters(Stable, "job_controller_job_syncs_total", SYNC, "Reconciles of Jobs")?,
+            sync_seconds: metrics.histograms(
+                Stable,
+                "job_controller_job_sync_duration_seconds",
+                SYNC,
+                exponential_buckets(0.004, 2.0, 15),
+                "Seconds that a reconcile of a Job took",
+            )?,
+            jobs_finished: metrics.counters(
+                Stable,
+                "job_controller_jobs_finished_total",
+                ["completion_mode", "result", "reason"],
+                "Jobs that have completed or failed, by reason",
+            )?,
+            external: metrics.counters(
+                Alpha,
+                "job_controller_jobs_by_external_controller_total",
+                ["controller_name"],
+                "Created Jobs that another controller manages",
+            )?,
+            pods_finished: metrics.counters(
+                Stable,
+                "job_controller_job_pods_finished_total",
+                ["completion_mode", "result"],
+                "Finished Pods that were counted",
+            )?,
+            policy_actions: metrics.counters(
+                Beta,
+                "job_controller_pod_failures_handled_by_failure_policy_total",
+                ["action"],
+                "Failures of Pods that a rule of a pod failure policy matched, by the action of the rule",
+            )?,
+            tracking_finalizers: metrics.counters(
+                Beta,
+                "job_controller_terminated_pods_tracking_finalizer_total",
+                ["event"],
+                "Finished Pods that have the finalizer of Jobs (add), and that were deleted or lost it (delete)",
+            )?,
+            indexes_finished: metrics.counters(
+                Alpha,
+                "job_controller_job_finished_indexes_total",
+                ["status", "backoffLimit"],
+                "Indexes that have succeeded or failed",
+            )?,
+            pods_created: metrics.counters(
+                Alpha,
+                "job_controller_job_pods_creation_total",
+                ["reason", "status"],
+                "Pods that were created or could not be created, by reason",
+            )?,
         })
     }
 
-    // The text format appends `_total` to the names of counters.
-    fn register_all(&self, registry: &mut Registry) {
-        registry.register("job_controller_job_syncs", "[STABLE] How often jobs were reconciled", self.syncs.clone());
-        registry.register(
-            "job_controller_job_sync_duration_seconds",
-            "[STABLE] Seconds that a reconcile of a job took",
-            self.sync_seconds.clone(),
-        );
-        registry.register(
-            "job_controller_jobs_finished",
-            "[STABLE] How many jobs have completed or failed, and why",
-            self.jobs_finished.clone(),
-        );
-        registry.register(
-            "job_controller_jobs_by_external_controller",
-            "[ALPHA] How many jobs that another controller manages were added",
-            self.external.clone(),
-        );
-        registry.register(
-            "job_controller_job_pods_finished",
-            "[STABLE] How many finished pods were counted",
-            self.pods_finished.clone(),
-        );
-        registry.register(
-            "job_controller_pod_failures_handled_by_failure_policy",
-            "[BETA] How many failures of pods a rule of a pod failure policy matched, by its action",
-            self.policy_actions.clone(),
-        );
-        registry.register(
-            "job_controller_terminated_pods_tracking_finalizer",
-            "[BETA] How many finished pods with the finalizer of jobs came, and how many are gone or lost it",
-            self.tracking_finalizers.clone(),
-        );
-        registry.register(
-            "job_controller_job_finished_indexes",
-            "[ALPHA] How many indexes have succeeded or failed",
-            self.indexes_finished.clone(),
-        );
-        registry.register(
-            "job_controller_job_pods_creation",
-            "[ALPHA] How many pods were created, or could not be, and why",
-            self.pods_created.clone(),
-        );
-        stale_syncs::register(registry, "job_controller", &[("", "pods"), ("batch", "jobs")]);
+    pub(super) fn synced(&self, job: &JobView, action: &'static str, has_failed: bool, took: Duration) {
+        let labels = [completion_mode(job), if has_failed { "error" } else { "success" }, action];
+        self.syncs.of(labels).inc();
+        self.sync_seconds.of(labels).observe(took.as_secs_f64());
     }
 
-    /// Counts a reconcile.
-    pub(super) fn synced(&self, job: &JobView, action: &str, has_failed: bool, took: Duration) {
-        let result = if has_failed { "error" } else { "success" };
-        let labels = [
-            ("completion_mode", completion_mode(job).to_owned()),
-            ("result", result.to_owned()),
-            ("action", action.to_owned()),
-        ];
-        self.syncs.get_or_create(&labels).inc();
-        self.sync_seconds.get_or_create(&labels).observe(took.as_secs_f64());
-    }
-
-    /// Counts a job that was added and that another controller manages.
+    /// Counts a Job that was created and that another controller manages.
     pub(super) fn observe_job(&self, change: &Change<Job>) {
         if let Change::Added(job) = change
             && let Some(name) = external_manager(job)
         {
-            self.external.get_or_create(&[("controller_name", name.to_string())]).inc();
+            self.external.of([name.to_string()]).inc();
         }
     }
 
-    /// Counts a finished pod that came with the finalizer, or that is gone or has lost it.
+    /// Counts a finished Pod that has the finalizer from now on, or that was deleted or has lost it.
     pub(super) fn observe_pod(&self, change: &Change<Pod>) {
         let is_waiting = |pod: &Pod| pod.is_finished() && is_tracked(pod);
         let (was, is) = match change {
@@ -133,12 +111,11 @@ impl Metrics {
             Change::Deleted { last, final_state_known: _ } => (is_waiting(last), false),
         };
         if was != is {
-            let event = if is { "add" } else { "delete" };
-            self.tracking_finalizers.get_or_create(&[("event", event.to_owned())]).inc();
+            self.tracking_finalizers.of([if is { "add" } else { "delete" }]).inc();
         }
     }
 
-    /// Counts pods that were created, and those that could not be.
+    /// Counts Pods that were created, and Pods that could not be created.
     pub(super) fn created(&self, assessment: &Assessment<'_>, applied: Applied, failures: u64) {
         let is_first = assessment.failed == 0 && assessment.terminating == 0;
         let reason = if is_first {
@@ -152,13 +129,11 @@ impl Metrics {
         for (status, count) in
             [("succeeded", created), ("failed", failures)].into_iter().filter(|(_, count)| *count > 0)
         {
-            self.pods_created
-                .get_or_create(&[("reason", reason.to_owned()), ("status", status.to_owned())])
-                .inc_by(count);
+            self.pods_created.of([reason, status]).inc_by(count);
         }
     }
 
-    /// Counts what one write of the status says about pods and indexes.
+    /// Counts the Pods and indexes that one update of the status counts.
     pub(super) fn counted(&self, job: &JobView, before: &JobStatus, after: &JobStatus) {
         let succeeded = if job.is_indexed() {
             let limit = if job.backoff_limit_per_index.is_some() { "perIndex" } else { "global" };
@@ -167,8 +142,7 @@ impl Metrics {
             let of = |status: &JobStatus| status.failed_indexes.as_deref().unwrap_or_default().to_owned();
             let succeeded = new(&before.completed_indexes, &after.completed_indexes);
             for (status, count) in [("succeeded", succeeded), ("failed", new(&of(before), &of(after)))] {
-                let labels = [("status", status.to_owned()), ("backoffLimit", limit.to_owned())];
-                self.indexes_finished.get_or_create(&labels).inc_by(count);
+                self.indexes_finished.of([status, limit]).inc_by(count);
             }
             succeeded
         } else {
@@ -176,28 +150,22 @@ impl Metrics {
         };
         let failed = count(after.failed.saturating_sub(before.failed));
         for (result, count) in [("succeeded", succeeded), ("failed", failed)] {
-            let labels = [("completion_mode", completion_mode(job).to_owned()), ("result", result.to_owned())];
-            self.pods_finished.get_or_create(&labels).inc_by(count);
+            self.pods_finished.of([completion_mode(job), result]).inc_by(count);
         }
     }
 
     /// Counts failures that an action of a pod failure policy handled.
-    pub(super) fn handled_by_policy(&self, action: &str, count: u64) {
-        self.policy_actions.get_or_create(&[("action", action.to_owned())]).inc_by(count);
+    pub(super) fn handled_by_policy(&self, action: &'static str, count: u64) {
+        self.policy_actions.of([action]).inc_by(count);
     }
 
-    /// Counts a job that has ended.
     pub(super) fn finished(&self, job: &JobView, ending: &Ending) {
         let result = match ending.result {
             JobResult::Complete => "succeeded",
             JobResult::Failed => "failed",
         };
-        let labels = [
-            ("completion_mode", completion_mode(job).to_owned()),
-            ("result", result.to_owned()),
-            ("reason", ending.reason.to_string()),
-        ];
-        self.jobs_finished.get_or_create(&labels).inc();
+        let reason = Cow::from(ending.reason.to_string());
+        self.jobs_finished.of([completion_mode(job).into(), result.into(), reason]).inc();
     }
 }
 

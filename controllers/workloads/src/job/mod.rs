@@ -1,60 +1,58 @@
-//! Job controller: runs pods until enough of them have succeeded, and counts each finished one exactly once.
+//! Job controller: runs Pods until enough of them have succeeded, and counts each finished Pod exactly once.
 //!
-//! Reads jobs and pods. Creates, deletes, adopts and releases pods, and removes their finalizer. Updates the status of jobs.
+//! Reads Jobs and Pods. Creates, deletes, adopts and releases Pods, and removes their finalizer. Updates the status of Jobs.
 //!
 //! ```text
-//! event of a job or a pod ──event mapping──▶ key
+//! event of a Job or a Pod ──event mapping──▶ key
 //!                                             │
 //!  observe ─▶ claim ─▶ assess ─▶ plan ─▶ create, delete ─▶ track ─▶ status ─▶ finalizers ─▶ count ─▶ status
 //!  (caches)            (pure)   (pure)      (apply)        (pure)   (apply)    (apply)      (pure)   (apply)
 //!
-//! pod with the finalizer and no job that counts it ──▶ orphans ──▶ finalizer
+//! Pod with the finalizer and no Job that counts it ──▶ orphans ──▶ finalizer
 //! ```
 //!
 //! # Guarantees
-//! - **Each finished pod is counted exactly once**, whatever the process is killed after. A pod has the finalizer
-//!   `batch.kubernetes.io/job-tracking` from its creation, so that it is not gone before it is counted. Its uid goes into
+//! - **Each finished Pod is counted exactly once**, whatever the process is killed after. A Pod has the finalizer
+//!   `batch.kubernetes.io/job-tracking` from its creation, so that it is not removed before it is counted. Its uid is added to
 //!   `status.uncountedTerminatedPods`, at most 500 at a time, then the finalizer is removed, and then the uid becomes a
-//!   count. Of an indexed job, `status.completedIndexes` stands for the pods that succeeded.
-//! - A job is finished with `Complete` or `Failed` after all its pods are counted and none is terminating. Before that, its
-//!   status announces the end with `SuccessCriteriaMet` or `FailureTarget`, and its active pods are deleted.
-//! - Failures are looked for in this order: an announced end, the pod failure policy, `backoffLimit`,
-//!   `activeDeadlineSeconds`, the indexes. Successes come after them: the success policy, the completions.
-//! - Where each index has a limit of its own, a failed pod keeps its finalizer until another pod of its index exists, which
+//!   count. In an indexed Job, `status.completedIndexes` stands for the Pods that succeeded.
+//! - A Job is finished with `Complete` or `Failed` after all its Pods are counted and none is terminating. Before that, its
+//!   status announces the end with `SuccessCriteriaMet` or `FailureTarget`, and its active Pods are deleted.
+//! - Failures are checked in this order: an announced end, the pod failure policy, `backoffLimit`, `activeDeadlineSeconds`,
+//!   the indexes. Successes are checked after them: the success policy, the completions.
+//! - A Job fails at its active deadline and replaces Pods at the end of the back-off, also if requests of an earlier
+//!   reconcile fail.
+//! - If each index has a limit of its own, a failed Pod keeps its finalizer until another Pod of its index exists. That Pod
 //!   takes over the number of failures in its annotations.
-//! - At most 500 pods are created, or deleted as surplus, in one reconcile. Creations start slowly, and end with the first
+//! - At most 500 Pods are created, or deleted as surplus, in one reconcile. Creations start slowly, and end with the first
 //!   batch in which one fails. After failures, none is created for 10 s, doubling to 10 minutes.
-//! - A suspended job has no active pods; those that are deleted for it are not counted. Resumed, it has a new start time.
+//! - A suspended Job has no active Pods. The Pods that are deleted for it are not counted. A resumed Job has a new start time.
 //! - No step is repeated because of a stale cache: the framework does not reconcile a key before it has read its own
 //!   writes (see [`Session`](kcm_framework::Session)). There are no expectations.
-//! - A job with another controller in `spec.managedBy` is left alone, and so are its pods.
-//! - Pods with the finalizer whose job is gone or finished, or that have no controller, lose it.
-//! - Fields of a job, its template included, that this version does not know survive every write.
+//! - A Job with another controller in `spec.managedBy` is left alone, and so are its Pods.
+//! - Pods with the finalizer whose Job was deleted or has finished, or that have no controller, lose the finalizer.
+//! - Fields of a Job, its template included, that this version does not know survive every write.
 //!
 //! # What it does not do
-//! It deletes no jobs, and no finished pods: the garbage collector and the ttl after finished controller do. Gang
-//! scheduling by workloads (`WorkloadWithJob`, alpha) is not there.
+//! It deletes no Jobs and no finished Pods: the garbage collector and the TTL after finished controller do. It does not
+//! implement gang scheduling by workloads (`WorkloadWithJob`, alpha).
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/job` of Kubernetes 1.36.3. Everything else is as there, messages of events and conditions
-//! included.
+//! Upstream is `pkg/controller/job` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all controllers
+//! share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | the framework reads its own writes | expectations for pods and finalizers, and since 1.36 a comparison of versions | holds for every controller; `job_controller_stale_sync_skips_total` stays 0 |
-//! | names of pods are generated here, in addition to `generateName` | by the API server | a creation whose response was lost can be looked up |
-//! | deletions and patches of pods have their uid | no precondition | a pod that was recreated under the same name is left alone |
-//! | a pod that succeeds as the last one of its job enqueues it at once | after a second | people wait for the end of a job; it costs no request more |
-//! | pods of one rank are deleted by their uid | in the order of the cache | the result does not depend on it |
-//! | orphans of a finished job are found by owner | by label selector | a selector looks at all pods of the namespace; orphans without owner are enqueued by their own events |
-//! | an orphan whose finalizer cannot be removed is tried again | only when something changes, if its job has finished | |
-//! | a pod that could not be created is counted as failed only | also as succeeded | `job_controller_job_pods_creation_total` |
-//! | a pod that a terminating namespace rejects is not active in the status | is until the next sync | |
-//! | the conditions that every pod has match a rule of a pod failure policy only once the pod has failed | also of pods that a failing job deletes | memory; no policy names them |
-//! | a condition that does not change is left as the API server has it, unknown fields included | is written again | |
-//! | a job with an invalid selector is not retried until it changes | retries | only a change helps |
-//! | a missing permission is retried after a minute | back-off | design of the framework: only an administrator can grant it |
-//! | `--concurrent-job-syncs` below 1 is rejected | accepted, and no worker runs | |
+//! | `job_controller_stale_sync_skips_total` stays 0. | It counts syncs that are skipped because a cache is stale. | A key waits for its own writes. |
+//! | A Pod that succeeds as the last one of its Job enqueues the Job at once. | It enqueues the Job after a second. | People wait for the end of a Job; no request is added. |
+//! | Pods of one rank are deleted in the order of their uids. | They are deleted in the order of the cache. | The result does not depend on the cache. |
+//! | Orphans of a finished Job are found by owner. | They are found by label selector. | A selector compares all Pods of the namespace; orphans without owner are enqueued by their own events. |
+//! | An orphan whose finalizer cannot be removed is retried. | It is retried after a change only, if its Job has finished. | The Pod cannot be deleted before. |
+//! | A Pod that cannot be created is counted as failed only in `job_controller_job_pods_creation_total`. | It is counted as succeeded, too. | It was not created. |
+//! | A Pod that a terminating namespace rejects is not active in the status. | It is active until the next sync. | It does not exist. |
+//! | A rule of a pod failure policy matches the conditions that every Pod has only if the Pod has failed. | It matches them also for Pods that a failing Job deletes. | The cache keeps them of failed Pods only, to save memory; no policy names them. |
+//! | A condition that does not change keeps the fields that this version does not know. | It is written again without them. | Another version may need them. |
+//! | A Job with an invalid selector is not retried until it changes. | It is retried with back-off. | Only a change helps. |
 
 mod apply;
 mod assess;
@@ -71,7 +69,6 @@ mod orphans;
 mod plan;
 mod pod_template;
 mod reconcile;
-mod settings;
 mod status;
 mod success_policy;
 mod track;
@@ -82,11 +79,12 @@ mod tests;
 use std::time::Duration;
 
 use kcm_api::Need;
-use kcm_api::views::{Job, Pod, PodTermination};
+use kcm_api::views::{Pod, PodTermination};
 use kcm_config::gates::MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS;
+use kcm_config::{Section, Setting, Workers};
 use kcm_framework::ownership::Dependents;
 use kcm_framework::workqueue::RetryLimits;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loop, Loops};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loop, Loops, Source};
 
 use backoff::BackoffStore;
 use event_mapping::{OrphanKey, key_for_job, keys_for_pod, orphan_of_pod, orphans_of_job, owners};
@@ -94,9 +92,11 @@ use job_pod::{COMPLETION_INDEX, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT
 use metrics::Metrics;
 use orphans::OrphanReconciler;
 use reconcile::Reconciler;
-use settings::{CONCURRENT_SYNCS, ROWS};
 
-/// The retries of both queues, as upstream: no bucket over all keys.
+const SECTION: Section = Section::new("Job-controller", "JobController");
+const SYNCS: Setting<Workers> = SECTION.workers("concurrent-job-syncs", "ConcurrentJobSyncs", "Jobs", 5);
+
+/// The retry limits of both queues, as upstream: no bucket over all keys.
 const RETRIES: RetryLimits =
     RetryLimits { base: Duration::from_secs(1), max: Duration::from_mins(1), interval: Duration::ZERO, burst: 0 };
 
@@ -109,50 +109,46 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("job-cont
         Need::annotation::<Pod>(INDEX_FAILURE_COUNT),
         Need::annotation::<Pod>(INDEX_IGNORED_FAILURE_COUNT),
     ])
-    .settings(ROWS);
+    .settings(const { &[SYNCS.row()] });
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     Ok(Loops::new().with(jobs(context)?).with(orphans(context)))
 }
 
-/// The loop that reconciles jobs.
+/// The loop that reconciles Jobs.
 fn jobs(context: &ControllerContext) -> Result<Loop, BoxError> {
-    let metrics = Metrics::register(context.metrics());
-    let mut described = context.control_loop("job").retry_limits(RETRIES).workers_from(CONCURRENT_SYNCS);
+    let metrics = Metrics::register(context.metrics())?;
+    let mut control_loop = context.control_loop("job").retry_limits(RETRIES).workers(&SYNCS);
     let counted = metrics.clone();
-    let jobs = described.watches_for(kcm_framework::Source::known().resync(), move |change| {
+    let jobs = control_loop.primary_with(Source::known().resync(), move |change| {
         counted.observe_job(change);
         key_for_job(change)
     });
-    described.keyed_by(&jobs);
     let (counted, owners) = (metrics.clone(), owners(jobs.clone()));
-    let dependents = Dependents::of(&described.reads::<Pod>());
+    let dependents = Dependents::of(&control_loop.reads::<Pod>());
     let pods = dependents.clone();
-    described.watches::<Pod, _>(move |change| {
+    control_loop.watches::<Pod, _>(move |change| {
         counted.observe_pod(change);
         keys_for_pod(change, &owners, |job| pods.any_controlled_by(job, |pod| !pod.is_finished()))
     });
-    Ok(described.reconcile(Reconciler {
-        jobs,
+    let reconciler = Reconciler {
         dependents,
         terminations: context.part()?,
         backoffs: BackoffStore::default(),
         metrics,
         unsets_start_time: context.gate(&MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS),
-    }))
+    };
+    Ok(control_loop.reconcile_objects(jobs, reconciler))
 }
 
 /// The loop that removes the finalizer of orphans.
 fn orphans(context: &ControllerContext) -> Loop {
-    let described = context.control_loop::<OrphanKey>("job_orphan_pod");
-    let mut described = described.retry_limits(RETRIES).workers_from(CONCURRENT_SYNCS);
-    let jobs = described.watches::<Job, _>(orphans_of_job);
-    let owners = owners(jobs);
+    let mut control_loop = context.control_loop::<OrphanKey>("job_orphan_pod").retry_limits(RETRIES).workers(&SYNCS);
+    let owners = owners(control_loop.watches(orphans_of_job));
     let of_changes = owners.clone();
-    let pods = described.watches::<Pod, _>(move |change| orphan_of_pod(change, &of_changes));
-    described.keyed_by(&pods);
+    let pods = control_loop.primary_with(Source::known(), move |change| orphan_of_pod(change, &of_changes));
     let dependents = Dependents::of(&pods);
-    described.reconcile(OrphanReconciler { pods, dependents, owners })
+    control_loop.reconcile(OrphanReconciler { pods, dependents, owners })
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -1,4 +1,4 @@
-//! The reconcile of orphans: pods whose finalizer no job will remove.
+//! The reconcile of orphans: Pods whose finalizer no Job removes.
 
 use kcm_api::views::{Job, Pod};
 use kcm_framework::ownership::{Dependents, Owners};

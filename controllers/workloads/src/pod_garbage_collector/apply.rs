@@ -1,33 +1,31 @@
-//! The requests of a round: live looks at nodes, patches of statuses, deletions.
+//! The requests of a round: live reads of Nodes, patches of statuses, deletions.
 
 use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
 use futures::stream;
-use kcm_api::views::{Node, Pod, PodDisruption};
-use kcm_api::{InternedStr, KnownView as _, ObjectKey, PartReader, PartialObjectMeta};
-use kcm_framework::Session;
-use kcm_framework::client::{ApiError, DeleteOptions, Patch, Payload, Subresource};
+use kcm_api::views::{Node, PodDisruption};
+use kcm_api::{InternedStr, ObjectKey, PartReader};
+use kcm_framework::client::{ApiError, Patch, Payload, ResponseExt as _};
+use kcm_framework::{Delete, Session};
 
 use super::failed_status::failed_status;
 use super::metrics::Metrics;
 use super::plan::Removal;
 
-/// How many pods are deleted at once.
+/// The number of Pods that are deleted at the same time.
 const CONCURRENT_DELETIONS: usize = 16;
 
-/// Those of `nodes` that the API server does not have.
+/// Returns those of `nodes` that do not exist.
 ///
-/// A node that cannot be read is taken for one that exists.
+/// A Node that cannot be read counts as existing.
 pub(super) async fn gone_nodes(session: &Session, nodes: Vec<InternedStr>) -> BTreeSet<InternedStr> {
     let mut gone = BTreeSet::new();
     for node in nodes {
         let key = ObjectKey::cluster_scoped(&*node);
-        match session.api().get::<PartialObjectMeta>(const { &Node::RESOURCE }, &key).await {
-            Ok(_) => {}
-            Err(error) if error.is_not_found() => {
-                gone.insert(node);
-            }
+        match session.live::<Node>(&key).await {
+            Ok(Some(_)) => {}
+            Ok(None) => drop(gone.insert(node)),
             Err(error) => {
                 let cause = error.message();
                 tracing::warn!(node = &*node, %error, cause, "Cannot look up the node; its pods are kept");
@@ -37,7 +35,7 @@ pub(super) async fn gone_nodes(session: &Session, nodes: Vec<InternedStr>) -> BT
     gone
 }
 
-/// Deletes pods.
+/// Deletes Pods.
 pub(super) struct PodRemover<'a> {
     pub(super) session: &'a Session,
     pub(super) metrics: &'a Metrics,
@@ -45,8 +43,8 @@ pub(super) struct PodRemover<'a> {
 }
 
 impl PodRemover<'_> {
-    /// Deletes the pods, several at a time. A failure is logged and counted, and holds up no other pod; the next round
-    /// tries again.
+    /// Deletes the Pods, several at a time. A failure is logged and counted, and does not stop other deletions; the next
+    /// round tries again.
     pub(super) async fn remove_all(&self, removals: &[Removal]) {
         let calls: Vec<_> = removals.iter().map(|removal| self.remove(removal)).collect();
         stream::iter(calls).buffer_unordered(CONCURRENT_DELETIONS).collect::<()>().await;
@@ -65,26 +63,15 @@ impl PodRemover<'_> {
     }
 
     async fn try_remove(&self, Removal { pod, reason }: &Removal) -> Result<(), ApiError> {
-        let (key, uid) = (&pod.metadata.key, &pod.metadata.uid);
         if let Some(patch) = failed_status(pod, self.disruptions.of(pod), *reason, self.session.now()) {
             let patch = Patch::Strategic(Payload::json(&patch));
-            match self.session.raw_patch(&Pod::RESOURCE, key, Subresource::Status, patch).await {
-                Ok(_) => {}
-                Err(error) if error.is_not_found() || is_of_another_uid(&error) => return Ok(()),
-                Err(error) => return Err(error),
+            let patched = self.session.patch_status(&**pod, patch).await;
+            if patched.ignore(|error| error.is_not_found() || error.is_other_object())?.is_none() {
+                return Ok(());
             }
         }
-        let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::of_uid(uid.clone()) };
-        match self.session.raw_delete(&Pod::RESOURCE, key, uid, &options).await {
-            Ok(_) => Ok(()),
-            Err(error) if is_of_another_uid(&error) => Ok(()),
-            Err(error) => Err(error),
-        }
+        let deletion = self.session.delete(&**pod, Delete::default().grace_period(0)).await;
+        deletion.ignore(ApiError::is_other_object)?;
+        Ok(())
     }
-}
-
-/// Whether the pod was recreated under the same name. A patch with another uid changes an immutable field; a deletion with
-/// one is a conflict.
-fn is_of_another_uid(error: &ApiError) -> bool {
-    error.is_conflict() || error.is_invalid() && error.message().contains("metadata.uid: ")
 }

@@ -1,4 +1,4 @@
-//! The order of a round: observe, look up missing nodes, plan, delete.
+//! The order of a round: observe, read missing Nodes live, plan, delete.
 
 use kcm_api::PartReader;
 use kcm_api::views::{Node, Pod, PodDisruption};
@@ -17,7 +17,7 @@ pub(super) struct Collector {
     pub(super) pods: Informer<Pod>,
     pub(super) nodes: Informer<Node>,
     pub(super) disruptions: PartReader<PodDisruption>,
-    /// How many terminated pods may exist; zero or less for any number.
+    /// The number of terminated Pods that may exist; 0 or less: no limit.
     pub(super) threshold: i32,
     pub(super) quarantine: Mutex<Quarantine>,
     pub(super) metrics: Metrics,
@@ -31,7 +31,7 @@ impl Collector {
         let over = self.quarantine.lock().update(&missing, Instant::now());
         let gone = gone_nodes(session, over).await;
         let removals = plan(&observed, &gone, self.threshold, self.disruptions);
-        // What stays is not kept in memory while the deletions run.
+        // Pods that are not deleted need not stay in memory while the deletions run.
         drop(observed);
         PodRemover { session, metrics: &self.metrics, disruptions: self.disruptions }.remove_all(&removals).await;
     }

@@ -1,4 +1,4 @@
-//! The patch that makes a pod a failed one before it is deleted.
+//! The patch that makes a Pod `Failed` before it is deleted.
 
 use jiff::Timestamp;
 use kcm_api::views::{Pod, PodDisruption};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::plan::Reason;
 
-/// The strategic merge patch of the status; absent where the pod has ended already.
+/// The strategic merge patch of the status; `None` if the Pod has ended.
 ///
-/// A pod without a kubelet would stay in its phase for ever, while controllers, finalizers of jobs above all, wait for its
-/// end. The condition `DisruptionTarget` says of an orphan that its node is the reason. One that is true already keeps the
-/// time since when.
+/// A Pod without a kubelet would stay in its phase for ever, while controllers wait for its end, as the Job controller does
+/// before it removes its finalizer. The condition `DisruptionTarget` of an orphan names the missing Node as the reason. A
+/// condition that is true keeps its transition time.
 pub(super) fn failed_status(pod: &Pod, disruption: &PodDisruption, reason: Reason, now: Timestamp) -> Option<Value> {
     if pod.is_finished() {
         return None;

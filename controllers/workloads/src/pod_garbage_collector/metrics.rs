@@ -1,47 +1,42 @@
 //! The metrics of this controller.
 
-use kcm_framework::prometheus_client::metrics::counter::Counter;
-use kcm_framework::prometheus_client::metrics::family::Family;
+use std::borrow::Cow;
+
+use kcm_framework::metrics::{Counters, MetricError, Stability};
 
 use super::plan::Removal;
 
-/// The labels `namespace` and `reason`.
-type Labels = [(&'static str, String); 2];
-
-/// How many pods were deleted, and how many of these deletions failed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Metrics {
-    deletions: Family<Labels, Counter>,
-    errors: Family<Labels, Counter>,
+    deletions: Counters<2>,
+    errors: Counters<2>,
 }
 
 impl Metrics {
-    /// Registers the metrics, by the names of upstream.
-    pub(super) fn register(manager: &kcm_framework::Metrics) -> Self {
-        manager.register(|registry| {
-            let metrics = Self::default();
-            // The text format appends `_total`.
-            registry.register(
-                "pod_gc_collector_force_delete_pods",
-                "[ALPHA] How many pods the pod garbage collector deleted, failures included",
-                metrics.deletions.clone(),
-            );
-            registry.register(
-                "pod_gc_collector_force_delete_pod_errors",
-                "[ALPHA] How many pods the pod garbage collector failed to delete",
-                metrics.errors.clone(),
-            );
-            metrics
+    pub(super) fn register(metrics: &kcm_framework::Metrics) -> Result<Self, MetricError> {
+        let labels = ["namespace", "reason"];
+        Ok(Self {
+            deletions: metrics.counters(
+                Stability::Alpha,
+                "pod_gc_collector_force_delete_pods_total",
+                labels,
+                "Pods that the pod garbage collector deleted, including failed deletions",
+            )?,
+            errors: metrics.counters(
+                Stability::Alpha,
+                "pod_gc_collector_force_delete_pod_errors_total",
+                labels,
+                "Pods that the pod garbage collector failed to delete",
+            )?,
         })
     }
 
-    /// Counts a deletion.
     pub(super) fn deleted(&self, removal: &Removal, has_failed: bool) {
-        let namespace = removal.pod.metadata.key.namespace().unwrap_or_default().to_owned();
-        let labels = [("namespace", namespace), ("reason", removal.reason.as_str().to_owned())];
+        let namespace = removal.pod.metadata.key.namespace().unwrap_or_default();
+        let labels = || [Cow::from(namespace.to_owned()), removal.reason.as_str().into()];
         if has_failed {
-            self.errors.get_or_create(&labels).inc();
+            self.errors.of(labels()).inc();
         }
-        self.deletions.get_or_create(&labels).inc();
+        self.deletions.of(labels()).inc();
     }
 }

@@ -1,46 +1,45 @@
-//! Pod garbage collector: deletes pods that no kubelet will delete, and the oldest of too many terminated ones.
+//! Pod garbage collector: deletes Pods that no kubelet will delete, and the oldest of too many terminated Pods.
 //!
-//! Reads pods and nodes. Updates the status of pods and deletes pods.
+//! Reads Pods and Nodes. Updates the status of Pods and deletes Pods.
 //!
 //! ```text
-//! every 20 s: pods, nodes ──▶ missing nodes ──quarantine──▶ live look ──▶ plan ──▶ status, deletion
+//! every 20 s: Pods, Nodes ──▶ missing Nodes ──quarantine──▶ live read ──▶ plan ──▶ status, deletion
 //!             (caches)           (pure)         (pure)                   (pure)
 //! ```
 //!
-//! Four kinds of pods are deleted, in this order:
+//! Four kinds of Pods are deleted, in this order:
 //!
-//! | reason | which pods |
+//! | reason | Pods |
 //! | --- | --- |
-//! | `terminated` | those beyond `--terminated-pod-gc-threshold`, evicted ones first, then the oldest |
-//! | `out-of-service` | terminating on a node that is not ready and has the taint `node.kubernetes.io/out-of-service` |
-//! | `orphaned` | assigned to a node that does not exist |
-//! | `unscheduled` | terminating and never assigned to a node |
+//! | `terminated` | beyond `--terminated-pod-gc-threshold`, evicted ones first, then the oldest |
+//! | `out-of-service` | terminating on a Node that is not ready and has the taint `node.kubernetes.io/out-of-service` |
+//! | `orphaned` | assigned to a Node that does not exist |
+//! | `unscheduled` | terminating and never assigned to a Node |
 //!
 //! # Guarantees
-//! - A pod is orphaned only after its node was missing in the cache for 40 seconds without a break, and a live read showed
-//!   that it does not exist. A node that cannot be read exists.
-//! - A pod that has not ended becomes `Failed` before it is deleted, and an orphan also gets the condition
-//!   `DisruptionTarget` with the reason `DeletionByPodGC`. If the status cannot be written, the pod is not deleted.
-//! - Status and deletion carry the uid of the pod: one that was recreated under the same name is left alone. The deletion
-//!   has no grace period.
-//! - A round begins 20 seconds after the last one has ended, and not before the caches show what that one wrote.
-//! - A pod that cannot be deleted holds up no other; the next round tries again.
+//! - A Pod is orphaned only after its Node was missing in the cache for 40 seconds without a break, and a live read showed
+//!   that the Node does not exist. A Node that cannot be read counts as existing.
+//! - A Pod that has not ended becomes `Failed` before it is deleted. An orphan also gets the condition `DisruptionTarget` with
+//!   the reason `DeletionByPodGC`. If the status cannot be written, the Pod is not deleted.
+//! - The status is written to the Pod with the uid that was read. The deletion has no grace period.
+//! - A round begins 20 seconds after the last one has ended, and not before the caches show the writes of the last round.
+//! - A Pod that cannot be deleted does not stop other deletions; the next round tries again.
 //!
 //! # What it does not do
-//! Finalizers of pods are left to their owners. Pods of nodes that exist belong to the kubelet and to the eviction by taints.
+//! It removes no finalizers. Pods of Nodes that exist are deleted by the kubelet and by the eviction by taints.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/podgc` of Kubernetes 1.36.3. Everything else is as there.
+//! Upstream is `pkg/controller/podgc` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all controllers
+//! share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | deletions have the uid of the pod as a precondition | no precondition | a pod that was recreated under the same name is not deleted |
-//! | a pod that is gone or recreated meanwhile is no error | counts as one | nothing is left to do |
-//! | a pod is deleted once in a round | once for each reason | requests |
-//! | a node that returns ends its quarantine | the quarantine goes on | a node that is missing again has 40 seconds again |
-//! | 16 pods are deleted at once | orphans and unscheduled pods one by one, others all at once | |
-//! | no queue `orphaned_pods_nodes` | a queue with metrics | the quarantine is a map |
-//! | a terminating pod whose node is missing is not logged as an error | is, in every round | it is an orphan soon |
+//! | A Pod that was deleted or recreated meanwhile is no error. | It counts as an error. | There is nothing to do. |
+//! | A Pod is deleted once in a round. | It is deleted once for each reason. | The second request has no effect. |
+//! | A Node that returns ends its quarantine. | Its quarantine goes on. | A Node that is missing again has 40 seconds again. |
+//! | Up to 16 Pods are deleted at the same time. | Orphans and unscheduled Pods are deleted one by one, all others at the same time. | A slow deletion delays no other, and the API server is not flooded. |
+//! | The quarantine has no queue `orphaned_pods_nodes`. | It is a queue with metrics. | It is a map here. |
+//! | A terminating Pod whose Node is missing is not logged as an error. | It is logged in every round. | It is deleted as an orphan soon. |
 
 mod apply;
 mod collector;
@@ -48,7 +47,6 @@ mod failed_status;
 mod metrics;
 mod plan;
 mod quarantine;
-mod settings;
 
 #[cfg(test)]
 mod tests;
@@ -58,37 +56,41 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::Need;
-use kcm_api::views::{Node, Pod, PodDisruption};
+use kcm_api::views::PodDisruption;
+use kcm_config::{Section, Setting};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use parking_lot::Mutex;
 
 use collector::Collector;
 use metrics::Metrics;
 use quarantine::Quarantine;
-use settings::{ROWS, Section};
 
-/// From the end of a round to the next.
+/// The time from the end of a round to the next.
 const PERIOD: Duration = Duration::from_secs(20);
+
+const SECTION: Section = Section::new("Pod-garbage-collector-controller", "PodGCController");
+const THRESHOLD: Setting<i32> = SECTION
+    .int32("terminated-pod-gc-threshold", "TerminatedPodGCThreshold", 12500)
+    .help("Number of terminated pods above which the oldest are deleted. 0 or less: no limit.");
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("pod-garbage-collector-controller", init)
     .aliases(&["podgc"])
     .service_account("pod-garbage-collector")
     .needs(&[Need::part::<PodDisruption>()])
-    .settings(ROWS);
+    .settings(const { &[THRESHOLD.row()] });
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
-    let section: Section = context.settings_of()?;
-    let mut rounds = context.control_loop("pod_garbage_collector");
+    let mut control_loop = context.control_loop("pod_garbage_collector");
     let collector = Arc::new(Collector {
-        pods: rounds.reads::<Pod>(),
-        nodes: rounds.reads::<Node>(),
+        pods: control_loop.reads(),
+        nodes: control_loop.reads(),
         disruptions: context.part()?,
-        threshold: section.threshold,
+        threshold: context.get(&THRESHOLD)?,
         quarantine: Mutex::new(Quarantine::default()),
-        metrics: Metrics::register(context.metrics()),
+        metrics: Metrics::register(context.metrics())?,
     });
-    let rounds = rounds.periodic(PERIOD, move |session| {
+    let rounds = control_loop.periodic(PERIOD, move |session| {
         let collector = Arc::clone(&collector);
         async move {
             collector.run(&session).await;
@@ -96,7 +98,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         }
         .boxed()
     });
-    Ok(Loops::new().with(rounds))
+    Ok(rounds.into())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -1,5 +1,6 @@
-//! What several controllers of workloads use, a folder for each subject.
+//! Code that several controllers of workloads use, a folder or file for each subject.
 
+pub(crate) mod availability;
 pub(crate) mod pod_control;
 pub(crate) mod replicas;
 pub(crate) mod revisions;

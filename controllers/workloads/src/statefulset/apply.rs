@@ -1,27 +1,82 @@
-//! The requests of a reconcile: pods, claims and the status.
+//! The requests of a reconcile: revisions, pods, claims and the status.
+
+use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use kcm_api::views::{PersistentVolumeClaim, Pod, StatefulSet, StatefulSetStatus};
-use kcm_api::{Documented, KnownView as _, ObjectKey, Resource};
-use kcm_framework::client::{ApiError, DeleteOptions, Patch, Payload, Subresource};
-use kcm_framework::{Class, ReconcileError, Session};
+use kcm_api::views::{ControllerRevision, PersistentVolumeClaim, Pod, StatefulSet, StatefulSetStatus};
+use kcm_api::{Documented, ObjectKey};
+use kcm_framework::client::{ApiError, Patch, Payload};
+use kcm_framework::{Delete, ReconcileError, Session};
 use serde_json::{Value, json};
 
 use super::claim_work::ClaimWork;
 use super::error::{ClaimError, SyncError};
-use super::events::{EventReason, Verb};
+use super::events::{StatefulSetEvent, Verb};
+use super::gates::Gates;
 use super::identity::{POD_INDEX, POD_NAME, claim_name, pod_name};
 use super::new_objects::{claim_volume, new_claim, new_pod};
 use super::retention::ClaimOwners;
-use super::revisions::Revisions;
+use super::revisions::{
+    Revision, Revisions, UpdateRevision, beyond_history_limit, hash, new_revision, update_revision,
+};
 use super::status::{revision_of, with_status};
 use super::steps::{Deletion, Phase, Step, Which};
 use crate::shared::pod_control::SlowStart;
+use crate::shared::revisions::{Creation, RevisionData, create, delete, renumber, revision_name};
 
-const POD: &Resource = &Pod::RESOURCE;
-const CLAIM: &Resource = &PersistentVolumeClaim::RESOURCE;
+/// Finds the revisions of the StatefulSet, and creates or renumbers the revision of its template.
+pub(super) async fn apply_revisions(
+    session: &Session,
+    set: &StatefulSet,
+    revisions: &[Arc<ControllerRevision>],
+    gates: Gates,
+) -> Result<Revisions, ReconcileError> {
+    let data = RevisionData::of(set.template()).map_err(ReconcileError::terminal)?;
+    let mut collision_count = set.status.collision_count.unwrap_or(0);
+    let existing = match update_revision(revisions, &data, gates.semantic_revisions) {
+        UpdateRevision::Last(revision) => Some(revision),
+        UpdateRevision::Renumber { revision, number } => {
+            renumber(session, &revision, number).await?;
+            Some(revision)
+        }
+        UpdateRevision::Create { number } => {
+            let label = hash(&data, collision_count);
+            let name = loop {
+                let name = revision_name(set.metadata.key.name(), &hash(&data, collision_count));
+                match create(session, &new_revision(set, &data, &name, &label, number)).await? {
+                    Creation::Created | Creation::Found => break name,
+                    Creation::Collision => collision_count = collision_count.saturating_add(1),
+                }
+            };
+            return Ok(Revisions::new(set, revisions, Revision { name, data }, collision_count));
+        }
+    };
+    let update = existing.and_then(|revision| Revision::of(&revision));
+    // Validation rejects a revision without data.
+    let update = update.unwrap_or_else(|| Revision { name: String::new(), data });
+    Ok(Revisions::new(set, revisions, update, collision_count))
+}
 
-/// Writes the steps of one reconcile of one stateful set.
+/// Deletes the revisions beyond the history limit.
+pub(super) async fn delete_old_revisions(
+    session: &Session,
+    set: &StatefulSet,
+    pods: &[Arc<Pod>],
+    revisions: &[Arc<ControllerRevision>],
+    found: Option<&Revisions>,
+) -> Result<(), ApiError> {
+    let is_live = |revision: &ControllerRevision| {
+        let name = revision.metadata.key.name();
+        found.is_some_and(|found| found.current.name == name || found.update.name == name)
+            || pods.iter().any(|pod| revision_of(pod) == name)
+    };
+    for revision in beyond_history_limit(set, revisions, is_live) {
+        delete(session, revision).await?;
+    }
+    Ok(())
+}
+
+/// Writes the steps of one reconcile of one StatefulSet.
 pub(super) struct Writer<'a> {
     pub(super) session: &'a Session,
     pub(super) set: &'a StatefulSet,
@@ -29,7 +84,8 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Sends the requests of all phases. Returns how many pods of the current revision were deleted for the rollout.
+    /// Sends the requests of all phases. Returns the number of pods of the current revision that were deleted for the
+    /// rollout.
     ///
     /// # Errors
     /// The first error, after the requests that were sent at the same time.
@@ -115,7 +171,7 @@ impl Writer<'_> {
             Which::Update => &self.revisions.update,
         };
         let pod = new_pod(self.set, revision, ordinal).map_err(SyncError::InvalidTemplate)?;
-        let created = self.session.raw_create(POD, &self.key(&name), Payload::raw(pod)).await;
+        let created = self.session.create::<Pod>(&self.key(&name), Payload::raw(pod)).await;
         match created {
             // Another object has the name, or the cache is behind: no event, as upstream.
             Err(error) if error.is_already_exists() => return Err(SyncError::CreatePod(error)),
@@ -135,7 +191,9 @@ impl Writer<'_> {
             let claim = claim_name(name, set, ordinal);
             let owner = ClaimOwners::of(self.set, pod, ordinal, None).of_new_claim();
             let created = match new_claim(self.set, *template, ordinal, owner) {
-                Ok(object) => self.session.raw_create(CLAIM, &self.key(&claim), Payload::raw(object)).await,
+                Ok(object) => {
+                    self.session.create::<PersistentVolumeClaim>(&self.key(&claim), Payload::raw(object)).await
+                }
                 Err(error) => {
                     errors.invalid(&claim, &error);
                     continue;
@@ -145,7 +203,7 @@ impl Writer<'_> {
             if !is_taken {
                 let error = created.as_ref().err().map(ApiError::message);
                 let (pod, set) = (pod.to_owned(), set.to_owned());
-                self.record(&EventReason::ClaimCreated { claim: claim.clone(), pod, set, error });
+                self.record(&StatefulSetEvent::ClaimCreated { claim: claim.clone(), pod, set, error });
             }
             if let Err(error) = created {
                 errors.failed(&claim, error);
@@ -159,8 +217,8 @@ impl Writer<'_> {
 
     /// Repairs the owner references of the claims of a pod.
     ///
-    /// The role of the controller allows an update of claims and no patch, and the cache does not have whole claims: a
-    /// live read has.
+    /// The role of the controller allows an update of claims and no patch, and the cache does not have whole claims. So they
+    /// are read live.
     async fn update_claims(
         &self,
         name: &str,
@@ -169,7 +227,7 @@ impl Writer<'_> {
         claims: &ClaimWork,
     ) -> Result<(), SyncError> {
         for claim in &claims.conflicting {
-            self.record(&EventReason::ConflictingController { claim: claim.clone() });
+            self.record(&StatefulSetEvent::ConflictingController { claim: claim.clone() });
         }
         let owners = ClaimOwners::of(self.set, name, ordinal, pod.map(|pod| &pod.metadata.uid));
         for claim in &claims.outdated {
@@ -185,16 +243,13 @@ impl Writer<'_> {
     }
 
     async fn update_claim(&self, owners: ClaimOwners<'_>, key: &ObjectKey) -> Result<(), ApiError> {
-        let live: Documented<PersistentVolumeClaim> = match self.session.api().get(CLAIM, key).await {
-            Err(error) if error.is_not_found() => return Ok(()),
-            live => live?,
-        };
+        let Some(live) = self.session.live::<Documented<PersistentVolumeClaim>>(key).await? else { return Ok(()) };
         if owners.are_up_to_date(&live.metadata) {
             return Ok(());
         }
         // Owner references that the API server returns can be edited.
         let Ok(document) = owners.update(&live.metadata, &live.document) else { return Ok(()) };
-        self.session.put_document(CLAIM, key, Subresource::None, &document).await.map(drop)
+        self.session.update(&live, &document).await.map(drop)
     }
 
     async fn update(
@@ -213,7 +268,7 @@ impl Writer<'_> {
         self.update_claims(name, ordinal, Some(pod), claims).await?;
         let patched = if labels || !volumes.is_empty() {
             let patch = Patch::Strategic(Payload::json(&self.identity_patch(pod, ordinal, volumes)));
-            self.session.raw_patch(POD, &pod.metadata.key, Subresource::None, patch).await.map(drop)
+            self.session.patch(pod, patch).await.map(drop)
         } else {
             Ok(())
         };
@@ -251,24 +306,21 @@ impl Writer<'_> {
     }
 
     async fn delete(&self, pod: &Pod) -> Result<(), SyncError> {
-        let (key, uid) = (&pod.metadata.key, &pod.metadata.uid);
-        match self.session.raw_delete(POD, key, uid, &DeleteOptions::of_uid(uid.clone())).await {
-            Ok(_) => self.record_pod(Verb::Delete, key.name(), None),
-            // The pod was recreated under the same name: the cache is stale.
-            Err(error) if error.is_conflict() => return Err(SyncError::DeletePod(error)),
+        let name = pod.metadata.key.name();
+        match self.session.delete(pod, Delete::default()).await {
+            Ok(_) => self.record_pod(Verb::Delete, name, None),
+            // The cache is stale, and nothing failed.
+            Err(error) if error.is_other_object() => return Err(SyncError::DeletePod(error)),
             Err(error) => {
-                self.record_pod(Verb::Delete, key.name(), Some(error.message()));
+                self.record_pod(Verb::Delete, name, Some(error.message()));
                 return Err(SyncError::DeletePod(error));
             }
         }
         Ok(())
     }
 
-    /// Puts the status.
-    pub(super) async fn put_status(&self, status: &StatefulSetStatus) -> Result<(), ReconcileError> {
-        let document = with_status(self.set, status).map_err(|error| ReconcileError::new(Class::Terminal, error))?;
-        let key = &self.set.metadata.key;
-        self.session.put_document(const { &StatefulSet::RESOURCE }, key, Subresource::Status, &document).await?;
+    pub(super) async fn update_status(&self, status: &StatefulSetStatus) -> Result<(), ReconcileError> {
+        self.session.update_status(self.set, &with_status(self.set, status)?).await?;
         Ok(())
     }
 
@@ -278,10 +330,10 @@ impl Writer<'_> {
 
     fn record_pod(&self, verb: Verb, pod: &str, error: Option<String>) {
         let set = self.set.metadata.key.name().to_owned();
-        self.record(&EventReason::Pod { verb, pod: pod.to_owned(), set, error });
+        self.record(&StatefulSetEvent::Pod { verb, pod: pod.to_owned(), set, error });
     }
 
-    fn record(&self, event: &EventReason) {
+    fn record(&self, event: &StatefulSetEvent) {
         self.session.record(self.set, event);
     }
 }

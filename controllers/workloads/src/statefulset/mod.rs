@@ -1,65 +1,62 @@
-//! Stateful set controller: keeps pods with identities, each with its name, its number and its claims, and rolls the pod
+//! StatefulSet controller: keeps pods with identities, each with its name, its number and its claims, and rolls the pod
 //! template out to them one by one.
 //!
-//! Reads stateful sets, pods, controller revisions and persistent volume claims. Creates, patches, deletes, adopts and
-//! releases pods. Creates claims, and updates their owner references. Creates, renumbers, deletes and adopts controller
-//! revisions. Updates the status of stateful sets.
+//! Reads StatefulSets, Pods, ControllerRevisions and PersistentVolumeClaims. Creates, patches, deletes, adopts and releases
+//! Pods. Creates PersistentVolumeClaims, and updates their owner references. Creates, renumbers, deletes and adopts
+//! ControllerRevisions. Updates the status of StatefulSets.
 //!
 //! ```text
 //! event of a stateful set, a pod or a claim ──event mapping──▶ key
 //!                                                              │
-//!   observe ──▶ claim ──▶ adopt, release ──▶ revisions ──▶ plan ──▶ create, repair, delete ──▶ status ──▶ history
-//!   (caches)   (pure)       (framework)     (pure, apply)  (pure)          (apply)            (apply)    (apply)
+//!   observe ──▶ claim ──▶ requeue after  ──▶ adopt, release ──▶ revisions ──▶ plan ──▶ create, repair, delete
+//!   (caches)   (pure)     minReadySeconds     (framework)    (pure, apply)  (pure)          (apply)
+//!                                                                                   ──▶ status ──▶ history
+//!                                                                                       (apply)    (apply)
 //! ```
 //!
 //! The plan (`plan.rs`) has four phases: the pods of the range of ordinals, the claims of surplus pods, surplus pods, and
 //! the rollout (`rollout.rs`).
 //!
 //! # Guarantees
-//! - There are never two pods of one ordinal: the name of a pod is that of the stateful set and the ordinal, and a deletion
-//!   has the uid of the pod as a precondition.
+//! - An ordinal never has two pods: the name of a pod consists of the name of the StatefulSet and the ordinal.
 //! - A pod is created after its claims, and not while one of them is being deleted or belongs to an earlier pod of its name
-//!   that the retention policy deletes it with. The end of such a claim enqueues the stateful set.
-//! - In order (`OrderedReady`) a pod is created only when those of lower ordinals are available, surplus pods are deleted
-//!   from the highest ordinal while all that stay are available, and no more than one pod is deleted in a reconcile. In
+//!   with which the retention policy deletes it. The deletion of such a claim enqueues the StatefulSet.
+//! - In order (`OrderedReady`) a pod is created only if the pods of lower ordinals are available, surplus pods are deleted
+//!   from the highest ordinal while all other pods are available, and at most one pod is deleted in a reconcile. In
 //!   parallel, pods are created and deleted in slow-start batches.
-//! - A rollout deletes a pod only when all pods of higher ordinals are updated and available, or as many at once as
-//!   `maxUnavailable` allows with the gate `MaxUnavailableStatefulSet`. Pods below the partition have the current revision.
-//! - The data of a revision is equal in bytes to that of upstream, and so is its name: a change of controller managers
-//!   restarts no pod. See `shared/revisions`.
+//! - A rollout deletes a pod only if all pods of higher ordinals are updated and available. With the gate
+//!   `MaxUnavailableStatefulSet` it deletes as many pods at once as `maxUnavailable` allows. Pods below the partition have
+//!   the current revision.
+//! - The data of a revision has the same bytes as upstream's, and the revision has the same name: a change of controller
+//!   managers restarts no pod. See `shared/revisions`.
 //! - A revision that a pod or the status names is never deleted for the history limit.
-//! - No step is repeated because of a stale cache or a lost response: see [`Session`](kcm_framework::Session).
-//! - Fields of a stateful set, a template or a claim that this version does not know survive every write.
+//! - Fields of a StatefulSet, a template or a claim that this version does not know survive every write.
 //!
 //! # What it does not do
-//! Claims are deleted by the garbage collector, which follows their owner references. A rollout in order that waits for a
-//! pod which can never become available waits until a person deletes the pod, as upstream, unless the gate
+//! The garbage collector deletes claims; it follows their owner references. A rollout in order that waits for a pod which
+//! can never become available waits until somebody deletes the pod, as upstream, unless the gate
 //! `StatefulSetRolloutRecovery` is on.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/statefulset` of Kubernetes 1.36.3. Everything else is as there, messages of events
-//! included.
+//! Upstream is `pkg/controller/statefulset` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! controllers share. Messages of events are the same.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | the framework reads its own writes | since 1.36 a comparison of versions, and a retry | holds for every controller; `statefulset_controller_stale_sync_skips_total` stays 0 |
-//! | with the gate `StatefulSetRolloutRecovery` a pod that is not ready, of an earlier revision of which no pod is, is replaced in order (`recovery.rs`) | waits until a person deletes the pod | kubernetes/kubernetes#67250; off by default |
-//! | new claims have the owner reference of the retention policy | a second write adds it | fewer writes, and no claim is left behind between the two |
-//! | a claim whose owner references change is read live | comes from the cache | the cache does not have whole claims |
-//! | the pod is not written if only the owners of its claims change; the event is recorded | a write without changes | fewer writes |
-//! | the identity of a pod is patched, with its resource version | the whole pod is updated | unknown fields survive |
-//! | the end of a claim enqueues the stateful sets that select it | no event; a retry with back-off, or none | a pod that waits for its claim is created at once |
-//! | a pod with a name such as `web-01` or `web-4294967296` is ignored | takes the place of `web-1`, and updates of it fail for ever | |
-//! | deletions of pods and revisions have the uid as a precondition | no precondition | an object recreated under the same name is not deleted |
-//! | `status.currentReplicas` falls for deleted pods of the current revision | for every deleted pod, also below 0, which the API server rejects | |
-//! | for a stateful set that is being deleted no revision is created or renumbered | as for any other | the garbage collector deletes them |
-//! | conditions in the status survive | are removed | |
-//! | the status is written once; a conflict requeues the key | is retried from the cache up to five times | |
-//! | one reconcile considers 5000 missing pods at most | all, which for 2147483647 replicas needs more memory than there is | |
-//! | a pod without a volume of a claim is patched by `$retainKeys`, and the API server rejects it | is updated, and the API server rejects it | |
-//! | the metrics of a stateful set end with it | stay | |
-//! | an owner reference must match kind, name and uid | the uid, in claims | one rule for event mapping and claims |
-//! | `--concurrent-statefulset-syncs` below 1 is rejected | accepted, and no worker runs | |
+//! | With the gate `StatefulSetRolloutRecovery`, a rollout also replaces a broken pod of an earlier revision if no pod of that revision is ready (`recovery.rs`). | The rollout waits until somebody deletes the pod. | kubernetes/kubernetes#67250. The gate is off by default. |
+//! | New claims have the owner reference of the retention policy. | A second write adds it. | Fewer writes, and no claim stays without it between the two. |
+//! | A claim whose owner references change is read live. | It is taken from the cache. | The cache does not have whole claims. |
+//! | A pod is not written if only the owners of its claims change; the event is recorded. | The pod is written without changes. | Fewer writes. |
+//! | The identity of a pod is patched, with its resource version. | The whole pod is updated. | Unknown fields survive. |
+//! | The deletion of a claim enqueues the StatefulSets that select it. | It enqueues none; the creation of the pod is retried with back-off, or not at all. | A pod that waits for its claim is created at once. |
+//! | A pod with a name such as `web-01` or `web-4294967296` is ignored. | It takes the place of `web-1`, and updates of it fail for ever. | Such a name belongs to no ordinal. |
+//! | `status.currentReplicas` is reduced for deleted pods of the current revision. | It is reduced for every deleted pod, also below 0, which the API server rejects. | It counts pods of the current revision. |
+//! | For a StatefulSet that is being deleted no revision is created or renumbered. | Revisions are created and renumbered as for any other. | The garbage collector deletes them. |
+//! | Conditions in the status survive. | They are removed. | Other clients may have set them. |
+//! | The status is updated once; a conflict requeues the key. | The update is retried from the cache up to five times. | The cache does not change meanwhile. |
+//! | One reconcile considers 5000 missing pods at most. | It considers all. | 2147483647 replicas need more memory than there is. |
+//! | A pod without a volume of a claim is patched by `$retainKeys`, and the API server rejects it. | It is updated, and the API server rejects it. | The identity is a patch. |
+//! | The metrics of a StatefulSet are removed with it. | They stay. | The metrics do not grow for ever. |
 
 mod apply;
 mod claim_work;
@@ -67,6 +64,7 @@ mod error;
 mod event_mapping;
 mod events;
 mod explain;
+mod gates;
 mod identity;
 mod metrics;
 mod new_objects;
@@ -77,49 +75,49 @@ mod recovery;
 mod retention;
 mod revisions;
 mod rollout;
-mod settings;
 mod status;
 mod steps;
 
 #[cfg(test)]
 mod tests;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
 use kcm_api::Need;
 use kcm_api::views::{ControllerRevision, PersistentVolumeClaim, Pod, PodVolumes, StatefulSet};
+use kcm_config::{Section, Setting, Workers};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
 use event_mapping::{keys_for_claim, keys_for_pod, owners};
+use gates::{Gates, ROLLOUT_RECOVERY};
 use metrics::Metrics;
 use observe::Caches;
 use reconcile::Reconciler;
-use settings::{CONCURRENT_SYNCS, ROLLOUT_RECOVERY, ROWS, Settings};
+
+const SECTION: Section = Section::new("Statefulset-controller", "StatefulSetController");
+const SYNCS: Setting<Workers> =
+    SECTION.workers("concurrent-statefulset-syncs", "ConcurrentStatefulSetSyncs", "StatefulSets", 5);
 
 /// The descriptor of the controller.
-pub const DESCRIPTOR: ControllerDescriptor =
-    ControllerDescriptor::new_async("statefulset-controller", |context| ready(init(context).map(Some)).boxed())
-        .aliases(&["statefulset"])
-        .settings(ROWS)
-        .feature_gates(&[ROLLOUT_RECOVERY])
-        .needs(&[Need::part::<PodVolumes>()]);
+pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("statefulset-controller", init)
+    .aliases(&["statefulset"])
+    .settings(const { &[SYNCS.row()] })
+    .feature_gates(&[ROLLOUT_RECOVERY])
+    .needs(&[Need::part::<PodVolumes>()]);
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
-    let mut described = context.control_loop("statefulset").workers_from(CONCURRENT_SYNCS);
-    let sets = described.primary::<StatefulSet>();
+    let mut control_loop = context.control_loop("statefulset").workers(&SYNCS);
+    let sets = control_loop.primary::<StatefulSet>();
     let of_pods = owners(sets.clone());
     let of_claims = of_pods.clone();
-    let pods = described.watches::<Pod, _>(move |change| keys_for_pod(change, &of_pods));
-    let claims = described.watches::<PersistentVolumeClaim, _>(move |change| keys_for_claim(change, &of_claims));
-    let revisions = described.reads::<ControllerRevision>();
+    let pods = control_loop.watches::<Pod, _>(move |change| keys_for_pod(change, &of_pods));
+    let claims = control_loop.watches::<PersistentVolumeClaim, _>(move |change| keys_for_claim(change, &of_claims));
+    let revisions = control_loop.reads::<ControllerRevision>();
     let reconciler = Reconciler {
-        caches: Caches::new(sets, &pods, &revisions, claims),
+        caches: Caches::new(&pods, &revisions, claims),
         volumes: context.part()?,
-        settings: Settings::from_gates(|gate| context.gate(gate)),
-        metrics: Metrics::register(context.metrics()),
+        gates: Gates::read(|gate| context.gate(gate)),
+        metrics: Metrics::register(context.metrics())?,
     };
-    Ok(Loops::new().with(described.reconcile(reconciler)))
+    Ok(control_loop.reconcile_objects(sets, reconciler).into())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -14,7 +14,7 @@ use super::steps::Input;
 /// It is if it has another revision, of which no pod is ready, and every pod of `next` is ready. So a revision that works is
 /// rolled in the usual order while one of its pods is not ready, and a repair that does not work costs one pod.
 pub(super) fn replaces(input: Input<'_>, pod: &Pod, next: &str) -> bool {
-    let is_planned = input.settings.rollout_recovery
+    let is_planned = input.gates.rollout_recovery
         && input.set.update_strategy != StatefulSetUpdateStrategy::OnDelete
         && revision_of(pod) != next;
     let is_ready = |pod: &Pod| is_running_and_ready(pod) && !pod.metadata.is_terminating();

@@ -36,7 +36,7 @@ pub(super) fn plan_rollout(input: Input<'_>, replicas: &Replicas, plan: &mut Pla
         pod.as_ref().is_none_or(|pod| is_unavailable(pod, input.set.min_ready_seconds, input.now))
     };
     let mut deleted: Vec<Arc<Pod>> = Vec::new();
-    if input.settings.max_unavailable {
+    if input.gates.max_unavailable {
         let pods = replicas.iter().filter(|(_, pod)| unavailable(pod)).count();
         plan.unavailable = Some(pods);
         let allowed = max_unavailable(&input.set.update_strategy, input.set.replicas).saturating_sub(pods);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kcm_api::views::{Pod, PodPhase, StatefulSet, StatefulSetStatus, StatefulSetUpdateStrategy};
 use kcm_api::{Document, EditError, InternedStr};
 
 use super::revisions::Revisions;
+use crate::shared::availability::next_availability;
 use crate::shared::revisions::POD_REVISION;
 
 /// The name of the revision of a pod; empty if it has none.
@@ -84,20 +85,12 @@ pub(super) fn with_status(set: &StatefulSet, status: &StatefulSetStatus) -> Resu
     Ok(document)
 }
 
-/// When the next pod becomes available without an event; absent if no pod waits for `minReadySeconds`.
-///
-/// If pods wait, but none has the time at which it became ready, a whole period from `now`.
-pub(super) fn recheck_at(
+/// Returns the time at which the next of the pods becomes available.
+pub(super) fn recheck_at<'a>(
     set: &StatefulSet,
-    pods: &[Arc<Pod>],
-    status: &StatefulSetStatus,
+    pods: impl IntoIterator<Item = &'a Arc<Pod>>,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    if set.min_ready_seconds <= 0 || status.ready_replicas == status.available_replicas {
-        return None;
-    }
-    let period = SignedDuration::from_secs(set.min_ready_seconds.into());
-    let after = |time: Timestamp| time.saturating_add(period).expect("a duration without months adds to any time");
-    let next = pods.iter().filter_map(|pod| pod.ready_since()).map(after).filter(|time| *time > now).min();
-    Some(next.unwrap_or_else(|| after(now)))
+    let ready = pods.into_iter().filter(|pod| is_running_and_ready(pod));
+    next_availability(ready, set.min_ready_seconds, now)
 }

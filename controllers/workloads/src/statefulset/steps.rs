@@ -7,9 +7,9 @@ use kcm_api::PartReader;
 use kcm_api::views::{Pod, PodVolumes, StatefulSet};
 
 use super::claim_work::ClaimWork;
+use super::gates::Gates;
 use super::observe::ClaimLister;
 use super::revisions::Revisions;
-use super::settings::Settings;
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ pub(super) struct Input<'a> {
     /// Reads the volumes of pods.
     pub(super) volumes: PartReader<PodVolumes>,
     /// The feature gates.
-    pub(super) settings: Settings,
+    pub(super) gates: Gates,
     /// The time.
     pub(super) now: Timestamp,
 }

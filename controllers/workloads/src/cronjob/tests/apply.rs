@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use kcm_api::{KnownView as _, Resource, views};
 use kcm_framework::ControllerDescriptor;
 use kcm_testing::sandbox::{Fault, Sandbox, Status, Verb};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{CronJobBuilder, cron_job, zones};
 use crate::cluster::{Cluster, NAMESPACE, environment, key, now};
-use crate::cronjob::{ROWS, init};
+use crate::cronjob::{SYNCS, init_in};
 
 pub(super) const CRON_JOBS: Resource = views::CronJob::RESOURCE;
 pub(super) const JOBS: Resource = views::Job::RESOURCE;
@@ -27,8 +26,7 @@ pub(super) const SECOND_JOB: &str = "report-29455922";
 
 /// The controller on a machine whose time zone is UTC.
 pub(super) const CONTROLLER: ControllerDescriptor =
-    ControllerDescriptor::new_async(NAME, |context| std::future::ready(Ok(Some(init(context, zones())))).boxed())
-        .settings(ROWS);
+    ControllerDescriptor::new(NAME, |context| init_in(zones(), context)).settings(const { &[SYNCS.row()] });
 
 /// A cron job as people create it.
 pub(super) fn manifest(builder: CronJobBuilder) -> Value {

@@ -11,6 +11,7 @@ use super::apply::{
     CRON_JOBS, FIRST, JOBS, MINUTE, SECOND, SECOND_JOB, Seen, active, finish, last_schedule, minutely, names, started,
     with,
 };
+use crate::cluster::now;
 
 /// Three minutes of a cron job that keeps one finished job: each job is started once, finishes, and is deleted.
 async fn three_minutes(cluster: &TestCluster) -> Seen {
@@ -139,4 +140,21 @@ async fn a_clock_that_is_set_forward_starts_the_most_recent_minute() {
     cluster.set_clock(SignedDuration::from_hours(1));
     started(&cluster, "report-29455984", &mut seen).await;
     assert_eq!(seen.once_each().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_cannot_be_written_does_not_delay_the_next_start() {
+    let cluster = with(minutely()).start().await;
+    let mut seen = Seen::default();
+    started(&cluster, FIRST, &mut seen).await;
+    cluster.advance(30 * SECOND).await;
+    // A missing permission is retried after a minute, which is half a minute after the next start.
+    let refused = Status::forbidden(&CRON_JOBS, "report", "User \"u\" cannot update resource \"cronjobs/status\"");
+    let refused = cluster.sandbox().faults().inject(Fault::on(Verb::Update).resource(CRON_JOBS).times(1).fail(refused));
+    finish(cluster.sandbox(), FIRST, "Complete");
+    started(&cluster, SECOND_JOB, &mut seen).await;
+    assert_eq!(refused.hits(), 1);
+    let late = cluster.sandbox().now().duration_since(now()).as_millis();
+    assert!((120_100..120_300).contains(&late), "after {late} ms");
+    drop(cluster.take_errors());
 }

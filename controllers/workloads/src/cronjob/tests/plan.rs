@@ -1,12 +1,13 @@
 //! Which job is started, and what changes in the status.
 
 use kcm_api::Uid;
-use kcm_framework::events::EventDetails as _;
+use kcm_framework::events::{Event as _, EventText};
 use serde_json::json;
 
 use super::{CronJobBuilder, JobBuilder, cron_job, job, observed, time, zones};
 use crate::cluster::now;
 use crate::cronjob::due::due;
+use crate::cronjob::events::CronJobEvent;
 use crate::cronjob::plan::{Decision, Plan, plan};
 
 /// The job of the start at [`now`].
@@ -31,6 +32,11 @@ fn word(decision: &Decision) -> String {
             format!("start, replacing {replaced:?}")
         }
     }
+}
+
+fn as_text(event: &CronJobEvent) -> String {
+    let EventText { reason, message, .. } = event.text();
+    format!("{reason}: {message}")
 }
 
 fn hourly() -> CronJobBuilder {
@@ -93,8 +99,7 @@ fn the_status_has_the_jobs_that_run_and_the_last_success() {
     let of = |plan: &Plan| {
         let active: Vec<String> = plan.status.active.iter().map(|job| job.name.to_string()).collect();
         let success = plan.status.last_successful_time.map(|at| now().duration_since(at).as_secs());
-        let events: Vec<String> =
-            plan.events.iter().map(|event| format!("{}: {}", event.reason(), event.message())).collect();
+        let events: Vec<String> = plan.events.iter().map(as_text).collect();
         (active.join(" "), success, events.join("; "))
     };
     let had_success =
@@ -211,7 +216,7 @@ fn what_keeps_a_job_from_being_started_is_an_event() {
         ),
     ] {
         let plan = planned(&cron_job, &[], &[], &[]);
-        let events: Vec<String> = plan.events.iter().map(|event| format!("{}: {}", event.reason(), event.message())).collect();
+        let events: Vec<String> = plan.events.iter().map(as_text).collect();
         assert_eq!(events, expected, "{name}");
     }
 }
@@ -220,19 +225,19 @@ fn what_keeps_a_job_from_being_started_is_an_event() {
 fn types_and_reasons_of_events_are_those_of_upstream() {
     use kcm_framework::events::EventType::{Normal, Warning};
 
-    use crate::cronjob::events::EventReason;
     let job = || "a".to_owned();
     for (event, expected) in [
-        (EventReason::Created { job: job() }, (Normal, "SuccessfulCreate", "Created job a")),
-        (EventReason::CreateFailed { error: job() }, (Warning, "FailedCreate", "Error creating job: a")),
-        (EventReason::Deleted { job: job() }, (Normal, "SuccessfulDelete", "Deleted job a")),
-        (EventReason::DeleteFailed { error: job() }, (Warning, "FailedDelete", "Deleted job: a")),
+        (CronJobEvent::Created { job: job() }, (Normal, "SuccessfulCreate", "Created job a")),
+        (CronJobEvent::CreateFailed { error: job() }, (Warning, "FailedCreate", "Error creating job: a")),
+        (CronJobEvent::Deleted { job: job() }, (Normal, "SuccessfulDelete", "Deleted job a")),
+        (CronJobEvent::DeleteFailed { error: job() }, (Warning, "FailedDelete", "Deleted job: a")),
         (
-            EventReason::Completed { job: job(), condition: "Failed" },
+            CronJobEvent::Completed { job: job(), condition: "Failed" },
             (Normal, "SawCompletedJob", "Saw completed job: a, condition: Failed"),
         ),
-        (EventReason::Missing { job: job() }, (Normal, "MissingJob", "Active job went missing: a")),
+        (CronJobEvent::Missing { job: job() }, (Normal, "MissingJob", "Active job went missing: a")),
     ] {
-        assert_eq!((event.event_type(), event.reason(), &*event.message()), expected);
+        let EventText { type_, reason, message } = event.text();
+        assert_eq!((type_, &*reason, &*message), expected);
     }
 }

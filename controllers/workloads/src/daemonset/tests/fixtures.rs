@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 pub(crate) use crate::cluster::{NAMESPACE, key, now};
 use crate::daemonset::backoff::FailedPodBackoff;
 use crate::daemonset::changes::{CreateReason, DeleteReason, PodChanges};
+use crate::daemonset::gates::Gates;
 use crate::daemonset::revision::CurrentRevision;
 use crate::daemonset::rollout::Limits;
-use crate::daemonset::settings::Settings;
 use crate::daemonset::snapshot::Snapshot;
 use crate::fixtures::{ObjectBuilder, ago, build};
 pub(crate) use crate::fixtures::{PodBuilder, pod};
@@ -21,7 +21,7 @@ pub(crate) type DaemonSetBuilder = ObjectBuilder<DaemonSet>;
 pub(crate) type NodeBuilder = ObjectBuilder<Node>;
 
 /// The default feature gates.
-pub(crate) const DEFAULTS: Settings = Settings { comparison: ComparisonOperators::Disabled };
+pub(crate) const DEFAULTS: Gates = Gates { comparison: ComparisonOperators::Disabled };
 
 /// The hash of the present template.
 pub(crate) const NEW: &str = "new";

@@ -4,7 +4,8 @@ use kcm_informers::Change;
 use serde_json::json;
 
 use super::fixtures::{DEFAULTS, NodeBuilder, daemon_set, node};
-use crate::daemonset::node_updates::{concerns, key_for_node};
+use crate::daemonset::event_mapping::key_for_node;
+use crate::daemonset::node_updates::concerns;
 use crate::daemonset::placement::Placement;
 
 #[test]

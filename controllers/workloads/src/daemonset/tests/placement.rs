@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::fixtures::{DEFAULTS, DaemonSetBuilder, NodeBuilder, daemon_set, node};
+use crate::daemonset::gates::Gates;
 use crate::daemonset::placement::Placement;
-use crate::daemonset::settings::Settings;
 
 /// Whether the node should run the daemon, and whether a pod that is there may stay.
-fn check(set: &DaemonSetBuilder, node: &NodeBuilder, settings: Settings) -> (bool, bool) {
+fn check(set: &DaemonSetBuilder, node: &NodeBuilder, gates: Gates) -> (bool, bool) {
     let (set, node) = (set.build(), node.build());
-    let placement = Placement::of(&set, &node, settings);
+    let placement = Placement::of(&set, &node, gates);
     (placement.should_run(), placement.may_stay())
 }
 
@@ -98,5 +98,5 @@ fn comparison_operators_need_their_gate() {
     let set = daemon_set("agent").pod_spec("tolerations", tolerations);
     let node = node("n1").with("/spec", "taints", json!([{ "key": "sla", "value": "950", "effect": "NoSchedule" }]));
     assert_eq!(check(&set, &node, DEFAULTS), KEEP);
-    assert_eq!(check(&set, &node, Settings::from_gates(|gate| gate.name == "TaintTolerationComparisonOperators")), RUN);
+    assert_eq!(check(&set, &node, Gates::read(|gate| gate.name == "TaintTolerationComparisonOperators")), RUN);
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use kcm_api::views::Pod;
 
 pub(crate) use crate::cluster::{NAMESPACE, key, now};
-use crate::deployment::settings::Settings;
+use crate::deployment::gates::Gates;
 use crate::fixtures::pod;
 pub(crate) use crate::fixtures::{
     DeploymentBuilder, ReplicaSetBuilder, ago, available, build, condition, deployment, progressing, set,
 };
 
 /// The default feature gates.
-pub(crate) const DEFAULTS: Settings = Settings { terminating_replicas: true };
+pub(crate) const DEFAULTS: Gates = Gates { terminating_replicas: true };
 
 /// A running pod of a replica set.
 pub(crate) fn pod_of(set: &str) -> Arc<Pod> {

@@ -2,7 +2,7 @@
 
 use kcm_api::Uid;
 use kcm_api::views::PodPhase;
-use kcm_framework::events::EventDetails as _;
+use kcm_framework::events::Event as _;
 use serde_json::json;
 
 use super::fixtures::{DEFAULTS, DeploymentBuilder, ReplicaSetBuilder, build, deployment, now, progressing, set};
@@ -27,7 +27,7 @@ fn planned(owner: &DeploymentBuilder, sets: &[ReplicaSetBuilder]) -> Plan {
 /// A step as a string: verb, replica set and replicas.
 fn words(plan: &Plan) -> Vec<String> {
     let word = |step: &Step| match step {
-        Step::RecordEvent(event) => format!("record {}", event.reason()),
+        Step::RecordEvent(event) => format!("record {}", event.text().reason),
         Step::Create(set) => format!("create {}", set.replicas),
         Step::Edit(edit) if edit.is_scale() => {
             format!("scale {} {} {}", edit.set.metadata.key.name(), edit.set.replicas, edit.replicas)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fixtures::{ReplicaSetBuilder, build, deployment, set};
-use crate::deployment::events::EventReason;
+use crate::deployment::events::DeploymentEvent;
 use crate::deployment::replica_sets::ReplicaSets;
 use crate::deployment::rollback::Rollback;
 
@@ -58,16 +58,16 @@ fn a_rollback_restores_template_and_annotations_and_removes_the_request() {
         .annotations(json!({ "cause": "create", "deployment.kubernetes.io/revision": "2" }));
     assert_eq!(serde_json::from_str::<Value>(document.as_str()).unwrap(), expected.0);
     let event = rollback.event(&owner.build());
-    assert_eq!(event, EventReason::RolledBack { name: "web".to_owned(), revision: 1 });
+    assert_eq!(event, DeploymentEvent::RolledBack { name: "web".to_owned(), revision: 1 });
 }
 
 #[test]
 fn a_request_that_cannot_be_met_is_removed() {
     let owner = deployment("web").annotations(json!({ "note": "kept", "deprecated.deployment.rollback.to": "7" }));
     for (rollback, event) in [
-        (Rollback::NoLastRevision, EventReason::NoLastRevision),
-        (Rollback::NoSuchRevision, EventReason::NoSuchRevision),
-        (Rollback::TemplateUnchanged, EventReason::TemplateUnchanged { name: "web".to_owned() }),
+        (Rollback::NoLastRevision, DeploymentEvent::NoLastRevision),
+        (Rollback::NoSuchRevision, DeploymentEvent::NoSuchRevision),
+        (Rollback::TemplateUnchanged, DeploymentEvent::TemplateUnchanged { name: "web".to_owned() }),
     ] {
         let document = rollback.document(&owner.build(), "3").unwrap();
         let expected = owner.clone().annotations(json!({ "note": "kept", "deployment.kubernetes.io/revision": "3" }));

@@ -10,8 +10,8 @@ use super::fixtures::{
     DEFAULTS, DeploymentBuilder, ReplicaSetBuilder, ago, available, build, condition, deployment, now, progressing, set,
 };
 use crate::deployment::conditions::Conditions;
+use crate::deployment::gates::Gates;
 use crate::deployment::rollout::Limits;
-use crate::deployment::settings::Settings;
 use crate::deployment::status::{CountedReplicaSet, StatusInput, StatusScope, status, with_status};
 
 struct Case {
@@ -20,14 +20,14 @@ struct Case {
     old: Vec<ReplicaSetBuilder>,
     new: Option<ReplicaSetBuilder>,
     scope: StatusScope,
-    settings: Settings,
+    gates: Gates,
     /// The `status` that is put, without members that are 0.
     status: Value,
 }
 
 impl Case {
     fn new(name: &'static str, owner: DeploymentBuilder, status: Value) -> Self {
-        Self { name, owner, old: vec![], new: None, scope: StatusScope::Counts, settings: DEFAULTS, status }
+        Self { name, owner, old: vec![], new: None, scope: StatusScope::Counts, gates: DEFAULTS, status }
     }
 
     fn compute(&self) -> (DeploymentStatus, Arc<Deployment>) {
@@ -41,13 +41,13 @@ impl Case {
             new: new.as_ref().map(|set| counted(set)),
         };
         let reported = Conditions::of(&owner.status.conditions);
-        (status(&basis, self.scope, reported, self.settings, now()), owner)
+        (status(&basis, self.scope, reported, self.gates, now()), owner)
     }
 
     fn of(&self, owner: DeploymentBuilder) -> Self {
         let (old, new) = (self.old.clone(), self.new.clone());
-        let Self { name, scope, settings, .. } = *self;
-        Self { name, owner, old, new, scope, settings, status: Value::Null }
+        let Self { name, scope, gates, .. } = *self;
+        Self { name, owner, old, new, scope, gates, status: Value::Null }
     }
 }
 
@@ -185,15 +185,15 @@ fn replica_sets_are_counted() {
 
 #[test]
 fn terminating_pods_are_counted_if_every_replica_set_counts_them() {
-    let of = |counts: [Value; 2], settings| {
+    let of = |counts: [Value; 2], gates| {
         let [old, new] = counts.map(|count| set("a").with("/status", "terminatingReplicas", count));
         let web = deployment("web").status(json!({ "terminatingReplicas": 9 }));
-        let case = Case { old: vec![old], new: Some(new), settings, ..Case::new("", web, Value::Null) };
+        let case = Case { old: vec![old], new: Some(new), gates, ..Case::new("", web, Value::Null) };
         case.compute().0.terminating_replicas
     };
     assert_eq!(of([json!(2), json!(3)], DEFAULTS), Some(5));
     assert_eq!(of([json!(2), Value::Null], DEFAULTS), None, "one does not count them");
-    assert_eq!(of([json!(2), json!(3)], Settings { terminating_replicas: false }), None, "the gate is off");
+    assert_eq!(of([json!(2), json!(3)], Gates { terminating_replicas: false }), None, "the gate is off");
     let unseen = set("a").with("", "status", json!({ "replicas": 0 }));
     let case = Case { old: vec![unseen], ..Case::new("", deployment("web"), Value::Null) };
     assert_eq!(case.compute().0.terminating_replicas, Some(0), "one without an observed generation has none");

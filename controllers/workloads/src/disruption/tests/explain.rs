@@ -1,11 +1,11 @@
 //! Messages: selectors as Go prints them, events and plans.
 
-use kcm_framework::events::EventDetails as _;
+use kcm_framework::events::{Event as _, EventText};
 use serde_json::json;
 
 use super::budget;
 use crate::cluster::{key, now};
-use crate::disruption::events::EventReason;
+use crate::disruption::events::DisruptionEvent;
 use crate::disruption::plan::{Wanted, plan};
 use crate::disruption::selector_text::selector_text;
 use crate::fixtures::{build, pod};
@@ -35,24 +35,24 @@ fn a_selector_is_written_as_go_prints_it() {
 
 #[test]
 fn events_have_the_messages_of_upstream() {
-    let multiple = EventReason::MultiplePodDisruptionBudgets { pod: key("a"), budget: "web".to_owned() };
+    let multiple = DisruptionEvent::MultiplePodDisruptionBudgets { pod: key("a"), budget: "web".to_owned() };
     for (event, reason, message) in [
-        (EventReason::NoPods, "NoPods", "No matching pods found"),
-        (EventReason::InvalidSelector { message: "x".to_owned() }, "NoPods", "Failed to get pods: x"),
+        (DisruptionEvent::NoPods, "NoPods", "No matching pods found"),
+        (DisruptionEvent::InvalidSelector { message: "x".to_owned() }, "NoPods", "Failed to get pods: x"),
         (
-            EventReason::CalculateExpectedPodCountFailed { message: "x".to_owned() },
+            DisruptionEvent::CalculateExpectedPodCountFailed { message: "x".to_owned() },
             "CalculateExpectedPodCountFailed",
             "Failed to calculate the number of expected pods: x",
         ),
         (
-            EventReason::UnmanagedPods { selector: "x".to_owned() },
+            DisruptionEvent::UnmanagedPods { selector: "x".to_owned() },
             "UnmanagedPods",
             "Pods selected by this PodDisruptionBudget (selector: x) were found to be unmanaged. As a result, the status \
              of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these \
              pods please set \".spec.minAvailable\" field of the PDB to an integer value.",
         ),
         (
-            EventReason::NotDeleted { budget: key("web") },
+            DisruptionEvent::NotDeleted { budget: key("web") },
             "NotDeleted",
             "Pod was expected by PDB shop/shop to be deleted but it wasn't",
         ),
@@ -62,7 +62,8 @@ fn events_have_the_messages_of_upstream() {
             "Pod \"shop\"/\"a\" matches multiple PodDisruptionBudgets.  Chose \"web\" arbitrarily.",
         ),
     ] {
-        assert_eq!((event.reason(), event.message().as_str()), (reason, message));
+        let EventText { reason: named, message: said, .. } = event.text();
+        assert_eq!((&*named, &*said), (reason, message));
     }
 }
 

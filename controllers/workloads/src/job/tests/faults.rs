@@ -231,3 +231,40 @@ async fn a_finalizer_that_somebody_removes_makes_no_pod_count_twice() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_fails_does_not_delay_the_deadline() {
+    let orphan = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "namespace": NAMESPACE, "name": "orphan", "labels": { "app": "sum" } },
+        "spec": { "restartPolicy": "Never", "containers": [{ "name": "main", "image": "image" }] },
+    });
+    let is_ready = |sandbox: &Sandbox| {
+        let pod = pod_names(sandbox).remove(0);
+        sandbox.set_pod_ready(&key(&pod), true, sandbox.now()).expect("the pod must be there");
+    };
+    let has_orphan = |sandbox: &Sandbox| drop(sandbox.create(&PODS, orphan.clone()).expect("the pod must be valid"));
+    let changes: [(_, &dyn Fn(&Sandbox)); 2] =
+        [(Fault::on(Verb::Update).resource(JOBS), &is_ready), (Fault::on(Verb::Patch).resource(PODS), &has_orphan)];
+    for (refused, change) in changes {
+        let cluster = Cluster::start(|_| {}).await;
+        let mut job = new_job(1, 1);
+        job["spec"]["activeDeadlineSeconds"] = json!(90);
+        job["spec"]["manualSelector"] = json!(true);
+        job["spec"]["selector"] = json!({ "matchLabels": { "app": "sum" } });
+        cluster.create(job);
+        let started = cluster.sandbox().now();
+        cluster.eventually("it runs", |sandbox| status(sandbox)["active"] == 1).await;
+        cluster.advance(MINUTE).await;
+        // A missing permission is retried after a minute, which is half a minute after the deadline.
+        let status = Status::forbidden(&JOBS, "sum", "User \"u\" cannot write");
+        let refused = cluster.sandbox().faults().inject(refused.times(1).fail(status));
+        change(cluster.sandbox());
+        cluster.eventually("it has failed", is_finished).await;
+        assert_eq!(refused.hits(), 1);
+        let took = cluster.sandbox().now().duration_since(started).as_secs();
+        assert!((89..95).contains(&took), "after {took} s");
+        drop(cluster.take_errors());
+    }
+}

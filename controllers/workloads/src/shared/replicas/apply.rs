@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use kcm_api::views::{Pod, ReplicaSetStatus};
-use kcm_framework::client::{Payload, Subresource};
+use kcm_framework::client::Payload;
 use kcm_framework::ownership::StaleOwner;
-use kcm_framework::{Class, ReconcileError, Session};
+use kcm_framework::{ReconcileError, Session};
 
 use super::error::ScaleError;
 use super::metrics::Metrics;
@@ -44,17 +44,20 @@ impl<V: ReplicaOwner> Writer<'_, V> {
     async fn delete_pods(&self, victims: &[Arc<Pod>]) -> Result<(), ScaleError> {
         tracing::info!(v = 2, need = self.owner.replicas(), deleting = victims.len(), "Too many replicas");
         let deleted = self.pod_control().delete(victims).await;
-        deleted
-            .map_err(|error| if error.is_conflict() { ScaleError::Replaced(error) } else { ScaleError::Delete(error) })
+        deleted.map_err(
+            |error| {
+                if error.is_other_object() { ScaleError::Replaced(error) } else { ScaleError::Delete(error) }
+            },
+        )
     }
 
     const fn pod_control(&self) -> PodControl<'_, V> {
         PodControl { session: self.session, owner: self.owner }
     }
 
-    /// Puts the status, and after an error once more into the live object.
-    pub(super) async fn put_status(&self, status: &ReplicaSetStatus) -> Result<(), ReconcileError> {
-        if self.put_status_into(self.owner, status).await.is_ok() {
+    /// Updates the status, and after an error the status of the live object.
+    pub(super) async fn update_status(&self, status: &ReplicaSetStatus) -> Result<(), ReconcileError> {
+        if self.update_status_of(self.owner, status).await.is_ok() {
             return Ok(());
         }
         let meta = self.owner.meta();
@@ -63,13 +66,11 @@ impl<V: ReplicaOwner> Writer<'_, V> {
             let wanted = meta.uid.clone();
             return Err(StaleOwner::Replaced { got: live.meta().uid.clone(), wanted }.into());
         }
-        self.put_status_into(&live, status).await
+        self.update_status_of(&live, status).await
     }
 
-    async fn put_status_into(&self, current: &V, status: &ReplicaSetStatus) -> Result<(), ReconcileError> {
-        let document = with_status(current, status).map_err(|error| ReconcileError::new(Class::Terminal, error))?;
-        let key = &current.meta().key;
-        self.session.put_document(const { &V::RESOURCE }, key, Subresource::Status, &document).await?;
+    async fn update_status_of(&self, current: &V, status: &ReplicaSetStatus) -> Result<(), ReconcileError> {
+        self.session.update_status(current, &with_status(current, status)?).await?;
         Ok(())
     }
 }

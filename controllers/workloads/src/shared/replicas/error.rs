@@ -24,7 +24,7 @@ pub(super) enum ScaleError {
 }
 
 impl ScaleError {
-    /// The failure that the status reports; absent if only the cache was stale.
+    /// Returns the failure that the status reports; `None` if only the cache was stale.
     pub(super) fn failure(&self) -> Option<Failure> {
         let (reason, message) = match self {
             Self::Create(error) => (FailureReason::FailedCreate, error.message()),

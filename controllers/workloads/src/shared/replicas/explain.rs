@@ -1,9 +1,9 @@
-//! The plan of a reconcile in words, for people who ask why.
+//! Explains the plan of a reconcile to operators.
 
 use super::plan::{IdleReason, InvalidTemplate, Plan, Step};
 
 impl Plan {
-    /// What is planned for an object, called `noun`, that wants so many pods and has so many `active` ones, and why.
+    /// Explains the plan for an object, called `noun`, that has `active` pods of `wanted` ones.
     pub(super) fn explain(&self, noun: &str, wanted: i32, active: usize) -> String {
         let counts = format!("{wanted} are wanted and {active} are active");
         match self {

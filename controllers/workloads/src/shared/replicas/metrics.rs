@@ -1,29 +1,26 @@
 //! The metrics, which the controllers of all kinds share.
 
-use kcm_framework::prometheus_client::metrics::histogram::Histogram;
+use kcm_framework::metrics::{Histogram, MetricError, Stability};
 
 use crate::shared::stale_syncs;
 
-/// The ages of deleted pods relative to the youngest pod.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
     deletion_age_ratio: Histogram,
 }
 
 impl Metrics {
-    /// Registers the metrics, by the names of upstream.
-    pub(super) fn register(manager: &kcm_framework::Metrics) -> Self {
-        manager.register(|registry| {
-            let deletion_age_ratio = Histogram::new([0.25, 0.5, 1.0, 2.0, 4.0, 8.0]);
-            registry.register(
-                "replicaset_controller_sorting_deletion_age_ratio",
-                "[ALPHA] How many times as old as the youngest ready pod a pod is that is chosen for deletion",
-                deletion_age_ratio.clone(),
-            );
-            // Upstream has it for replica sets alone.
-            stale_syncs::register(registry, "replicaset_controller", &[("", "pods"), ("apps", "replicasets")]);
-            Self { deletion_age_ratio }
-        })
+    pub(super) fn register(metrics: &kcm_framework::Metrics) -> Result<Self, MetricError> {
+        // Upstream has it for ReplicaSets alone.
+        let resources = [("", "pods"), ("apps", "replicasets")];
+        stale_syncs::register(metrics, "replicaset_controller_stale_sync_skips_total", &resources)?;
+        let deletion_age_ratio = metrics.histogram(
+            Stability::Alpha,
+            "replicaset_controller_sorting_deletion_age_ratio",
+            [0.25, 0.5, 1.0, 2.0, 4.0, 8.0],
+            "Age of a pod that is chosen for deletion, divided by the age of the youngest ready pod",
+        )?;
+        Ok(Self { deletion_age_ratio })
     }
 
     /// Observes the pods of one deletion.

@@ -1,6 +1,6 @@
-//! What keeps the number of pods of an object at `spec.replicas`, for each kind of [`ReplicaOwner`].
+//! Keeps the number of pods of an object at `spec.replicas`, for each kind of [`ReplicaOwner`].
 //!
-//! The page of the replica set controller says what is guaranteed, and what differs from upstream.
+//! The page of the ReplicaSet controller has the guarantees and the differences from upstream.
 
 mod apply;
 #[cfg(feature = "bench")]
@@ -9,37 +9,44 @@ mod claim;
 mod error;
 mod event_mapping;
 mod explain;
+mod gates;
 mod metrics;
 mod observe;
 mod owner;
 mod plan;
 mod rank;
 mod reconcile;
-mod settings;
 mod status;
 
 #[cfg(test)]
 mod tests;
 
 use kcm_api::views::Pod;
-use kcm_framework::{ControlLoopBuilder, ControllerContext, Loop};
+use kcm_config::{Setting, Workers};
+use kcm_framework::{BoxError, ControllerContext, Loops};
 
 use event_mapping::{keys_for_pod, owners};
+use gates::Gates;
 use metrics::Metrics;
 use observe::Caches;
 use reconcile::Reconciler;
-use settings::Settings;
 
-pub(crate) use owner::ReplicaOwner;
+pub(crate) use owner::{ReplicaOwner, replica_owner};
 
-/// The loop that reconciles the objects of a kind.
-pub(crate) fn control_loop<V: ReplicaOwner>(context: &ControllerContext, mut described: ControlLoopBuilder) -> Loop {
-    let objects = described.primary::<V>();
+/// Initializes the controller of a kind, whose loop has this name.
+pub(crate) fn init<V: ReplicaOwner>(
+    context: &ControllerContext,
+    name: &'static str,
+    syncs: &Setting<Workers>,
+) -> Result<Loops, BoxError> {
+    let mut control_loop = context.control_loop(name).workers(syncs);
+    let objects = control_loop.primary::<V>();
     let owners = owners(objects.clone());
-    let pods = described.watches::<Pod, _>(move |change| keys_for_pod(change, &owners));
-    described.reconcile(Reconciler {
-        caches: Caches::new(objects, pods),
-        settings: Settings::of::<V>(|gate| context.gate(gate)),
-        metrics: Metrics::register(context.metrics()),
-    })
+    let pods = control_loop.watches::<Pod, _>(move |change| keys_for_pod(change, &owners));
+    let reconciler = Reconciler {
+        caches: Caches::new(&objects, pods),
+        gates: Gates::read::<V>(|gate| context.gate(gate)),
+        metrics: Metrics::register(context.metrics())?,
+    };
+    Ok(control_loop.reconcile_objects(objects, reconciler).into())
 }

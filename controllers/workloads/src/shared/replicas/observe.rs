@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kcm_api::views::Pod;
-use kcm_api::{InternedStr, ObjectKey, POD_TEMPLATE_HASH, Selector};
+use kcm_api::{InternedStr, POD_TEMPLATE_HASH, Selector};
 use kcm_framework::ownership::{Dependents, Owner};
 use kcm_informers::{Index, Informer};
 
@@ -14,7 +14,6 @@ use super::rank::Occupancy;
 /// The snapshot of one object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Observed<V> {
-    /// The object.
     pub(super) owner: Arc<V>,
     /// The pods that the object controls, and the orphans of its namespace that it selects; in no order.
     pub(super) pods: Vec<Arc<Pod>>,
@@ -24,16 +23,13 @@ pub(super) struct Observed<V> {
 
 /// The caches that the controller reads.
 pub(super) struct Caches<V> {
-    /// The objects of the kind.
-    pub(super) owners: Informer<V>,
-    /// Pods.
-    pub(super) pods: Informer<Pod>,
+    pods: Informer<Pod>,
     siblings: Dependents<V>,
     dependents: Dependents<Pod>,
     by_template: Index<Pod, TemplateKey>,
 }
 
-/// Namespace and `pod-template-hash`, which every replica set of a deployment selects by.
+/// Namespace and `pod-template-hash`, by which every ReplicaSet of a Deployment selects.
 type TemplateKey = (InternedStr, InternedStr);
 
 fn template(pod: &Pod) -> Option<TemplateKey> {
@@ -43,21 +39,20 @@ fn template(pod: &Pod) -> Option<TemplateKey> {
 
 impl<V: ReplicaOwner> Caches<V> {
     /// Adds the indexes that a snapshot needs.
-    pub(super) fn new(owners: Informer<V>, pods: Informer<Pod>) -> Self {
-        let (siblings, dependents) = (Dependents::of(&owners), Dependents::of(&pods));
+    pub(super) fn new(owners: &Informer<V>, pods: Informer<Pod>) -> Self {
+        let (siblings, dependents) = (Dependents::of(owners), Dependents::of(&pods));
         let by_template = pods.index("template", template);
-        Self { owners, pods, siblings, dependents, by_template }
+        Self { pods, siblings, dependents, by_template }
     }
 
-    /// The snapshot of one object; absent if it does not exist.
-    pub(super) fn observe(&self, key: &ObjectKey) -> Option<Observed<V>> {
-        let owner = self.owners.get(key)?;
-        let pods = self.dependents.owned_or_orphaned(Owner::of(&*owner), owner.selector().as_ref().ok());
+    /// Returns the snapshot of an object.
+    pub(super) fn observe(&self, owner: &Arc<V>) -> Observed<V> {
+        let pods = self.dependents.owned_or_orphaned(Owner::of(&**owner), owner.selector().as_ref().ok());
         // Counting is expensive, and only a deletion ranks pods by it.
         let candidates = pods.iter().filter(|pod| pod.is_active()).count();
         let surplus = i64::try_from(candidates).unwrap_or(i64::MAX) > i64::from(owner.replicas());
-        let occupancy = if surplus { self.occupancy_around(&owner) } else { Occupancy::default() };
-        Some(Observed { owner, pods, occupancy })
+        let occupancy = if surplus { self.occupancy_around(owner) } else { Occupancy::default() };
+        Observed { owner: Arc::clone(owner), pods, occupancy }
     }
 
     /// Counts the pods that objects of the same controller select, this one included.

@@ -3,29 +3,53 @@
 use kcm_api::views::ReplicaSetStatus;
 use kcm_api::{Document, InvalidSelector, KnownView, Labels, Selector};
 
-/// A kind of object that keeps a number of pods of one template: replica sets and replication controllers.
+/// A kind of object that keeps a number of pods of one template: ReplicaSets and ReplicationControllers.
 pub(crate) trait ReplicaOwner: KnownView {
-    /// What an object of the kind is called in explanations and logs.
+    /// The name of the kind in explanations.
     const NOUN: &'static str;
-
     /// Whether the status has `terminatingReplicas`.
     const COUNTS_TERMINATING: bool;
 
-    /// `spec.replicas`.
     fn replicas(&self) -> i32;
-
-    /// `spec.minReadySeconds`.
     fn min_ready_seconds(&self) -> i32;
-
-    /// `spec.selector`.
     fn selector(&self) -> &Result<Selector, InvalidSelector>;
-
-    /// `spec.template.metadata.labels`.
     fn template_labels(&self) -> &Labels;
-
-    /// `status`.
     fn status(&self) -> &ReplicaSetStatus;
-
     /// The whole object, which is updated with PUT.
     fn document(&self) -> &Document;
 }
+
+/// Implements [`ReplicaOwner`] for a kind; the views of both kinds have the same fields.
+macro_rules! replica_owner {
+    ($kind:ty, $noun:literal, counts_terminating: $counts_terminating:literal) => {
+        impl $crate::shared::replicas::ReplicaOwner for $kind {
+            const NOUN: &'static str = $noun;
+            const COUNTS_TERMINATING: bool = $counts_terminating;
+
+            fn replicas(&self) -> i32 {
+                self.view.replicas
+            }
+
+            fn min_ready_seconds(&self) -> i32 {
+                self.view.min_ready_seconds
+            }
+
+            fn selector(&self) -> &Result<kcm_api::Selector, kcm_api::InvalidSelector> {
+                &self.view.selector
+            }
+
+            fn template_labels(&self) -> &kcm_api::Labels {
+                &self.view.template_labels
+            }
+
+            fn status(&self) -> &kcm_api::views::ReplicaSetStatus {
+                &self.view.status
+            }
+
+            fn document(&self) -> &kcm_api::Document {
+                &self.document
+            }
+        }
+    };
+}
+pub(crate) use replica_owner;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kcm_api::views::Pod;
 
+use super::gates::Gates;
 use super::observe::Observed;
 use super::owner::ReplicaOwner;
 use super::rank;
-use super::settings::Settings;
 
 /// The most pods that one reconcile creates, and the most that it deletes.
 pub(super) const BURST: usize = 500;
@@ -66,7 +66,7 @@ pub(super) enum InvalidTemplate {
 pub(super) fn plan<V: ReplicaOwner>(
     observed: &Observed<V>,
     claimed: &[Arc<Pod>],
-    settings: Settings,
+    gates: Gates,
     now: Timestamp,
 ) -> Plan {
     let owner = &observed.owner;
@@ -88,7 +88,7 @@ pub(super) fn plan<V: ReplicaOwner>(
     if going == claimed.len() {
         return Plan::Scale(Step::DeletePods { victims: claimed.to_vec(), age_ratios: Vec::new() });
     }
-    let mut victims = rank::rank(claimed, &observed.occupancy, settings, now);
+    let mut victims = rank::rank(claimed, &observed.occupancy, gates, now);
     let age_ratios = rank::age_ratios(&victims, going, now);
     victims.truncate(going);
     Plan::Scale(Step::DeletePods { victims, age_ratios })

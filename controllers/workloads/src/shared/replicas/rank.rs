@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kcm_api::views::{Pod, PodPhase};
 use kcm_api::{InternedStr, ObjectKey, Uid};
 
-use super::settings::Settings;
+use super::gates::Gates;
 
 /// The cost of the deletion of a pod: of two pods the one with the lower cost is deleted first.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -85,7 +85,7 @@ impl Age {
 }
 
 impl<'a> DeletionRank<'a> {
-    fn of(pod: &'a Pod, occupancy: &Occupancy, settings: Settings, now: Timestamp) -> Self {
+    fn of(pod: &'a Pod, occupancy: &Occupancy, gates: Gates, now: Timestamp) -> Self {
         Self {
             assigned: pod.node_name.is_some(),
             phase: match pod.phase {
@@ -95,7 +95,7 @@ impl<'a> DeletionRank<'a> {
                 PodPhase::Pending | PodPhase::Succeeded | PodPhase::Failed | PodPhase::Other | _ => Phase::Pending,
             },
             ready: pod.is_ready(),
-            cost: if settings.pod_deletion_cost { deletion_cost(pod) } else { 0 },
+            cost: if gates.pod_deletion_cost { deletion_cost(pod) } else { 0 },
             colocated: Reverse(occupancy.colocated(pod)),
             // The same for all pods that are not ready: decides between ready ones only.
             ready_for: Age::at(now, pod.ready_since()),
@@ -124,8 +124,8 @@ fn deletion_cost(pod: &Pod) -> i32 {
 ///
 /// # Guarantees
 /// A total order: the result does not depend on the input order.
-pub(super) fn rank(pods: &[Arc<Pod>], occupancy: &Occupancy, settings: Settings, now: Timestamp) -> Vec<Arc<Pod>> {
-    let mut ranked: Vec<_> = pods.iter().map(|pod| (DeletionRank::of(pod, occupancy, settings, now), pod)).collect();
+pub(super) fn rank(pods: &[Arc<Pod>], occupancy: &Occupancy, gates: Gates, now: Timestamp) -> Vec<Arc<Pod>> {
+    let mut ranked: Vec<_> = pods.iter().map(|pod| (DeletionRank::of(pod, occupancy, gates, now), pod)).collect();
     ranked.sort_by(|(a, _), (b, _)| a.cmp(b));
     ranked.into_iter().map(|(_, pod)| Arc::clone(pod)).collect()
 }

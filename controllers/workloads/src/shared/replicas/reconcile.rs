@@ -1,47 +1,46 @@
 //! The order of a reconcile: observe, claim, plan, apply, status.
 
-use kcm_api::ObjectKey;
+use std::sync::Arc;
+
 use kcm_framework::ownership::{Owner, adopt_and_release};
-use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 
 use super::apply::Writer;
 use super::claim::plan_claims;
 use super::error::ScaleError;
+use super::gates::Gates;
 use super::metrics::Metrics;
 use super::observe::Caches;
 use super::owner::ReplicaOwner;
 use super::plan::{Plan, plan};
-use super::settings::Settings;
 use super::status::{CountedPods, recheck_at, status};
 
 /// Reconciles the objects of a kind.
 pub(super) struct Reconciler<V> {
     pub(super) caches: Caches<V>,
-    pub(super) settings: Settings,
+    pub(super) gates: Gates,
     pub(super) metrics: Metrics,
 }
 
 #[async_trait]
-impl<V: ReplicaOwner> Reconcile for Reconciler<V> {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
-        let Some(observed) = self.caches.observe(key) else { return Ok(()) };
-        let owner = &*observed.owner;
+impl<V: ReplicaOwner> ReconcileObject<V> for Reconciler<V> {
+    async fn reconcile(&self, owner: &Arc<V>, session: &Session) -> Result<(), ReconcileError> {
         let selector = match owner.selector() {
             Ok(selector) => selector,
             Err(error) => {
-                // A selector is immutable: a retry cannot succeed.
-                tracing::error!(kind = V::NOUN, %error, "The selector is invalid");
-                session.explain(|| format!("does nothing until the {} changes, as its selector is invalid", V::NOUN));
+                session.wait_for_change("its selector is invalid", error);
                 return Ok(());
             }
         };
-
+        let observed = self.caches.observe(owner);
         let claims = plan_claims(&observed, selector);
         let terminating = claims.terminating;
-        let active = adopt_and_release(session, Owner::of(owner), claims.active).await?;
+        let own = claims.active.kept.iter().chain(&claims.active.adopt);
+        session.requeue_by(recheck_at(&**owner, own, session.now()));
+        let active = adopt_and_release(session, Owner::of(&**owner), claims.active).await?;
 
-        let writer = Writer { session, metrics: &self.metrics, owner };
-        let plan = plan(&observed, &active, self.settings, session.now());
+        let writer = Writer { session, metrics: &self.metrics, owner: &**owner };
+        let plan = plan(&observed, &active, self.gates, session.now());
         session.explain(|| plan.explain(V::NOUN, owner.replicas(), active.len()));
         let scaled = match plan {
             Plan::Idle(reason) => {
@@ -52,14 +51,12 @@ impl<V: ReplicaOwner> Reconcile for Reconciler<V> {
         };
 
         // The status is written after a failure too, which it reports.
-        let now = session.now();
         let failure = scaled.as_ref().err().and_then(ScaleError::failure);
-        let status = status(owner, CountedPods { active: &active, terminating }, failure.as_ref(), self.settings, now);
+        let counted = CountedPods { active: &active, terminating };
+        let status = status(&**owner, counted, failure.as_ref(), self.gates, session.now());
         if status != *owner.status() {
-            writer.put_status(&status).await?;
+            writer.update_status(&status).await?;
         }
-        scaled?;
-        let recheck = recheck_at(owner, &active, &status, now);
-        Ok(recheck.map_or_else(|| (), |at| session.requeue_by(at)))
+        Ok(scaled?)
     }
 }

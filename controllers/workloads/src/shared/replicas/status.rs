@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kcm_api::views::{Pod, ReplicaSetStatus};
 use kcm_api::{Condition, ConditionStatus, Document, EditError};
 
+use super::gates::Gates;
 use super::owner::ReplicaOwner;
-use super::settings::Settings;
+use crate::shared::availability::next_availability;
 
 /// The only condition type that this controller manages; others are kept.
 pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
@@ -54,7 +55,7 @@ pub(super) fn status<V: ReplicaOwner>(
     owner: &V,
     pods: CountedPods<'_>,
     failure: Option<&Failure>,
-    settings: Settings,
+    gates: Gates,
     now: Timestamp,
 ) -> ReplicaSetStatus {
     let labeled = |pod: &&Arc<Pod>| {
@@ -66,7 +67,7 @@ pub(super) fn status<V: ReplicaOwner>(
     status.ready_replicas = number(pods.active.iter().filter(|pod| pod.is_ready()).count());
     let available = pods.active.iter().filter(|pod| pod.is_available_at(owner.min_ready_seconds(), now));
     status.available_replicas = number(available.count());
-    status.terminating_replicas = settings.terminating_replicas.then(|| number(pods.terminating));
+    status.terminating_replicas = gates.terminating_replicas.then(|| number(pods.terminating));
     status.observed_generation = owner.meta().generation;
     status.conditions = conditions(&owner.status().conditions, failure, now);
     status
@@ -121,23 +122,14 @@ fn failure_in(conditions: &[Condition]) -> Option<&Condition> {
     conditions.iter().find(|condition| condition.type_ == REPLICA_FAILURE)
 }
 
-/// When the next pod becomes available without an event.
-///
-/// Absent if no pod waits for `minReadySeconds`. If pods wait, but none has the time at which it became ready, a whole
-/// period from `now`.
-pub(super) fn recheck_at<V: ReplicaOwner>(
+/// Returns the time at which the next of the active pods becomes available.
+pub(super) fn recheck_at<'a, V: ReplicaOwner>(
     owner: &V,
-    active: &[Arc<Pod>],
-    status: &ReplicaSetStatus,
+    active: impl IntoIterator<Item = &'a Arc<Pod>>,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    if owner.min_ready_seconds() <= 0 || status.ready_replicas == status.available_replicas {
-        return None;
-    }
-    let period = SignedDuration::from_secs(owner.min_ready_seconds().into());
-    let after = |time: Timestamp| time.saturating_add(period).expect("a duration without months adds to any time");
-    let next = active.iter().filter_map(|pod| pod.ready_since()).map(after).filter(|time| *time > now).min();
-    Some(next.unwrap_or_else(|| after(now)))
+    let ready = active.into_iter().filter(|pod| pod.is_ready());
+    next_availability(ready, owner.min_ready_seconds(), now)
 }
 
 fn number(count: usize) -> i32 {

@@ -1,18 +1,18 @@
 //! Types, reasons and messages of events.
 
-use kcm_framework::events::{EventDetails as _, EventType};
+use kcm_framework::events::{Event as _, EventText, EventType};
 
-use crate::statefulset::events::{EventReason, Verb};
+use crate::statefulset::events::{StatefulSetEvent, Verb};
 
 #[test]
 fn events_are_those_of_upstream() {
-    let pod = |verb, error: Option<&str>| EventReason::Pod {
+    let pod = |verb, error: Option<&str>| StatefulSetEvent::Pod {
         verb,
         pod: "web-0".to_owned(),
         set: "web".to_owned(),
         error: error.map(str::to_owned),
     };
-    let claim = |error: Option<&str>| EventReason::ClaimCreated {
+    let claim = |error: Option<&str>| StatefulSetEvent::ClaimCreated {
         claim: "data-web-0".to_owned(),
         pod: "web-0".to_owned(),
         set: "web".to_owned(),
@@ -68,12 +68,12 @@ fn events_are_those_of_upstream() {
             "Create Claim data-web-0 for Pod web-0 in StatefulSet web failed error: no",
         ),
         (
-            EventReason::ConflictingController { claim: "data-web-0".to_owned() },
+            StatefulSetEvent::ConflictingController { claim: "data-web-0".to_owned() },
             EventType::Warning,
             "ConflictingController",
             "PersistentVolumeClaim data-web-0 has a conflicting OwnerReference that acts as a manging controller, the retention policy is ignored for this claim",
         ),
     ] {
-        assert_eq!((event.event_type(), event.reason(), event.message().as_str()), (type_, reason, message));
+        assert_eq!(event.text(), EventText { type_, reason: reason.into(), message: message.into() });
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::fixtures::{Claims, Is, SETTINGS, planned, pod, set};
+use super::fixtures::{Claims, GATES, Is, planned, pod, set};
 
 #[test]
 fn a_plan_in_words_has_its_counts_and_what_it_waits_for() {
@@ -25,6 +25,6 @@ fn a_plan_in_words_has_its_counts_and_what_it_waits_for() {
         ),
     ] {
         let pods: Vec<_> = (0..).zip(pods).map(|(ordinal, is)| pod(ordinal, is)).collect();
-        assert_eq!(planned(&set(changes), &pods, &Claims::default(), SETTINGS).explain(), expected);
+        assert_eq!(planned(&set(changes), &pods, &Claims::default(), GATES).explain(), expected);
     }
 }

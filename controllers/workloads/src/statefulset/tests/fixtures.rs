@@ -10,15 +10,14 @@ use serde_json::{Value, json};
 use crate::cluster::{NAMESPACE, now};
 use crate::fixtures::ago;
 use crate::shared::revisions::RevisionData;
+use crate::statefulset::gates::Gates;
 use crate::statefulset::observe::ClaimLister;
 use crate::statefulset::plan::plan;
 use crate::statefulset::revisions::{Revision, Revisions};
-use crate::statefulset::settings::Settings;
 use crate::statefulset::steps::{Input, Plan};
 
 /// The gates as they are by default.
-pub(super) const SETTINGS: Settings =
-    Settings { semantic_revisions: true, max_unavailable: false, rollout_recovery: false };
+pub(super) const GATES: Gates = Gates { semantic_revisions: true, max_unavailable: false, rollout_recovery: false };
 
 /// A stateful set `web` of three pods in order, without claims, as the API serves one, with changes merged into it.
 pub(super) fn set(changes: Value) -> Arc<StatefulSet> {
@@ -226,6 +225,6 @@ pub(super) fn volumes() -> PartReader<PodVolumes> {
 }
 
 /// The plan in the middle of a rollout.
-pub(super) fn planned(set: &StatefulSet, pods: &[Arc<Pod>], claims: &Claims, settings: Settings) -> Plan {
-    plan(Input { set, pods, revisions: &revisions(), claims, volumes: volumes(), settings, now: now() })
+pub(super) fn planned(set: &StatefulSet, pods: &[Arc<Pod>], claims: &Claims, gates: Gates) -> Plan {
+    plan(Input { set, pods, revisions: &revisions(), claims, volumes: volumes(), gates, now: now() })
 }

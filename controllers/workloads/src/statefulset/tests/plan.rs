@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kcm_api::views::Pod;
 use serde_json::{Value, json};
 
-use super::fixtures::{Claims, Is, SETTINGS, claim, claim_with, merge, planned, pod, pod_with, set, with_claims};
+use super::fixtures::{Claims, GATES, Is, claim, claim_with, merge, planned, pod, pod_with, set, with_claims};
 use crate::statefulset::steps::{Deletion, Plan, Step, Wait, Which};
 
 /// The steps of a plan in short: `+0` a creation, `+0old` of the current revision, `-0` a deletion, `~0` a repair.
@@ -47,15 +47,10 @@ fn check(case: &Case) {
     for (policy, expected) in [("OrderedReady", case.ordered), ("Parallel", case.parallel)] {
         let mut changes = case.set.clone();
         merge(&mut changes, json!({ "spec": { "podManagementPolicy": policy } }));
-        let plan = planned(&set(changes.clone()), &case.pods, &Claims::default(), SETTINGS);
+        let plan = planned(&set(changes.clone()), &case.pods, &Claims::default(), GATES);
         assert_eq!(steps(&plan), expected, "{}, {policy}", case.name);
         let reversed: Vec<_> = case.pods.iter().rev().cloned().collect();
-        assert_eq!(
-            planned(&set(changes), &reversed, &Claims::default(), SETTINGS),
-            plan,
-            "{}: in any order",
-            case.name
-        );
+        assert_eq!(planned(&set(changes), &reversed, &Claims::default(), GATES), plan, "{}: in any order", case.name);
     }
 }
 
@@ -265,19 +260,15 @@ fn a_pod_below_the_partition_is_created_from_the_current_revision() {
 #[test]
 fn pods_without_an_ordinal_are_ignored() {
     let foreign = pod_with(1, Is::Failed, json!({ "metadata": { "name": "web-01" } }));
-    let plan = planned(
-        &set(json!({ "spec": { "replicas": 1 } })),
-        &[pod(0, Is::Ready), foreign],
-        &Claims::default(),
-        SETTINGS,
-    );
+    let plan =
+        planned(&set(json!({ "spec": { "replicas": 1 } })), &[pod(0, Is::Ready), foreign], &Claims::default(), GATES);
     assert_eq!((steps(&plan), plan.counted.len()), (String::new(), 1));
 }
 
 #[test]
 fn so_many_replicas_that_nobody_has_them_are_planned_in_bursts() {
     let set = set(json!({ "spec": { "replicas": i32::MAX, "podManagementPolicy": "Parallel" } }));
-    let plan = planned(&set, &[pod(1, Is::Ready), pod(2_147_483_647, Is::Ready)], &Claims::default(), SETTINGS);
+    let plan = planned(&set, &[pod(1, Is::Ready), pod(2_147_483_647, Is::Ready)], &Claims::default(), GATES);
     let created = plan.phases[0].pods.iter().flatten().count();
     assert_eq!((plan.phases.len(), created), (1, 5000), "and nothing is deleted meanwhile");
 }
@@ -287,7 +278,7 @@ fn a_pod_without_its_label_is_repaired() {
     let unlabelled =
         pod_with(0, Is::Ready, json!({ "metadata": { "labels": { "statefulset.kubernetes.io/pod-name": null } } }));
     let set = set(json!({ "spec": { "replicas": 1 } }));
-    let plan = planned(&set, &[unlabelled], &Claims::default(), SETTINGS);
+    let plan = planned(&set, &[unlabelled], &Claims::default(), GATES);
     let [Step::Update { labels: true, volumes, claims, .. }] = &plan.phases[0].pods[0][..] else { panic!("{plan:?}") };
     assert!(volumes.is_empty() && claims.is_empty());
 }
@@ -297,16 +288,16 @@ fn claims_are_created_before_their_pod_and_for_a_pending_pod() {
     let mut changes = with_claims("Retain", "Retain");
     merge(&mut changes, json!({ "spec": { "replicas": 1 } }));
     let set = set(changes);
-    let missing = planned(&set, &[], &Claims::default(), SETTINGS);
+    let missing = planned(&set, &[], &Claims::default(), GATES);
     let [Step::Create { claims, .. }] = &missing.phases[0].pods[0][..] else { panic!("{missing:?}") };
     assert_eq!(claims.missing, [0]);
-    let there = planned(&set, &[], &Claims::of([claim("data-web-0", json!([]))]), SETTINGS);
+    let there = planned(&set, &[], &Claims::of([claim("data-web-0", json!([]))]), GATES);
     let [Step::Create { claims, .. }] = &there.phases[0].pods[0][..] else { panic!("{there:?}") };
     assert!(claims.is_empty());
 
-    assert_eq!(steps(&planned(&set, &[pod(0, Is::Pending)], &Claims::default(), SETTINGS)), "claims0");
+    assert_eq!(steps(&planned(&set, &[pod(0, Is::Pending)], &Claims::default(), GATES)), "claims0");
     // A running pod has had its claims, and gets no new ones.
-    assert_eq!(steps(&planned(&set, &[pod(0, Is::Ready)], &Claims::default(), SETTINGS)), "");
+    assert_eq!(steps(&planned(&set, &[pod(0, Is::Ready)], &Claims::default(), GATES)), "");
 }
 
 #[test]
@@ -314,21 +305,17 @@ fn a_claim_that_is_being_deleted_is_named_and_a_stale_one_is_waited_for() {
     let mut changes = with_claims("Retain", "Delete");
     merge(&mut changes, json!({ "spec": { "replicas": 1 } }));
     let terminating = claim_with("data-web-0", json!({ "metadata": { "deletionTimestamp": "2026-01-02T11:00:00Z" } }));
-    let plan = planned(&set(changes.clone()), &[], &Claims::of([terminating]), SETTINGS);
+    let plan = planned(&set(changes.clone()), &[], &Claims::of([terminating]), GATES);
     let [Step::Create { claims, .. }] = &plan.phases[0].pods[0][..] else { panic!("{plan:?}") };
     assert_eq!(claims.terminating, ["data-web-0"]);
 
     let earlier = json!([{ "apiVersion": "v1", "kind": "Pod", "name": "web-0", "uid": "earlier", "controller": true }]);
     let stale = Claims::of([claim("data-web-0", earlier)]);
-    let plan = planned(&set(changes), &[], &stale, SETTINGS);
+    let plan = planned(&set(changes), &[], &stale, GATES);
     assert_eq!((steps(&plan), plan.wait), (String::new(), Some(Wait::StaleClaim { pod: "web-0".to_owned() })));
     let mut retained = with_claims("Retain", "Retain");
     merge(&mut retained, json!({ "spec": { "replicas": 1 } }));
-    assert_eq!(
-        steps(&planned(&set(retained), &[], &stale, SETTINGS)),
-        "+0",
-        "a policy that retains has no stale claims"
-    );
+    assert_eq!(steps(&planned(&set(retained), &[], &stale, GATES)), "+0", "a policy that retains has no stale claims");
 }
 
 #[test]
@@ -337,7 +324,7 @@ fn owners_of_claims_follow_the_retention_policy() {
     merge(&mut changes, json!({ "spec": { "replicas": 1 } }));
     let set = set(changes);
     let claims = Claims::of([claim("data-web-0", json!([])), claim("data-web-1", json!([]))]);
-    let plan = planned(&set, &[pod(0, Is::Ready), pod(1, Is::Ready)], &claims, SETTINGS);
+    let plan = planned(&set, &[pod(0, Is::Ready), pod(1, Is::Ready)], &claims, GATES);
     assert_eq!(steps(&plan), "~0 ~claims1 -1surplus", "the surplus pod owns its claim before it is deleted");
     let [Step::Update { labels: false, claims, .. }] = &plan.phases[0].pods[0][..] else { panic!("{plan:?}") };
     assert_eq!(claims.outdated.len(), 1);
@@ -354,7 +341,7 @@ fn a_pod_without_the_volume_of_its_claim_is_updated() {
         json!([{ "name": "other", "persistentVolumeClaim": { "claimName": "data-web-0" } }]),
     ] {
         let pod = pod_with(0, Is::Ready, json!({ "spec": { "volumes": volumes } }));
-        let plan = planned(&set(changes.clone()), &[pod], &Claims::default(), SETTINGS);
+        let plan = planned(&set(changes.clone()), &[pod], &Claims::default(), GATES);
         let [Step::Update { labels: false, volumes: missing, claims, .. }] = &plan.phases[0].pods[0][..] else {
             panic!("{plan:?}")
         };

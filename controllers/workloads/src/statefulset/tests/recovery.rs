@@ -10,22 +10,22 @@ use serde_json::{Value, json};
 
 use super::apply::{CLAIMS, REVISIONS, SETS, images, roll, run_pods, web};
 use super::faults::{passes, rolls};
-use super::fixtures::{Claims, Is, SETTINGS, pod, pod_with, revision, set, volumes, with_claims};
+use super::fixtures::{Claims, GATES, Is, pod, pod_with, revision, set, volumes, with_claims};
 use crate::cluster::{NAMESPACE, environment, key, now};
 use crate::statefulset::DESCRIPTOR;
+use crate::statefulset::gates::Gates;
 use crate::statefulset::plan::plan;
 use crate::statefulset::revisions::Revisions;
-use crate::statefulset::settings::Settings;
 use crate::statefulset::steps::{Deletion, Input, Plan, Step, Wait};
 
-const RECOVERS: Settings = Settings { rollout_recovery: true, ..SETTINGS };
+const RECOVERS: Gates = Gates { rollout_recovery: true, ..GATES };
 
 /// A plan from the revision `web-old` to the one of that name.
-fn planned(changes: Value, pods: &[Arc<Pod>], update: &str, settings: Settings) -> Plan {
+fn planned(changes: Value, pods: &[Arc<Pod>], update: &str, gates: Gates) -> Plan {
     let (current, update) = (revision("web-old", "image:1"), revision(update, "image:2"));
     let revisions = Revisions { current, update, collision_count: 0 };
     let (set, claims) = (set(changes), Claims::default());
-    plan(Input { set: &set, pods, revisions: &revisions, claims: &claims, volumes: volumes(), settings, now: now() })
+    plan(Input { set: &set, pods, revisions: &revisions, claims: &claims, volumes: volumes(), gates, now: now() })
 }
 
 /// What a plan replaces, or else waits for.
@@ -100,7 +100,7 @@ fn a_pod_of_a_revision_without_a_ready_pod_is_replaced_with_the_gate_alone() {
     ] {
         let pods: Vec<_> = (0..).zip(pods).map(|(ordinal, is)| pod(ordinal, is)).collect();
         assert_eq!(outcome(&planned(changes.clone(), &pods, update, RECOVERS)), with, "{name}");
-        assert_eq!(outcome(&planned(changes, &pods, update, SETTINGS)), without, "{name}, without the gate");
+        assert_eq!(outcome(&planned(changes, &pods, update, GATES)), without, "{name}, without the gate");
     }
 }
 

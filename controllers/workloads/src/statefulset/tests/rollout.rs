@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::fixtures::{Claims, Is, SETTINGS, planned, pod, set};
+use super::fixtures::{Claims, GATES, Is, planned, pod, set};
+use crate::statefulset::gates::Gates;
 use crate::statefulset::rollout::max_unavailable;
-use crate::statefulset::settings::Settings;
 use crate::statefulset::steps::{Deletion, Step, Wait};
 
 /// The ordinals that a rollout deletes.
-fn replaced(strategy: &Value, pods: &[Is], settings: Settings) -> (Vec<String>, Option<Wait>) {
+fn replaced(strategy: &Value, pods: &[Is], gates: Gates) -> (Vec<String>, Option<Wait>) {
     let set = set(json!({ "spec": {
         "replicas": pods.len(), "podManagementPolicy": "Parallel", "minReadySeconds": 3, "updateStrategy": strategy,
     } }));
     let pods: Vec<_> = (0..).zip(pods).map(|(ordinal, is)| pod(ordinal, *is)).collect();
-    let plan = planned(&set, &pods, &Claims::default(), settings);
+    let plan = planned(&set, &pods, &Claims::default(), gates);
     let steps = plan.phases.iter().flat_map(|phase| phase.pods.iter().flatten());
     let deleted = steps.filter_map(|step| match step {
         Step::Delete { pod, reason: Deletion::Outdated } => Some(pod.metadata.key.name().to_owned()),
@@ -45,7 +45,7 @@ fn one_pod_at_a_time_is_replaced_from_the_highest_ordinal_down_to_the_partition(
         ("a lower one that is not ready is no obstacle", rolling(0), vec![OldUnready, Old, Ready], Some("web-1")),
         ("on delete", json!({ "type": "OnDelete" }), vec![Old, Old, Old], None),
     ] {
-        let (deleted, _) = replaced(&strategy, &pods, SETTINGS);
+        let (deleted, _) = replaced(&strategy, &pods, GATES);
         assert_eq!(deleted.first().map(String::as_str), expected, "{name}");
         assert!(deleted.len() < 2, "{name}");
     }
@@ -56,7 +56,7 @@ fn in_order_a_rollout_with_a_broken_image_waits_for_a_person() {
     let set = set(json!({ "spec": { "replicas": 2 } }));
     // The template was repaired, and the pod of the broken revision cannot become ready.
     let pods = [pod(0, Is::Ready), pod(1, Is::OldUnready)];
-    let plan = planned(&set, &pods, &Claims::default(), SETTINGS);
+    let plan = planned(&set, &pods, &Claims::default(), GATES);
     assert!(plan.phases.is_empty());
     assert_eq!(plan.wait, Some(Wait::NotReady { pod: "web-1".to_owned() }));
 }
@@ -64,7 +64,7 @@ fn in_order_a_rollout_with_a_broken_image_waits_for_a_person() {
 #[test]
 fn max_unavailable_pods_are_replaced_at_once_with_the_gate() {
     use Is::{Old, OldUnready, Ready, Unready};
-    let on = Settings { max_unavailable: true, ..SETTINGS };
+    let on = Gates { max_unavailable: true, ..GATES };
     let rolling = |partition: i32, limit: Value| json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": partition, "maxUnavailable": limit } });
     for (name, strategy, pods, expected) in [
         ("two", rolling(0, json!(2)), vec![Old; 4], vec!["web-3", "web-2"]),
@@ -80,7 +80,7 @@ fn max_unavailable_pods_are_replaced_at_once_with_the_gate() {
     ] {
         assert_eq!(replaced(&strategy, &pods, on).0, expected, "{name}");
     }
-    let (deleted, _) = replaced(&rolling(0, json!(3)), &[Old; 4], SETTINGS);
+    let (deleted, _) = replaced(&rolling(0, json!(3)), &[Old; 4], GATES);
     assert_eq!(deleted, ["web-3"], "without the gate the field is ignored");
 }
 
@@ -104,9 +104,9 @@ fn as_many_pods_may_be_unavailable_as_the_strategy_says() {
 
 #[test]
 fn the_unavailable_pods_of_the_range_are_known_with_the_gate() {
-    let on = Settings { max_unavailable: true, ..SETTINGS };
+    let on = Gates { max_unavailable: true, ..GATES };
     let set = set(json!({ "spec": { "podManagementPolicy": "Parallel" } }));
     let pods = [pod(0, Is::Ready), pod(1, Is::Unready)];
     assert_eq!(planned(&set, &pods, &Claims::default(), on).unavailable, Some(2), "one is missing");
-    assert_eq!(planned(&set, &pods, &Claims::default(), SETTINGS).unavailable, None);
+    assert_eq!(planned(&set, &pods, &Claims::default(), GATES).unavailable, None);
 }

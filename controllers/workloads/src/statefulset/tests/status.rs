@@ -119,7 +119,6 @@ fn looks_again_when_the_next_pod_becomes_available() {
     ] {
         let set = set(json!({ "spec": { "minReadySeconds": min_ready } }));
         let pods: Vec<_> = (0..).zip(pods).map(|(ordinal, is)| pod(ordinal, is)).collect();
-        let status = status(&set, &revisions(), &pods, now());
-        assert_eq!(recheck_at(&set, &pods, &status, now()), expected, "{name}");
+        assert_eq!(recheck_at(&set, &pods, now()), expected, "{name}");
     }
 }

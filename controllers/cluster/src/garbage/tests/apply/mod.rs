@@ -6,6 +6,7 @@ mod faults;
 mod invalid;
 mod life;
 mod monitors;
+mod workers;
 
 use kcm_api::{ObjectKey, Resource};
 use kcm_testing::sandbox::{CONFIG_MAPS, NODES, PODS, Sandbox};

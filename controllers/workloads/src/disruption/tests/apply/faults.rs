@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::owners::{WEBSITES, create_owner};
 use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, evict, has, numbers};
-use crate::cluster::{environment, key};
+use crate::cluster::{environment, key, now};
 use crate::disruption::DESCRIPTOR;
 use crate::disruption::tests::budget_json;
 use crate::fixtures::pod;
@@ -144,4 +144,27 @@ async fn a_scale_that_hangs_holds_up_other_budgets_only_where_there_is_one_worke
         has(&cluster, [0, 1, 1, 2]).await;
         let _errors = cluster.take_errors();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_cannot_be_written_does_not_delay_the_end_of_an_eviction() {
+    let cluster = Cluster::start(|sandbox| create_ready(sandbox, 2)).await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": 0 }));
+    has(&cluster, [2, 2, 0, 2]).await;
+    // As the API server writes it, before it deletes the pod; which fails.
+    let admitted =
+        json!({ "status": { "disruptionsAllowed": 1, "disruptedPods": { "web-0": "2026-01-02T12:00:00Z" } } });
+    cluster.sandbox().patch_status(&BUDGETS, &key("web"), &admitted).unwrap();
+    has(&cluster, [1, 1, 0, 2]).await;
+    cluster.advance(3 * MINUTE / 2).await;
+    // A missing permission is retried after a minute, which is half a minute after the end of the eviction. The second
+    // status is the one that allows nothing.
+    let refused = Status::forbidden(&BUDGETS, "web", "User \"u\" cannot update");
+    let refused = cluster.sandbox().faults().inject(Fault::on(Verb::Update).resource(BUDGETS).times(2).fail(refused));
+    add(cluster.sandbox(), "new");
+    has(&cluster, [3, 3, 0, 3]).await;
+    assert_eq!(refused.hits(), 2);
+    let waited = cluster.sandbox().now().duration_since(now()).as_secs();
+    assert!((120..123).contains(&waited), "after {waited} s");
+    drop(cluster.take_errors());
 }

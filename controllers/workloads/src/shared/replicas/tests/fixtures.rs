@@ -6,12 +6,12 @@ use kcm_api::views::{Pod, ReplicaSet};
 
 pub(crate) use crate::cluster::{NAMESPACE, key, now};
 pub(crate) use crate::fixtures::{PodBuilder, ReplicaSetBuilder, ago, build, pod, replica_set};
+use crate::shared::replicas::gates::Gates;
 use crate::shared::replicas::observe::Observed;
 use crate::shared::replicas::rank::Occupancy;
-use crate::shared::replicas::settings::Settings;
 
 /// The default feature gates.
-pub(crate) const DEFAULTS: Settings = Settings { terminating_replicas: true, pod_deletion_cost: true };
+pub(crate) const DEFAULTS: Gates = Gates { terminating_replicas: true, pod_deletion_cost: true };
 
 /// The snapshot of a replica set with these pods, without occupancy.
 pub(crate) fn observed(owner: &ReplicaSetBuilder, pods: &[PodBuilder]) -> Observed<ReplicaSet> {

@@ -25,14 +25,13 @@ async fn observe_web(prepare: impl FnOnce(&Sandbox)) -> Observed<ReplicaSet> {
     }
     prepare(&sandbox);
     let factory = Factory::new(FactoryOptions::new(sandbox.client(), 1));
-    let caches = Caches::new(
-        factory.informer::<ReplicaSet>(ListOptions::default()),
-        factory.informer::<Pod>(ListOptions::default()),
-    );
+    let owners = factory.informer::<ReplicaSet>(ListOptions::default());
+    let pods = factory.informer::<Pod>(ListOptions::default());
+    let caches = Caches::new(&owners, pods.clone());
     factory.start();
-    caches.owners.wait_synced().await;
-    caches.pods.wait_synced().await;
-    let mut observed = caches.observe(&key("web")).unwrap();
+    owners.wait_synced().await;
+    pods.wait_synced().await;
+    let mut observed = caches.observe(&owners.get(&key("web")).unwrap());
     observed.pods.sort_by(|a, b| a.metadata.key.cmp(&b.metadata.key));
     factory.shut_down().await;
     observed

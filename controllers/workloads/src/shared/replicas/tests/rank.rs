@@ -6,8 +6,8 @@ use kcm_api::views::Pod;
 use proptest::prelude::*;
 
 use super::fixtures::{DEFAULTS, PodBuilder, build, names, now, pod};
+use crate::shared::replicas::gates::Gates;
 use crate::shared::replicas::rank::{Occupancy, age_ratios, rank};
-use crate::shared::replicas::settings::Settings;
 
 const HOUR: i64 = 3600;
 
@@ -122,9 +122,9 @@ fn costs_are_read_as_strictly_as_upstream() {
 
 #[test]
 fn cost_does_not_count_without_its_gate() {
-    let settings = Settings { pod_deletion_cost: false, ..DEFAULTS };
+    let gates = Gates { pod_deletion_cost: false, ..DEFAULTS };
     let pods = build(&[pod("a").cost("1"), pod("b").cost("0").restarts(1), pod("c").cost("-1")]);
-    assert_eq!(names(&rank(&pods, &Occupancy::default(), settings, now())), ["b", "a", "c"]);
+    assert_eq!(names(&rank(&pods, &Occupancy::default(), gates, now())), ["b", "a", "c"]);
 }
 
 #[test]

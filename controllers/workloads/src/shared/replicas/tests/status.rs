@@ -6,10 +6,10 @@ use kcm_api::views::ReplicaSet;
 use serde_json::{Value, json};
 
 use super::fixtures::{DEFAULTS, PodBuilder, ReplicaSetBuilder, ago, build, now, pod, replica_set};
-use crate::shared::replicas::settings::Settings;
+use crate::shared::replicas::gates::Gates;
 use crate::shared::replicas::status::{CountedPods, Failure, FailureReason, recheck_at, status, with_status};
 
-const NO_TERMINATING: Settings = Settings { terminating_replicas: false, ..DEFAULTS };
+const NO_TERMINATING: Gates = Gates { terminating_replicas: false, ..DEFAULTS };
 
 struct Case {
     name: &'static str,
@@ -17,14 +17,14 @@ struct Case {
     active: Vec<PodBuilder>,
     terminating: usize,
     failure: Option<Failure>,
-    settings: Settings,
+    gates: Gates,
     /// The `status` that is put.
     status: Value,
 }
 
 impl Case {
     fn new(name: &'static str, owner: ReplicaSetBuilder, status: Value) -> Self {
-        Self { name, owner, active: Vec::new(), terminating: 0, failure: None, settings: DEFAULTS, status }
+        Self { name, owner, active: Vec::new(), terminating: 0, failure: None, gates: DEFAULTS, status }
     }
 }
 
@@ -60,7 +60,7 @@ fn the_status_that_is_put() {
     let full = json!({ "app": "web", "tier": "front" });
     let old_failure = condition("ReplicaFailure", "FailedCreate", "old");
     let foreign = condition("Odd", "Strange", "kept");
-    for Case { name, owner, active, terminating, failure, settings, status: expected } in [
+    for Case { name, owner, active, terminating, failure, gates, status: expected } in [
         Case::new("no pods", web(), counts(0, 0, 0, 0)),
         Case {
             active: vec![pod("a"), pod("b").ready(60), pod("c").ready(0)],
@@ -90,7 +90,7 @@ fn the_status_that_is_put() {
         },
         Case {
             terminating: 2,
-            settings: NO_TERMINATING,
+            gates: NO_TERMINATING,
             ..Case::new(
                 "without the gate an earlier count is removed",
                 web().status(json!({ "replicas": 0, "terminatingReplicas": 7 })),
@@ -150,7 +150,7 @@ fn the_status_that_is_put() {
     ] {
         let owner = owner.build();
         let counted = CountedPods { active: &build(&active), terminating };
-        let computed = status(&*owner, counted, failure.as_ref(), settings, now());
+        let computed = status(&*owner, counted, failure.as_ref(), gates, now());
         let document = with_status(&*owner, &computed).unwrap();
         let written: Value = serde_json::from_str(document.as_str()).unwrap();
         assert_eq!(written["status"], expected, "{name}");
@@ -160,7 +160,7 @@ fn the_status_that_is_put() {
         assert_eq!(written, before, "{name}: nothing but the status changes");
 
         let next = ReplicaSet::decode(document.as_str()).unwrap();
-        let again = status(&next, counted, failure.as_ref(), settings, now());
+        let again = status(&next, counted, failure.as_ref(), gates, now());
         assert_eq!(again, next.status, "{name}: what was written is not written again");
     }
 }
@@ -169,9 +169,9 @@ fn the_status_that_is_put() {
 fn a_status_that_differs_in_any_field_is_written() {
     let settled = with(counts(1, 1, 1, 1), "conditions", json!([condition("Odd", "Strange", "kept")]));
     let active = [pod("a").ready(60)];
-    let differs = |owner: &ReplicaSetBuilder, settings| {
+    let differs = |owner: &ReplicaSetBuilder, gates| {
         let owner = owner.build();
-        status(&*owner, CountedPods { active: &build(&active), terminating: 0 }, None, settings, now()) != owner.status
+        status(&*owner, CountedPods { active: &build(&active), terminating: 0 }, None, gates, now()) != owner.status
     };
     assert!(!differs(&replica_set("web").status(settled.clone()), DEFAULTS), "nothing changed");
     for (name, value) in [
@@ -203,8 +203,7 @@ fn looks_again_when_the_next_pod_becomes_available() {
         ("ready in the future", waiting(), vec![pod("a").ready(-10)], Some(40)),
     ] {
         let (owner, active) = (owner.build(), build(&active));
-        let status = status(&*owner, CountedPods { active: &active, terminating: 0 }, None, DEFAULTS, now());
         let expected = expected.map(|seconds| now() + SignedDuration::from_secs(seconds));
-        assert_eq!(recheck_at(&*owner, &active, &status, now()), expected, "{name}");
+        assert_eq!(recheck_at(&*owner, &active, now()), expected, "{name}");
     }
 }

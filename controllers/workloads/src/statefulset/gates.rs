@@ -1,0 +1,30 @@
+//! The feature gates.
+
+use kcm_config::gates::{MAX_UNAVAILABLE_STATEFUL_SET, STATEFUL_SET_SEMANTIC_REVISION_COMPARISON};
+use kcm_config::{Gate, GateStage};
+
+/// Gate of this project: with it, a rollout in order also replaces a broken pod of an earlier revision if no pod of that
+/// revision is ready.
+pub(super) const ROLLOUT_RECOVERY: Gate =
+    Gate { name: "StatefulSetRolloutRecovery", default: false, stage: GateStage::Alpha, locked: false };
+
+/// The feature gates that a reconcile depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gates {
+    /// Gate `StatefulSetSemanticRevisionComparison`: a revision also equals a template that has the same meaning.
+    pub(super) semantic_revisions: bool,
+    /// Gate `MaxUnavailableStatefulSet`: a rollout replaces as many pods at once as `maxUnavailable` says.
+    pub(super) max_unavailable: bool,
+    /// Gate `StatefulSetRolloutRecovery`.
+    pub(super) rollout_recovery: bool,
+}
+
+impl Gates {
+    pub(super) fn read(gate: impl Fn(&Gate) -> bool) -> Self {
+        Self {
+            semantic_revisions: gate(&STATEFUL_SET_SEMANTIC_REVISION_COMPARISON),
+            max_unavailable: gate(&MAX_UNAVAILABLE_STATEFUL_SET),
+            rollout_recovery: gate(&ROLLOUT_RECOVERY),
+        }
+    }
+}
