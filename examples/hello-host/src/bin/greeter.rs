@@ -1,28 +1,30 @@
 //! A whole program with one controller, as README and docs/plugins.md show it: it labels every namespace.
 
-use kcm_framework::api::{ObjectKey, views::Namespace};
-use kcm_framework::informers::Informer;
-use kcm_framework::{ControllerDescriptor, Outcome, Reconcile, ReconcileError, Running, Session, async_trait};
+use std::sync::Arc;
 
-const GREETER: ControllerDescriptor = ControllerDescriptor::new("greeter-controller", |context| {
-    let mut greeter = context.control_loop("greeter");
-    let reconciler = Greeter(greeter.primary());
-    let running = Running::new().with(greeter.reconcile(reconciler));
-    Box::pin(async { Ok(Some(running)) })
-});
+use kcm_framework::api::views::Namespace;
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, async_trait};
+use kcm_framework::{ReconcileError, ReconcileObject, Session};
+
+const GREETER: ControllerDescriptor = ControllerDescriptor::new("greeter-controller", init);
 kcm_framework::inventory::submit! { GREETER }
 
-struct Greeter(Informer<Namespace>);
+fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
+    let mut control_loop = context.control_loop("greeter");
+    let namespaces = control_loop.primary::<Namespace>();
+    Ok(control_loop.reconcile_objects(namespaces, Greeter).into())
+}
+
+struct Greeter;
 
 #[async_trait]
-impl Reconcile for Greeter {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<Outcome, ReconcileError> {
-        let Some(namespace) = self.0.get(key) else { return Ok(Outcome::done()) };
+impl ReconcileObject<Namespace> for Greeter {
+    async fn reconcile(&self, namespace: &Arc<Namespace>, session: &Session) -> Result<(), ReconcileError> {
         if namespace.metadata.labels.get("greeting").is_none() {
             let patch = serde_json::json!({ "metadata": { "labels": { "greeting": "hello" } } });
-            session.merge_patch(&*namespace, patch).await?;
+            session.merge_patch(&**namespace, patch).await?;
         }
-        Ok(Outcome::done())
+        Ok(())
     }
 }
 
