@@ -1,7 +1,7 @@
 mod apply;
+mod event_mapping;
 mod plan;
 mod range;
-mod event_mapping;
 
 use std::sync::Arc;
 
