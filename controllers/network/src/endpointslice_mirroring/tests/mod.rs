@@ -1,5 +1,5 @@
 //! Tables of the decisions, and whole endpoints on an API server in the process.
 
 mod apply;
-mod plan;
 mod event_mapping;
+mod plan;
