@@ -1,4 +1,4 @@
-//! Event mapping: when a change of an autoscaler has it synced.
+//! Event mapping: the time at which a change of an autoscaler enqueues it.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use kcm_framework::Enqueue;
 use kcm_informers::Change;
 use serde_json::value::RawValue;
 
-/// Enqueues an autoscaler after the sync period, as every sync does: so each is synced once in a period, whatever changes.
-/// One that is deleted is forgotten at once, and one that is new or whose spec has changed is synced at once where
-/// `on_spec_change` says so.
+/// Enqueues an autoscaler after the sync period, as every sync does, so that each is synced once in a period, whatever
+/// changes. A deleted autoscaler is enqueued at once, to be forgotten. If `on_spec_change` is true, a new autoscaler, or one
+/// whose spec has changed, is enqueued at once too.
 pub(super) fn keys_for_autoscaler(
     change: &Change<HorizontalPodAutoscaler>,
     period: Duration,

@@ -1,10 +1,9 @@
-//! The events of an autoscaler.
+//! The events of a HorizontalPodAutoscaler.
 
-use kcm_framework::events::{EventDetails, EventType};
+use kcm_framework::events::{Event, EventText};
 
-/// Why an event is recorded, with what its message needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum EventReason {
+pub(super) enum AutoscalerEvent {
     /// The scale of the target cannot be read.
     FailedGetScale(String),
     /// The scale of the target has no selector.
@@ -18,67 +17,30 @@ pub(super) enum EventReason {
     /// The metrics propose nothing together.
     FailedComputeMetricsReplicas(String),
     /// The target was scaled.
-    SuccessfulRescale {
-        /// Its replicas.
-        size: i32,
-        /// Why.
-        reason: String,
-    },
+    SuccessfulRescale { size: i32, reason: String },
     /// The target could not be scaled.
-    FailedRescale {
-        /// The replicas that it should have.
-        size: i32,
-        /// Why.
-        reason: String,
-        /// The error.
-        error: String,
-    },
+    FailedRescale { size: i32, reason: String, error: String },
     /// The status could not be written.
     FailedUpdateStatus(String),
 }
 
-impl EventDetails for EventReason {
-    fn event_type(&self) -> EventType {
+impl Event for AutoscalerEvent {
+    fn text(&self) -> EventText<'_> {
         match self {
-            Self::SuccessfulRescale { .. } => EventType::Normal,
-            Self::FailedGetScale(_)
-            | Self::SelectorRequired
-            | Self::InvalidSelector(_)
-            | Self::AmbiguousSelector(_)
-            | Self::FailedMetric(..)
-            | Self::FailedComputeMetricsReplicas(_)
-            | Self::FailedRescale { .. }
-            | Self::FailedUpdateStatus(_) => EventType::Warning,
-        }
-    }
-
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::FailedGetScale(_) => "FailedGetScale",
-            Self::SelectorRequired => "SelectorRequired",
-            Self::InvalidSelector(_) => "InvalidSelector",
-            Self::AmbiguousSelector(_) => "AmbiguousSelector",
-            Self::FailedMetric(reason, _) => reason,
-            Self::FailedComputeMetricsReplicas(_) => "FailedComputeMetricsReplicas",
-            Self::SuccessfulRescale { .. } => "SuccessfulRescale",
-            Self::FailedRescale { .. } => "FailedRescale",
-            Self::FailedUpdateStatus(_) => "FailedUpdateStatus",
-        }
-    }
-
-    fn message(&self) -> String {
-        match self {
-            Self::SelectorRequired => "selector is required".to_owned(),
-            Self::FailedGetScale(message)
-            | Self::InvalidSelector(message)
-            | Self::AmbiguousSelector(message)
-            | Self::FailedMetric(_, message)
-            | Self::FailedComputeMetricsReplicas(message)
-            | Self::FailedUpdateStatus(message) => message.clone(),
-            Self::SuccessfulRescale { size, reason } => format!("New size: {size}; reason: {reason}"),
-            Self::FailedRescale { size, reason, error } => {
-                format!("New size: {size}; reason: {reason}; error: {error}")
+            Self::FailedGetScale(message) => EventText::warning("FailedGetScale", message),
+            Self::SelectorRequired => EventText::warning("SelectorRequired", "selector is required"),
+            Self::InvalidSelector(message) => EventText::warning("InvalidSelector", message),
+            Self::AmbiguousSelector(message) => EventText::warning("AmbiguousSelector", message),
+            Self::FailedMetric(reason, message) => EventText::warning(*reason, message),
+            Self::FailedComputeMetricsReplicas(message) => EventText::warning("FailedComputeMetricsReplicas", message),
+            Self::SuccessfulRescale { size, reason } => {
+                EventText::normal("SuccessfulRescale", format!("New size: {size}; reason: {reason}"))
             }
+            Self::FailedRescale { size, reason, error } => {
+                let message = format!("New size: {size}; reason: {reason}; error: {error}");
+                EventText::warning("FailedRescale", message)
+            }
+            Self::FailedUpdateStatus(message) => EventText::warning("FailedUpdateStatus", message),
         }
     }
 }

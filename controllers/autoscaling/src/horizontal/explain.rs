@@ -1,11 +1,11 @@
-//! The plan of a sync in words, for people who ask why.
+//! Explanations of plans.
 
 use super::conditions::SCALING_LIMITED;
 use super::normalize::Bounds;
 use super::plan::{Decision, Plan};
 
 impl Plan {
-    /// What is planned for a target with these replicas and bounds, and why.
+    /// Explains the plan for a target with these replicas and bounds.
     pub(super) fn explain(&self, bounds: Bounds) -> String {
         let Bounds { current, min, max } = bounds;
         let counts = format!("{current} replicas, at least {min}, at most {max}");

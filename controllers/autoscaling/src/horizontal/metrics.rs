@@ -1,20 +1,14 @@
 //! The metrics of this controller.
 
-use std::sync::atomic::AtomicI64;
+use std::borrow::Cow;
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
-use kcm_framework::prometheus_client::metrics::counter::Counter;
-use kcm_framework::prometheus_client::metrics::family::Family;
-use kcm_framework::prometheus_client::metrics::gauge::Gauge;
-use kcm_framework::prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use kcm_framework::metrics::{Counters, Gauge, Gauges, Histograms, MetricError, Stability, exponential_buckets};
 
 use super::evaluate::Computed;
 
-type Labels<const N: usize> = [(&'static str, String); N];
-type Durations<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
-
-/// What a sync did.
+/// The label `action`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     ScaleUp,
@@ -23,7 +17,6 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// What it is to go from so many replicas to so many.
     pub(super) const fn of(from: i32, to: i32) -> Self {
         if to > from {
             Self::ScaleUp
@@ -43,14 +36,13 @@ impl Action {
     }
 }
 
-/// What was wrong with a sync.
+/// The label `error`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorLabel {
-    /// The spec of the autoscaler.
+    /// The spec of the autoscaler is invalid.
     Spec,
-    /// A calculation, or a request.
+    /// A calculation or a request failed.
     Internal,
-    /// Nothing.
     None,
 }
 
@@ -64,106 +56,96 @@ impl ErrorLabel {
     }
 }
 
-/// Counters, durations and gauges of syncs, by upstream's names.
+/// The metrics, by the names of upstream.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
-    syncs: Family<Labels<2>, Counter>,
-    sync_durations: Durations<2>,
-    computations: Family<Labels<3>, Counter>,
-    computation_durations: Durations<3>,
-    autoscalers: Gauge<i64, AtomicI64>,
-    desired: Family<Labels<2>, Gauge>,
+    syncs: Counters<2>,
+    sync_durations: Histograms<2>,
+    computations: Counters<3>,
+    computation_durations: Histograms<3>,
+    autoscalers: Gauge,
+    desired: Gauges<2>,
 }
 
 impl Metrics {
-    /// Registers the metrics.
-    pub(super) fn register(manager: &kcm_framework::Metrics) -> Self {
-        manager.register(|registry| {
-            let histogram: fn() -> Histogram = || Histogram::new(exponential_buckets(0.001, 2.0, 15));
-            let metrics = Self {
-                syncs: Family::default(),
-                sync_durations: Family::new_with_constructor(histogram),
-                computations: Family::default(),
-                computation_durations: Family::new_with_constructor(histogram),
-                autoscalers: Gauge::default(),
-                desired: Family::default(),
-            };
-            let named = |name: &str| format!("horizontal_pod_autoscaler_controller_{name}");
-            // The text format appends `_total`.
-            registry.register(
-                named("reconciliations"),
-                "[BETA] Syncs of autoscalers by what was scaled (scale_up, scale_down, none) and what was wrong first (spec, internal, none)",
-                metrics.syncs.clone(),
-            );
-            registry.register(
-                named("reconciliation_duration_seconds"),
-                "[BETA] Seconds that a sync of an autoscaler took, its metrics included, by what was scaled and what was wrong",
-                metrics.sync_durations.clone(),
-            );
-            registry.register(
-                named("metric_computation"),
-                "[BETA] Metrics that were evaluated, by their type, what they call for, and what was wrong",
-                metrics.computations.clone(),
-            );
-            registry.register(
-                named("metric_computation_duration_seconds"),
-                "[BETA] Seconds that a metric took, by its type, what it calls for, and what was wrong",
-                metrics.computation_durations.clone(),
-            );
-            registry.register(
-                named("num_horizontal_pod_autoscalers"),
-                "[ALPHA] How many autoscalers there are",
-                metrics.autoscalers.clone(),
-            );
-            registry.register(
-                named("desired_replicas"),
-                "[ALPHA] How many replicas each autoscaler wants",
-                metrics.desired.clone(),
-            );
-            metrics
+    pub(super) fn register(metrics: &kcm_framework::Metrics) -> Result<Self, MetricError> {
+        let buckets = || exponential_buckets(0.001, 2.0, 15);
+        Ok(Self {
+            syncs: metrics.counters(
+                Stability::Beta,
+                "horizontal_pod_autoscaler_controller_reconciliations_total",
+                ["action", "error"],
+                "Syncs of autoscalers by action (scale_up, scale_down, none) and first error (spec, internal, none)",
+            )?,
+            sync_durations: metrics.histograms(
+                Stability::Beta,
+                "horizontal_pod_autoscaler_controller_reconciliation_duration_seconds",
+                ["action", "error"],
+                buckets(),
+                "Seconds that a sync of an autoscaler took, its metrics included, by action and first error",
+            )?,
+            computations: metrics.counters(
+                Stability::Beta,
+                "horizontal_pod_autoscaler_controller_metric_computation_total",
+                ["action", "error", "metric_type"],
+                "Evaluations of metrics by the proposed action, error and type of metric",
+            )?,
+            computation_durations: metrics.histograms(
+                Stability::Beta,
+                "horizontal_pod_autoscaler_controller_metric_computation_duration_seconds",
+                ["action", "error", "metric_type"],
+                buckets(),
+                "Seconds that an evaluation of a metric took, by the proposed action, error and type of metric",
+            )?,
+            autoscalers: metrics.gauge(
+                Stability::Alpha,
+                "horizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers",
+                "Number of autoscalers",
+            )?,
+            desired: metrics.gauges(
+                Stability::Alpha,
+                "horizontal_pod_autoscaler_controller_desired_replicas",
+                ["namespace", "hpa_name"],
+                "Number of replicas that an autoscaler desires",
+            )?,
         })
     }
 
     /// Counts a sync.
     pub(super) fn synced(&self, action: Action, error: ErrorLabel, took: Duration) {
-        let labels = [("action", action.as_str().to_owned()), ("error", error.as_str().to_owned())];
-        self.syncs.get_or_create(&labels).inc();
-        self.sync_durations.get_or_create(&labels).observe(took.as_secs_f64());
+        let labels = [action.as_str(), error.as_str()];
+        self.syncs.of(labels).inc();
+        self.sync_durations.of(labels).observe(took.as_secs_f64());
     }
 
-    /// Counts the evaluation of a metric, where the status has `current` replicas.
+    /// Counts the evaluation of a metric, if the status has `current` replicas.
     pub(super) fn computed(&self, computed: &Computed, current: i32) {
         let (action, error) = match computed.result {
             Ok(proposed) => (Action::of(current, proposed), ErrorLabel::None),
             Err(true) => (Action::None, ErrorLabel::Spec),
             Err(false) => (Action::None, ErrorLabel::Internal),
         };
-        let labels = [
-            ("action", action.as_str().to_owned()),
-            ("error", error.as_str().to_owned()),
-            ("metric_type", computed.type_.clone()),
-        ];
-        self.computations.get_or_create(&labels).inc();
-        self.computation_durations.get_or_create(&labels).observe(computed.took.as_secs_f64());
+        let labels = || [action.as_str().into(), error.as_str().into(), Cow::from(computed.type_.clone())];
+        self.computations.of(labels()).inc();
+        self.computation_durations.of(labels()).observe(computed.took.as_secs_f64());
     }
 
-    /// Sets how many autoscalers there are.
+    /// Sets the number of autoscalers.
     pub(super) fn count(&self, autoscalers: i64) {
         self.autoscalers.set(autoscalers);
     }
 
-    /// Sets how many replicas an autoscaler wants.
+    /// Sets the number of replicas that an autoscaler desires.
     pub(super) fn desires(&self, autoscaler: &ObjectKey, replicas: i32) {
-        self.desired.get_or_create(&Self::labels(autoscaler)).set(replicas.into());
+        self.desired.of(labels_of(autoscaler)).set(replicas.into());
     }
 
-    /// Removes what is known of an autoscaler that is gone.
+    /// Removes the metrics of a deleted autoscaler.
     pub(super) fn forget(&self, autoscaler: &ObjectKey) {
-        self.desired.remove(&Self::labels(autoscaler));
+        self.desired.remove(labels_of(autoscaler));
     }
+}
 
-    fn labels(autoscaler: &ObjectKey) -> Labels<2> {
-        let namespace = autoscaler.namespace().unwrap_or_default().to_owned();
-        [("namespace", namespace), ("hpa_name", autoscaler.name().to_owned())]
-    }
+fn labels_of(autoscaler: &ObjectKey) -> [String; 2] {
+    [autoscaler.namespace().unwrap_or_default().to_owned(), autoscaler.name().to_owned()]
 }

@@ -1,57 +1,56 @@
-//! Horizontal pod autoscaler: sets the replicas of a target so that its metrics come near to what they should be.
+//! Horizontal pod autoscaler: sets the replicas of a target so that its metrics approach their targets.
 //!
-//! Reads horizontal pod autoscalers, pods, the scale of any kind, and the metrics APIs `metrics.k8s.io`,
-//! `custom.metrics.k8s.io` and `external.metrics.k8s.io`. Writes scales and the status of autoscalers.
+//! Reads HorizontalPodAutoscalers, Pods, the scale of any kind, and the metrics APIs `metrics.k8s.io`,
+//! `custom.metrics.k8s.io` and `external.metrics.k8s.io`. Writes scales and the status of HorizontalPodAutoscalers.
 //!
 //! ```text
 //! change ──period──▶ key ──▶ scale (GET), then metrics ──┐ APIs, each with a limit
 //!                     ▲                                  │
-//!                     └────── responses are there ◀──────┘
+//!                     └─────── all responses ◀───────────┘
 //!                     │
 //!                     └─▶ evaluate ─▶ normalize ─▶ plan ─▶ scale (PUT) ─▶ status (PUT) ─▶ key after a period
 //!                         (pure)      (pure)       (pure)
 //! ```
 //!
 //! # Guarantees
-//! - Each autoscaler is synced once in each sync period, whatever changes.
+//! - Each autoscaler is synced once in each sync period, whatever changes and whichever write fails.
 //! - A target never gets more replicas than `maxReplicas` or fewer than `minReplicas`, whatever a metrics API serves.
 //! - Of several metrics the highest proposal counts. While one of them fails, nothing is scaled down.
-//! - Pods without a sample use their whole request when scaling down (or the target, where that is more), the target of a
+//! - Pods without a sample use their whole request when scaling down (or the target, if it is higher), the target of a
 //!   metric without requests, and nothing when scaling up. Pods that are not ready use nothing when scaling up, and are left
-//!   out otherwise. Where that turns the direction around, nothing is scaled.
-//! - Nothing is scaled down below the highest recommendation of the stabilization window, which begins anew with the process.
-//! - An API that is slow or dead, of metrics or of a target, delays the autoscalers that need it, and no others: no worker
-//!   waits for its response to a read. Each metrics API, and each kind of targets, serves as many reads at once as
-//!   `--concurrent-horizontal-pod-autoscaler-syncs` says, each for 34 s at most.
-//! - The decision on a target is made from its own scale and metrics: one that is named meanwhile starts anew. What is older
-//!   than a sync period when the last of its metrics is there is read again, so that no target is scaled by numbers of long ago.
-//! - Of a response of a metrics API 16 MiB are read at most, and what is longer is an error. Of its messages 1024 characters
-//!   are shown.
-//! - The status is written where it has changed. Fields of the autoscaler that this version does not know survive.
+//!   out otherwise. If this reverses the direction, nothing is scaled.
+//! - Nothing is scaled down below the highest recommendation of the stabilization window, which starts with the process.
+//! - An API of metrics or targets that is slow or does not respond delays the autoscalers that need it, and no others: no
+//!   worker waits for its response to a read. Each metrics API, and each kind of targets, serves at most
+//!   `--concurrent-horizontal-pod-autoscaler-syncs` reads at the same time, each for 34 s at most.
+//! - The decision on a target uses its own scale and metrics. If another target is named meanwhile, the sync starts again.
+//!   Responses that are older than a sync period when the last metric is read are read again.
+//! - At most 16 MiB of a response of a metrics API are read; a longer response is an error. At most 1024 characters of its
+//!   messages are shown.
+//! - The status is written only if it has changed. Fields of the autoscaler that this version does not know survive.
 //!
 //! # Differences from upstream
 //! Upstream is `pkg/controller/podautoscaler` of Kubernetes 1.36.3, which has no integration tests of this controller.
-//! Everything else is as there.
+//! `docs/differences.md` has the differences that all controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | scales and metrics are read beside the queue | by the worker | k/k#96242, k/k#109496: one dead API held up all autoscalers |
-//! | what is older than a period when all metrics are there is read again | never | a hung API, or its limit, may hold up a sync for long |
-//! | metrics of one resource and selector are requested once in a sync | once for each metric | requests |
-//! | replicas, utilization and sums that exceed their type are the most that it holds | wrap around, so that a flood scales down | a metrics API is not trusted |
-//! | a value of a pod that is no quantity counts as missing | the response is an error | one wrong value does not hold up an autoscaler |
-//! | the values of an external metric with a negative sum scale to the minimum | with an `AverageValue` target a sum that is negative on the way counts as the most that 64 bits hold, and scales up | a metrics API is not trusted; scaling down stays within the bounds |
-//! | responses of metrics APIs have a limit of 16 MiB, their messages of 1024 characters | none | a flood must not take the memory of all controllers |
-//! | while the API server is not reachable, a request is repeated as the framework repeats it, and not reported | is reported in event and condition | an outage is none of the autoscaler |
-//! | a status that is not written as the autoscaler is gone is no error | event `FailedUpdateStatus` | there is no object to which the event belongs |
-//! | a selector that cannot be parsed is reported with the message of our parser | of apimachinery's | the condition, the reason and the text around it are upstream's |
-//! | after a conflict of the scale whose read fails, too, the sync ends with the conflict | the same scale is put again, up to five times | it is the version that was refused |
-//! | scales are written through the client of the status | of scales | the framework tracks writes of one client |
-//! | the version of the custom metrics API is asked for through the client of custom metrics | of the status | an API that is slow or asked for often must not hold up statuses |
-//! | the metric of desired replicas ends with its autoscaler | stays | memory |
-//! | what is remembered of an autoscaler ends when it is deleted | at its next sync | |
-//! | with the gate `HPASyncOnSpecChange` a new autoscaler, or one whose spec has changed, is synced at once | after a period | as Kubernetes 1.37; off by default |
-//! | `--concurrent-horizontal-pod-autoscaler-syncs` below 1 is rejected | accepted, and no worker runs | |
+//! | Scales and metrics are read beside the queue. | A worker reads them. | One API that did not respond delayed all autoscalers (kubernetes#96242, kubernetes#109496). |
+//! | Responses that are older than a period when all metrics are read are read again. | They are never read again. | An API that hangs, or its limit, may delay a sync for long. |
+//! | Metrics of one resource and selector are requested once in a sync. | They are requested once for each metric. | It takes fewer requests. |
+//! | Replicas, utilization and sums that exceed their type are cut to its maximum. | They wrap around, so that a high load scales down. | A metrics API is not trusted. |
+//! | A value of a Pod that is no quantity counts as missing. | The response is an error. | One wrong value does not delay an autoscaler. |
+//! | Values of an external metric with a negative sum scale to the minimum. | If an `AverageValue` target has a negative partial sum, the sum counts as the maximum of 64 bits, and scales up. | A metrics API is not trusted, and scaling down stays within the bounds. |
+//! | A response of a metrics API has a limit of 16 MiB, its messages of 1024 characters. | There is no limit. | A response must not take the memory of all controllers. |
+//! | While the API server cannot be reached, a request is repeated by the framework, and not reported. | It is reported as event and condition. | An outage is no error of the autoscaler. |
+//! | If the autoscaler is deleted before its status is written, there is no error. | The event `FailedUpdateStatus` is recorded. | The object of the event does not exist. |
+//! | An invalid selector is reported with the message of our parser. | It is reported with the message of apimachinery. | The parser is our own; condition, reason and the text around it are as upstream. |
+//! | If the scale cannot be read after a conflict, the sync ends with the conflict. | The same scale is written again, up to five times. | The API server has rejected this version. |
+//! | Scales are written through the client of the status. | They are written through the client of scales. | The framework tracks the writes of one client. |
+//! | The version of the custom metrics API is read through the client of custom metrics. | It is read through the client of the status. | A slow API must not delay statuses. |
+//! | The metric of desired replicas ends with its autoscaler. | It stays. | It takes less memory. |
+//! | The history of an autoscaler ends when it is deleted. | It ends at the next sync. | A recreated autoscaler starts without a history. |
+//! | With the gate `HPASyncOnSpecChange`, a new autoscaler, or one whose spec has changed, is synced at once. | It is synced after a period. | It is the behavior of Kubernetes 1.37; the gate is off by default. |
 
 mod apply;
 mod backends;
@@ -87,7 +86,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use futures::FutureExt as _;
 use kcm_api::Need;
 use kcm_api::views::{AutoscaledPod, HorizontalPodAutoscaler, Pod};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 use kcm_informers::Change;
 
 use backends::Backends;
@@ -98,9 +97,11 @@ use metrics::Metrics;
 use reconcile::Reconciler;
 use scale::Scales;
 use selected_pods::SelectedPods;
-use settings::{CONCURRENT_SYNCS, Gates, ROWS, SYNC_ON_SPEC_CHANGE, Section, Settings};
+use settings::{
+    CPU_INITIALIZATION_PERIOD, DOWNSCALE_STABILIZATION, INITIAL_READINESS_DELAY, SYNC_ON_SPEC_CHANGE, SYNC_PERIOD,
+    SYNCS, Settings, TOLERANCE,
+};
 
-/// The canonical name.
 const NAME: &str = "horizontal-pod-autoscaler-controller";
 
 /// The descriptor of the controller.
@@ -110,15 +111,25 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, ini
     .event_component("horizontal-pod-autoscaler")
     .feature_gates(&[SYNC_ON_SPEC_CHANGE])
     .needs(&[Need::part::<AutoscaledPod>()])
-    .settings(ROWS);
+    .settings(
+        const {
+            &[
+                SYNCS.row(),
+                CPU_INITIALIZATION_PERIOD.row(),
+                DOWNSCALE_STABILIZATION.row(),
+                INITIAL_READINESS_DELAY.row(),
+                SYNC_PERIOD.row(),
+                TOLERANCE.row(),
+            ]
+        },
+    );
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
-    let section: Section = context.settings_of()?;
-    let settings = Settings { section, gates: Gates::read(|gate| context.gate(gate)) };
-    let (period, on_spec_change) = (section.sync_period.unsigned(), context.gate(&SYNC_ON_SPEC_CHANGE));
-    let metrics = Metrics::register(context.metrics());
+    let settings = Settings::read(context)?;
+    let (period, on_spec_change) = (settings.sync_period.unsigned(), context.gate(&SYNC_ON_SPEC_CHANGE));
+    let metrics = Metrics::register(context.metrics())?;
 
-    let mut syncs = context.control_loop("horizontalpodautoscaler").workers_from(CONCURRENT_SYNCS).writes_anything();
+    let mut control_loop = context.control_loop("horizontalpodautoscaler").workers(&SYNCS).writes_anything();
     let (counted, count) = (metrics.clone(), AtomicI64::new(0));
     let keys = move |change: &Change<HorizontalPodAutoscaler>| {
         let added = match change {
@@ -129,16 +140,14 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         counted.count(count.fetch_add(added, Ordering::Relaxed) + added);
         [keys_for_autoscaler(change, period, on_spec_change)]
     };
-    let autoscalers = syncs.watches(keys);
-    syncs.keyed_by(&autoscalers);
-    let pods = syncs.reads::<Pod>();
+    let autoscalers = control_loop.primary_with(Source::known(), keys);
+    let pods = control_loop.reads::<Pod>();
 
-    let limit: Count = Arc::new(context.live_count(CONCURRENT_SYNCS));
+    let limit: Count = Arc::new(context.live(&SYNCS));
     let backends = Backends::new(context, &limit, period);
     let scales = Arc::new(Scales::new(context.named_client("scale"), limit));
-    let gathering = Gathering::new(backends, Arc::clone(&scales), period, syncs.queue());
+    let gathering = Gathering::new(backends, Arc::clone(&scales), period, control_loop.queue());
     let reconciler = Reconciler {
-        autoscalers,
         pods: SelectedPods::new(pods),
         part: context.part()?,
         discovery: context.discovery().clone(),
@@ -149,7 +158,8 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         settings,
         metrics,
     };
-    Ok(Loops::new().with(syncs.reconcile(reconciler)).task("horizontalpodautoscaler_metrics", move |cancel| {
+    let reconciling = control_loop.reconcile_objects(autoscalers, reconciler);
+    Ok(Loops::from(reconciling).task("horizontalpodautoscaler_metrics", move |cancel| {
         let gathering = Arc::clone(&gathering);
         async move {
             // Cancelled, it has nothing to clean up.

@@ -1,4 +1,4 @@
-//! The decision of a sync: how many replicas the target has, and why. Pure.
+//! The plan for an autoscaler: the replicas of its target, and the reason. Pure.
 
 use std::cmp::Ordering;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::conditions::{ABLE_TO_SCALE, Conditions, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED};
 use super::evaluate::{Computed, Evaluation};
-use super::events::EventReason;
+use super::events::AutoscalerEvent;
 use super::history::History;
 use super::normalize::{Bounds, normalize};
 use super::spec::Behavior;
 
-/// Whether autoscalers scale to zero, and whether this one could come back.
+/// Whether autoscalers scale to zero, and whether this autoscaler could scale up again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Zero {
     /// The gate `HPAScaleToZero`.
@@ -23,14 +23,12 @@ pub(super) struct Zero {
     pub(super) scaled: bool,
 }
 
-/// What the number of replicas calls for, before any metric is read.
+/// The way to decide, by the number of replicas, before any metric is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Approach {
-    /// There are no replicas, and not by this autoscaler: it does nothing.
+    /// Does nothing, because another client has scaled the target to zero.
     Disabled,
-    /// There are more than the most.
     AboveMax,
-    /// There are fewer than the least.
     BelowMin,
     /// The metrics decide.
     Metrics,
@@ -55,36 +53,35 @@ impl Approach {
 
 const BELOW_MIN: &str = "Current number of replicas below Spec.MinReplicas";
 
-/// What is done to the target.
+/// The decision about the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// How many replicas there should be is not known.
+    /// The desired number of replicas is unknown.
     Unknown,
-    /// It has as many as it should have.
+    /// The target has the desired number of replicas.
     Keep,
-    /// It is scaled.
+    /// Scales the target.
     Rescale {
-        /// The replicas.
         to: i32,
-        /// Why, for the event.
+        /// The reason for the event.
         reason: String,
     },
 }
 
-/// The decision of a sync, and what is reported of it.
+/// The plan of a sync.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Plan {
     pub(super) decision: Decision,
     pub(super) conditions: Conditions,
     /// The metrics of the status.
     pub(super) metrics: Vec<Value>,
-    pub(super) events: Vec<EventReason>,
-    /// What is wrong, also where the other metrics suffice to scale.
+    pub(super) events: Vec<AutoscalerEvent>,
+    /// The error of a metric, also if the other metrics suffice to scale.
     pub(super) error: Option<String>,
     pub(super) computed: Vec<Computed>,
 }
 
-/// What a plan takes beside the metrics.
+/// The inputs of a plan beside the metrics.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Planned<'a> {
     pub(super) bounds: Bounds,
@@ -95,7 +92,7 @@ pub(super) struct Planned<'a> {
     pub(super) now: Timestamp,
 }
 
-/// Plans where the metrics do not decide.
+/// Plans if the metrics do not decide.
 pub(super) fn plan_without_metrics(planned: Planned<'_>, approach: Approach, mut conditions: Conditions) -> Plan {
     let Planned { bounds, zero, now, .. } = planned;
     let decision = match approach {
@@ -116,7 +113,7 @@ pub(super) fn plan_without_metrics(planned: Planned<'_>, approach: Approach, mut
     Plan { decision, conditions, metrics: Vec::new(), events: Vec::new(), error: None, computed: Vec::new() }
 }
 
-/// Plans by what the metrics propose.
+/// Plans by the proposals of the metrics.
 pub(super) fn plan_by_metrics(
     planned: Planned<'_>,
     evaluation: Evaluation,
@@ -126,21 +123,21 @@ pub(super) fn plan_by_metrics(
     let Planned { bounds, zero, behavior, window, now } = planned;
     let error = evaluation.error();
     let failed =
-        |failure: &super::evaluate::Failure| EventReason::FailedMetric(failure.reason, failure.message.clone());
-    let mut events: Vec<EventReason> = evaluation.failures.iter().map(failed).collect();
+        |failure: &super::evaluate::Failure| AutoscalerEvent::FailedMetric(failure.reason, failure.message.clone());
+    let mut events: Vec<AutoscalerEvent> = evaluation.failures.iter().map(failed).collect();
     let Evaluation { proposed, statuses: metrics, failures, computed } = evaluation;
     let Some((proposed, metric)) = proposed else {
         if let Some(first) = failures.first() {
             let message = format!("the HPA was unable to compute the replica count: {}", first.message);
             conditions.set(SCALING_ACTIVE, false, first.reason, message, now);
         }
-        events.extend(error.clone().map(EventReason::FailedComputeMetricsReplicas));
+        events.extend(error.clone().map(AutoscalerEvent::FailedComputeMetricsReplicas));
         return Plan { decision: Decision::Unknown, conditions, metrics, events, error, computed };
     };
     let message = format!("the HPA was able to successfully calculate a replica count from {metric}");
     conditions.set(SCALING_ACTIVE, true, "ValidMetricFound", message, now);
 
-    // What a negative value proposes is nothing.
+    // A negative proposal counts as zero.
     let desired = proposed.max(0);
     let mut reason = match desired.cmp(&bounds.current) {
         Ordering::Greater => format!("{metric} above target"),
@@ -162,7 +159,7 @@ pub(super) fn plan_by_metrics(
     Plan { decision, conditions, metrics, events, error, computed }
 }
 
-/// The conditions after the target was scaled.
+/// Sets the conditions after the target was scaled.
 pub(super) fn after_rescale(conditions: &mut Conditions, bounds: Bounds, to: i32, zero: Zero, now: Timestamp) {
     let message = format!("the HPA controller was able to update the target scale to {to}");
     conditions.set(ABLE_TO_SCALE, true, "SucceededRescale", message, now);

@@ -3,22 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kcm_api::views::{AutoscaledPod, HorizontalPodAutoscaler, HorizontalPodAutoscalerView, Pod};
-use kcm_api::{KnownView as _, ObjectKey, PartReader, Selector};
-use kcm_framework::client::ApiError;
+use kcm_api::views::{AutoscaledPod, HorizontalPodAutoscaler, Pod};
+use kcm_api::{ObjectKey, PartReader, Selector};
 use kcm_framework::discovery::Discovery;
-use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
-use kcm_informers::Informer;
+use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::apply::{NotWritten, write_status};
+use super::apply::{is_undecided, write_scale, write_status};
 use super::calculator::ObservedPod;
 use super::conditions::{ABLE_TO_SCALE, Conditions, SCALED_TO_ZERO, SCALING_ACTIVE};
 use super::evaluate::{Measurement, Responses, Scaled, evaluate};
-use super::events::EventReason;
+use super::events::AutoscalerEvent;
 use super::failure_message::message_of;
 use super::gather::{Gathering, Job, Subject, Taken, Work};
 use super::history::History;
@@ -26,7 +24,7 @@ use super::metrics::{Action, ErrorLabel, Metrics};
 use super::normalize::Bounds;
 use super::plan::{Approach, Decision, Plan, Planned, Zero, after_rescale, plan_by_metrics, plan_without_metrics};
 use super::requests::{NoRequest, Request, request_of};
-use super::scale::{FoundScale, ScaleError, Scales, described, resources_of_target, write_scale};
+use super::scale::{FoundScale, ScaleError, Scales, described, resources_of_target};
 use super::selected_pods::SelectedPods;
 use super::selectors::Selectors;
 use super::settings::Settings;
@@ -35,7 +33,6 @@ use super::status::Status;
 
 /// Syncs autoscalers.
 pub(super) struct Reconciler {
-    pub(super) autoscalers: Informer<HorizontalPodAutoscaler>,
     pub(super) pods: SelectedPods,
     pub(super) part: PartReader<AutoscaledPod>,
     pub(super) discovery: Discovery,
@@ -47,7 +44,7 @@ pub(super) struct Reconciler {
     pub(super) metrics: Metrics,
 }
 
-/// How a sync ended.
+/// The result of a sync.
 struct Synced {
     action: Action,
     error: Option<(ErrorLabel, String)>,
@@ -58,7 +55,7 @@ struct Synced {
 struct Read<'a> {
     autoscaler: &'a HorizontalPodAutoscaler,
     spec: Spec,
-    /// The metrics of the spec as they stand.
+    /// The metrics of the spec, unchanged.
     metrics: Vec<Value>,
     status: Status,
     conditions: Conditions,
@@ -82,47 +79,44 @@ struct Target {
 }
 
 #[async_trait]
-impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
-        let Some(autoscaler) = self.autoscalers.get(key) else {
-            self.forget(key);
-            return Ok(());
-        };
-        let again = session.requeue_after(self.settings.section.sync_period.unsigned());
-        let read = match Read::of(&autoscaler) {
+impl ReconcileObject<HorizontalPodAutoscaler> for Reconciler {
+    async fn reconcile(
+        &self,
+        autoscaler: &Arc<HorizontalPodAutoscaler>,
+        session: &Session,
+    ) -> Result<(), ReconcileError> {
+        session.requeue_after(self.settings.sync_period.unsigned());
+        let read = match Read::of(autoscaler) {
             Ok(read) => read,
             Err(error) => {
                 tracing::warn!(%error, "The autoscaler cannot be read; it is not synced");
-                return Ok(again);
+                return Ok(());
             }
         };
-        if let Some(Synced { action, error, started }) = self.sync(read, key, session).await? {
+        if let Some(Synced { action, error, started }) = self.sync(read, session).await? {
             let label = error.as_ref().map_or(ErrorLabel::None, |(label, _)| *label);
             self.metrics.synced(action, label, started.elapsed());
             if let Some((_, error)) = error {
                 tracing::warn!(error, "Cannot sync the autoscaler; it is synced again in the next period");
             }
         }
-        Ok(again)
+        Ok(())
     }
-}
 
-impl Reconciler {
-    fn forget(&self, key: &ObjectKey) {
+    async fn deleted(&self, key: &ObjectKey, _: &Session) -> Result<(), ReconcileError> {
         self.histories.lock().remove(key);
         self.selectors.forget(key);
         self.gathering.forget(key);
         self.metrics.forget(key);
+        Ok(())
     }
+}
 
-    /// Syncs an autoscaler; absent where it waits for the scale of its target or for its metrics.
-    async fn sync(
-        &self,
-        mut read: Read<'_>,
-        key: &ObjectKey,
-        session: &Session,
-    ) -> Result<Option<Synced>, ReconcileError> {
+impl Reconciler {
+    /// Syncs an autoscaler; `None` if it waits for the scale of its target or for its metrics.
+    async fn sync(&self, mut read: Read<'_>, session: &Session) -> Result<Option<Synced>, ReconcileError> {
         let autoscaler = read.autoscaler;
+        let key = &autoscaler.metadata.key;
         let subject = Subject::of(autoscaler);
         let (found, responses, started) = match self.gathering.take(key) {
             Taken::Waiting => {
@@ -166,9 +160,9 @@ impl Reconciler {
         let window = self.settings.stabilization_window();
         let planned = Planned { bounds, zero, behavior: behavior.as_ref(), window, now };
         let plan = if approach == Approach::Metrics {
-            match self.target(&mut read, &found, key, session) {
+            match self.target(&mut read, &found, session) {
                 Err(message) => {
-                    session.record(autoscaler, &EventReason::FailedComputeMetricsReplicas(message.clone()));
+                    session.record(autoscaler, &AutoscalerEvent::FailedComputeMetricsReplicas(message.clone()));
                     let (conditions, error) = (read.conditions.clone(), Some(message));
                     let (events, metrics, computed) = Default::default();
                     Plan { decision: Decision::Unknown, conditions, metrics, events, error, computed }
@@ -193,7 +187,7 @@ impl Reconciler {
         self.apply(&read, plan, &found, planned, started, session).await.map(Some)
     }
 
-    /// Reports that the scale of the target is not known.
+    /// Reports that the scale of the target is unknown.
     async fn without_scale(
         &self,
         mut read: Read<'_>,
@@ -216,41 +210,36 @@ impl Reconciler {
             }
             ScaleError::Unanswered(error) => (error.message(), ErrorLabel::Internal, error.to_string()),
         };
-        session.record(autoscaler, &EventReason::FailedGetScale(cause.clone()));
+        session.record(autoscaler, &AutoscalerEvent::FailedGetScale(cause.clone()));
         session.explain(|| message.clone());
         let shown = format!("the HPA controller was unable to get the target's current scale: {cause}");
         read.conditions.set(ABLE_TO_SCALE, false, "FailedGetScale", shown, session.now());
         let status = Status { conditions: read.conditions, ..read.status.clone() };
-        self.put(autoscaler, &read.status, &status, session).await?;
+        write_status(session, autoscaler, &read.status, &status).await?;
         Ok((label, message))
     }
 
-    /// The selector and the pods of the target; an error is reported in condition and event.
-    fn target(
-        &self,
-        read: &mut Read<'_>,
-        found: &FoundScale,
-        key: &ObjectKey,
-        session: &Session,
-    ) -> Result<Target, String> {
+    /// Returns the selector and the pods of the target. An error is reported as condition and event.
+    fn target(&self, read: &mut Read<'_>, found: &FoundScale, session: &Session) -> Result<Target, String> {
         let (autoscaler, now) = (read.autoscaler, session.now());
+        let key = &autoscaler.metadata.key;
         let text = &found.scale.selector;
         if text.is_empty() {
-            session.record(autoscaler, &EventReason::SelectorRequired);
+            session.record(autoscaler, &AutoscalerEvent::SelectorRequired);
             let message = "the HPA target's scale is missing a selector";
             read.conditions.set(SCALING_ACTIVE, false, "InvalidSelector", message, now);
             return Err("selector is required".to_owned());
         }
         let selector: Selector = text.parse().map_err(|error| {
             let message = format!("couldn't convert selector into a corresponding internal selector object: {error}");
-            session.record(autoscaler, &EventReason::InvalidSelector(message.clone()));
+            session.record(autoscaler, &AutoscalerEvent::InvalidSelector(message.clone()));
             read.conditions.set(SCALING_ACTIVE, false, "InvalidSelector", message.clone(), now);
             message
         })?;
         let pods = self.pods.of(key.namespace().unwrap_or_default(), &selector);
         if let Some(several) = self.selectors.ambiguous(key, &selector, &pods) {
             let message = format!("pods by selector {text} are controlled by multiple HPAs: {several}");
-            session.record(autoscaler, &EventReason::AmbiguousSelector(message.clone()));
+            session.record(autoscaler, &AutoscalerEvent::AmbiguousSelector(message.clone()));
             read.conditions.set(SCALING_ACTIVE, false, "AmbiguousSelector", message.clone(), now);
             return Err(message);
         }
@@ -355,7 +344,7 @@ impl Reconciler {
                     Ok(()) => {
                         tracing::info!(from = bounds.current, to, reason, "Scaled the target of an autoscaler");
                         after_rescale(&mut status.conditions, bounds, to, planned.zero, planned.now);
-                        session.record(autoscaler, &EventReason::SuccessfulRescale { size: to, reason });
+                        session.record(autoscaler, &AutoscalerEvent::SuccessfulRescale { size: to, reason });
                         let mut histories = self.histories.lock();
                         let history = histories.entry(key.clone()).or_default();
                         history.scaled(planned.behavior, bounds.current, to, planned.now);
@@ -368,7 +357,7 @@ impl Reconciler {
                     Err(failed) if is_undecided(&failed) => return Err(failed.into()),
                     Err(failed) => {
                         let message = message_of(&failed, "put", Some(&described(&found.resource, &target)));
-                        let event = EventReason::FailedRescale { size: to, reason, error: message.clone() };
+                        let event = AutoscalerEvent::FailedRescale { size: to, reason, error: message.clone() };
                         session.record(autoscaler, &event);
                         let shown = format!("the HPA controller was unable to update the target scale: {message}");
                         status.conditions.set(ABLE_TO_SCALE, false, "FailedUpdateScale", shown, planned.now);
@@ -378,41 +367,11 @@ impl Reconciler {
                 }
             }
         }
-        if let Some(message) = self.put(autoscaler, &read.status, &status, session).await? {
+        if let Some(message) = write_status(session, autoscaler, &read.status, &status).await? {
             error = Some((ErrorLabel::Internal, message));
         }
         Ok(Synced { action, error, started })
     }
-
-    /// Writes the status where it has changed; returns what is wrong where it is refused.
-    async fn put(
-        &self,
-        autoscaler: &HorizontalPodAutoscaler,
-        old: &Status,
-        new: &Status,
-        session: &Session,
-    ) -> Result<Option<String>, ReconcileError> {
-        if new.is_same_as(old) {
-            return Ok(None);
-        }
-        let message = match write_status(session, autoscaler, new).await {
-            Ok(()) => return Ok(None),
-            Err(NotWritten::Edit(error)) => error.to_string(),
-            Err(NotWritten::Request(error)) if is_undecided(&error) => return Err(error.into()),
-            Err(NotWritten::Request(error)) => {
-                let kcm_api::Resource { ref group, ref plural, .. } = HorizontalPodAutoscalerView::RESOURCE;
-                message_of(&error, "put", Some(&format!("{plural}.{group} {}", autoscaler.metadata.key.name())))
-            }
-        };
-        session.record(autoscaler, &EventReason::FailedUpdateStatus(message.clone()));
-        Ok(Some(format!("failed to update status for {}: {message}", autoscaler.metadata.key.name())))
-    }
-}
-
-/// Whether a request failed without an answer of the API server: the sync is repeated as any other, which waits for the end
-/// of an outage.
-fn is_undecided(error: &ApiError) -> bool {
-    error.status().is_none()
 }
 
 fn target_of(autoscaler: &HorizontalPodAutoscaler) -> ObjectKey {

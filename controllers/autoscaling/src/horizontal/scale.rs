@@ -1,12 +1,10 @@
-//! The scale of a target: where it is, and the requests that read and write it.
+//! The scale of a target: its resource, and the requests that read it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kcm_api::views::HorizontalPodAutoscalerView;
 use kcm_api::{ObjectKey, Resource};
-use kcm_framework::Session;
 use kcm_framework::client::{ApiClient, ApiError, Cause, Scale};
 use kcm_framework::discovery::Resources;
 use parking_lot::Mutex;
@@ -20,14 +18,14 @@ use super::limit::{Count, Limit};
 pub(super) struct FoundScale {
     pub(super) resource: Resource,
     pub(super) scale: Scale,
-    /// When it was read.
+    /// Time of the read.
     pub(super) read: Instant,
 }
 
-/// Why the scale of a target is not known.
+/// The reason why the scale of a target is unknown.
 #[derive(Debug)]
 pub(super) enum ScaleError {
-    /// `apiVersion` of the target is none.
+    /// `apiVersion` of the target is invalid.
     InvalidVersion(String),
     /// No resource has the kind.
     Unmapped(String),
@@ -37,7 +35,7 @@ pub(super) enum ScaleError {
     Unanswered(ApiError),
 }
 
-/// The resources of the kind of a target, each in the version that its group prefers.
+/// Returns the resources of the kind of a target, each in the preferred version of its group.
 pub(super) fn resources_of_target(
     autoscaler: &HorizontalPodAutoscalerView,
     resources: &Resources,
@@ -58,7 +56,7 @@ pub(super) fn resources_of_target(
     Ok(found)
 }
 
-/// The client of scales. So many are read at once of each resource, so that an API of targets that hangs delays the
+/// Reads scales, a limited number of each resource at the same time, so that an API of targets that hangs delays the
 /// autoscalers of its own targets, and no others.
 pub(super) struct Scales {
     client: ApiClient,
@@ -71,7 +69,7 @@ impl Scales {
         Self { client, limit, limits: Mutex::default() }
     }
 
-    /// Reads the scale of the first resource that has it; the error is that of the first.
+    /// Reads the scale of the first resource that has it. The error is the one of the first resource.
     pub(super) async fn read(&self, resources: Vec<Resource>, target: &ObjectKey) -> Result<FoundScale, ScaleError> {
         let mut first = None;
         for resource in resources {
@@ -103,43 +101,13 @@ impl Scales {
         Err(ScaleError::Request(message_of(&error, "get", Some(&described(&resource, target)))))
     }
 
-    /// The client, which writes scales that have changed meanwhile.
+    /// The client of scales.
     pub(super) const fn client(&self) -> &ApiClient {
         &self.client
     }
 }
 
-/// The scale of an object as client-go's messages name it; its client of scales knows no group.
+/// Names the scale of an object as the messages of client-go do, whose client of scales knows no group.
 pub(super) fn described(resource: &Resource, target: &ObjectKey) -> String {
     format!("{} {}", resource.plural, target.name())
-}
-
-/// How often a scale that has changed meanwhile is read and written again, and how long after.
-const ATTEMPTS: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(10);
-
-/// Sets the replicas of a target.
-pub(super) async fn write_scale(
-    session: &Session,
-    client: &ApiClient,
-    found: &FoundScale,
-    target: &ObjectKey,
-    replicas: i32,
-) -> Result<(), ApiError> {
-    let FoundScale { resource, scale, .. } = found;
-    let mut scale = scale.clone();
-    let mut attempt = 1;
-    loop {
-        scale.replicas = replicas;
-        let Err(error) = session.put_scale(resource, target, &scale).await else { return Ok(()) };
-        if !error.is_conflict() || attempt == ATTEMPTS {
-            return Err(error);
-        }
-        attempt += 1;
-        tokio::time::sleep(PAUSE).await;
-        match client.scale(resource, target).await {
-            Ok(latest) => scale = latest,
-            Err(_) => return Err(error),
-        }
-    }
 }

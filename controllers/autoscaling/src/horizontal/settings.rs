@@ -2,76 +2,57 @@
 
 use jiff::SignedDuration;
 use kcm_config::gates::{HPA_CONFIGURABLE_TOLERANCE, HPA_SCALE_TO_ZERO, POD_LEVEL_RESOURCES};
-use kcm_config::{Gate, GateStage, GoDuration, Initial, Row, checks};
-use kcm_framework::SettingsSection;
-use serde::Deserialize;
+use kcm_config::{Gate, GateStage, GoDuration, Section, Setting, Workers};
+use kcm_framework::{BoxError, ControllerContext};
 
 use super::calculator::{Initialization, Rules, Tolerances};
 use super::spec::Behavior;
 
-/// How many autoscalers are reconciled at once, and how many requests each metrics API serves at once.
-pub(super) const CONCURRENT_SYNCS: &str = "concurrent-horizontal-pod-autoscaler-syncs";
-
-/// Whether an autoscaler is synced as soon as it is created or its spec changes. A gate of ours.
+/// Syncs an autoscaler as soon as it is created or its spec changes. Kubernetes 1.36 does not have this gate.
 pub(super) const SYNC_ON_SPEC_CHANGE: Gate =
     Gate { name: "HPASyncOnSpecChange", default: false, stage: GateStage::Alpha, locked: false };
 
-const SECTION: &str = "Horizontal-pod-autoscaler-controller";
+const SECTION: Section = Section::new("Horizontal-pod-autoscaler-controller", "HPAController");
 
-/// The rows of the settings.
-pub(super) const ROWS: &[Row] = &[
-    Row::new(CONCURRENT_SYNCS, SECTION, Initial::Int32(5))
-        .path("HPAController.ConcurrentHorizontalPodAutoscalerSyncs")
-        .help("How many autoscalers are worked on at once. More is faster, and loads the API server and the network more.")
-        .check(checks::positive)
-        .reloaded(),
-    Row::new(
+/// The number of workers, which is also the limit of concurrent requests to each metrics API.
+pub(super) const SYNCS: Setting<Workers> = SECTION.workers(
+    "concurrent-horizontal-pod-autoscaler-syncs",
+    "ConcurrentHorizontalPodAutoscalerSyncs",
+    "HorizontalPodAutoscalers",
+    5,
+);
+
+pub(super) const CPU_INITIALIZATION_PERIOD: Setting<GoDuration> = SECTION
+    .duration(
         "horizontal-pod-autoscaler-cpu-initialization-period",
-        SECTION,
-        Initial::Duration(GoDuration::from_secs(5 * 60)),
+        "HorizontalPodAutoscalerCPUInitializationPeriod",
+        GoDuration::from_secs(5 * 60),
     )
-    .path("HPAController.HorizontalPodAutoscalerCPUInitializationPeriod")
-    .help("How long after the start of a pod its CPU usage may be left out."),
-    Row::new(
+    .help("Time after a pod's start in which its CPU usage may be ignored.");
+
+pub(super) const DOWNSCALE_STABILIZATION: Setting<GoDuration> = SECTION
+    .duration(
         "horizontal-pod-autoscaler-downscale-stabilization",
-        SECTION,
-        Initial::Duration(GoDuration::from_secs(5 * 60)),
+        "HorizontalPodAutoscalerDownscaleStabilizationWindow",
+        GoDuration::from_secs(5 * 60),
     )
-    .path("HPAController.HorizontalPodAutoscalerDownscaleStabilizationWindow")
-    .help("The period whose highest recommendation the autoscaler does not scale below."),
-    Row::new(
+    .help("Do not scale below the highest recommendation of this period.");
+
+pub(super) const INITIAL_READINESS_DELAY: Setting<GoDuration> = SECTION
+    .duration(
         "horizontal-pod-autoscaler-initial-readiness-delay",
-        SECTION,
-        Initial::Duration(GoDuration::from_secs(30)),
+        "HorizontalPodAutoscalerInitialReadinessDelay",
+        GoDuration::from_secs(30),
     )
-    .path("HPAController.HorizontalPodAutoscalerInitialReadinessDelay")
-    .help("How long after the start of a pod a change of its readiness counts as its first."),
-    Row::new("horizontal-pod-autoscaler-sync-period", SECTION, Initial::Duration(GoDuration::from_secs(15)))
-        .path("HPAController.HorizontalPodAutoscalerSyncPeriod")
-        .help("How often each autoscaler is evaluated."),
-    Row::new("horizontal-pod-autoscaler-tolerance", SECTION, Initial::Float64(0.1))
-        .path("HPAController.HorizontalPodAutoscalerTolerance")
-        .help("How far the usage may be from the target, as a share of it, before the autoscaler scales."),
-];
+    .help("Time after a pod's start in which a change of its readiness counts as part of the start.");
 
-/// The values of the section.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub(super) struct Section {
-    #[serde(rename = "HorizontalPodAutoscalerSyncPeriod")]
-    pub(super) sync_period: GoDuration,
-    #[serde(rename = "HorizontalPodAutoscalerDownscaleStabilizationWindow")]
-    stabilization: GoDuration,
-    #[serde(rename = "HorizontalPodAutoscalerTolerance")]
-    tolerance: f64,
-    #[serde(rename = "HorizontalPodAutoscalerCPUInitializationPeriod")]
-    cpu_initialization: GoDuration,
-    #[serde(rename = "HorizontalPodAutoscalerInitialReadinessDelay")]
-    readiness_delay: GoDuration,
-}
+pub(super) const SYNC_PERIOD: Setting<GoDuration> = SECTION
+    .duration("horizontal-pod-autoscaler-sync-period", "HorizontalPodAutoscalerSyncPeriod", GoDuration::from_secs(15))
+    .help("Interval at which each HorizontalPodAutoscaler is evaluated.");
 
-impl SettingsSection for Section {
-    const SECTION: &str = "HPAController";
-}
+pub(super) const TOLERANCE: Setting<f64> = SECTION
+    .float64("horizontal-pod-autoscaler-tolerance", "HorizontalPodAutoscalerTolerance", 0.1)
+    .help("Smallest relative deviation from the target that causes scaling: 0.1 is 10 %.");
 
 /// The feature gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +66,6 @@ pub(super) struct Gates {
 }
 
 impl Gates {
-    /// Reads the gates.
     pub(super) fn read(gate: impl Fn(&Gate) -> bool) -> Self {
         Self {
             configurable_tolerance: gate(&HPA_CONFIGURABLE_TOLERANCE),
@@ -95,30 +75,44 @@ impl Gates {
     }
 }
 
-/// The settings that decisions take.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Settings {
-    pub(super) section: Section,
-    pub(super) gates: Gates,
-}
-
 const fn signed(duration: GoDuration) -> SignedDuration {
     SignedDuration::from_nanos(duration.as_nanos())
 }
 
+/// The settings on which decisions depend.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settings {
+    pub(super) sync_period: GoDuration,
+    pub(super) stabilization: GoDuration,
+    pub(super) tolerance: f64,
+    pub(super) cpu_initialization: GoDuration,
+    pub(super) readiness_delay: GoDuration,
+    pub(super) gates: Gates,
+}
+
 impl Settings {
-    /// The stabilization window of an autoscaler that has none of its own.
-    pub(super) const fn stabilization_window(&self) -> SignedDuration {
-        signed(self.section.stabilization)
+    pub(super) fn read(context: &ControllerContext) -> Result<Self, BoxError> {
+        Ok(Self {
+            sync_period: context.get(&SYNC_PERIOD)?,
+            stabilization: context.get(&DOWNSCALE_STABILIZATION)?,
+            tolerance: context.get(&TOLERANCE)?,
+            cpu_initialization: context.get(&CPU_INITIALIZATION_PERIOD)?,
+            readiness_delay: context.get(&INITIAL_READINESS_DELAY)?,
+            gates: Gates::read(|gate| context.gate(gate)),
+        })
     }
 
-    /// The rules of calculations for an autoscaler with that behavior.
+    /// The stabilization window of an autoscaler that has none of its own.
+    pub(super) const fn stabilization_window(&self) -> SignedDuration {
+        signed(self.stabilization)
+    }
+
+    /// The rules of calculations for an autoscaler with this behavior.
     pub(super) fn rules(&self, behavior: Option<&Behavior>, now: jiff::Timestamp) -> Rules {
         let behavior = behavior.filter(|_| self.gates.configurable_tolerance);
-        let own = |of: fn(&Behavior) -> Option<f64>| behavior.and_then(of).unwrap_or(self.section.tolerance);
+        let own = |of: fn(&Behavior) -> Option<f64>| behavior.and_then(of).unwrap_or(self.tolerance);
         let tolerances = Tolerances { down: own(|it| it.down.tolerance), up: own(|it| it.up.tolerance) };
-        let (cpu_period, readiness_delay) =
-            (signed(self.section.cpu_initialization), signed(self.section.readiness_delay));
+        let (cpu_period, readiness_delay) = (signed(self.cpu_initialization), signed(self.readiness_delay));
         Rules { tolerances, initialization: Initialization { cpu_period, readiness_delay, now } }
     }
 }

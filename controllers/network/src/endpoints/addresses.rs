@@ -16,10 +16,10 @@ pub(super) fn has_endpoints_of_pods(service: &Service) -> bool {
     service.type_ != ServiceType::ExternalName && !service.selector.is_empty()
 }
 
-/// The subsets of a service with these pods, packed and ordered.
+/// Returns the subsets of a service with these pods, packed and ordered.
 ///
-/// A pod that is being deleted is left out, unless the service publishes addresses that are not ready. So is a pod without
-/// an address of the first family of the service. A pod that lacks a named port has no address at that port.
+/// A terminating pod is left out, unless the service publishes addresses that are not ready. A pod without an address of the
+/// first family of the service is left out too. A pod that lacks a named port has no address at that port.
 pub(super) fn subsets_of(service: &Service, pods: &[Arc<Pod>], reader: PartReader<PodAddresses>) -> Vec<Subset> {
     let publishes_all = service.publish_not_ready_addresses;
     let mut subsets = Vec::new();
@@ -63,8 +63,8 @@ fn address_of(service: &Service, pod: &Pod, pod_addresses: &PodAddresses) -> Opt
     })
 }
 
-/// Whether the first family of a service is IPv6. Where the service does not name one, its address or that of the pod
-/// decides.
+/// Whether the first family of a service is IPv6. If the service does not name a family, its address or the address of the
+/// pod decides.
 fn is_ipv6(service: &Service, pod_addresses: &PodAddresses) -> bool {
     match service.ip_families.first() {
         Some(family) => &**family == "IPv6",

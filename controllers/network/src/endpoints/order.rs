@@ -1,4 +1,4 @@
-//! The order of ports and subsets: by the 128-bit FNV-1a hash of what Go's spew prints of them.
+//! The order of ports and subsets: by the 128-bit FNV-1a hash of the text that Go's spew prints of them.
 //!
 //! Clients see this order, and the truncation of endpoints depends on it. With another one, subsets and ports would change
 //! their places when a cluster is handed over.
@@ -10,7 +10,7 @@ use crate::shared::deep_hash::fnv1a_128;
 use crate::shared::slices::TargetRef;
 use crate::shared::subsets::{Address, Subset, SubsetPort, repack};
 
-/// The canonical form of subsets, in upstream's order.
+/// Returns the canonical form of subsets, in upstream's order.
 pub(super) fn pack(subsets: Vec<Subset>) -> Vec<Subset> {
     let mut packed = repack(subsets);
     for subset in &mut packed {
@@ -20,12 +20,10 @@ pub(super) fn pack(subsets: Vec<Subset>) -> Vec<Subset> {
     packed
 }
 
-/// The hash of a port.
 pub(super) fn port_hash(port: &SubsetPort) -> u128 {
     fnv1a_128(&format!("(v1.EndpointPort){}", print_port(port)))
 }
 
-/// The hash of a subset.
 pub(super) fn subset_hash(subset: &Subset) -> u128 {
     let ready = print_list("v1.EndpointAddress", &subset.addresses, print_address);
     let not_ready = print_list("v1.EndpointAddress", &subset.not_ready_addresses, print_address);

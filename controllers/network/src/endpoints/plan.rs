@@ -1,4 +1,4 @@
-//! Which endpoints a service should have: a plain function of what was observed.
+//! The plan for the endpoints of a service.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,9 @@ use crate::shared::trigger_time::{TRIGGER_TIME, annotation_value};
 /// The annotation of endpoints that lack addresses.
 pub(super) const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 
-/// The value of [`OVER_CAPACITY`].
 const TRUNCATED: &str = "truncated";
 
-/// The label of endpoints of a service without an address.
+/// The label of the endpoints of a headless service.
 const HEADLESS: &str = "service.kubernetes.io/headless";
 
 /// The label that names the controller of endpoints.
@@ -34,27 +33,25 @@ pub(super) struct Existing<'a> {
     pub(super) subsets: Vec<Subset>,
 }
 
-/// What to do with the endpoints of a service.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Plan {
-    /// Nothing: they are up to date.
+    /// They are up to date.
     Keep,
-    /// Write them.
     Write(Desired),
 }
 
-/// The fields of endpoints that are written. Annotations of others are kept.
+/// The fields of endpoints that are written. Annotations of other clients are kept.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Desired {
     pub(super) labels: BTreeMap<String, String>,
-    /// The annotations of this controller; one without a value is removed.
+    /// The annotations of this controller. An annotation without a value is removed.
     pub(super) annotations: [(&'static str, Option<String>); 2],
     pub(super) subsets: Vec<Subset>,
 }
 
 /// Plans the endpoints of a service whose pods have these subsets, packed and ordered.
 ///
-/// Existing subsets in another order or layout are equal to those that they are repacked to.
+/// Existing subsets in another order or layout are equal if they repack to the same subsets.
 pub(super) fn plan(
     service: &Service,
     mut subsets: Vec<Subset>,
@@ -83,7 +80,7 @@ pub(super) fn plan(
     Plan::Write(Desired { labels, annotations, subsets })
 }
 
-/// Whether subsets are equal after repacking, the versions of their pods aside.
+/// Whether subsets are equal after repacking, except for the versions of their pods.
 fn subsets_match(mut existing: Vec<Subset>, desired: &[Subset]) -> bool {
     for subset in &mut existing {
         let addresses = subset.addresses.iter_mut().chain(&mut subset.not_ready_addresses);
@@ -96,7 +93,7 @@ fn subsets_match(mut existing: Vec<Subset>, desired: &[Subset]) -> bool {
 
 /// Whether endpoints have the labels of the service and [`MANAGED_BY`].
 ///
-/// [`HEADLESS`] is not compared, as upstream.
+/// As upstream, [`HEADLESS`] is not compared.
 fn labels_match(existing: &Labels, service: &Labels) -> bool {
     let copied = || existing.iter().filter(|(name, _)| ![HEADLESS, MANAGED_BY].contains(name));
     existing.get(MANAGED_BY) == Some(NAME)
@@ -105,7 +102,7 @@ fn labels_match(existing: &Labels, service: &Labels) -> bool {
 }
 
 impl Plan {
-    /// The plan in words, for people who ask why.
+    /// Explains the plan to operators.
     pub(super) fn explain(&self) -> String {
         match self {
             Self::Keep => "leaves the endpoints as they are, as they are up to date".to_owned(),

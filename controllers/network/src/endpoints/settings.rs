@@ -1,24 +1,11 @@
 //! The settings.
 
-use kcm_config::{GoDuration, Initial, Row, checks};
+use kcm_config::{GoDuration, Section, Setting, Workers};
 
-/// How many keys are reconciled at once.
-pub(super) const CONCURRENT_SYNCS: &str = "concurrent-endpoint-syncs";
-
-/// How long a change of a pod waits for others.
-pub(super) const BATCH_PERIOD: &str = "endpoint-updates-batch-period";
-
-/// The rows of the settings.
-pub(super) const ROWS: &[Row] = &[
-    Row::new(CONCURRENT_SYNCS, "Endpoints-controller", Initial::Int32(5))
-        .path("EndpointController.ConcurrentEndpointSyncs")
-        .help("How many services are worked on at once. More is faster, and loads the API server and the network more.")
-        .check(checks::positive)
-        .reloaded(),
-    Row::new(BATCH_PERIOD, "Endpoints-controller", Initial::Duration(GoDuration::ZERO))
-        .path("EndpointController.EndpointUpdatesBatchPeriod")
-        .help(
-            "How long a change of a pod waits for others, so that Endpoints are written less often. More saves writes, \
-             and delays traffic to new pods.",
-        ),
-];
+const SECTION: Section = Section::new("Endpoints-controller", "EndpointController");
+pub(super) const SYNCS: Setting<Workers> =
+    SECTION.workers("concurrent-endpoint-syncs", "ConcurrentEndpointSyncs", "Services (for Endpoints)", 5);
+pub(super) const BATCH_PERIOD: Setting<GoDuration> =
+    SECTION.duration("endpoint-updates-batch-period", "EndpointUpdatesBatchPeriod", GoDuration::ZERO).help(
+        "Time for which pod changes are collected before Endpoints are updated. Longer: fewer updates, slower traffic to new pods.",
+    );

@@ -2,11 +2,11 @@
 
 use crate::shared::subsets::{Address, Subset};
 
-/// How many addresses endpoints have at most.
+/// Maximum number of addresses.
 pub(super) const CAPACITY: usize = 1000;
 
-/// Removes the addresses beyond the capacity, and returns whether there were any: addresses that are not ready first, and
-/// from each subset in proportion to its size.
+/// Removes the addresses beyond the capacity: addresses that are not ready first, and from each subset in proportion to its
+/// size. Returns whether there were any.
 ///
 /// The share of a subset is rounded up, and the last subsets get the rest. For example, of 500, 500 and 500 ready addresses
 /// 334, 334 and 332 stay.
@@ -42,7 +42,7 @@ fn truncate_lists<'a>(lists: impl Iterator<Item = &'a mut Vec<Address>>, total: 
 
 /// The share of the capacity that a list of `length` gets, rounded up.
 ///
-/// In floating point, as upstream: another rounding would truncate differently where a cluster is handed over.
+/// As upstream, it computes in floating point: after a handover, another rounding would truncate differently.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

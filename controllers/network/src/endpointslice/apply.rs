@@ -8,17 +8,16 @@ use super::metrics::Metrics;
 use super::plan::FamilyPlan;
 use crate::shared::slices::{Draft, Operation, SliceWriter, WriteError};
 
-/// Writes the slices of one service.
 pub(super) struct Writer<'a> {
     pub(super) slices: SliceWriter<'a>,
     pub(super) metrics: &'a Metrics,
-    /// Whether the service is being deleted: the garbage collector deletes its slices, and none is created.
+    /// Whether the service is terminating: the garbage collector deletes its slices, and no slice is created.
     pub(super) is_terminating: bool,
 }
 
 impl Writer<'_> {
-    /// Creates, updates and deletes the slices of one family, up to the first error. In a terminating namespace, where
-    /// nothing can be created, nothing else is done either.
+    /// Creates, updates and deletes the slices of one family, up to the first error. If a slice cannot be created because the
+    /// namespace is terminating, nothing else is written.
     pub(super) async fn write(&self, plan: &FamilyPlan) -> Result<(), WriteError> {
         if !self.is_terminating {
             for draft in &plan.slices.create {

@@ -1,20 +1,14 @@
-//! The events of a service.
+//! The events about a service.
 
 use kcm_api::views::AddressType;
-use kcm_framework::events::{EventDetails, EventType};
+use kcm_framework::events::{Event, EventText};
 
 use super::hints::allocation::Obstacle;
 
-/// Why an event is recorded, with what its message needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum EventReason {
-    /// Slices could not be brought into line with the pods.
-    Failed {
-        /// Namespace and name of the service.
-        service: String,
-        /// The errors.
-        error: String,
-    },
+pub(super) enum ServiceEvent {
+    /// Slices could not be written, or pods were left out.
+    Failed { service: String, error: String },
     /// Endpoints of a family have hints by topology from now on.
     HintsEnabled(AddressType),
     /// The service does not ask for hints by topology any more.
@@ -23,35 +17,30 @@ pub(super) enum EventReason {
     NoHints(AddressType, Obstacle),
 }
 
-impl EventDetails for EventReason {
-    fn event_type(&self) -> EventType {
-        match self {
-            Self::HintsEnabled(_) => EventType::Normal,
-            Self::Failed { .. } | Self::HintsDisabled(_) | Self::NoHints(..) => EventType::Warning,
-        }
-    }
-
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Failed { .. } => "FailedToUpdateEndpointSlices",
-            Self::HintsEnabled(_) => "TopologyAwareHintsEnabled",
-            Self::HintsDisabled(_) | Self::NoHints(..) => "TopologyAwareHintsDisabled",
-        }
-    }
-
-    fn message(&self) -> String {
+impl Event for ServiceEvent {
+    fn text(&self) -> EventText<'_> {
         let of_family = |message: &str, family: &AddressType| format!("{message}, addressType: {}", family.as_str());
         match self {
-            Self::Failed { service, error } => format!("Error updating Endpoint Slices for Service {service}: {error}"),
-            Self::HintsEnabled(family) => of_family("Topology Aware Hints has been enabled", family),
-            Self::HintsDisabled(family) => of_family("Topology Aware Hints has been disabled", family),
-            Self::NoHints(family, obstacle) => of_family(&obstacle.message(), family),
+            Self::Failed { service, error } => EventText::warning(
+                "FailedToUpdateEndpointSlices",
+                format!("Error updating Endpoint Slices for Service {service}: {error}"),
+            ),
+            Self::HintsEnabled(family) => EventText::normal(
+                "TopologyAwareHintsEnabled",
+                of_family("Topology Aware Hints has been enabled", family),
+            ),
+            Self::HintsDisabled(family) => EventText::warning(
+                "TopologyAwareHintsDisabled",
+                of_family("Topology Aware Hints has been disabled", family),
+            ),
+            Self::NoHints(family, obstacle) => {
+                EventText::warning("TopologyAwareHintsDisabled", of_family(&obstacle.message(), family))
+            }
         }
     }
 }
 
 impl Obstacle {
-    /// What upstream says of it.
     fn message(self) -> String {
         match self {
             Self::InsufficientNodeInformation => {

@@ -1,9 +1,8 @@
-//! What is planned, in words, for people who ask why.
+//! Explanations of plans for operators.
 
 use super::plan::Plan;
 
 impl Plan {
-    /// What is planned, and why: a sentence.
     pub(super) fn explain(&self) -> String {
         let count = |of: fn(&super::hints::FamilySlices) -> usize| -> usize {
             self.families.iter().map(|family| of(&family.slices)).sum()
@@ -12,14 +11,14 @@ impl Plan {
         let update = count(|slices| slices.update.len());
         let delete = count(|slices| slices.delete.len()) + self.foreign.len();
         let endpoints = self.efficiency.endpoints;
-        let mut words = if create + update + delete == 0 {
+        let mut text = if create + update + delete == 0 {
             format!("leaves its slices as they are, as they have the {endpoints} endpoints that are wanted")
         } else {
             format!("creates {create}, updates {update} and deletes {delete} slices: {endpoints} endpoints are wanted")
         };
         if let Some((pod, node)) = self.without_node.first() {
             let pods = self.without_node.len();
-            words.extend([
+            text.extend([
                 "; leaves out ",
                 &pods.to_string(),
                 " pods, such as ",
@@ -29,6 +28,6 @@ impl Plan {
                 " does not exist",
             ]);
         }
-        words
+        text
     }
 }

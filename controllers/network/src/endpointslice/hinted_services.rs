@@ -14,7 +14,7 @@ use super::zones::{Shares, ZoneCpus};
 
 /// The hints by topology of all services.
 ///
-/// No lock is held while a service is planned: a plan of thousands of pods delays neither other services nor the events of
+/// No lock is held during a plan, so that a plan of thousands of pods delays neither other services nor the events of
 /// nodes.
 #[derive(Debug, Default)]
 pub(super) struct HintedServices(Mutex<Topology>);
@@ -27,7 +27,7 @@ struct Topology {
 }
 
 impl HintedServices {
-    /// Follows the change of a node; returns the services that have too few endpoints in a zone now.
+    /// Event mapping of nodes: follows the change, and returns the services that have too few endpoints in a zone now.
     pub(super) fn node_changed(&self, change: &Change<Node>) -> Vec<ObjectKey> {
         let topology = &mut *self.0.lock();
         if !topology.cpus.follow(change) {
@@ -41,13 +41,13 @@ impl HintedServices {
         overloaded
     }
 
-    /// The shares of the zones, and the hints of a service.
+    /// Returns the shares of the zones, and the hints of a service.
     pub(super) fn get(&self, service: &ObjectKey) -> (Option<Arc<Shares>>, ServiceHints) {
         let topology = self.0.lock();
         (topology.shares.clone(), topology.services.get(service).cloned().unwrap_or_default())
     }
 
-    /// Sets the hints of a service, which follow these shares. Returns whether it has too few endpoints in a zone, as the
+    /// Sets the hints of a service, which follow these shares. Returns whether it has too few endpoints in a zone because the
     /// shares have changed meanwhile.
     pub(super) fn set(&self, service: &ObjectKey, hints: ServiceHints, followed: Option<&Shares>) -> bool {
         let topology = &mut *self.0.lock();

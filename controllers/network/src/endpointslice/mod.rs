@@ -1,59 +1,57 @@
-//! Endpoint slice controller: keeps the endpoint slices of each service with a selector in line with the pods that it
+//! Endpoint slice controller: keeps the `EndpointSlices` of each Service with a selector in line with the Pods that it
 //! selects.
 //!
-//! Reads services, pods, nodes and endpoint slices. Creates, updates and deletes endpoint slices.
+//! Reads Services, Pods, Nodes and `EndpointSlices`. Creates, updates and deletes `EndpointSlices`.
 //!
 //! ```text
-//! service: any change, resync           ──────────────▶┐
-//! pod: changes an endpoint, or labels   ──▶ services ──▶ endpoint_slice ──▶ observe ──▶ plan ──▶ create, update, delete
+//! Service: any change, resync           ──────────────▶┐
+//! Pod: changes an endpoint, or labels   ──▶ Services ──▶ endpoint_slice ──▶ observe ──▶ plan ──▶ create, update, delete
 //! slice: changed by another client, 1 s ──────────────▶│    (queue)         (caches)    (pure)
-//! node: overloads the hints of services ──────────────▶┘
+//! Node: overloads the hints of Services ──────────────▶┘
 //! ```
 //!
 //! # Guarantees
-//! - Each address family of a service, and each set of ports that its pods have for it, has slices of its own. A service
-//!   without any endpoint has one empty slice for each family.
-//! - Slices are filled as upstream fills them: endpoints stay in their slice; new ones go to the slices that are updated
-//!   anyway, the fullest first; the rest go to one slice that has room for all of them, or to new slices. No slice is given
-//!   more endpoints than `--max-endpoints-per-slice`. A slice that would be deleted is used for one that would be created.
-//! - A slice is written with the resource version that it was read with. Annotations, finalizers and fields of the slice
-//!   that this version does not know survive an update; fields of its endpoints and ports do not.
-//! - Labels of the service are those of its slices, and `endpoints.kubernetes.io/last-change-trigger-time` is the earliest
+//! - Each address family of a Service, and each set of ports that its Pods have for it, has slices of its own. A Service
+//!   without endpoints has one empty slice for each family.
+//! - Slices are filled as upstream does: endpoints stay in their slice. New endpoints go to the slices that are updated
+//!   anyway, the fullest first; the rest go to one slice that has room for all of them, or to new slices. No slice gets more
+//!   endpoints than `--max-endpoints-per-slice`. A slice that would be deleted is used for a slice that would be created.
+//! - An update carries the resource version of the slice in the cache. Annotations, finalizers and fields of the slice that
+//!   this version does not know survive it; such fields of its endpoints and ports do not.
+//! - A slice has the labels of its Service. `endpoints.kubernetes.io/last-change-trigger-time` is the time of the earliest
 //!   change that the last reconcile has not seen.
-//! - Hints follow `spec.trafficDistribution`, or the annotation `service.kubernetes.io/topology-mode: Auto`, by the CPUs of
-//!   the nodes of each zone.
-//! - A creation whose response was lost is not made again: a service is not processed before the cache shows its writes.
-//! - A service that selects a pod that cannot be decoded is not processed until it can be.
-//! - Which services select a pod, and which pods a service selects, is found by indexes, not by a walk through the
-//!   namespace. Of each pod, a part of its view is kept for it; of each slice its JSON.
+//! - Hints follow `spec.trafficDistribution`, or, with the annotation `service.kubernetes.io/topology-mode: Auto`, the CPUs
+//!   of the Nodes of each zone.
+//! - A Service that selects a Pod that cannot be decoded is not reconciled until the Pod can be decoded.
+//! - Indexes find the Services that select a Pod, and the Pods that a Service selects, without a walk through the
+//!   Namespace.
 //!
 //! # What it does not do
-//! Services without a selector, and those of type `ExternalName`, are left alone with their slices. Slices of a deleted
-//! service are left to the garbage collector.
+//! It does not change the slices of Services without a selector or of type `ExternalName`. It does not delete the slices of
+//! a deleted Service; the garbage collector does.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/endpointslice` and `k8s.io/endpointslice` of Kubernetes 1.36.3. Everything else is as there.
+//! Upstream is `pkg/controller/endpointslice` and `k8s.io/endpointslice` of Kubernetes 1.36.3. `docs/differences.md` has the
+//! differences that all controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | a service waits until the cache shows the writes for it | it fails with a stale cache and is retried; the metric counts `stale` | requests, and no false error |
-//! | a service is enqueued where a pod that can be an endpoint changes | also for pods that have no address yet | work without effect |
-//! | a pod that ends leaves its slices at once | with the next change, where it was not ready before | no traffic to a pod that has ended |
-//! | while a service of 50 endpoints or more changes, a reconcile begins at the earliest 0.1 ms per endpoint after the last, at most 80 ms | at once after the last, which takes as long | requests |
-//! | names of slices are generated here | by the API server | a creation whose response was lost is found by its name |
-//! | a slice that is used again keeps annotations, finalizers and owners, and is written with its version | it is replaced, whatever its version | nothing of others is lost |
-//! | deletions carry the uid | they carry none | a slice that was recreated is not deleted |
-//! | endpoints, and zones of hints, are placed in the order of names | at random | a reconcile of the same state does the same |
-//! | a change of the CPUs of a node counts at once | with the next node that appears, leaves or changes its readiness or zone | |
-//! | the metrics of endpoints and slices are the sums over both families | those of the family that was written last | |
-//! | the deletion of any slice by another client enqueues its service | not of one that this process has not written | the slice is created again also after a restart |
-//! | an empty slice that an earlier service of that name left is replaced | it stays, while the service has no endpoints | the garbage collector deletes it with its owner |
-//! | hints by topology are forgotten with their service | they stay, and count for a later service of that name | memory, and no false event |
-//! | a change of the nodes during a reconcile is compared with the hints that it sets | not before the next change | |
-//! | a slice that hints leave as it is, is not written | it is written where endpoints lack zones | requests |
-//! | no queue of pods, and none of nodes | both, without metrics | event mapping finds the services by an index |
+//! | The metric of syncs never counts the result `stale`. | It counts syncs with a stale cache. | A Service waits until the cache shows its writes. |
+//! | A Pod without an address enqueues no Service. | It enqueues its Services. | It is no endpoint. |
+//! | A Pod that ends leaves its slices at once. | It leaves them with the next change, if it was not ready before. | A Pod that has ended gets no traffic. |
+//! | While a Service of 50 endpoints or more changes, a reconcile begins at the earliest 0.1 ms per endpoint after the last one began, at most 80 ms. | It begins when the last one has ended, which takes as long. | Fewer requests. |
+//! | A slice that is used again keeps annotations, finalizers and owners, and its update carries its version. | It is replaced, whatever its version. | Changes of other clients are not lost. |
+//! | Endpoints, and zones of hints, are placed in the order of names. | They are placed at random. | A reconcile of the same state does the same. |
+//! | A change of the CPUs of a Node counts at once. | It counts when the next Node is created or deleted, or changes its readiness or zone. | Hints follow the current CPUs. |
+//! | The metrics of endpoints and slices are the sums over both families. | They are the numbers of the family that was written last. | The sums are what the names of the metrics say. |
+//! | The deletion of any slice by another client enqueues its Service. | The deletion of a slice that this process has not written does not. | The slice is created again also after a restart. |
+//! | An empty slice of an earlier Service of the same name is replaced. | It stays while the Service has no endpoints. | The garbage collector deletes it with its owner. |
+//! | Hints by topology are forgotten with their Service. | They stay, and count for a later Service of that name. | Memory, and no false event. |
+//! | A change of the Nodes during a reconcile is compared with the hints that it sets. | It is compared with them after the next change. | Hints do not stay outdated. |
+//! | A slice whose hints are correct is not updated. | It is updated if its endpoints lack zones. | Fewer requests. |
 
 mod apply;
+mod event_mapping;
 mod events;
 mod explain;
 mod hinted_services;
@@ -70,29 +68,28 @@ mod zones;
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use kcm_api::views::{EndpointSlice, Node, Pod, PodAddresses, Service};
-use kcm_api::{Need, ObjectKey};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Enqueue, Loops};
-use kcm_informers::Change;
+use kcm_api::Need;
+use kcm_api::views::{PodAddresses, Service};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
+use crate::shared::batching::Batching;
 use crate::shared::pods::SelectedPods;
-use crate::shared::services::SelectingServices;
-use crate::shared::slices::{SlicesOfServices, keys_for_slice};
+use crate::shared::services::{SelectingServices, keys_for_pod};
+use crate::shared::slices::SlicesOfServices;
+use crate::shared::slices::settings::max_endpoints;
+use event_mapping::keys_for_slice;
 use metrics::Metrics;
 use observe::Caches;
 use reconcile::{Reconciler, State};
-use settings::{CONCURRENT_SYNCS, RETRY_LIMITS, ROWS, Section};
+use settings::{BATCH_PERIOD, MAX_ENDPOINTS, RETRY_LIMITS, SYNCS};
 
 /// The value of the label that names the controller of a slice.
 const MANAGED_BY: &str = "endpointslice-controller.k8s.io";
 
-/// How long a change of a slice by another client waits for further ones.
-const SLICE_DELAY: Duration = Duration::from_secs(1);
-
-/// The annotation that asks for hints by topology, and the one that it had before, which comes first.
+/// The annotation that asks for hints by topology.
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
+/// The older annotation, which has precedence over [`TOPOLOGY_MODE`].
 const TOPOLOGY_AWARE_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 /// The descriptor of the controller.
@@ -104,35 +101,26 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("endpoint
         Need::annotation::<Service>(TOPOLOGY_MODE),
         Need::annotation::<Service>(TOPOLOGY_AWARE_HINTS),
     ])
-    .settings(ROWS);
+    .settings(const { &[SYNCS.row(), BATCH_PERIOD.row(), MAX_ENDPOINTS.row()] });
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
-    let section: Section = context.settings_of()?;
     let addresses = context.part::<PodAddresses>()?;
-    let batch_period = section.batch_period.unsigned();
-    let state = Arc::new(State::new(Metrics::register(context.metrics()), &section));
+    let batch_period = context.get(&BATCH_PERIOD)?.unsigned();
+    let metrics = Metrics::register(context.metrics())?;
+    let state = Arc::new(State::new(metrics, Batching::new(batch_period), max_endpoints(context, &MAX_ENDPOINTS)?));
 
-    let mut control_loop =
-        context.control_loop("endpoint_slice").workers_from(CONCURRENT_SYNCS).retry_limits(RETRY_LIMITS);
+    let mut control_loop = context.control_loop("endpoint_slice").workers(&SYNCS).retry_limits(RETRY_LIMITS);
     let services = control_loop.primary::<Service>();
     let selecting = SelectingServices::new(&services);
     let of_pods = Arc::clone(&state);
-    let pods = control_loop.watches(move |change: &Change<Pod>| {
-        let services = selecting.concerned(change, addresses).into_iter();
-        services.map(|service| of_pods.batching.enqueue(service)).collect::<Vec<_>>()
-    });
+    let pods = control_loop.watches(move |change| keys_for_pod(change, &selecting, addresses, &of_pods.batching));
     let of_slices = Arc::clone(&state);
-    let slices = control_loop.watches(move |change: &Change<EndpointSlice>| {
-        let services = keys_for_slice(change, MANAGED_BY, &of_slices.own_writes);
-        services.into_iter().map(move |service| Enqueue::after(service, batch_period.max(SLICE_DELAY)))
-    });
+    let slices = control_loop.watches(move |change| keys_for_slice(change, &of_slices.own_writes, batch_period));
     let of_nodes = Arc::clone(&state);
-    let nodes =
-        control_loop.watches(move |change: &Change<Node>| -> Vec<ObjectKey> { of_nodes.hinted.node_changed(change) });
+    let nodes = control_loop.watches(move |change| of_nodes.hinted.node_changed(change));
 
-    let caches =
-        Caches { services, pods: SelectedPods::new(&pods), nodes, slices: SlicesOfServices::new(&slices), addresses };
-    Ok(Loops::new().with(control_loop.reconcile(Reconciler { caches, state })))
+    let caches = Caches { pods: SelectedPods::new(&pods), nodes, slices: SlicesOfServices::new(&slices), addresses };
+    Ok(control_loop.reconcile_objects(services, Reconciler { caches, state }).into())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -1,4 +1,4 @@
-//! What the caches show of a service: its pods with their nodes, and its slices.
+//! The observed state of a service: its pods with their nodes, and its slices.
 
 use std::sync::Arc;
 
@@ -10,9 +10,7 @@ use super::MANAGED_BY;
 use crate::shared::pods::{SelectedPods, can_be_endpoint};
 use crate::shared::slices::{ExistingSlice, InvalidSlice, SlicesOfServices};
 
-/// The caches that a reconcile reads.
 pub(super) struct Caches {
-    pub(super) services: Informer<Service>,
     pub(super) pods: SelectedPods,
     pub(super) nodes: Informer<Node>,
     pub(super) slices: SlicesOfServices,
@@ -22,26 +20,22 @@ pub(super) struct Caches {
 /// A pod that can be an endpoint.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
-    /// The pod.
     pub(super) pod: Arc<Pod>,
-    /// Its node; absent where there is none of that name.
+    /// Its node; absent if there is no node of that name.
     pub(super) node: Option<Arc<Node>>,
 }
 
-/// What the caches show of a service.
 #[derive(Debug)]
 pub(super) struct Observed {
     /// All pods that the service selects.
     pub(super) pods: Vec<Arc<Pod>>,
-    /// Those of them that can be endpoints, sorted by name.
+    /// The pods of them that can be endpoints, sorted by name.
     pub(super) candidates: Vec<Candidate>,
-    /// The slices that the controller manages for a service of this name, sorted by name, without those that are
-    /// terminating.
+    /// The slices that the controller manages for a service of this name, sorted by name, without terminating slices.
     pub(super) slices: Vec<ExistingSlice>,
 }
 
 impl Caches {
-    /// The pods and the slices of a service.
     pub(super) fn observe(&self, service: &Service) -> Result<Observed, InvalidSlice> {
         let pods = self.pods.of(service);
         let can_be = |pod: &&Arc<Pod>| can_be_endpoint(pod, self.addresses.of(pod));

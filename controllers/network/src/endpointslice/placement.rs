@@ -1,34 +1,32 @@
-//! Which slice holds which endpoint.
+//! The distribution of endpoints over slices.
 
 use std::cmp::Reverse;
-
-use crate::shared::slices::{Draft, Endpoint, EndpointPort, ExistingSlice, matches};
-use kcm_api::views::EndpointSlice;
 use std::sync::Arc;
 
-/// What becomes of the slices of one family and one set of ports.
+use kcm_api::views::EndpointSlice;
+
+use crate::shared::slices::{Draft, Endpoint, EndpointPort, ExistingSlice, matches};
+
+/// The plan for the slices of one family and one set of ports.
 #[derive(Debug, Default)]
 pub(super) struct Placement {
-    /// Slices to create.
     pub(super) create: Vec<Draft>,
-    /// Slices to update.
     pub(super) update: Vec<Draft>,
     /// Slices that have lost all their endpoints.
     pub(super) delete: Vec<Arc<EndpointSlice>>,
-    /// Slices that stay as they are.
     pub(super) unchanged: Vec<ExistingSlice>,
-    /// How many endpoints no slice had.
+    /// Number of endpoints that no slice had.
     pub(super) added: usize,
-    /// How many endpoints of slices are not desired any more.
+    /// Number of endpoints of slices that are not desired any more.
     pub(super) removed: usize,
 }
 
-/// Places the desired endpoints in the slices that exist, and in new ones: each slice has `max` endpoints at most, apart
-/// from those that it has already.
+/// Places the desired endpoints in existing and new slices. No slice gets more than `max` endpoints; a larger slice keeps
+/// its endpoints.
 ///
-/// 1. Endpoints stay in their slices, and those that are not desired leave.
+/// 1. Endpoints stay in their slices. Endpoints that are not desired are removed.
 /// 2. The slices that change anyway are filled, the fullest first.
-/// 3. The slice that is fullest with all others takes them, if there is one with so much room. Otherwise new slices do.
+/// 3. All other endpoints go to the fullest slice that has room for them, or to new slices.
 ///
 /// For example, with 3 at most: `[a b c]`, `[d]` and desired `b c d e f` become `[b c e]` and `[d f]`: `e` fills the slice
 /// that loses `a`, and `f` fits into the other.
@@ -96,7 +94,7 @@ fn fill(draft: &mut Draft, rest: &mut Vec<Endpoint>, max: usize) {
     draft.endpoints.extend(rest.drain(rest.len() - room..).rev());
 }
 
-/// The slice that is fullest with so many more endpoints.
+/// Returns the fullest slice that has room for so many more endpoints.
 fn slice_with_room(slices: &[ExistingSlice], endpoints: usize, max: usize) -> Option<usize> {
     let room = |slice: &ExistingSlice| max.checked_sub(slice.endpoints.len() + endpoints);
     let fitting = slices.iter().enumerate().filter_map(|(at, slice)| Some((room(slice)?, at)));

@@ -1,4 +1,4 @@
-//! Which slices a service should have: a plain function of what was observed.
+//! The plan for the slices of a service.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kcm_api::views::{AddressType, EndpointSlice, PodAddresses, Service};
 use kcm_api::{PartReader, parse_ip};
 
-use super::events::EventReason;
+use super::events::ServiceEvent;
 use super::hints::FamilySlices;
 use super::hints::distribution::TrafficDistribution;
 use super::hints::topology::{ServiceHints, set_hints};
@@ -24,51 +24,46 @@ use crate::shared::slices::{
 /// The label of the slices of a headless service.
 const HEADLESS: &str = "service.kubernetes.io/headless";
 
-/// What a plan depends on beside the service and its pods.
+/// The input of a plan beside the service and its pods.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings<'a> {
-    /// How many endpoints a slice may hold.
+    /// Maximum number of endpoints in a slice.
     pub(super) max_endpoints: usize,
     /// The shares of the zones in the CPUs of the cluster.
     pub(super) shares: Option<&'a Shares>,
-    /// Reads the addresses of pods.
     pub(super) addresses: PartReader<PodAddresses>,
 }
 
-/// What is to be written for a service.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// What is to be written for each of its families.
     pub(super) families: Vec<FamilyPlan>,
     /// Slices of families that the service does not have.
     pub(super) foreign: Vec<Arc<EndpointSlice>>,
-    /// The pods that are left out, as their nodes do not exist: name of the pod, name of the node.
+    /// The pods that are left out because their nodes do not exist: name of the pod, name of the node.
     pub(super) without_node: Vec<(String, String)>,
     /// Whether hints follow topology.
     pub(super) by_topology: bool,
     /// The traffic distribution that hints follow.
     pub(super) distribution: Option<TrafficDistribution>,
-    /// What there is of the service afterwards.
+    /// The numbers of the service afterwards.
     pub(super) efficiency: Efficiency,
 }
 
-/// What is to be written for one family of a service.
+/// The plan for one family of a service.
 #[derive(Debug)]
 pub(super) struct FamilyPlan {
-    /// The family.
     pub(super) family: AddressType,
-    /// The slices.
     pub(super) slices: FamilySlices,
-    /// How many endpoints it gains.
+    /// Number of endpoints that the family gains.
     pub(super) added: usize,
-    /// How many endpoints it loses.
+    /// Number of endpoints that the family loses.
     pub(super) removed: usize,
     /// The events to record afterwards.
-    pub(super) events: Vec<EventReason>,
+    pub(super) events: Vec<ServiceEvent>,
 }
 
 impl FamilyPlan {
-    /// How many slices are written.
+    /// Returns the number of slices that are written.
     pub(super) fn writes(&self) -> usize {
         self.slices.create.len() + self.slices.update.len() + self.slices.delete.len()
     }
@@ -81,7 +76,7 @@ struct PortGroup {
     endpoints: Vec<Endpoint>,
 }
 
-/// Plans the slices of a service. `hints` are those in force by topology, and become the new ones.
+/// Plans the slices of a service. `hints` are its hints by topology; they become the new ones.
 ///
 /// # Upstream
 /// `Reconcile`
@@ -123,8 +118,7 @@ pub(super) fn plan(service: &Service, observed: Observed, settings: Settings<'_>
     plan
 }
 
-/// The labels of the slices of a service: its own, but for those that name service and controller and say that it is
-/// headless.
+/// Returns the labels of the slices of a service: its own, except for the reserved ones.
 ///
 /// # Upstream
 /// `setEndpointSliceLabels`
@@ -142,8 +136,8 @@ fn is_reserved(label: &str) -> bool {
     [SERVICE_NAME, MANAGED_BY_LABEL, HEADLESS].contains(&label)
 }
 
-/// Whether a slice has the labels of its service. Those that name service and controller, and say that it is headless, are
-/// set with other changes and lead to none.
+/// Whether a slice has the labels of its service. A difference in reserved labels causes no update; other updates set
+/// them.
 fn has_labels(slice: &EndpointSlice, service: &Service) -> bool {
     let own = |labels: &kcm_api::Labels| -> Vec<(String, String)> {
         let own = labels.iter().filter(|(key, _)| !is_reserved(key));
@@ -152,8 +146,8 @@ fn has_labels(slice: &EndpointSlice, service: &Service) -> bool {
     own(&slice.metadata.labels) == own(&service.metadata.labels)
 }
 
-/// The address families of a service. One that an old API server left without has that of its address, or both where it is
-/// headless.
+/// Returns the address families of a service. A service that an old API server stored without has the family of its
+/// address, or both if it is headless.
 fn families_of(service: &Service) -> BTreeSet<AddressType> {
     let named = |name: &str| match name {
         "IPv4" => Some(AddressType::IPv4),
@@ -171,7 +165,7 @@ fn families_of(service: &Service) -> BTreeSet<AddressType> {
     [if is_ipv6 { AddressType::IPv6 } else { AddressType::IPv4 }].into()
 }
 
-/// Whether an annotation asks for hints by topology. The old one counts where both are there.
+/// Whether an annotation asks for hints by topology. If there are both, the older one counts.
 fn asks_for_topology(service: &Service) -> bool {
     let annotations = &service.metadata.annotations;
     let mode = annotations.get(TOPOLOGY_AWARE_HINTS).or_else(|| annotations.get(TOPOLOGY_MODE));
@@ -218,7 +212,7 @@ impl Family<'_> {
             slices.delete.extend(placed.delete);
             slices.unchanged.extend(placed.unchanged);
         }
-        // Slices of ports that no pod has any more.
+        // Slices with ports that no pod has any more.
         let mut unused: Vec<ExistingSlice> = by_ports.into_values().flatten().collect();
         let is_alone = slices.delete.is_empty() && slices.update.is_empty() && slices.unchanged.is_empty();
         if slices.update.is_empty() && slices.unchanged.is_empty() && slices.create.is_empty() {
@@ -251,9 +245,9 @@ impl Family<'_> {
         slice.endpoints.is_empty() && slice.ports.is_empty() && labels == labels_of(self.service)
     }
 
-    /// The endpoints of the family, by the ports that they have.
+    /// Returns the endpoints of the family by their ports.
     fn groups(&self, candidates: &[Candidate]) -> BTreeMap<Vec<EndpointPort>, PortGroup> {
-        // Pods of one template have the same numbers: their ports are made once.
+        // Pods of one template have the same numbers, so their ports are computed once.
         let mut by_numbers: BTreeMap<Vec<Option<i32>>, Vec<Endpoint>> = BTreeMap::new();
         for candidate in candidates {
             let addresses = self.settings.addresses.of(&candidate.pod);
@@ -289,7 +283,7 @@ impl Family<'_> {
         groups
     }
 
-    /// A pod as an endpoint; absent where it has no address of the family.
+    /// Returns the endpoint of a pod; `None` if the pod has no address of the family.
     ///
     /// # Upstream
     /// `podToEndpoint`: a terminating pod is not ready, unless the service publishes addresses that are not ready.
@@ -322,17 +316,17 @@ impl Family<'_> {
         })
     }
 
-    /// Sets the hints as the service asks for; returns what there is to say about it.
-    fn set_hints(&self, slices: &mut FamilySlices, plan: &Plan, hints: &mut ServiceHints) -> Vec<EventReason> {
+    /// Sets the hints that the service asks for; returns the events about it.
+    fn set_hints(&self, slices: &mut FamilySlices, plan: &Plan, hints: &mut ServiceHints) -> Vec<ServiceEvent> {
         let family = self.address_type;
         if plan.by_topology {
             return match set_hints(slices, family, self.settings.shares, hints) {
-                Ok(true) => vec![EventReason::HintsEnabled(family)],
+                Ok(true) => vec![ServiceEvent::HintsEnabled(family)],
                 Ok(false) => Vec::new(),
-                Err(obstacle) => vec![EventReason::NoHints(family, obstacle)],
+                Err(obstacle) => vec![ServiceEvent::NoHints(family, obstacle)],
             };
         }
-        let events = if hints.is_populated { vec![EventReason::HintsDisabled(family)] } else { Vec::new() };
+        let events = if hints.is_populated { vec![ServiceEvent::HintsDisabled(family)] } else { Vec::new() };
         hints.remove(family);
         match plan.distribution {
             Some(distribution) => distribution.set_hints(slices),
@@ -341,8 +335,8 @@ impl Family<'_> {
         events
     }
 
-    /// Uses slices that would be deleted for those that would be created. Those of an earlier service of this name are
-    /// left to the garbage collector.
+    /// Turns deletions and creations of slices into updates. Slices of an earlier service of this name are left to the
+    /// garbage collector.
     fn reuse(&self, slices: &mut FamilySlices) {
         let mut delete = Vec::new();
         for slice in std::mem::take(&mut slices.delete) {

@@ -6,20 +6,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kcm_api::views::{Service, ServiceType};
 use kcm_api::{KnownView as _, ObjectKey, OwnerReference};
-use kcm_framework::{Class, Reconcile, ReconcileError, Session, async_trait};
+use kcm_framework::{Class, ReconcileError, ReconcileObject, Session, async_trait};
 
 use super::apply::Writer;
-use super::events::EventReason;
+use super::events::ServiceEvent;
 use super::hinted_services::HintedServices;
 use super::metrics::Metrics;
 use super::observe::{Caches, Observed};
 use super::plan::{Plan, Settings, labels_of, plan};
-use super::settings::Section;
 use crate::shared::batching::Batching;
-use crate::shared::slices::{InvalidSlice, OwnWrites, SliceOwner, SliceWriter, WriteError};
+use crate::shared::slices::{OwnWrites, SliceOwner, SliceWriter, WriteError};
 use crate::shared::trigger_time::TriggerTimes;
 
-/// What the controller knows beside the caches.
+/// The state of the controller beside the caches.
 pub(super) struct State {
     pub(super) own_writes: OwnWrites,
     pub(super) batching: Batching,
@@ -38,10 +37,9 @@ pub(super) struct SyncError {
 }
 
 impl State {
-    pub(super) fn new(metrics: Metrics, section: &Section) -> Self {
+    pub(super) fn new(metrics: Metrics, batching: Batching, max_endpoints: usize) -> Self {
         let (own_writes, triggers, hinted) = (OwnWrites::default(), TriggerTimes::default(), HintedServices::default());
-        let batching = Batching::new(section.batch_period.unsigned());
-        Self { own_writes, batching, triggers, hinted, metrics, max_endpoints: section.max_endpoints() }
+        Self { own_writes, batching, triggers, hinted, metrics, max_endpoints }
     }
 
     fn forget(&self, service: &ObjectKey) {
@@ -58,50 +56,56 @@ pub(super) struct Reconciler {
     pub(super) state: Arc<State>,
 }
 
-/// When a service is looked at again that selects a pod which cannot be decoded: its deletion is no change of a cache.
+/// Delay after which a service is reconciled again that selects a pod which cannot be decoded. The deletion of the pod
+/// changes no cache.
 const UNDECODABLE_DELAY: Duration = Duration::from_secs(30);
 
 #[async_trait]
-impl Reconcile for Reconciler {
-    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
-        let result = self.sync(key, session).await;
+impl ReconcileObject<Service> for Reconciler {
+    async fn reconcile(&self, service: &Arc<Service>, session: &Session) -> Result<(), ReconcileError> {
+        let result = self.sync(service, session).await;
         self.state.metrics.synced(result.is_err());
         result
+    }
+
+    async fn deleted(&self, key: &ObjectKey, _session: &Session) -> Result<(), ReconcileError> {
+        self.state.forget(key);
+        self.state.metrics.synced(false);
+        Ok(())
     }
 }
 
 impl Reconciler {
-    async fn sync(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
-        let Some(service) = self.caches.services.get(key) else {
-            self.state.forget(key);
-            return Ok(());
-        };
+    async fn sync(&self, service: &Service, session: &Session) -> Result<(), ReconcileError> {
         if service.type_ == ServiceType::ExternalName || service.selector.is_empty() {
             session.explain(|| "leaves its slices alone, as it selects no pods");
             return Ok(());
         }
-        if let Some(pod) = self.caches.pods.undecodable(&service) {
+        if let Some(pod) = self.caches.pods.undecodable(service) {
+            session.requeue_after(UNDECODABLE_DELAY);
             session.explain(|| format!("leaves its slices as they are, as pod {} cannot be decoded", pod.name()));
-            return Ok(session.requeue_after(UNDECODABLE_DELAY));
+            return Ok(());
         }
-        let observed = self.caches.observe(&service)?;
+        let observed = self.caches.observe(service)?;
+        let key = &service.metadata.key;
         self.state.batching.begins(key, observed.candidates.len());
-        let trigger = self.state.triggers.next(&service, &observed.pods, self.caches.addresses);
-        let (plan, is_outdated) = self.plan(&service, observed);
+        let trigger = self.state.triggers.next(service, &observed.pods, self.caches.addresses);
+        let (plan, is_outdated) = self.plan(service, observed);
+        if is_outdated {
+            session.requeue_after(Duration::ZERO);
+        }
         session.explain(|| plan.explain());
         self.state.metrics.set(key, plan.efficiency, plan.distribution);
-        let errors = self.write(&service, &plan, trigger, session).await;
+        let errors = self.write(service, &plan, trigger, session).await;
         for event in plan.families.iter().flat_map(|family| &family.events) {
-            session.record(&*service, event);
+            session.record(service, event);
         }
-        let Some(error) = SyncError::of(&plan, &service, &errors) else {
-            return Ok(if is_outdated { session.requeue_after(Duration::ZERO) } else { () });
-        };
-        session.record(&*service, &EventReason::Failed { service: full_name(&service), error: error.to_string() });
+        let Some(error) = SyncError::of(&plan, service, &errors) else { return Ok(()) };
+        session.record(service, &ServiceEvent::Failed { service: full_name(service), error: error.to_string() });
         Err(ReconcileError::new(error.class, error))
     }
 
-    /// Plans the slices; returns also whether nodes have changed meanwhile, so that the service has to be planned again.
+    /// Plans the slices. Returns also whether nodes have changed meanwhile, so that the service must be planned again.
     fn plan(&self, service: &Service, observed: Observed) -> (Plan, bool) {
         let key = &service.metadata.key;
         let (shares, mut hints) = self.state.hinted.get(key);
@@ -149,7 +153,7 @@ impl Reconciler {
 }
 
 impl SyncError {
-    /// The error of a reconcile: what could not be written, and the pods that were left out, whose nodes may appear later.
+    /// The error of a reconcile: the writes that failed, and the pods that were left out, whose nodes may be created later.
     fn of(plan: &Plan, service: &Service, errors: &[WriteError]) -> Option<Self> {
         let class = errors.first().map_or(Class::Transient, WriteError::class);
         let left_out = plan
@@ -169,10 +173,4 @@ impl SyncError {
 fn full_name(service: &Service) -> String {
     let key = &service.metadata.key;
     format!("{}/{}", key.namespace().unwrap_or_default(), key.name())
-}
-
-impl From<InvalidSlice> for ReconcileError {
-    fn from(error: InvalidSlice) -> Self {
-        Self::new(Class::Terminal, error)
-    }
 }

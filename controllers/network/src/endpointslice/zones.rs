@@ -1,4 +1,4 @@
-//! How the CPUs of the cluster are distributed over zones.
+//! The distribution of the CPUs of the cluster over zones.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ pub(super) type Shares = BTreeMap<String, f64>;
 /// The CPUs of the ready nodes by zone, kept up to date with each change of a node.
 #[derive(Debug, Default)]
 pub(super) struct ZoneCpus {
-    /// Thousandths of CPUs, and how many nodes have them.
+    /// Thousandths of CPUs, and the number of nodes that have them.
     zones: BTreeMap<String, (i64, usize)>,
-    /// How many nodes have no zone, or no CPU.
+    /// Number of nodes without a zone or a CPU.
     unknown: usize,
 }
 
-/// What a node adds.
+/// The part of a node in the CPUs.
 #[derive(Debug, PartialEq)]
 enum Part<'a> {
-    /// Nothing: it is not ready, or serves no traffic.
+    /// It is not ready, or serves no traffic.
     Nothing,
     /// It has no zone, or no CPU.
     Unknown,
@@ -66,7 +66,7 @@ impl ZoneCpus {
         }
     }
 
-    /// The shares of the zones; absent where a node has no zone or no CPU, or where there are fewer than two zones.
+    /// Returns the shares of the zones; `None` if a node has no zone or no CPU, or if there are fewer than two zones.
     ///
     /// # Upstream
     /// `SetNodes`
@@ -90,7 +90,6 @@ fn part_of(node: &Node) -> Part<'_> {
     }
 }
 
-/// The zone of a node.
 pub(super) fn zone_of(node: &Node) -> Option<&str> {
     node.metadata.labels.get(ZONE).filter(|zone| !zone.is_empty())
 }

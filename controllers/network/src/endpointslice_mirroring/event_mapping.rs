@@ -1,12 +1,17 @@
-//! Event mapping: which changes enqueue which endpoints.
+//! Event mapping: the endpoints that a change enqueues.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kcm_api::ObjectKey;
-use kcm_api::views::{Endpoints, Service};
+use kcm_api::views::{EndpointSlice, Endpoints, Service};
+use kcm_framework::Enqueue;
 use kcm_informers::Change;
 
-/// The annotation of endpoints that are the record of a leader election.
+use super::MANAGED_BY;
+use crate::shared::slices::{self, OwnWrites};
+
+/// The annotation of endpoints that hold a record of leader election.
 pub(super) const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 /// The label that keeps endpoints from being mirrored.
 const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
@@ -17,7 +22,7 @@ pub(super) fn is_mirrored(endpoints: &Endpoints) -> bool {
     metadata.labels.get(SKIP_MIRROR) != Some("true") && !metadata.annotations.contains_key(LEADER)
 }
 
-/// The endpoints that changed, where they are mirrored, or were.
+/// Endpoints are enqueued if they are mirrored before or after the change.
 pub(super) fn keys_for_endpoints(change: &Change<Endpoints>) -> Option<ObjectKey> {
     let is_concerned = match change {
         Change::Added(endpoints) | Change::Deleted { last: endpoints, .. } => is_mirrored(endpoints),
@@ -26,7 +31,8 @@ pub(super) fn keys_for_endpoints(change: &Change<Endpoints>) -> Option<ObjectKey
     is_concerned.then(|| change.key().clone())
 }
 
-/// The endpoints of a service that selects no pods, or has begun or ceased to.
+/// A service without a selector enqueues its endpoints when it is added or deleted. An update enqueues them if it adds or
+/// removes the selector.
 pub(super) fn keys_for_service(change: &Change<Service>) -> Option<ObjectKey> {
     let selects = |service: &Arc<Service>| !service.selector.is_empty();
     let is_concerned = match change {
@@ -34,4 +40,14 @@ pub(super) fn keys_for_service(change: &Change<Service>) -> Option<ObjectKey> {
         Change::Updated { old, new } => selects(old) != selects(new),
     };
     is_concerned.then(|| change.key().clone())
+}
+
+/// A change of a slice by another client enqueues its endpoints, after `batch_period`.
+pub(super) fn keys_for_slice(
+    change: &Change<EndpointSlice>,
+    own_writes: &OwnWrites,
+    batch_period: Duration,
+) -> impl Iterator<Item = Enqueue<ObjectKey>> + use<> {
+    let endpoints = slices::keys_for_slice(change, MANAGED_BY, own_writes).into_iter();
+    endpoints.map(move |endpoints| Enqueue::after(endpoints, batch_period))
 }

@@ -1,44 +1,28 @@
-//! The events of endpoints.
+//! The events about endpoints.
 
-use kcm_framework::events::{EventDetails, EventType};
+use kcm_framework::events::{Event, EventText};
 
-/// Why an event is recorded, with what its message needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum EventReason {
-    /// Addresses are no IP addresses.
-    InvalidAddresses {
-        /// How many of them.
-        count: usize,
-    },
-    /// A subset has more addresses than are mirrored.
-    TooManyAddresses {
-        /// How many are mirrored of a subset.
-        max: usize,
-        /// How many are not mirrored.
-        skipped: usize,
-    },
+pub(super) enum EndpointsEvent {
+    /// So many addresses are no IP addresses.
+    InvalidAddresses { count: usize },
+    /// A subset has more addresses than `max`; `skipped` addresses are not mirrored.
+    TooManyAddresses { max: usize, skipped: usize },
 }
 
-impl EventDetails for EventReason {
-    fn event_type(&self) -> EventType {
-        EventType::Warning
-    }
-
-    fn reason(&self) -> &'static str {
+impl Event for EndpointsEvent {
+    fn text(&self) -> EventText<'_> {
         match self {
-            Self::InvalidAddresses { .. } => "InvalidIPAddress",
-            Self::TooManyAddresses { .. } => "TooManyAddressesToMirror",
-        }
-    }
-
-    fn message(&self) -> String {
-        match self {
-            Self::InvalidAddresses { count } => {
-                format!("Skipped {count} invalid IP addresses when mirroring to EndpointSlices")
-            }
-            Self::TooManyAddresses { max, skipped } => format!(
-                "A max of {max} addresses can be mirrored to EndpointSlices per Endpoints subset. {skipped} addresses were \
-                 skipped"
+            Self::InvalidAddresses { count } => EventText::warning(
+                "InvalidIPAddress",
+                format!("Skipped {count} invalid IP addresses when mirroring to EndpointSlices"),
+            ),
+            Self::TooManyAddresses { max, skipped } => EventText::warning(
+                "TooManyAddressesToMirror",
+                format!(
+                    "A max of {max} addresses can be mirrored to EndpointSlices per Endpoints subset. {skipped} addresses \
+                     were skipped"
+                ),
             ),
         }
     }

@@ -1,124 +1,101 @@
 //! The metrics of this controller.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
-use kcm_framework::prometheus_client::metrics::counter::Counter;
-use kcm_framework::prometheus_client::metrics::family::Family;
-use kcm_framework::prometheus_client::metrics::gauge::Gauge;
-use kcm_framework::prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use kcm_framework::metrics::{Counters, Gauges, Histograms, MetricError, Stability, exponential_buckets};
 use parking_lot::Mutex;
 
 use super::plan::Plan;
 use crate::shared::slices::{Efficiency, Operation, Totals};
 
-/// The labels of a metric that has none. As upstream's, it is not shown before it is set.
-type NoLabels = [(&'static str, &'static str); 0];
-
-/// What the metrics show.
-#[derive(Debug, Clone)]
+/// Upstream exposes no metric before it is set, so metrics without labels are families.
+#[derive(Debug)]
 pub(super) struct Metrics {
-    added: Family<NoLabels, Histogram>,
-    updated: Family<NoLabels, Histogram>,
-    removed: Family<NoLabels, Histogram>,
-    skipped: Family<NoLabels, Histogram>,
-    seconds: Family<NoLabels, Histogram>,
-    endpoints_desired: Family<NoLabels, Gauge>,
-    slices: Family<NoLabels, Gauge>,
-    slices_desired: Family<NoLabels, Gauge>,
-    changes: Family<[(&'static str, &'static str); 1], Counter>,
-    totals: Arc<Mutex<Totals>>,
+    added: Histograms<0>,
+    updated: Histograms<0>,
+    removed: Histograms<0>,
+    skipped: Histograms<0>,
+    seconds: Histograms<0>,
+    endpoints_desired: Gauges<0>,
+    slices: Gauges<0>,
+    slices_desired: Gauges<0>,
+    changes: Counters<1>,
+    totals: Mutex<Totals>,
 }
 
 impl Metrics {
-    /// Registers the metrics, by the names of upstream.
-    pub(super) fn register(manager: &kcm_framework::Metrics) -> Self {
-        manager.register(|registry| {
-            let seconds: fn() -> Histogram = || Histogram::new(exponential_buckets(0.001, 2.0, 15));
-            let per_sync: fn() -> Histogram = || Histogram::new(exponential_buckets(2.0, 2.0, 15));
-            let metrics = Self {
-                added: Family::new_with_constructor(per_sync),
-                updated: Family::new_with_constructor(per_sync),
-                removed: Family::new_with_constructor(per_sync),
-                skipped: Family::new_with_constructor(per_sync),
-                seconds: Family::new_with_constructor(seconds),
-                endpoints_desired: Family::default(),
-                slices: Family::default(),
-                slices_desired: Family::default(),
-                changes: Family::default(),
-                totals: Arc::default(),
-            };
-            let registry = registry.sub_registry_with_prefix("endpoint_slice_mirroring_controller");
-            let histograms = [
-                ("endpoints_added_per_sync", "[ALPHA] How many endpoints one sync of Endpoints added", &metrics.added),
-                (
-                    "endpoints_updated_per_sync",
-                    "[ALPHA] How many endpoints one sync of Endpoints updated",
-                    &metrics.updated,
-                ),
-                (
-                    "endpoints_removed_per_sync",
-                    "[ALPHA] How many endpoints one sync of Endpoints removed",
-                    &metrics.removed,
-                ),
-                (
-                    "addresses_skipped_per_sync",
-                    "[ALPHA] How many addresses one sync of Endpoints left out, as they are invalid or too many",
-                    &metrics.skipped,
-                ),
-                ("endpoints_sync_duration", "[ALPHA] How long in seconds one sync of Endpoints took", &metrics.seconds),
-            ];
-            for (name, help, histogram) in histograms {
-                registry.register(name, help, histogram.clone());
-            }
-            let gauges = [
-                ("endpoints_desired", "[ALPHA] How many endpoints should be mirrored", &metrics.endpoints_desired),
-                ("num_endpoint_slices", "[ALPHA] How many mirrored endpoint slices there are", &metrics.slices),
-                (
-                    "desired_endpoint_slices",
-                    "[ALPHA] How many mirrored endpoint slices there would be, were all of them full",
-                    &metrics.slices_desired,
-                ),
-            ];
-            for (name, help, gauge) in gauges {
-                registry.register(name, help, gauge.clone());
-            }
-            registry.register(
-                "changes",
-                "[ALPHA] How often mirrored endpoint slices were created, updated and deleted",
-                metrics.changes.clone(),
-            );
-            metrics
+    pub(super) fn register(metrics: &kcm_framework::Metrics) -> Result<Self, MetricError> {
+        let per_sync =
+            |name, help| metrics.histograms(Stability::Alpha, name, [], exponential_buckets(2.0, 2.0, 15), help);
+        let gauges = |name, help| metrics.gauges(Stability::Alpha, name, [], help);
+        Ok(Self {
+            added: per_sync(
+                "endpoint_slice_mirroring_controller_endpoints_added_per_sync",
+                "Endpoints that one reconcile of Endpoints added",
+            )?,
+            updated: per_sync(
+                "endpoint_slice_mirroring_controller_endpoints_updated_per_sync",
+                "Endpoints that one reconcile of Endpoints updated",
+            )?,
+            removed: per_sync(
+                "endpoint_slice_mirroring_controller_endpoints_removed_per_sync",
+                "Endpoints that one reconcile of Endpoints removed",
+            )?,
+            skipped: per_sync(
+                "endpoint_slice_mirroring_controller_addresses_skipped_per_sync",
+                "Addresses that one reconcile of Endpoints skipped because they are invalid or too many",
+            )?,
+            seconds: metrics.histograms(
+                Stability::Alpha,
+                "endpoint_slice_mirroring_controller_endpoints_sync_duration",
+                [],
+                exponential_buckets(0.001, 2.0, 15),
+                "Seconds that one reconcile of Endpoints took",
+            )?,
+            endpoints_desired: gauges(
+                "endpoint_slice_mirroring_controller_endpoints_desired",
+                "Desired mirrored endpoints",
+            )?,
+            slices: gauges("endpoint_slice_mirroring_controller_num_endpoint_slices", "Mirrored EndpointSlices")?,
+            slices_desired: gauges(
+                "endpoint_slice_mirroring_controller_desired_endpoint_slices",
+                "Mirrored EndpointSlices that would be enough if all were full",
+            )?,
+            changes: metrics.counters(
+                Stability::Alpha,
+                "endpoint_slice_mirroring_controller_changes_total",
+                ["operation"],
+                "Mirrored EndpointSlices that were created, updated and deleted",
+            )?,
+            totals: Mutex::default(),
         })
     }
 
-    /// Counts a sync.
     pub(super) fn synced(&self, took: Duration) {
-        self.seconds.get_or_create(&[]).observe(took.as_secs_f64());
+        self.seconds.get().observe(took.as_secs_f64());
     }
 
-    /// Counts what endpoints gain and lose.
+    /// Observes the endpoints that slices gain and lose.
     #[expect(clippy::cast_precision_loss, reason = "numbers of endpoints are small")]
     pub(super) fn planned(&self, plan: &Plan) {
-        self.added.get_or_create(&[]).observe(plan.added as f64);
-        self.updated.get_or_create(&[]).observe(plan.updated as f64);
-        self.removed.get_or_create(&[]).observe(plan.removed as f64);
-        self.skipped.get_or_create(&[]).observe(plan.skipped as f64);
+        self.added.get().observe(plan.added as f64);
+        self.updated.get().observe(plan.updated as f64);
+        self.removed.get().observe(plan.removed as f64);
+        self.skipped.get().observe(plan.skipped as f64);
     }
 
-    /// Counts a written slice.
     pub(super) fn changed(&self, operation: Operation) {
-        self.changes.get_or_create(&[("operation", operation.as_str())]).inc();
+        self.changes.of([operation.as_str()]).inc();
     }
 
-    /// Sets what there is of endpoints.
+    /// Sets the numbers of endpoints.
     pub(super) fn set(&self, endpoints: &ObjectKey, efficiency: Efficiency) {
         let sum = self.totals.lock().set(endpoints, efficiency);
         self.show(sum);
     }
 
-    /// Takes away endpoints that are not mirrored any more.
+    /// Removes endpoints that are not mirrored any more.
     pub(super) fn remove(&self, endpoints: &ObjectKey) {
         let sum = self.totals.lock().remove(endpoints);
         if let Some(sum) = sum {
@@ -127,8 +104,8 @@ impl Metrics {
     }
 
     fn show(&self, sum: Efficiency) {
-        self.endpoints_desired.get_or_create(&[]).set(sum.endpoints);
-        self.slices.get_or_create(&[]).set(sum.slices);
-        self.slices_desired.get_or_create(&[]).set(sum.desired_slices);
+        self.endpoints_desired.get().set(sum.endpoints);
+        self.slices.get().set(sum.slices);
+        self.slices_desired.get().set(sum.desired_slices);
     }
 }

@@ -1,38 +1,36 @@
-//! Endpoint slice mirroring controller: mirrors endpoints that people or other controllers write, for services without a
-//! selector, to endpoint slices.
+//! Endpoint slice mirroring controller: mirrors Endpoints that users or other controllers write, for Services without a
+//! selector, to `EndpointSlices`.
 //!
-//! Reads endpoints, services and endpoint slices. Creates, updates and deletes endpoint slices.
+//! Reads Endpoints, Services and `EndpointSlices`. Creates, updates and deletes `EndpointSlices`.
 //!
 //! ```text
-//! endpoints: any change                    ──▶┐
-//! service: has no selector, or no more     ──▶ endpoint_slice_mirroring ──▶ observe ──▶ plan ──▶ create, update, delete
+//! Endpoints: any change                    ──▶┐
+//! Service: has no selector, or no more     ──▶ endpoint_slice_mirroring ──▶ observe ──▶ plan ──▶ create, update, delete
 //! slice: changed by another client         ──▶┘       (queue)               (caches)    (pure)
 //! ```
 //!
 //! # Guarantees
-//! - Endpoints of a service without a selector have a slice for each address family and each set of ports that addresses
-//!   have in common. Endpoints that the API server of an earlier day stored otherwise are brought to that form first.
-//! - Of each subset, `--mirroring-max-endpoints-per-subset` addresses are mirrored, those that are ready first. An event says
-//!   how many are not, and another one how many are no IP addresses.
-//! - Labels and annotations of the endpoints are those of their slices, but for
-//!   `endpoints.kubernetes.io/last-change-trigger-time` and what `kubectl apply` keeps.
-//! - Endpoints with the label `endpointslice.kubernetes.io/skip-mirror: "true"`, those that are the record of a leader
-//!   election, and those without a service or with one that selects pods, have no mirrored slices: what there was is deleted.
-//! - A creation whose response was lost is not made again: endpoints are not processed before the cache shows the writes for
-//!   them.
+//! - Endpoints of a Service without a selector have a slice for each address family and each set of ports that addresses
+//!   have in common. Subsets that an older API server stored in another form are repacked first.
+//! - Of each subset, `--mirroring-max-endpoints-per-subset` addresses are mirrored, ready ones first. An event tells the
+//!   number of skipped addresses, and another event the number of invalid IP addresses.
+//! - Slices have the labels and annotations of the Endpoints, except for `endpoints.kubernetes.io/last-change-trigger-time`
+//!   and the annotation of `kubectl apply`.
+//! - Some Endpoints have no mirrored slices, and existing ones are deleted: Endpoints with the label
+//!   `endpointslice.kubernetes.io/skip-mirror: "true"`, records of leader election, and Endpoints without a Service or with
+//!   a Service that selects Pods.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/endpointslicemirroring` of Kubernetes 1.36.3. Everything else is as there.
+//! Upstream is `pkg/controller/endpointslicemirroring` of Kubernetes 1.36.3. `docs/differences.md` has the differences that
+//! all controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | endpoints wait until the cache shows the writes for them | they fail with a stale cache and are retried | requests, and no false error |
-//! | names of slices are generated here | by the API server | a creation whose response was lost is found by its name |
-//! | an update carries the version of the slice, and keeps its finalizers | it replaces the slice, whatever its version | nothing of others is lost |
-//! | deletions carry the uid | they carry none | a slice that was recreated is not deleted |
-//! | a slice that is terminating is replaced | it is updated | its endpoints are not lost when it is gone |
-//! | a deleted slice is used again for one of its family | for any, where several are created at once | no slice of the other family is lost until the next change |
+//! | An update carries the version of the slice, and keeps its finalizers. | An update replaces the slice, whatever its version. | Changes of other clients are not lost. |
+//! | A terminating slice is replaced. | A terminating slice is updated. | Its endpoints are not lost when it is deleted. |
+//! | A slice that would be deleted is used again for a slice of its family. | It is used for a slice of any family, if several are created at once. | No slice of the other family is lost until the next change. |
 
+mod apply;
 mod event_mapping;
 mod events;
 mod metrics;
@@ -46,15 +44,15 @@ mod tests;
 use std::sync::Arc;
 
 use kcm_api::Need;
-use kcm_api::views::{EndpointSlice, EndpointsView};
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Enqueue, Loops, Source};
-use kcm_informers::Change;
+use kcm_api::views::EndpointsView;
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
-use crate::shared::slices::{OwnWrites, SlicesOfServices, keys_for_slice};
-use event_mapping::{LEADER, keys_for_endpoints, keys_for_service};
+use crate::shared::slices::settings::max_endpoints;
+use crate::shared::slices::{OwnWrites, SlicesOfServices};
+use event_mapping::{LEADER, keys_for_endpoints, keys_for_service, keys_for_slice};
 use metrics::Metrics;
 use reconcile::Reconciler;
-use settings::{CONCURRENT_SYNCS, RETRY_LIMITS, ROWS, Section};
+use settings::{BATCH_PERIOD, MAX_ENDPOINTS, RETRY_LIMITS, SYNCS};
 
 /// The value of the label that names the controller of a slice.
 const MANAGED_BY: &str = "endpointslicemirroring-controller.k8s.io";
@@ -65,32 +63,25 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("endpoint
     .service_account("endpointslicemirroring-controller")
     .event_component("endpoint-slice-mirroring-controller")
     .needs(&[Need::annotation::<EndpointsView>(LEADER)])
-    .settings(ROWS);
+    .settings(const { &[SYNCS.row(), BATCH_PERIOD.row(), MAX_ENDPOINTS.row()] });
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
-    let section: Section = context.settings_of()?;
-    let batch_period = section.batch_period.unsigned();
+    let batch_period = context.get(&BATCH_PERIOD)?.unsigned();
     let own_writes = Arc::new(OwnWrites::default());
 
-    let mut control_loop =
-        context.control_loop("endpoint_slice_mirroring").workers_from(CONCURRENT_SYNCS).retry_limits(RETRY_LIMITS);
-    let endpoints = control_loop.watches_for(Source::known().resync(), keys_for_endpoints);
-    control_loop.keyed_by(&endpoints);
+    let mut control_loop = context.control_loop("endpoint_slice_mirroring").workers(&SYNCS).retry_limits(RETRY_LIMITS);
+    let endpoints = control_loop.primary_with(Source::known().resync(), keys_for_endpoints);
     let services = control_loop.watches(keys_for_service);
     let of_slices = Arc::clone(&own_writes);
-    let slices = control_loop.watches(move |change: &Change<EndpointSlice>| {
-        let endpoints = keys_for_slice(change, MANAGED_BY, &of_slices);
-        endpoints.into_iter().map(move |endpoints| Enqueue::after(endpoints, batch_period))
-    });
+    let slices = control_loop.watches(move |change| keys_for_slice(change, &of_slices, batch_period));
     let reconciler = Reconciler {
-        endpoints,
         services,
         slices: SlicesOfServices::new(&slices),
         own_writes,
-        metrics: Metrics::register(context.metrics()),
-        max_endpoints: section.max_endpoints(),
+        metrics: Metrics::register(context.metrics())?,
+        max_endpoints: max_endpoints(context, &MAX_ENDPOINTS)?,
     };
-    Ok(Loops::new().with(control_loop.reconcile(reconciler)))
+    Ok(control_loop.reconcile_objects(endpoints, reconciler).into())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -1,4 +1,4 @@
-//! Which slices endpoints should have: a plain function of what was observed.
+//! The plan for the mirrored slices of endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use kcm_api::parse_ip;
 use kcm_api::views::{AddressType, EndpointSlice, Endpoints};
 
 use super::MANAGED_BY;
-use super::events::EventReason;
+use super::events::EndpointsEvent;
 use crate::shared::slices::{
     Conditions, Draft, Efficiency, Endpoint, EndpointPort, ExistingSlice, MANAGED_BY as MANAGED_BY_LABEL, SERVICE_NAME,
     matches, sort_ports,
@@ -15,36 +15,31 @@ use crate::shared::slices::{
 use crate::shared::subsets::{Address, Subset, SubsetPort, repack};
 use crate::shared::trigger_time::TRIGGER_TIME;
 
-/// The annotation in which `kubectl apply` keeps what it applied.
+/// The annotation of `kubectl apply`.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What is to be written for endpoints.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// Slices to create.
     pub(super) create: Vec<(AddressType, Draft)>,
-    /// Slices to update.
     pub(super) update: Vec<Draft>,
-    /// Slices to delete.
     pub(super) delete: Vec<Arc<EndpointSlice>>,
-    /// How many endpoints slices gain.
+    /// Number of endpoints that slices gain.
     pub(super) added: usize,
-    /// How many endpoints change in their slices.
+    /// Number of endpoints that change in their slices.
     pub(super) updated: usize,
-    /// How many endpoints slices lose.
+    /// Number of endpoints that slices lose.
     pub(super) removed: usize,
-    /// How many addresses are not mirrored.
+    /// Number of addresses that are not mirrored.
     pub(super) skipped: usize,
-    /// The events to record.
-    pub(super) events: Vec<EventReason>,
-    /// What there is of the endpoints afterwards.
+    pub(super) events: Vec<EndpointsEvent>,
+    /// The numbers of the endpoints afterwards.
     pub(super) efficiency: Efficiency,
 }
 
 /// A family, and ports in order: what all endpoints of a slice have in common.
 type SliceKey = (AddressType, Vec<EndpointPort>);
 
-/// What is desired, by what slices have in common.
+/// The desired endpoints by family and ports.
 #[derive(Debug, Default)]
 struct Desired {
     endpoints: BTreeMap<SliceKey, Vec<Endpoint>>,
@@ -55,16 +50,16 @@ struct Desired {
 /// Plans the slices of endpoints with these subsets, of each of which `max` addresses are mirrored.
 ///
 /// # Upstream
-/// `reconcile`: a slice for each family and each set of ports. All of its endpoints are written where one of them, a label
-/// or an annotation changes.
+/// `reconcile`: a slice for each family and each set of ports. If an endpoint, a label or an annotation changes, all
+/// endpoints of the slice are written.
 pub(super) fn plan(endpoints: &Endpoints, subsets: Vec<Subset>, slices: Vec<ExistingSlice>, max: usize) -> Plan {
     let desired = Desired::of(subsets, max);
     let mut plan = Plan { skipped: desired.skipped, ..Plan::default() };
     if desired.invalid > 0 {
-        plan.events.push(EventReason::InvalidAddresses { count: desired.invalid });
+        plan.events.push(EndpointsEvent::InvalidAddresses { count: desired.invalid });
     }
     if desired.skipped > desired.invalid {
-        plan.events.push(EventReason::TooManyAddresses { max, skipped: desired.skipped });
+        plan.events.push(EndpointsEvent::TooManyAddresses { max, skipped: desired.skipped });
     }
     let mut existing: BTreeMap<SliceKey, Vec<ExistingSlice>> = BTreeMap::new();
     for slice in slices {
@@ -115,7 +110,7 @@ impl Plan {
         }
     }
 
-    /// Uses slices that would be deleted for those of their family that would be created.
+    /// Turns deletions and creations of slices of a family into updates.
     fn reuse(&mut self) {
         for (family, draft) in std::mem::take(&mut self.create) {
             match self.delete.iter().position(|slice| slice.address_type == family) {
@@ -160,7 +155,7 @@ impl Desired {
     }
 }
 
-/// An address as an endpoint of its family; absent where it is no IP address.
+/// Returns the endpoint of an address and its family; `None` if it is no IP address.
 fn endpoint_of(address: Address, is_ready: bool) -> Option<(AddressType, Endpoint)> {
     let ip = parse_ip(&address.ip)?;
     let family = if ip.is_ipv6() { AddressType::IPv6 } else { AddressType::IPv4 };
@@ -186,21 +181,21 @@ impl From<SubsetPort> for EndpointPort {
     }
 }
 
-/// The labels of the slices of endpoints.
+/// Returns the labels of the slices of endpoints.
 pub(super) fn labels_of(endpoints: &Endpoints) -> BTreeMap<&str, &str> {
     let mut labels: BTreeMap<&str, &str> = endpoints.metadata.labels.iter().collect();
     labels.extend([(SERVICE_NAME, endpoints.metadata.key.name()), (MANAGED_BY_LABEL, MANAGED_BY)]);
     labels
 }
 
-/// The annotations of the slices of endpoints.
+/// Returns the annotations of the slices of endpoints.
 pub(super) fn annotations_of(endpoints: &Endpoints) -> BTreeMap<String, String> {
     let annotations = endpoints.document.annotations().into_iter();
     let mirrored = annotations.filter(|(key, _)| key != TRIGGER_TIME && key != LAST_APPLIED);
     mirrored.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()
 }
 
-/// Whether labels, annotations and owner of a slice are those of the endpoints.
+/// Whether a slice has the labels, annotations and owner of the endpoints.
 fn is_described(slice: &EndpointSlice, endpoints: &Endpoints) -> bool {
     let labels: BTreeMap<&str, &str> = slice.metadata.labels.iter().collect();
     let annotations = slice.document.annotations().into_iter();

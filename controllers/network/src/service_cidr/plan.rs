@@ -9,48 +9,31 @@ use kcm_api::views::ServiceCidr;
 
 use super::range::Range;
 
-/// The finalizer of this controller.
 pub(super) const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
 
-/// The condition of this controller.
 pub(super) const READY: &str = "Ready";
 
-/// How long a deletion waits, so that every API server knows of it before the last address could be taken.
+/// Time from a deletion until the finalizer is removed: every API server learns of the deletion in it, and allocates no
+/// address after it.
 const GRACE: SignedDuration = SignedDuration::from_secs(10);
 
-/// The plan for a service CIDR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
     /// It is in use: it has the finalizer and the condition, or gets them.
-    Use {
-        /// Whether it gets the finalizer.
-        adds_finalizer: bool,
-        /// Whether it gets the condition.
-        sets_condition: bool,
-    },
+    Use { adds_finalizer: bool, sets_condition: bool },
     /// Its deletion waits for addresses that no other service CIDR has.
-    Blocked {
-        /// Whether it gets the condition that says so.
-        sets_condition: bool,
-    },
+    Blocked { sets_condition: bool },
     /// Its deletion waits for the grace period.
-    Wait {
-        /// Until when.
-        until: Timestamp,
-    },
-    /// It may go.
-    Release {
-        /// Whether it has the finalizer still.
-        removes_finalizer: bool,
-    },
+    Wait { until: Timestamp },
+    /// It may be deleted.
+    Release { removes_finalizer: bool },
 }
 
 /// A state of the condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Readiness {
-    /// In use.
     Ready,
-    /// Being deleted, with addresses in it.
+    /// It is being deleted, and has addresses.
     Terminating,
 }
 
@@ -67,7 +50,7 @@ impl Readiness {
         }
     }
 
-    /// Whether a service CIDR has another condition.
+    /// Whether the service CIDR has another condition.
     fn is_new_to(self, cidr: &ServiceCidr) -> bool {
         let (status, reason, message) = self.fields();
         let present = cidr.conditions.iter().find(|condition| &*condition.type_ == READY);
@@ -77,8 +60,8 @@ impl Readiness {
     }
 }
 
-/// Plans for a service CIDR among `all` of them, itself included, where those addresses are taken; only the plan for one
-/// that is being deleted depends on either.
+/// Plans for a service CIDR. `all` are all of them, itself included, and `addresses` the allocated ones; only the plan for
+/// a terminating one depends on them.
 pub(super) fn plan(cidr: &ServiceCidr, all: &[Arc<ServiceCidr>], addresses: &[IpAddr], now: Timestamp) -> Plan {
     let has_finalizer = cidr.metadata.finalizers.iter().any(|name| &**name == FINALIZER);
     let Some(deleted_at) = cidr.metadata.deletion_timestamp else {
@@ -96,7 +79,7 @@ pub(super) fn ranges(cidr: &ServiceCidr) -> impl Iterator<Item = Range> + '_ {
     cidr.cidrs.iter().filter_map(|text| Range::parse(text))
 }
 
-/// Whether other service CIDRs have each of its ranges: a larger one, or the same one.
+/// Whether other service CIDRs contain each of its ranges.
 fn is_covered(cidr: &ServiceCidr, all: &[Arc<ServiceCidr>]) -> bool {
     let others = || all.iter().filter(|other| other.metadata.key != cidr.metadata.key);
     ranges(cidr).all(|range| others().any(|other| ranges(other).any(|of_other| of_other.contains(range))))
@@ -112,7 +95,7 @@ fn has_orphans(cidr: &ServiceCidr, all: &[Arc<ServiceCidr>], addresses: &[IpAddr
 }
 
 impl Plan {
-    /// The plan in words, for people who ask why.
+    /// Explains the plan to operators.
     pub(super) fn explain(self) -> String {
         match self {
             Self::Use { adds_finalizer: false, sets_condition: false } => {

@@ -1,4 +1,4 @@
-//! How long a change of a pod waits for further ones.
+//! The delay after which a change of a pod enqueues a service, so that further changes are reconciled with it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use kcm_framework::Enqueue;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The least time from the beginning of a reconcile to the next that changes of pods bring about, for each endpoint of the
-/// service.
+/// Minimum time from the beginning of a reconcile to the beginning of the next one that changes of pods cause, for each
+/// endpoint of the service.
 const SPACING: Duration = Duration::from_micros(100);
-/// No service waits longer.
+/// Maximum of that time.
 const LONGEST_SPACING: Duration = Duration::from_millis(80);
-/// A service with fewer endpoints does not wait, and is not remembered.
+/// A service with fewer endpoints does not wait.
 const FEW: usize = 50;
 
 /// Delays changes of pods: by the period of the settings, and for large services until some time has passed since the last
@@ -34,7 +34,7 @@ impl Batching {
         Self { period, earliest: Mutex::default() }
     }
 
-    /// A reconcile of a service with so many endpoints begins.
+    /// Notes that a reconcile of a service with so many endpoints begins.
     pub(crate) fn begins(&self, service: &ObjectKey, endpoints: usize) {
         let mut earliest = self.earliest.lock();
         if endpoints < FEW {
@@ -45,7 +45,7 @@ impl Batching {
         }
     }
 
-    /// Enqueues a service, one of whose pods has changed.
+    /// Enqueues a service after a change of one of its pods.
     pub(crate) fn enqueue(&self, service: ObjectKey) -> Enqueue<ObjectKey> {
         let earliest = self.earliest.lock().get(&service).copied();
         let rest = earliest.map_or(Duration::ZERO, |it| it.saturating_duration_since(Instant::now()));

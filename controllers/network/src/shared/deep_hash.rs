@@ -1,4 +1,4 @@
-//! The hash by which upstream orders ports and subsets: of what Go's spew prints of an object.
+//! The hash by which upstream orders ports and subsets: the hash of the text that Go's spew prints of an object.
 
 /// The 128-bit FNV-1a hash of a text. Its hexadecimal digits have the order of the number.
 ///

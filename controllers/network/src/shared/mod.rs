@@ -1,6 +1,6 @@
-//! What the controllers of endpoints and of endpoint slices share: which pods a service selects, which services a change
-//! of a pod concerns, the ports and the addresses that a pod has for a service, and the time of the change that led to a
-//! write.
+//! Code that the controllers of endpoints and of endpoint slices share: the pods that a service selects, the services that
+//! a change of a pod enqueues, the ports and the addresses that a pod has for a service, and the time of the change that
+//! led to a write.
 
 pub(crate) mod batching;
 pub(crate) mod deep_hash;
@@ -21,7 +21,7 @@ fn label_key(namespace: &str, (name, value): (&str, &str)) -> u64 {
     Fnv1a::new().part(namespace).part(name).part(value).value()
 }
 
-/// Whether a selector of a service selects an object with these labels. An empty one selects nothing.
+/// Whether a selector of a service selects an object with these labels. An empty selector selects nothing.
 fn selects(selector: &Labels, labels: &Labels) -> bool {
     !selector.is_empty() && selector.iter().all(|(name, value)| labels.get(name) == Some(value))
 }

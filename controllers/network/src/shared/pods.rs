@@ -23,12 +23,12 @@ pub(crate) struct SelectedPods {
 }
 
 impl SelectedPods {
-    /// Reads the pods of an informer. All controllers share the index.
+    /// All controllers share the index.
     pub(crate) fn new(pods: &Informer<Pod>) -> Self {
         Self { pods: pods.clone(), by_label: pods.index("label", label_keys) }
     }
 
-    /// The pods that the service selects, sorted by name.
+    /// Returns the pods that the service selects, sorted by name.
     pub(crate) fn of(&self, service: &Service) -> Vec<Arc<Pod>> {
         let namespace = service.metadata.key.namespace().unwrap_or_default();
         let indexed = service.selector.iter().filter(|(name, _)| is_indexed(name));
@@ -44,7 +44,7 @@ impl SelectedPods {
         candidates.into_iter().filter(is_selected).collect()
     }
 
-    /// A pod that the service selects and that cannot be decoded, so that it is in no cache.
+    /// Returns a pod that the service selects and that cannot be decoded, so that it is in no cache.
     pub(crate) fn undecodable(&self, service: &Service) -> Option<ObjectKey> {
         let undecodable = self.pods.undecodable_objects();
         let selected = undecodable.into_iter().find(|pod| {
@@ -68,7 +68,7 @@ fn label_keys(pod: &Pod) -> Vec<u64> {
 /// Whether a pod can be an endpoint: it has an address and has not ended.
 ///
 /// # Upstream
-/// `ShouldPodBeInEndpoints` with terminating pods. Endpoints leave those out, unless the service publishes addresses that
+/// `ShouldPodBeInEndpoints` with terminating pods. Endpoints leave these out, unless the service publishes addresses that
 /// are not ready.
 pub(crate) fn can_be_endpoint(pod: &Pod, addresses: &PodAddresses) -> bool {
     !pod.is_finished() && !addresses.ips.is_empty()
@@ -83,7 +83,7 @@ pub(crate) fn endpoint_changed(old: &Pod, new: &Pod, addresses: PartReader<PodAd
         || addresses.of(old).ips != addresses.of(new).ips
 }
 
-/// The addresses of a pod of one family, in its order.
+/// Returns the addresses of a pod of one family, in its order.
 pub(crate) fn ips_of_family(addresses: &PodAddresses, is_ipv6: bool) -> impl Iterator<Item = IpAddr> + '_ {
     addresses.ips.iter().copied().filter(move |ip| ip.is_ipv6() == is_ipv6)
 }

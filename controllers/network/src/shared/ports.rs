@@ -2,7 +2,7 @@
 
 use kcm_api::views::{PodAddresses, ServicePort, TargetPort};
 
-/// The number of the port of a service in a pod; absent where the pod has no container port of that name and protocol.
+/// Returns the number of the port of a service in a pod; `None` if the pod has no container port of that name and protocol.
 ///
 /// # Upstream
 /// `FindPort`: containers come before sidecars.

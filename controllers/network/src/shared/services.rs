@@ -1,12 +1,14 @@
-//! The services that a change of a pod concerns.
+//! Event mapping of pods: the services that a change enqueues.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kcm_api::views::{Pod, PodAddresses, Service};
 use kcm_api::{Labels, ObjectKey, PartReader};
+use kcm_framework::Enqueue;
 use kcm_informers::{Change, Index, Informer};
 
+use super::batching::Batching;
 use super::pods::{can_be_endpoint, endpoint_changed};
 use super::{label_key, selects};
 
@@ -17,12 +19,12 @@ pub(crate) struct SelectingServices {
 }
 
 impl SelectingServices {
-    /// Reads the services of an informer. All controllers share the index.
+    /// All controllers share the index.
     pub(crate) fn new(services: &Informer<Service>) -> Self {
         Self { by_selector: services.index("selector", first_label_key) }
     }
 
-    /// The keys of the services that select a pod with these labels.
+    /// Returns the keys of the services that select a pod with these labels.
     pub(crate) fn of(&self, namespace: &str, labels: &Labels) -> BTreeSet<ObjectKey> {
         let candidates = labels.iter().flat_map(|label| self.by_selector.get(&label_key(namespace, label)));
         let selecting = candidates.filter(|service: &Arc<Service>| {
@@ -31,7 +33,7 @@ impl SelectingServices {
         selecting.map(|service| service.metadata.key.clone()).collect()
     }
 
-    /// The keys of the services whose endpoints a change of a pod may change.
+    /// Returns the keys of the services whose endpoints a change of a pod may change.
     ///
     /// A pod that has no address, or has ended, is no endpoint: only its labels and addresses are compared.
     ///
@@ -56,7 +58,17 @@ impl SelectingServices {
     }
 }
 
-/// One label is enough to find a service; which one does not matter.
+/// Enqueues the services whose endpoints a change of a pod may change, with their delays.
+pub(crate) fn keys_for_pod(
+    change: &Change<Pod>,
+    services: &SelectingServices,
+    addresses: PartReader<PodAddresses>,
+    batching: &Batching,
+) -> Vec<Enqueue<ObjectKey>> {
+    services.concerned(change, addresses).into_iter().map(|service| batching.enqueue(service)).collect()
+}
+
+/// Any label of the selector is enough to find a service.
 pub(super) fn first_label_key(service: &Service) -> Option<u64> {
     let namespace = service.metadata.key.namespace().unwrap_or_default();
     service.selector.iter().next().map(|label| label_key(namespace, label))

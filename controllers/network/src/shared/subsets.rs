@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kcm_api::Document;
+use kcm_framework::ReconcileError;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::slices::TargetRef;
@@ -58,8 +59,18 @@ pub(crate) struct SubsetPort {
     pub(crate) app_protocol: Option<String>,
 }
 
-/// The subsets of endpoints, as the API server sent them.
-pub(crate) fn subsets_in(endpoints: &Document) -> Result<Vec<Subset>, serde_json::Error> {
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the subsets of the endpoints")]
+pub(crate) struct InvalidSubsets(#[from] serde_json::Error);
+
+impl From<InvalidSubsets> for ReconcileError {
+    fn from(error: InvalidSubsets) -> Self {
+        Self::terminal(error)
+    }
+}
+
+/// Returns the subsets of endpoints, as the API server sent them.
+pub(crate) fn subsets_in(endpoints: &Document) -> Result<Vec<Subset>, InvalidSubsets> {
     let Some(subsets) = endpoints.get(&["subsets"]) else { return Ok(Vec::new()) };
     let subsets: Option<Vec<Subset>> = serde_json::from_str(subsets)?;
     Ok(subsets.unwrap_or_default())

@@ -11,14 +11,13 @@ use parking_lot::Mutex;
 /// The annotation of endpoints and endpoint slices.
 pub(crate) const TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// The times that the last reconcile of each service has seen, 16 bytes for each of its pods.
+/// The times that the last reconcile of each service has seen: 16 bytes for each of its pods.
 ///
 /// # Upstream
-/// `TriggerTimeTracker`. A service that is new to it, as after a restart, was triggered by its own creation.
+/// `TriggerTimeTracker`. For a service that is new to it, as after a restart, the change is its creation.
 #[derive(Debug, Default)]
 pub(crate) struct TriggerTimes(Mutex<HashMap<ObjectKey, SeenTimes>>);
 
-/// What was seen of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct SeenTimes {
     pub(super) service: Option<Timestamp>,
@@ -27,7 +26,7 @@ pub(super) struct SeenTimes {
 }
 
 impl TriggerTimes {
-    /// The earliest of the changes that the last call for this service has not seen.
+    /// Returns the time of the earliest change that the last call for this service has not seen.
     pub(crate) fn next(
         &self,
         service: &Service,
@@ -57,7 +56,7 @@ impl TriggerTimes {
     }
 }
 
-/// The earliest of the times that are later than what was seen of the same object.
+/// Returns the earliest of the times that are later than the times that were seen of the same object.
 pub(super) fn earliest_change(before: &SeenTimes, now: &SeenTimes) -> Option<Timestamp> {
     let is_later = |&&(name, second): &&(u64, i64)| {
         let at = before.pods.partition_point(|(known, _)| *known < name);

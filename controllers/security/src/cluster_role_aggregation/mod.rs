@@ -1,7 +1,7 @@
-//! Cluster role aggregation: keeps the rules of a ClusterRole with an `aggregationRule` equal to the rules of the
-//! ClusterRoles that it selects.
+//! Cluster role aggregation: keeps the rules of a `ClusterRole` with an `aggregationRule` equal to the rules of the
+//! `ClusterRoles` that it selects.
 //!
-//! Reads ClusterRoles. Applies the rules of aggregated ones.
+//! Reads `ClusterRoles`. Applies the rules of aggregated ones.
 //!
 //! ```text
 //! change of a ClusterRole ──event mapping──▶ the aggregated roles that select it ──▶ plan ──▶ apply, if the rules differ
@@ -52,6 +52,7 @@ const WORKERS: usize = 5;
 pub const DESCRIPTOR: ControllerDescriptor =
     ControllerDescriptor::new(NAME, init).aliases(&["clusterrole-aggregation"]);
 
+#[expect(clippy::unnecessary_wraps, reason = "an `InitFunc` returns a `Result`")]
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut control_loop = context.control_loop("ClusterRoleAggregator").workers(WORKERS);
     let aggregated = control_loop

@@ -1,8 +1,8 @@
-//! Legacy token cleaner: deletes auto-generated token Secrets of ServiceAccounts that nothing uses.
+//! Legacy token cleaner: deletes auto-generated token Secrets of `ServiceAccounts` that nothing uses.
 //!
-//! Reads from the API server, once a day: the ConfigMap in which API servers note since when they track the use of tokens,
-//! the metadata of the token Secrets, and, for Secrets that seem unused, the ServiceAccount and the Pods of the Namespace.
-//! Labels and deletes Secrets.
+//! Reads from the API server, once a day: the `ConfigMap` in which API servers note since when they track the use of
+//! tokens, the metadata of the token Secrets, and, for Secrets that seem unused, the `ServiceAccount` and the Pods of
+//! the Namespace. Labels and deletes Secrets.
 //!
 //! ```text
 //! every 24 h ──▶ tracked for long enough? ──▶ Secrets ──▶ unused? ──▶ account, Pods ──▶ label, a period later delete
@@ -29,7 +29,7 @@
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | Secrets, ServiceAccounts and Pods are read once a day. | They are cached all the time. | Memory, and the reads are current. |
+//! | Secrets, `ServiceAccounts` and Pods are read once a day. | They are cached all the time. | Memory, and the reads are current. |
 
 mod apply;
 mod decide;

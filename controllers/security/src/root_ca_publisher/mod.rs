@@ -1,6 +1,6 @@
-//! Root CA publisher: keeps the ConfigMap `kube-root-ca.crt` with the CA of the API server in every Namespace.
+//! Root CA publisher: keeps the `ConfigMap` `kube-root-ca.crt` with the CA of the API server in every Namespace.
 //!
-//! Reads Namespaces, and the ConfigMaps of that name. Creates and updates these.
+//! Reads Namespaces, and the `ConfigMaps` of that name. Creates and updates these.
 //!
 //! ```text
 //! change of a Namespace or of its ConfigMap ──event mapping──▶ key of the Namespace ──▶ plan ──▶ create, update
@@ -8,15 +8,15 @@
 //! ```
 //!
 //! # Guarantees
-//! - The data is the root CA and nothing else. The annotation `kubernetes.io/description` says what the ConfigMap is for;
-//!   another description is not changed while the data is correct.
-//! - Other ConfigMaps are neither listed, watched nor cached (kubernetes#115699).
+//! - The data is the root CA and nothing else. The annotation `kubernetes.io/description` says what the `ConfigMap` is
+//!   for; another description is not changed while the data is correct.
+//! - Other `ConfigMaps` are neither listed, watched nor cached (kubernetes#115699).
 //! - Labels, other annotations and fields that this version does not know survive an update.
 //! - It is no error if the Namespace is terminating or deleted.
 //!
 //! # What it does not do
-//! It reads `--root-ca-file` at the start only. Without the flag it publishes the CA that the kubeconfig holds as data. If
-//! the kubeconfig names a file, and in a Pod, the ConfigMap is empty, as upstream's is.
+//! It reads `--root-ca-file` at the start only. Without the flag it publishes the CA that the kubeconfig holds as data.
+//! If the kubeconfig names a file, and in a Pod, the `ConfigMap` is empty, as upstream's is.
 //!
 //! # Differences from upstream
 //! Upstream is `pkg/controller/certificates/rootcacertpublisher` of Kubernetes 1.36.3. `docs/differences.md` has the
@@ -24,7 +24,7 @@
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | Only ConfigMaps of that name are cached. | All ConfigMaps are cached. | Memory. |
+//! | Only `ConfigMaps` of that name are cached. | All `ConfigMaps` are cached. | Memory. |
 //! | A `--root-ca-file` that cannot be used is read again with back-off. | It ends the process. | The other controllers continue. |
 
 mod apply;

@@ -1,6 +1,6 @@
-//! Service account controller: keeps the ServiceAccount `default` in every namespace.
+//! Service account controller: keeps the `ServiceAccount` `default` in every namespace.
 //!
-//! Reads Namespaces and ServiceAccounts. Creates ServiceAccounts.
+//! Reads Namespaces and `ServiceAccounts`. Creates `ServiceAccounts`.
 //!
 //! ```text
 //! change of a Namespace, deletion of a ServiceAccount ──event mapping──▶ key of the Namespace ──▶ plan ──▶ create
@@ -39,6 +39,7 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("servicea
     .aliases(&["serviceaccount"])
     .service_account("service-account-controller");
 
+#[expect(clippy::unnecessary_wraps, reason = "an `InitFunc` returns a `Result`")]
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut control_loop = context.control_loop("serviceaccount");
     let accounts = control_loop.watches(keys_for_account);

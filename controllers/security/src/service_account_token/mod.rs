@@ -1,8 +1,8 @@
 //! Token controller: fills Secrets of the type `kubernetes.io/service-account-token`, and deletes them with their
-//! ServiceAccount.
+//! `ServiceAccount`.
 //!
-//! Reads ServiceAccounts, and the Secrets of that type. Updates and deletes Secrets, and updates the ServiceAccounts that
-//! reference deleted Secrets.
+//! Reads `ServiceAccounts`, and the Secrets of that type. Updates and deletes Secrets, and updates the
+//! `ServiceAccounts` that reference deleted Secrets.
 //!
 //! ```text
 //! change of a Secret, deletion of an account ──event mapping──▶ key of the Secret
@@ -21,7 +21,7 @@
 //! - A token is never signed twice, and a namespace never changed. `ca.crt` follows the root CA, if there is one.
 //! - A Secret is deleted only after a live read has shown that its account does not exist, or has another uid than the Secret
 //!   names.
-//! - Fields of Secrets and ServiceAccounts that this version does not know survive.
+//! - Fields of Secrets and `ServiceAccounts` that this version does not know survive.
 //! - No token is kept in memory or logged: the cache only holds whether there is one.
 //! - All tokens of a process are signed by the key that the file had at its start.
 //!

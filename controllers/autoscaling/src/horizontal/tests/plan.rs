@@ -5,7 +5,7 @@ use serde_json::json;
 use super::fixtures::{now, seconds};
 use crate::horizontal::conditions::{Conditions, SCALED_TO_ZERO};
 use crate::horizontal::evaluate::{Evaluation, Failure};
-use crate::horizontal::events::EventReason;
+use crate::horizontal::events::AutoscalerEvent;
 use crate::horizontal::history::History;
 use crate::horizontal::normalize::Bounds;
 use crate::horizontal::plan::{
@@ -135,9 +135,9 @@ fn without_a_proposal_nothing_is_scaled_and_the_first_failure_is_the_condition()
     let message =
         "ScalingActive False FailedGetResourceMetric: the HPA was unable to compute the replica count: no metrics";
     assert_eq!(conditions(&plan), [message]);
-    let failed = || EventReason::FailedMetric("FailedGetResourceMetric", "no metrics".to_owned());
+    let failed = || AutoscalerEvent::FailedMetric("FailedGetResourceMetric", "no metrics".to_owned());
     let all = "invalid metrics (2 invalid out of 1), first error is: failed: no metrics".to_owned();
-    assert_eq!(plan.events, [failed(), failed(), EventReason::FailedComputeMetricsReplicas(all.clone())]);
+    assert_eq!(plan.events, [failed(), failed(), AutoscalerEvent::FailedComputeMetricsReplicas(all.clone())]);
     assert_eq!(plan.error, Some(all));
 }
 

@@ -1,10 +1,11 @@
 //! Behavior, tolerance and metrics as a document has them, and the settings that they override.
 
+use kcm_config::GoDuration;
 use serde_json::{Value, json};
 
 use super::fixtures::{now, seconds};
 use crate::horizontal::calculator::Tolerances;
-use crate::horizontal::settings::{Gates, Section, Settings};
+use crate::horizontal::settings::{Gates, Settings};
 use crate::horizontal::spec::{Behavior, Policy, PolicyType, SelectPolicy, Spec};
 
 fn behavior(behavior: &Value) -> Behavior {
@@ -45,15 +46,13 @@ fn what_a_behavior_sets_is_read() {
 
 #[test]
 fn an_own_tolerance_counts_with_the_gate_in_its_direction_alone() {
-    let section: Section = serde_json::from_value(json!({
-        "HorizontalPodAutoscalerSyncPeriod": "15s", "HorizontalPodAutoscalerDownscaleStabilizationWindow": "5m",
-        "HorizontalPodAutoscalerTolerance": 0.1, "HorizontalPodAutoscalerCPUInitializationPeriod": "4m",
-        "HorizontalPodAutoscalerInitialReadinessDelay": "30s",
-    }))
-    .expect("it is the section");
-    let settings = |configurable_tolerance| {
-        let gates = Gates { configurable_tolerance, scale_to_zero: false, pod_level_resources: false };
-        Settings { section, gates }
+    let settings = |configurable_tolerance| Settings {
+        sync_period: GoDuration::from_secs(15),
+        stabilization: GoDuration::from_secs(5 * 60),
+        tolerance: 0.1,
+        cpu_initialization: GoDuration::from_secs(4 * 60),
+        readiness_delay: GoDuration::from_secs(30),
+        gates: Gates { configurable_tolerance, scale_to_zero: false, pod_level_resources: false },
     };
     let own = behavior(&json!({ "scaleUp": { "tolerance": "50m" } }));
     for (gate, behavior, tolerances) in [

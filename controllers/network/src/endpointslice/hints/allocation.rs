@@ -1,16 +1,16 @@
-//! How many endpoints each zone gets, by its share in the CPUs of the cluster. Pure numbers.
+//! The number of endpoints of each zone, by its share in the CPUs of the cluster.
 
 use std::collections::BTreeMap;
 
 use super::super::zones::Shares;
 
-/// How much more traffic than its share an endpoint may get.
+/// Maximum traffic of an endpoint beyond its share.
 const OVERLOAD: f64 = 0.2;
 
-/// How many endpoints serve each zone.
+/// Number of endpoints that serve each zone.
 pub(in crate::endpointslice) type ZoneCounts = BTreeMap<String, usize>;
 
-/// How many endpoints a zone should have.
+/// The number of endpoints of a zone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::endpointslice) struct Allocation {
     /// With fewer, its endpoints would be overloaded.
@@ -21,30 +21,20 @@ pub(in crate::endpointslice) struct Allocation {
     pub(in crate::endpointslice) desired: f64,
 }
 
-/// Why endpoints cannot be distributed over zones.
+/// The reason for which endpoints cannot be distributed over zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::endpointslice) enum Obstacle {
     /// Zones or CPUs of nodes are not known, or there is one zone only.
     InsufficientNodeInformation,
     /// There are fewer endpoints than zones.
-    InsufficientEndpoints {
-        /// How many endpoints there are.
-        endpoints: usize,
-        /// How many zones there are.
-        zones: usize,
-    },
+    InsufficientEndpoints { endpoints: usize, zones: usize },
     /// The minima of the zones are more than there are endpoints.
-    Overload {
-        /// How many endpoints there are.
-        endpoints: usize,
-        /// How many zones there are.
-        zones: usize,
-    },
+    Overload { endpoints: usize, zones: usize },
     /// An endpoint is in no zone.
     NoZone,
 }
 
-/// How many of `endpoints` each zone should have.
+/// Returns the allocation of `endpoints` to each zone.
 ///
 /// For example, of 5 endpoints a zone with 0.3 of the CPUs gets 2 at least: 1.5 are its share, and with 1 that one would
 /// get 1.5 times the traffic of its share.
@@ -71,7 +61,7 @@ pub(in crate::endpointslice) fn allocations(
     Ok(shares.iter().map(|(zone, share)| (zone.as_str(), of_zone(*share))).collect())
 }
 
-/// How many endpoints zones give to others, and how many others receive.
+/// Returns the numbers of endpoints that zones give to others, and that zones receive.
 ///
 /// # Upstream
 /// `getGivingAndReceivingZones`: endpoints are moved as long as both zones gain at least half an endpoint by it, and one

@@ -15,7 +15,7 @@ use crate::shared::slices::{Endpoint, ExistingSlice, Hints};
 /// The hints of one service that are in force.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::endpointslice) struct ServiceHints {
-    /// How many endpoints of each family serve each zone.
+    /// Number of endpoints of each family that serve each zone.
     pub(in crate::endpointslice) families: BTreeMap<AddressType, ZoneCounts>,
     /// Whether the service has been found to have hints.
     pub(in crate::endpointslice) is_populated: bool,

@@ -1,11 +1,11 @@
 //! Which hints the slices of a service should have, and the events about them.
 
 use kcm_api::views::{AddressType, Service};
-use kcm_framework::events::EventDetails as _;
+use kcm_framework::events::Event as _;
 use serde_json::json;
 
 use super::super::TOPOLOGY_MODE;
-use super::super::events::EventReason;
+use super::super::events::ServiceEvent;
 use super::super::hints::topology::ServiceHints;
 use super::super::observe::{Candidate, Observed};
 use super::super::plan::{Plan, Settings, plan};
@@ -57,8 +57,8 @@ fn hints_by_topology_end_with_the_annotation_and_an_event_says_so_once() {
     let mut hints = in_force(&[AddressType::IPv4]);
     let planned = run(&service, vec![hinted_slice()], &mut hints);
     let [family] = planned.families.as_slice() else { panic!("there is one family") };
-    assert_eq!(family.events, [EventReason::HintsDisabled(AddressType::IPv4)]);
-    assert_eq!(family.events[0].reason(), "TopologyAwareHintsDisabled");
+    assert_eq!(family.events, [ServiceEvent::HintsDisabled(AddressType::IPv4)]);
+    assert_eq!(family.events[0].text().reason, "TopologyAwareHintsDisabled");
     assert_eq!((family.slices.update.len(), has_hints(&family.slices.update[0])), (1, false));
     assert_eq!(hints, ServiceHints::default());
 

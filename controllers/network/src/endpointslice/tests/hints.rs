@@ -1,10 +1,10 @@
 //! Hints by traffic distribution and by topology.
 
 use kcm_api::views::AddressType;
-use kcm_framework::events::EventDetails as _;
+use kcm_framework::events::Event as _;
 use serde_json::json;
 
-use super::super::events::EventReason;
+use super::super::events::ServiceEvent;
 use super::super::hints::FamilySlices;
 use super::super::hints::allocation::{Allocation, Obstacle, ZoneCounts, allocations, is_overloaded, transfers};
 use super::super::hints::distribution::TrafficDistribution;
@@ -218,33 +218,34 @@ fn events_say_what_upstreams_say() {
     let (endpoints, zones) = (2, 3);
     for (event, reason, message) in [
         (
-            EventReason::HintsEnabled(AddressType::IPv4),
+            ServiceEvent::HintsEnabled(AddressType::IPv4),
             "TopologyAwareHintsEnabled",
             "Topology Aware Hints has been enabled, addressType: IPv4",
         ),
         (
-            EventReason::HintsDisabled(AddressType::IPv6),
+            ServiceEvent::HintsDisabled(AddressType::IPv6),
             "TopologyAwareHintsDisabled",
             "Topology Aware Hints has been disabled, addressType: IPv6",
         ),
         (
-            EventReason::NoHints(AddressType::IPv4, Obstacle::InsufficientEndpoints { endpoints, zones }),
+            ServiceEvent::NoHints(AddressType::IPv4, Obstacle::InsufficientEndpoints { endpoints, zones }),
             "TopologyAwareHintsDisabled",
             "Insufficient number of endpoints (2 endpoints, 3 zones), addressType: IPv4",
         ),
         (
-            EventReason::NoHints(AddressType::IPv4, Obstacle::Overload { endpoints, zones }),
+            ServiceEvent::NoHints(AddressType::IPv4, Obstacle::Overload { endpoints, zones }),
             "TopologyAwareHintsDisabled",
             "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold (2 endpoints, \
              3 zones), addressType: IPv4",
         ),
         (
-            EventReason::NoHints(AddressType::IPv4, Obstacle::NoZone),
+            ServiceEvent::NoHints(AddressType::IPv4, Obstacle::NoZone),
             "TopologyAwareHintsDisabled",
             "One or more endpoints do not have a zone specified, addressType: IPv4",
         ),
     ] {
-        assert_eq!((event.reason(), event.message()), (reason, message.to_owned()));
+        let text = event.text();
+        assert_eq!((&*text.reason, &*text.message), (reason, message));
     }
 }
 

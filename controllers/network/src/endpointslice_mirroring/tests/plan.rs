@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kcm_api::View as _;
 use kcm_api::views::{AddressType, EndpointSlice, Endpoints};
-use kcm_framework::events::EventDetails as _;
+use kcm_framework::events::Event;
 use serde_json::{Value, json};
 
 use super::super::plan::{Plan, annotations_of, labels_of, plan};
@@ -141,7 +141,8 @@ fn an_endpoint_has_what_its_address_has() {
 fn addresses_beyond_the_limit_and_invalid_ones_are_skipped() {
     let ips = |ips: &[&str]| Value::from(ips.iter().map(|ip| json!({ "ip": ip })).collect::<Vec<_>>());
     let events = |plan: &Plan| {
-        plan.events.iter().map(|event| format!("{}: {}", event.reason(), event.message())).collect::<Vec<_>>()
+        let texts = plan.events.iter().map(Event::text);
+        texts.map(|text| format!("{}: {}", text.reason, text.message)).collect::<Vec<_>>()
     };
     for (name, ready, unready, expected, skipped, recorded) in [
         ("within the limit", ips(&["10.0.0.1"]), ips(&["10.0.0.2"]), "10.0.0.1 -10.0.0.2", 0, vec![]),

@@ -35,7 +35,7 @@ fn a_service_cidr_that_is_added_enqueues_those_that_overlap() {
         ("updated", Change::Updated { old: Arc::clone(&all[1]), new: Arc::clone(&all[1]) }, &["b"]),
         ("deleted", Change::Deleted { last: Arc::clone(&all[1]), final_state_known: true }, &["b"]),
     ] {
-        assert_eq!(keys_for_cidr(&change, &all), keys(expected), "{name}");
+        assert_eq!(keys_for_cidr(&change, || all.to_vec()), keys(expected), "{name}");
     }
 }
 
@@ -58,6 +58,6 @@ fn an_allocated_address_enqueues_the_service_cidrs_that_contain_it() {
         ("not allocated", Change::Added(address(&of_others)), &[]),
         ("no address", Change::Added(address(&address_json("web"))), &[]),
     ] {
-        assert_eq!(keys_for_address(&change, &all), keys(expected), "{name}");
+        assert_eq!(keys_for_address(&change, || all.to_vec()), keys(expected), "{name}");
     }
 }

@@ -1,15 +1,17 @@
-//! The endpoints and ports of a slice, as its JSON has them.
+//! The endpoints and ports in the JSON of a slice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kcm_api::ObjectKey;
 use kcm_api::views::EndpointSlice;
+use kcm_framework::ReconcileError;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A slice of the cache with its endpoints and ports.
 ///
-/// The cache holds slices as JSON alone, about 300 bytes for each endpoint; they are read from it when they are compared.
+/// The cache holds the JSON of slices only, about 300 bytes for each endpoint. A comparison reads endpoints and ports from
+/// it.
 #[derive(Debug, Clone)]
 pub(crate) struct ExistingSlice {
     /// The slice.
@@ -20,13 +22,18 @@ pub(crate) struct ExistingSlice {
     pub(crate) endpoints: Vec<Endpoint>,
 }
 
-/// The JSON of a slice is not what the API server should send.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the endpoints and ports of endpoint slice {slice}")]
 pub(crate) struct InvalidSlice {
     slice: ObjectKey,
     #[source]
     source: serde_json::Error,
+}
+
+impl From<InvalidSlice> for ReconcileError {
+    fn from(error: InvalidSlice) -> Self {
+        Self::terminal(error)
+    }
 }
 
 #[derive(Deserialize)]
@@ -38,7 +45,6 @@ struct Content {
 }
 
 impl ExistingSlice {
-    /// Reads endpoints and ports of a slice.
     pub(crate) fn read(object: Arc<EndpointSlice>) -> Result<Self, InvalidSlice> {
         let content: Result<Content, _> = serde_json::from_str(object.document.as_str());
         let Content { mut endpoints, mut ports } =
@@ -51,7 +57,7 @@ impl ExistingSlice {
     }
 }
 
-/// An endpoint. Fields that are not known here are lost where a slice is written, as upstream.
+/// An endpoint. As upstream, an update of a slice loses fields that are not known here.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Endpoint {
@@ -67,7 +73,7 @@ pub(crate) struct Endpoint {
     /// The object that it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target_ref: Option<TargetRef>,
-    /// What an older API version said of its place.
+    /// The topology of an older API version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) deprecated_topology: Option<BTreeMap<String, String>>,
     /// The node that it is on.
@@ -87,7 +93,7 @@ pub(crate) struct Conditions {
     /// Whether it takes new connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ready: Option<bool>,
-    /// Whether it answers.
+    /// Whether it serves requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) serving: Option<bool>,
     /// Whether it is about to end.
@@ -175,7 +181,7 @@ impl Endpoint {
         self.conditions.ready == Some(true)
     }
 
-    /// What makes it the same endpoint, whatever its conditions and its place.
+    /// Returns the fields that identify it, whatever its conditions and its place.
     pub(crate) fn identity(&self) -> Identity<'_> {
         let target = self.target_ref.as_ref().map_or(("", ""), |target| (&*target.namespace, &*target.name));
         (&*self.addresses, self.hostname.as_deref().unwrap_or_default(), target)

@@ -1,4 +1,4 @@
-//! How many endpoints and slices there are, and how many slices would do: the sums that metrics show.
+//! Numbers of endpoints and slices, for metrics.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,16 @@ use kcm_api::ObjectKey;
 /// Endpoints and slices of one service, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Efficiency {
-    /// The endpoints that are desired.
+    /// Number of desired endpoints.
     pub(crate) endpoints: i64,
-    /// The slices that there are.
+    /// Number of slices.
     pub(crate) slices: i64,
-    /// The slices that would do, were all of them full.
+    /// Number of slices that would be enough if all were full.
     pub(crate) desired_slices: i64,
 }
 
 impl Efficiency {
-    /// Those of one set of ports.
+    /// The numbers of one set of ports.
     pub(crate) fn of_ports(endpoints: usize, slices: usize, max: usize) -> Self {
         let whole = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         Self {
@@ -52,14 +52,14 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Sets what there is of a service; returns the new sum.
+    /// Sets the numbers of a service; returns the new sum.
     pub(crate) fn set(&mut self, service: &ObjectKey, of_service: Efficiency) -> Efficiency {
         let before = self.services.insert(service.clone(), of_service).unwrap_or_default();
         self.sum = self.sum.plus(of_service).minus(before);
         self.sum
     }
 
-    /// Takes away a service; returns the new sum, if it was known.
+    /// Removes a service; returns the new sum if it was known.
     pub(crate) fn remove(&mut self, service: &ObjectKey) -> Option<Efficiency> {
         self.sum = self.sum.minus(self.services.remove(service)?);
         Some(self.sum)

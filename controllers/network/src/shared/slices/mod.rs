@@ -1,4 +1,4 @@
-//! Endpoint slices as both of their controllers read and write them.
+//! Reads and writes of endpoint slices, which both of their controllers share.
 
 mod content;
 mod efficiency;
@@ -19,10 +19,11 @@ pub(crate) use port_order::sort_ports;
 pub(crate) use writer::{OwnerName, SliceOwner, SliceWriter, WriteError, delete_slice};
 pub(crate) use written::{OwnWrites, keys_for_slice};
 
+use std::sync::Arc;
+
 use kcm_api::views::EndpointSlice;
 use kcm_api::{Fnv1a, ObjectKey};
 use kcm_informers::{Index, Informer};
-use std::sync::Arc;
 
 /// The label that names the service of a slice.
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -36,12 +37,12 @@ pub(crate) struct SlicesOfServices {
 }
 
 impl SlicesOfServices {
-    /// Reads the slices of an informer. All controllers share the index.
+    /// All controllers share the index.
     pub(crate) fn new(slices: &Informer<EndpointSlice>) -> Self {
         Self { by_service: slices.index("service", service_hash) }
     }
 
-    /// The slices of a service that this controller manages, sorted by name.
+    /// Returns the slices of a service that this controller manages, sorted by name.
     pub(crate) fn of(&self, service: &ObjectKey, managed_by: &str) -> Vec<Arc<EndpointSlice>> {
         let mut slices = self.by_service.get(&key_hash(service));
         slices.retain(|slice| is_managed_by(slice, managed_by) && service_of(slice).as_ref() == Some(service));
@@ -49,7 +50,7 @@ impl SlicesOfServices {
     }
 }
 
-/// The service that the label of a slice names.
+/// Returns the service that the label of a slice names.
 pub(crate) fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
     let name = slice.metadata.labels.get(SERVICE_NAME).filter(|name| !name.is_empty())?;
     Some(ObjectKey::namespaced(slice.metadata.key.namespace().unwrap_or_default(), name))

@@ -1,18 +1,14 @@
-//! The changes of slices that metrics count.
+//! The writes of slices that metrics count.
 
-/// A change of a slice, as the label `operation` names it.
+/// The label `operation`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Operation {
-    /// `create`
     Create,
-    /// `update`
     Update,
-    /// `delete`
     Delete,
 }
 
 impl Operation {
-    /// The value of the label.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",

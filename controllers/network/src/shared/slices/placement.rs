@@ -1,4 +1,4 @@
-//! A slice that is about to be written, and which desired endpoints the existing slices have.
+//! Slices to write, and the desired endpoints that existing slices have.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use super::content::{Endpoint, EndpointPort, ExistingSlice, Identity};
 /// A slice to create, or to update.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
-    /// The slice that is updated; absent where one is created.
+    /// The slice that is updated; absent if one is created.
     pub(crate) existing: Option<Arc<EndpointSlice>>,
-    /// Its ports, where they are new to the slice.
+    /// Its ports, if they are new to the slice.
     pub(crate) ports: Option<Vec<EndpointPort>>,
     /// All of its endpoints.
     pub(crate) endpoints: Vec<Endpoint>,
@@ -29,7 +29,7 @@ impl Draft {
         Self { existing: Some(slice), ports: None, endpoints }
     }
 
-    /// The slice, which would be created, as an update of one that would be deleted.
+    /// Turns the creation of a slice into an update of a slice that would be deleted.
     pub(crate) fn instead_of(self, slice: Arc<EndpointSlice>) -> Self {
         Self { existing: Some(slice), ..self }
     }
@@ -42,8 +42,8 @@ impl From<ExistingSlice> for Draft {
     }
 }
 
-/// For each endpoint of each slice, the desired endpoint that it is. Of endpoints of several slices that are the same, the
-/// first counts.
+/// Returns, for each endpoint of each slice, the index of the same desired endpoint. If several slices have the endpoint,
+/// the first counts.
 pub(crate) fn matches<'a>(existing: &'a [ExistingSlice], desired: &'a [Endpoint]) -> Vec<Vec<Option<usize>>> {
     let mut places: HashMap<Identity<'a>, usize> =
         desired.iter().enumerate().map(|(place, endpoint)| (endpoint.identity(), place)).collect();

@@ -1,6 +1,6 @@
 //! The order of the ports of a new slice.
 //!
-//! Ports are compared as a set, so that the order of an existing slice stays.
+//! Ports are compared as a set, so the order of an existing slice stays.
 
 use super::content::EndpointPort;
 use crate::shared::deep_hash::fnv1a_128;

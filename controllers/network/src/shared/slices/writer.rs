@@ -1,13 +1,14 @@
 //! The requests that write slices.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use jiff::Timestamp;
 use kcm_api::views::{AddressType, EndpointSlice, EndpointSliceView};
 use kcm_api::{Document, EditError, KnownView as _, ObjectKey, OwnerReference, Resource};
-use kcm_framework::client::{ApiError, DeleteOptions, Payload, Subresource};
-use kcm_framework::{Class, Session};
+use kcm_framework::client::{ApiError, Payload};
+use kcm_framework::{Class, Delete, ReconcileError, Session};
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::fmt;
 
 use super::content::{Endpoint, EndpointPort};
 use super::placement::Draft;
@@ -16,59 +17,40 @@ use crate::shared::trigger_time::{TRIGGER_TIME, annotation_value};
 
 const SLICE: &Resource = &EndpointSliceView::RESOURCE;
 
-/// A slice could not be written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
-    /// The slice is not what the API server should send.
     #[error("failed to edit {} EndpointSlice for {owner}", slice.name())]
     Edit {
-        /// Its owner.
         owner: OwnerName,
-        /// The slice.
         slice: ObjectKey,
-        /// Why.
         #[source]
         source: EditError,
     },
-    /// The slice could not be created.
     #[error("failed to create EndpointSlice for {owner}")]
     Create {
-        /// Its owner.
         owner: OwnerName,
-        /// Why.
         #[source]
         source: ApiError,
     },
-    /// The slice could not be updated.
     #[error("failed to update {} EndpointSlice for {owner}", slice.name())]
     Update {
-        /// Its owner.
         owner: OwnerName,
-        /// The slice.
         slice: ObjectKey,
-        /// Why.
         #[source]
         source: ApiError,
     },
-    /// The slice could not be deleted.
     #[error("failed to delete {} EndpointSlice for {owner}", slice.name())]
     Delete {
-        /// Its owner.
         owner: OwnerName,
-        /// The slice.
         slice: ObjectKey,
-        /// Why.
         #[source]
         source: ApiError,
     },
     /// A slice of a family that its owner does not have could not be deleted.
     #[error("error deleting {} EndpointSlice for {owner}", slice.name())]
     DeleteForeign {
-        /// Its owner.
         owner: OwnerName,
-        /// The slice.
         slice: ObjectKey,
-        /// Why.
         #[source]
         source: ApiError,
     },
@@ -77,9 +59,7 @@ pub(crate) enum WriteError {
 /// Kind and key of the owner of a slice, as messages name it.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnerName {
-    /// The kind.
     pub(crate) kind: String,
-    /// The key.
     pub(crate) key: ObjectKey,
 }
 
@@ -90,7 +70,6 @@ impl fmt::Display for OwnerName {
 }
 
 impl WriteError {
-    /// The class of the error.
     pub(crate) fn class(&self) -> Class {
         match self {
             Self::Edit { .. } => Class::Terminal,
@@ -101,7 +80,7 @@ impl WriteError {
         }
     }
 
-    /// Whether nothing can be created any more, as the namespace is terminating.
+    /// Whether the namespace is terminating, so that nothing can be created in it.
     pub(crate) fn is_namespace_terminating(&self) -> bool {
         matches!(self, Self::Create { source, .. } if source.is_namespace_terminating())
     }
@@ -118,16 +97,21 @@ impl WriteError {
     }
 }
 
-/// The object that owns slices, and what its slices take from it.
+impl From<WriteError> for ReconcileError {
+    fn from(error: WriteError) -> Self {
+        Self::new(error.class(), error)
+    }
+}
+
+/// The owner of slices, with the metadata that they take from it.
 #[derive(Debug)]
 pub(crate) struct SliceOwner<'a> {
     /// The owner: a service, or endpoints.
     pub(crate) reference: OwnerReference,
-    /// Its key.
     pub(crate) key: &'a ObjectKey,
     /// All labels of its slices.
     pub(crate) labels: BTreeMap<&'a str, &'a str>,
-    /// The annotations that its slices take over; absent where theirs are left alone.
+    /// The annotations that its slices take over; absent if the annotations of slices are left alone.
     pub(crate) annotations: Option<BTreeMap<String, String>>,
 }
 
@@ -170,7 +154,7 @@ struct NewMeta<'a> {
 }
 
 impl SliceWriter<'_> {
-    /// Creates a slice. Its name is generated here: a creation whose response was lost is not made again.
+    /// Creates a slice.
     pub(crate) async fn create(&self, family: AddressType, draft: &Draft) -> Result<(), WriteError> {
         let owner = self.owner;
         let prefix = format!("{}-", owner.key.name());
@@ -193,20 +177,20 @@ impl SliceWriter<'_> {
             endpoints: &draft.endpoints,
             ports: draft.ports.as_deref().unwrap_or_default(),
         };
-        let answer = self.session.raw_create(SLICE, &key, Payload::json(&slice)).await;
-        let written = answer.map_err(|source| WriteError::Create { owner: owner.name(), source })?;
+        let response = self.session.create::<EndpointSlice>(&key, Payload::json(&slice)).await;
+        let written = response.map_err(|source| WriteError::Create { owner: owner.name(), source })?;
         self.own_writes.wrote(written.uid, written.resource_version);
         Ok(())
     }
 
-    /// Updates a slice: labels, endpoints and trigger time, and ports where they are new to it.
+    /// Updates a slice: labels, endpoints and trigger time, and ports if they are new to it.
     pub(crate) async fn update(&self, slice: &EndpointSlice, draft: &Draft) -> Result<(), WriteError> {
         let key = &slice.metadata.key;
         let document = self.edited(slice, draft);
         let document =
             document.map_err(|source| WriteError::Edit { owner: self.owner.name(), slice: key.clone(), source })?;
-        let answer = self.session.put_document(SLICE, key, Subresource::None, &document).await;
-        let written = answer.map_err(|source| {
+        let response = self.session.update(slice, &document).await;
+        let written = response.map_err(|source| {
             let (owner, slice) = (self.owner.name(), key.clone());
             WriteError::Update { owner, slice, source }
         })?;
@@ -232,7 +216,6 @@ impl SliceWriter<'_> {
         Ok(document)
     }
 
-    /// Deletes a slice.
     pub(crate) async fn delete(&self, slice: &EndpointSlice) -> Result<(), WriteError> {
         delete_slice(self.session, self.own_writes, slice).await.map_err(|source| {
             let (owner, slice) = (self.owner.name(), slice.metadata.key.clone());
@@ -255,8 +238,7 @@ pub(crate) async fn delete_slice(
     own_writes: &OwnWrites,
     slice: &EndpointSlice,
 ) -> Result<(), ApiError> {
-    let (key, uid) = (&slice.metadata.key, &slice.metadata.uid);
-    session.raw_delete(SLICE, key, uid, &DeleteOptions::of_uid(uid.clone())).await?;
-    own_writes.deleted(uid);
+    session.delete(slice, Delete::default()).await?;
+    own_writes.deleted(&slice.metadata.uid);
     Ok(())
 }

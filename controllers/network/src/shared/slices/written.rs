@@ -1,4 +1,4 @@
-//! Which changes of slices enqueue their service.
+//! Event mapping of slices: the services that a change enqueues.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 
 use super::{is_managed_by, service_of};
 
-/// What the controller last wrote of each of its slices, so that the events of its own writes enqueue nothing.
+/// The last write of the controller to each of its slices, so that the events of its own writes enqueue nothing.
 ///
-/// An event that comes before the response of its write enqueues the service, which is processed once more then.
+/// An event that arrives before the response of its write enqueues the service, which is then reconciled once more.
 ///
 /// # Upstream
-/// The part of `EndpointSliceTracker` that event handlers use. That no service is processed before the cache shows the
-/// writes for it is read-your-own-writes of the framework.
+/// The part of `EndpointSliceTracker` that event handlers use. The other part, which delays a service until the cache shows
+/// its writes, is done by the framework.
 #[derive(Debug, Default)]
 pub(crate) struct OwnWrites(Mutex<HashMap<Uid, LastWrite>>);
 
@@ -32,8 +32,7 @@ impl OwnWrites {
         self.0.lock().insert(uid, LastWrite::Version(version));
     }
 
-    /// Notes that a slice was deleted; one that is not known is gone from the cache already, or was written before a
-    /// restart.
+    /// Notes that a slice was deleted. A slice that is not known has left the cache, or was written before a restart.
     pub(crate) fn deleted(&self, uid: &Uid) {
         if let Some(last) = self.0.lock().get_mut(uid) {
             *last = LastWrite::Deletion;
@@ -50,8 +49,8 @@ impl OwnWrites {
     }
 }
 
-/// The services whose slices a change of another client concerns: one of endpoints, ports or labels, or a deletion. Those
-/// of other metadata leave the generation as it is.
+/// A change of endpoints, ports or labels by another client enqueues the service of the slice, and so does a deletion.
+/// Changes of other metadata do not change the generation.
 ///
 /// # Upstream
 /// `onEndpointSliceAdd`, `onEndpointSliceUpdate` and `onEndpointSliceDelete` of both controllers.

@@ -140,6 +140,22 @@ async fn a_lost_response_of_the_status_scales_and_reports_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_autoscaler_whose_write_was_not_sent_is_synced_within_a_period() {
+    let cluster = start(environment()).await;
+    deployment(cluster.sandbox(), "web", 2, "200m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    cluster.handle().fence().close();
+    cluster.advance(PERIOD).await;
+    assert!(requests(&cluster).iter().any(|request| request.ends_with("/web/scale")), "a sync has begun");
+    assert_eq!(replicas(cluster.sandbox(), "web"), 2);
+    cluster.handle().fence().open();
+    cluster.advance(PERIOD).await;
+    cluster.settle().await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 4);
+    assert_eq!(status(cluster.sandbox(), "web")["desiredReplicas"], 4);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_api_server_that_throttles_delays_it() {
     let cluster = start(environment()).await;
     deployment(cluster.sandbox(), "web", 2, "200m");

@@ -85,7 +85,7 @@ async fn a_refused_write_is_recorded_and_tried_again() {
         (Verb::Create, "FailedToCreateEndpoint", "Failed to create endpoint for service shop/web: a policy refuses it"),
         (Verb::Update, "FailedToUpdateEndpoint", "Failed to update endpoint shop/web: a policy refuses it"),
     ] {
-        let cluster = start(environment().allow_error("cannot write the endpoints")).await;
+        let cluster = start(environment().allow_error("a policy refuses it")).await;
         let refused = Status::new(422, "Invalid", "a policy refuses it");
         cluster.sandbox().faults().inject(Fault::on(verb).resource(ENDPOINTS).times(2).fail(refused));
         create_service(cluster.sandbox(), &json!({}));
