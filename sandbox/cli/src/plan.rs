@@ -58,7 +58,7 @@ impl Plan {
 
 /// Names of the controllers that the manager enables.
 fn controllers(manager: &ManagerBuilder) -> Vec<String> {
-    manager.enabled().map(|controller| controller.name().to_string()).collect()
+    manager.enabled().map(|controller| controller.name.to_owned()).collect()
 }
 
 /// Removes the default client-side rate limit: the API server is in this process and needs no protection.
