@@ -85,10 +85,10 @@ fn every_linked_controller_is_upstreams_in_all_that_operators_see() {
     let table = table();
     assert!(linked.iter().len() > 0);
     for controller in linked.iter() {
-        let name = controller.name();
+        let name = controller.name;
         let row = table.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("upstream has no {name}"));
         let gates: BTreeSet<&str> = controller.required_gates.iter().map(|gate| gate.name).collect();
-        assert_eq!(controller.other_names(), row.aliases, "{name}");
+        assert_eq!(controller.aliases, row.aliases, "{name}");
         assert_eq!(gates, row.gates.iter().copied().collect(), "{name}");
         assert_eq!(controller.start_group, row.group, "{name}");
         assert_eq!(controller.account().unwrap_or("(the manager itself)"), row.service_account, "{name}");
@@ -110,8 +110,8 @@ fn events_name_the_component_that_upstream_names() {
     let unknown: Vec<_> = components.keys().filter(|name| !known.contains(*name)).collect();
     assert!(unknown.is_empty(), "upstream has no {unknown:?}");
     for controller in Registry::linked().expect("the built-in controllers are linked").iter() {
-        if let Some(component) = components.get(controller.name()) {
-            assert_eq!(controller.component(), *component, "{}", controller.name());
+        if let Some(component) = components.get(controller.name) {
+            assert_eq!(controller.event_component, *component, "{}", controller.name);
         }
     }
 }
@@ -124,8 +124,8 @@ fn only_clients_that_upstream_limits_otherwise_have_other_limits() {
         ("namespace-controller", ClientLimits::Times { qps: 20, burst: 100 }),
     ];
     let linked = Registry::linked().expect("the built-in controllers are linked");
-    let found = linked.iter().filter(|controller| controller.limits() != ClientLimits::OfSettings);
-    let found: Vec<_> = found.map(|controller| (controller.name(), controller.limits())).collect();
+    let found = linked.iter().filter(|controller| controller.client_limits != ClientLimits::OfSettings);
+    let found: Vec<_> = found.map(|controller| (controller.name, controller.client_limits)).collect();
     assert_eq!(found, others);
 }
 
@@ -135,7 +135,7 @@ fn every_flag_of_a_controller_has_upstream_s_section_type_and_default() {
     let flags: BTreeMap<&str, Vec<&str>> =
         flags.map(|line| line.split('\t').collect::<Vec<_>>()).map(|row| (row[1], row)).collect();
     let linked = Registry::linked().expect("the built-in controllers are linked");
-    let rows = linked.iter().flat_map(kcm_framework::ControllerDescriptor::rows);
+    let rows = linked.iter().flat_map(|controller| controller.settings);
     // Some settings have a key in the file alone.
     let rows: Vec<_> = rows.filter(|row| row.flag().is_some_and(|flag| !own_flags().contains(flag))).collect();
     assert!(!rows.is_empty());
@@ -183,7 +183,7 @@ fn every_key_that_configz_prints_is_a_key_of_the_file() {
     // Upstream has no keys for logs, and one worker for budgets; what a reload changes needs keys.
     let own = ["Logging.verbosity", "Logging.vmodule", "DisruptionController.ConcurrentDisruptionSyncs"];
     let expected = upstreams.into_iter().chain(own.map(str::to_owned));
-    assert_eq!(ours.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), expected.collect());
+    assert_eq!(ours, expected.collect());
 }
 
 /// The paths of all values; a section without keys is a value.

@@ -364,8 +364,8 @@ fn every_controller_that_works_has_a_scenario() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let scenarios = String::from_utf8(output.stdout).expect("names are UTF-8");
     for controller in linked().iter() {
-        let name = controller.name();
-        let names = controller.other_names().iter().copied().chain([name.trim_end_matches("-controller")]);
+        let name = controller.name;
+        let names = controller.aliases.iter().copied().chain([name.trim_end_matches("-controller")]);
         let mut prefixes = names.map(|name| format!("ours/{name}/"));
         let has_scenario = prefixes.any(|prefix| scenarios.lines().any(|line| line.trim().starts_with(&prefix)));
         assert!(
